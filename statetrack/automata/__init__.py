@@ -1,0 +1,22 @@
+"""Automata: Moore machines in integer tables, how to run, build, compare and reduce them."""
+
+from statetrack.automata.automaton import Automaton
+from statetrack.automata.comparing import equivalent, shortest_difference
+from statetrack.automata.floors import best_constant
+from statetrack.automata.kinds import KINDS, Argument, arguments_of, build_automaton
+from statetrack.automata.minimising import minimise
+from statetrack.automata.products import interleave, product
+
+__all__ = [
+    "KINDS",
+    "Argument",
+    "Automaton",
+    "arguments_of",
+    "best_constant",
+    "build_automaton",
+    "equivalent",
+    "interleave",
+    "minimise",
+    "product",
+    "shortest_difference",
+]

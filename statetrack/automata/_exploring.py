@@ -1,0 +1,35 @@
+"""Building a machine from what a symbol does: the states are what the start leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
+
+from statetrack.errors import TaskError
+
+State = TypeVar("State", bound=Hashable)
+Symbol = TypeVar("Symbol")
+
+
+def explore(
+    start: State, symbols: Sequence[Symbol], step: Callable[[State, Symbol], State], most: int
+) -> tuple[list[State], list[list[int]]]:
+    """All states that words lead to, breadth first from `start`, and the table delta `[S, V]`.
+
+    Raises `TaskError` where there are more than `most`.
+    """
+    states = [start]
+    number = {start: 0}
+    delta: list[list[int]] = []
+    for state in states:
+        row: list[int] = []
+        for symbol in symbols:
+            target = step(state, symbol)
+            if target not in number:
+                number[target] = len(states)
+                states.append(target)
+            row.append(number[target])
+        delta.append(row)
+        if len(states) > most:
+            raise TaskError(f"more than {most} states: too many")
+    return states, delta

@@ -1,0 +1,162 @@
+"""Groups of permutations, and the word problem as an automaton.
+
+A permutation of n points is the tuple of their images, counted from 0. The product is
+(p * q)(i) = p(q(i)): the right factor moves first. The word problem asks for the product of the
+symbols so far, y_t = y_(t-1) * x_t, and begins with the identity. Elements are ordered as tuples,
+so the identity comes first (Merrill, Petty and Sabharwal 2024, arXiv 2404.08819, number the
+elements of S_n and A_n in the same way).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from statetrack.automata.automaton import Automaton, Integers
+from statetrack.errors import TaskError
+
+Permutation = tuple[int, ...]
+
+MOST_ELEMENTS = 5040
+MOST_TRANSITIONS = 2**24
+
+
+def multiply(left: Permutation, right: Permutation) -> Permutation:
+    """The product: first `right`, then `left`."""
+    return tuple(left[image] for image in right)
+
+
+def all_permutations(points: int) -> list[Permutation]:
+    """S_n in order."""
+    return list(itertools.permutations(range(points)))
+
+
+def is_even(permutation: Permutation) -> bool:
+    """Whether it is a product of an even number of swaps."""
+    return sum(len(cycle) - 1 for cycle in cycles(permutation)) % 2 == 0
+
+
+def num_moved(permutation: Permutation) -> int:
+    """How many points do not stay where they are."""
+    return sum(image != point for point, image in enumerate(permutation))
+
+
+def cycles(permutation: Permutation) -> list[list[int]]:
+    """The cycles of two points or more, each from its smallest point on."""
+    seen: set[int] = set()
+    found: list[list[int]] = []
+    for first in range(len(permutation)):
+        cycle: list[int] = []
+        point = first
+        while point not in seen:
+            seen.add(point)
+            cycle.append(point)
+            point = permutation[point]
+        if len(cycle) > 1:
+            found.append(cycle)
+    return found
+
+
+def cycle_name(permutation: Permutation) -> str:
+    """The element in cycle notation, points counted from 1: `(1,2)(3,4)`; the identity is `e`."""
+    written = [f"({','.join(str(point + 1) for point in cycle)})" for cycle in cycles(permutation)]
+    return "".join(written) or "e"
+
+
+def generated(generators: Sequence[Permutation]) -> list[Permutation]:
+    """The group that permutations generate, in order.
+
+    Raises `TaskError` where it has more than `MOST_ELEMENTS` elements.
+    """
+    identity = tuple(range(len(generators[0])))
+    found = {identity}
+    frontier = [identity]
+    while frontier:
+        products = {multiply(left, right) for left in frontier for right in generators}
+        frontier = list(products - found)
+        found |= products
+        if len(found) > MOST_ELEMENTS:
+            raise TaskError(f"the group has more than {MOST_ELEMENTS} elements: too many")
+    return sorted(found)
+
+
+def read_permutation(written: str | list[int], points: int) -> Permutation:
+    """A permutation of `points` points, counted from 1.
+
+    `(1 2 3)(4 5)` or `(1,2,3)(4,5)` are cycles, `e` and `()` the identity, `2 3 1 5 4` and the
+    list `[2, 3, 1, 5, 4]` the images of all points in order.
+
+    Raises `TaskError` for anything else.
+    """
+    text = written if isinstance(written, str) else " ".join(map(str, written))
+    body = text.strip()
+    if body in ("e", "()"):
+        return tuple(range(points))
+    numbers = r"\s*\d+(?:[\s,]+\d+)*\s*"
+    if re.fullmatch(numbers, body):
+        images = [int(number) - 1 for number in re.findall(r"\d+", body)]
+        if sorted(images) != list(range(points)):
+            raise TaskError(f"'{text}' does not give each of the points 1 to {points} one image")
+        return tuple(images)
+    if not re.fullmatch(rf"(?:\({numbers}\)\s*)+", body):
+        raise TaskError(f"'{text}' is no permutation: write (1 2)(3 4), or all images: 2 1 4 3")
+    permutation = list(range(points))
+    used: set[int] = set()
+    for inside in re.findall(r"\(([^)]*)\)", body):
+        cycle = [int(number) - 1 for number in re.findall(r"\d+", inside)]
+        if len(set(cycle)) < len(cycle) or used & set(cycle):
+            raise TaskError(f"'{text}' names a point twice: its cycles must be disjoint")
+        if min(cycle) < 0 or max(cycle) >= points:
+            raise TaskError(f"'{text}' moves a point that is not one of 1 to {points}")
+        used.update(cycle)
+        for point, image in zip(cycle, cycle[1:] + cycle[:1], strict=True):
+            permutation[point] = image
+    return tuple(permutation)
+
+
+def word_problem(elements: Sequence[Permutation], inputs: Sequence[Permutation]) -> Automaton:
+    """The product so far, for a group in order and the elements that may be symbols.
+
+    Raises `TaskError` where products of the inputs do not reach all elements.
+    """
+    reached = len(generated(inputs))
+    if reached < len(elements):
+        raise TaskError(
+            f"generators: their products are only {reached} of the group's {len(elements)} elements"
+        )
+    return Automaton(
+        product_table(elements, inputs),
+        symbols=[cycle_name(element) for element in inputs],
+        states=[cycle_name(element) for element in elements],
+    )
+
+
+def product_table(elements: Sequence[Permutation], inputs: Sequence[Permutation]) -> Integers:
+    """The number of `element * input` among the elements: `[S, V]`.
+
+    Raises `TaskError` where the table has more than `MOST_TRANSITIONS` entries.
+    """
+    if len(elements) * len(inputs) > MOST_TRANSITIONS:
+        raise TaskError(
+            f"{len(elements)} elements and {len(inputs)} symbols make more than "
+            f"{MOST_TRANSITIONS} transitions: choose fewer generators"
+        )
+    images = np.array(elements)  # [S, points]
+    places = len(elements[0]) ** np.arange(len(elements[0]))[::-1]
+    codes = images @ places  # ascending, as the elements are in order
+    columns = [np.searchsorted(codes, images[:, list(element)] @ places) for element in inputs]
+    return np.stack(columns, axis=1)
+
+
+def written_generators(texts: Iterable[str], points: int) -> list[Permutation]:
+    """Generators written one by one.
+
+    Raises `TaskError` for one that is no permutation.
+    """
+    try:
+        return [read_permutation(text, points) for text in texts]
+    except TaskError as wrong:
+        raise TaskError(f"generators: {wrong}") from None

@@ -1,0 +1,132 @@
+"""The floor: how often the best constant answer is right, computed and not sampled.
+
+The chain: a word ends in a state and has a last scored label. Where a state is scored, it fixes
+that label; where it is not, the label has to be remembered. So one node for each scored state,
+and one for each unscored state with each label that may have come last.
+
+Letters: N nodes of the chain, V symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from statetrack.automata.automaton import Automaton, Floats, Integers
+
+MOST_NODES_TO_SQUARE = 256
+"""Chains up to this size are advanced by powers of their matrix, larger ones step by step."""
+
+SETTLED = 1e-15
+"""Two distributions closer than this (sum of differences) are the same."""
+
+
+def best_constant(automaton: Automaton, lengths: Iterable[int]) -> dict[int, float]:
+    """The accuracy of the best constant answer on words of each length.
+
+    Words are drawn by the weights, and the answer asked for is the label at the last scored
+    position. Words without a scored position do not count; where all are such, it is NaN.
+    Exact to rounding, at any length.
+    """
+    chain = _chain(automaton)
+    advance = _Powers(chain) if len(chain.label) <= MOST_NODES_TO_SQUARE else _Steps(chain)
+    distribution = np.zeros(len(chain.label))
+    distribution[0] = 1.0
+    floors: dict[int, float] = {}
+    position = 0
+    for length in sorted(set(lengths)):
+        assert length >= 1, length
+        distribution = advance(distribution, length - position)
+        position = length
+        asked = chain.label >= 0
+        shares = np.bincount(chain.label[asked], distribution[asked])
+        floors[length] = float(shares.max() / shares.sum()) if shares.sum() > 0 else float("nan")
+    return floors
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """Nodes a drawn word can be in; node 0 is the start, before any label."""
+
+    target: Integers  # [N, V]
+    weight: Floats  # [N, V]
+    label: Integers  # [N], the last scored label; -1 before the first
+
+
+def _chain(automaton: Automaton) -> _Chain:
+    remembered = automaton.num_labels + 1  # labels, and -1 for none yet
+
+    def node(states: Integers, labels: Integers) -> Integers:
+        return states * remembered + labels + 1
+
+    scored, output = automaton.scored, automaton.output
+    start = automaton.start * remembered
+    known = np.array([start])
+    frontier = known
+    rows: list[Integers] = []
+    while frontier.size:
+        states, last = np.divmod(frontier, remembered)
+        targets = automaton.delta[states]  # [N, V]
+        labels = np.where(scored[targets], output[targets], last[:, None] - 1)
+        rows.append(node(targets, labels))
+        drawn = rows[-1][automaton.weights[states] > 0]
+        frontier = np.setdiff1d(drawn, known)
+        known = np.concatenate([known, frontier])
+    order = np.argsort(known)
+    found = np.searchsorted(known, np.concatenate(rows), sorter=order).clip(max=len(known) - 1)
+    return _Chain(
+        target=order[found],
+        weight=automaton.weights[known // remembered],
+        label=known % remembered - 1,
+    )
+
+
+class _Powers:
+    """Advances a distribution by repeated squaring of the chain's matrix."""
+
+    def __init__(self, chain: _Chain) -> None:
+        num_nodes, num_symbols = chain.target.shape
+        matrix = np.zeros((num_nodes, num_nodes))
+        source = np.repeat(np.arange(num_nodes), num_symbols)
+        np.add.at(matrix, (source, chain.target.ravel()), chain.weight.ravel())
+        self._powers = [matrix]
+
+    def __call__(self, distribution: Floats, steps: int) -> Floats:
+        for bit in range(steps.bit_length()):
+            if bit == len(self._powers):
+                self._powers.append(self._powers[-1] @ self._powers[-1])
+            if steps >> bit & 1:
+                distribution = distribution @ self._powers[bit]
+        return distribution
+
+
+class _Steps:
+    """Advances a distribution symbol by symbol, until it repeats itself.
+
+    It is compared with an earlier one that is renewed after 1, 2, 4, 8, ... steps (Brent's way to
+    find a cycle); once they agree, only the steps that are left modulo the distance count.
+    """
+
+    def __init__(self, chain: _Chain) -> None:
+        self._chain = chain
+
+    def __call__(self, distribution: Floats, steps: int) -> Floats:
+        earlier, distance, patience = distribution, 0, 1
+        while steps:
+            distribution = self._step(distribution)
+            steps -= 1
+            distance += 1
+            if np.abs(distribution - earlier).sum() < SETTLED:
+                steps %= distance
+            if distance == patience:
+                earlier, distance, patience = distribution, 0, 2 * patience
+        return distribution
+
+    def _step(self, distribution: Floats) -> Floats:
+        flow = distribution[:, None] * self._chain.weight
+        stepped: Floats = np.bincount(
+            self._chain.target.ravel(), flow.ravel(), minlength=len(distribution)
+        )
+        return stepped

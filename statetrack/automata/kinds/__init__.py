@@ -1,0 +1,101 @@
+"""The kinds of automata that a task file can name, one file each.
+
+A kind is a function with keyword-only, typed arguments that returns an `Automaton`; the
+arguments are the keys beside `kind:` in a task file. `build_automaton` checks them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args, get_type_hints
+
+from pydantic import ConfigDict, Field, ValidationError, validate_call
+from pydantic.fields import FieldInfo
+
+from statetrack.automata.automaton import Automaton
+from statetrack.errors import TaskError, UnknownNameError, nearest
+from statetrack.registry import Registry, modules_in
+from statetrack.settings import explain
+
+KINDS: Registry[Callable[..., Automaton]] = Registry(
+    "automaton kind",
+    lambda: modules_in("statetrack.automata.kinds"),
+    listing="statetrack list kinds",
+)
+
+
+def argument(help: str, *, min: float | None = None, max: float | None = None) -> Any:
+    """The note on a kind's argument, `Annotated[int, argument(...)]`: help and bounds."""
+    return Field(description=help, ge=min, le=max)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a kind, as a person sees it; a required one has no default."""
+
+    name: str
+    help: str
+    required: bool
+    default: Any
+
+
+def arguments_of(kind: str) -> tuple[Argument, ...]:
+    """What can be set for a kind, in the order of its signature.
+
+    Raises `UnknownNameError` for a kind that does not exist.
+    """
+    function = KINDS[kind]
+    hints = get_type_hints(function, include_extras=True)
+    return tuple(
+        Argument(
+            name=name,
+            help=_help(hints[name]),
+            required=parameter.default is inspect.Parameter.empty,
+            default=None if parameter.default is inspect.Parameter.empty else parameter.default,
+        )
+        for name, parameter in inspect.signature(function).parameters.items()
+    )
+
+
+def build_automaton(description: Mapping[str, Any], where: str) -> Automaton:
+    """The automaton that `{kind: ..., argument: value, ...}` describes.
+
+    Raises `TaskError`, opened by `where`, for a kind or an argument that does not exist, is
+    missing or has a wrong value, and for arguments that describe no machine.
+    """
+    given = dict(description)
+    kind = given.pop("kind", None)
+    if not isinstance(kind, str):
+        raise TaskError(f"{where}: 'kind' is missing: name one of {', '.join(KINDS)}")
+    try:
+        function = KINDS[kind]
+    except UnknownNameError as unknown:
+        raise TaskError(f"{where}: {unknown}") from None
+    _check_names(kind, given, where)
+    checked = validate_call(function, config=ConfigDict(strict=True))
+    try:
+        return checked(**given)
+    except ValidationError as invalid:
+        raise TaskError(f"{where}: {explain(invalid)}") from None
+    except TaskError as wrong:
+        raise TaskError(f"{where}: {wrong}") from None
+
+
+def _check_names(kind: str, given: Mapping[str, Any], where: str) -> None:
+    arguments = arguments_of(kind)
+    known = [argument.name for argument in arguments]
+    for name in given:
+        if name not in known:
+            hint = nearest(name, known) or f" Known are: {', '.join(known) or 'none'}."
+            raise TaskError(f"{where}: '{kind}' has no '{name}'.{hint}")
+    for argument in arguments:
+        if argument.required and argument.name not in given:
+            raise TaskError(f"{where}: '{kind}' needs '{argument.name}': {argument.help}")
+
+
+def _help(hint: Any) -> str:
+    notes = [note for note in get_args(hint) if isinstance(note, FieldInfo)]
+    assert notes and notes[0].description, "a kind's argument needs `Annotated[..., argument()]`"
+    return notes[0].description

@@ -1,0 +1,45 @@
+"""The alternating group A_n: the even permutations of n points."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from statetrack.automata._groups import (
+    all_permutations,
+    cycle_name,
+    is_even,
+    num_moved,
+    word_problem,
+    written_generators,
+)
+from statetrack.automata.automaton import Automaton
+from statetrack.automata.kinds import KINDS, argument
+from statetrack.errors import TaskError
+
+
+@KINDS.register("alternating")
+def alternating(
+    *,
+    n: Annotated[int, argument("how many points are permuted", min=3, max=7)],
+    generators: Annotated[
+        Literal["all", "3-cycles"] | Annotated[list[str], Field(min_length=1)],
+        argument(
+            "the symbols: all elements; the identity and the 3-cycles; or a list of permutations"
+        ),
+    ] = "all",
+) -> Automaton:
+    """The word problem of A_n: the product of the even permutations so far.
+
+    Products and order are those of S_n (Merrill, Petty and Sabharwal 2024, arXiv 2404.08819).
+    """
+    elements = [each for each in all_permutations(n) if is_even(each)]
+    if isinstance(generators, list):
+        inputs = written_generators(generators, n)
+        for each in inputs:
+            if not is_even(each):
+                raise TaskError(f"generators: {cycle_name(each)} is odd: it is not in A_{n}")
+        return word_problem(elements, inputs)
+    most_moved = {"all": n, "3-cycles": 3}[generators]
+    return word_problem(elements, [each for each in elements if num_moved(each) <= most_moved])

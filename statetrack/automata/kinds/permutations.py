@@ -1,0 +1,54 @@
+"""A group given by generators: permutations with names."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from statetrack.automata._groups import (
+    cycle_name,
+    generated,
+    product_table,
+    read_permutation,
+)
+from statetrack.automata.automaton import Automaton
+from statetrack.automata.kinds import KINDS, argument
+from statetrack.errors import TaskError
+
+
+@KINDS.register("permutations")
+def permutations(
+    *,
+    points: Annotated[int, argument("how many points are permuted", min=2, max=64)],
+    generators: Annotated[
+        dict[str, str | list[int]],
+        argument("the symbols: a name and a permutation for each, as cycles or as all images"),
+        Field(min_length=1),
+    ],
+    image_of: Annotated[
+        int | None,
+        argument("the label is where this point goes; left out, it is the whole element", min=1),
+    ] = None,
+) -> Automaton:
+    """The product of the permutations so far, in the group that they generate.
+
+    y_t = y_(t-1) * x_t with (p * q)(i) = p(q(i)); elements in the order of their images. With
+    `image_of: i` the label is y_t(i) while the states stay the elements: the newest permutation
+    moves first, so that the place of one point alone does not say where it goes next.
+    """
+    inputs = [_read(name, text, points) for name, text in generators.items()]
+    elements = generated(inputs)
+    if image_of is not None and image_of > points:
+        raise TaskError(f"image_of: {image_of} is not one of the points 1 to {points}")
+    names = [cycle_name(element) for element in elements]
+    images = [element[(image_of or 1) - 1] for element in elements]
+    numbers = [str(point + 1) for point in range(points)]
+    return Automaton(
+        product_table_of_large(elements, inputs),
+        np.arange(len(elements)) if image_of is None else images,
+        symbols=list(generators),
+        states=names,
+        labels=names if image_of is None else numbers,
+    )

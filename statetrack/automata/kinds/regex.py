@@ -1,0 +1,53 @@
+"""A regular language: whether the word so far belongs to it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from automata.base.exceptions import AutomatonException
+from automata.fa.dfa import DFA
+from automata.fa.nfa import NFA
+from pydantic import Field
+
+from statetrack.automata._exploring import explore
+from statetrack.automata.automaton import Automaton
+from statetrack.automata.kinds import KINDS, argument
+from statetrack.errors import TaskError
+
+MOST_STATES = 4096
+
+
+@KINDS.register("regex")
+def regex(
+    *,
+    pattern: Annotated[
+        str, argument("the language: `|` or, `*` any number, `+` one or more, `?` at most one")
+    ],
+    alphabet: Annotated[
+        str, argument("the symbols, one letter each, such as ab"), Field(min_length=1)
+    ],
+) -> Automaton:
+    """Whether the word so far belongs to a regular language: label 1 where it does, 0 if not.
+
+    Patterns are those of automata-lib: beside the above, `.` is any symbol, `(...)` a group,
+    `{2,3}` a number of times, `&` and, `^` shuffled with. They match the whole word.
+    """
+    for letter in alphabet:
+        if alphabet.count(letter) > 1 or letter in "()|*+?&^.{}[]\\" or letter.isspace():
+            raise TaskError(f"alphabet: '{letter}' stands twice, or has a meaning in patterns")
+    for letter in pattern:
+        if letter.isalnum() and letter not in alphabet and not _counts(pattern):
+            raise TaskError(f"pattern: '{letter}' is not in the alphabet '{alphabet}'")
+    try:
+        machine = DFA.from_nfa(NFA.from_regex(pattern, input_symbols=set(alphabet)), minify=True)
+    except AutomatonException as wrong:
+        raise TaskError(f"pattern: '{pattern}' cannot be read: {wrong}") from None
+    dead = object()
+    states, delta = explore(
+        machine.initial_state,
+        list(alphabet),
+        lambda state, symbol: machine.transitions.get(state, {}).get(symbol, dead),
+        MOST_STATES,
+    )
+    accepting = [int(state in machine.final_states) for state in states]
+    return Automaton(delta, accepting, symbols=list(alphabet), labels=["0", "1"])

@@ -1,0 +1,42 @@
+"""The symmetric group S_n: all permutations of n points."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from statetrack.automata._groups import (
+    all_permutations,
+    num_moved,
+    word_problem,
+    written_generators,
+)
+from statetrack.automata.automaton import Automaton
+from statetrack.automata.kinds import KINDS, argument
+
+
+@KINDS.register("symmetric")
+def symmetric(
+    *,
+    n: Annotated[int, argument("how many points are permuted", min=2, max=7)],
+    generators: Annotated[
+        Literal["all", "swaps", "swaps-and-3-cycles"]
+        | Annotated[list[str], Field(min_length=1)],
+        argument(
+            "the symbols: all elements; the identity and the swaps; these and the 3-cycles; "
+            "or a list of permutations"
+        ),
+    ] = "all",
+) -> Automaton:
+    """The word problem of S_n: the product of the permutations so far.
+
+    y_t = y_(t-1) * x_t with (p * q)(i) = p(q(i)); elements in the order of their images, the
+    identity first (Merrill, Petty and Sabharwal 2024, arXiv 2404.08819). `swaps` and
+    `swaps-and-3-cycles` are the alphabets of Siems et al. 2025, arXiv 2502.10297.
+    """
+    elements = all_permutations(n)
+    if isinstance(generators, list):
+        return word_problem(elements, written_generators(generators, n))
+    most_moved = {"all": n, "swaps": 2, "swaps-and-3-cycles": 3}[generators]
+    return word_problem(elements, [each for each in elements if num_moved(each) <= most_moved])

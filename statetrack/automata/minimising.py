@@ -1,0 +1,70 @@
+"""Minimisation: the smallest machine that answers alike, by Moore's partition refinement."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from statetrack.automata.automaton import Automaton, Integers
+
+
+def minimise(automaton: Automaton) -> Automaton:
+    """The smallest automaton with the same scored labels, the same scoring and the same weights.
+
+    Two states are one where no word tells them apart: by whether a label is asked for, by the
+    label where it is, or by how likely a symbol is. So words are drawn from the small machine
+    exactly as from the large one; `minimise(a.with_uniform_weights())` asks for the labels alone.
+    A merged state bears the name of its first member, and states keep that order. Labels of
+    states that are not scored do not count, and read 0 where states with different ones merge.
+    """
+    blocks = _refined(automaton.delta, _told_apart_at_once(automaton))
+    _, members = np.unique(blocks, return_index=True)  # blocks are numbered by first member
+    output = automaton.output[members]
+    return Automaton(
+        blocks[automaton.delta[members]],
+        np.where(_agree(automaton.output, blocks), output, 0),
+        start=int(blocks[automaton.start]),
+        symbols=automaton.symbols,
+        states=[automaton.states[member] for member in members],
+        labels=automaton.labels,
+        weights=automaton.weights[members],
+        scored=automaton.scored[members],
+    )
+
+
+def _told_apart_at_once(automaton: Automaton) -> Integers:
+    """The first partition, `[S]`: by scoring, scored label and weights."""
+    label = np.where(automaton.scored, automaton.output, -1)
+    if automaton.uniform_weights:
+        return _numbered(label[:, None])
+    return _numbered(np.column_stack([label, automaton.weights.view(np.int64)]))
+
+
+def _refined(delta: Integers, blocks: Integers) -> Integers:
+    """The coarsest partition `[S]` that is finer than `blocks` and that every symbol respects."""
+    while True:
+        finer = blocks
+        for targets in delta.T:
+            finer = _numbered(np.column_stack([finer, blocks[targets]]))
+        if finer.max() == blocks.max():
+            return finer
+        blocks = finer
+
+
+def _numbered(keys: Integers) -> Integers:
+    """Equal rows get one number; numbers count up by first appearance. `[S]` from `[S, N]`."""
+    if keys.shape[1] == 2:
+        keys = (keys[:, 0] * (keys[:, 1].max() + 2) + keys[:, 1] + 1)[:, None]
+    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    order = np.empty(len(first), np.int64)
+    order[np.argsort(first)] = np.arange(len(first))
+    return order[inverse.reshape(-1)]
+
+
+def _agree(output: Integers, blocks: Integers) -> np.ndarray:
+    """Whether all members of a block have the same output, for every block."""
+    lowest = np.full(blocks.max() + 1, np.iinfo(np.int64).max)
+    highest = np.full(blocks.max() + 1, -1)
+    np.minimum.at(lowest, blocks, output)
+    np.maximum.at(highest, blocks, output)
+    agree: np.ndarray = lowest == highest
+    return agree

@@ -1,0 +1,111 @@
+"""Evaluate a trained run on long words."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from tqdm import tqdm
+
+from statetrack import experiment
+from statetrack.data import parse_lengths
+from statetrack.errors import SettingsError
+from statetrack.evaluation import horizon_of
+from statetrack.report.curves import accuracy_curve
+from statetrack.report.tables import evaluation_table
+from statetrack.runs import RunFolder, newest_run
+
+CURVE_FROM = 5
+"""From this many lengths on, a curve is drawn beneath the table."""
+
+
+def build(argv: list[str]) -> Callable[..., None]:
+    """The command; its options do not depend on the arguments."""
+    return evaluate
+
+
+def evaluate(
+    run: Annotated[
+        Path | None, typer.Argument(metavar="[RUN]", help="A run folder; by default the newest.")
+    ] = None,
+    *,
+    length: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A length, or a range as 10-1000:10; repeatable. By default the task's own.",
+            metavar="LENGTH",
+        ),
+    ] = None,
+    samples: Annotated[int, typer.Option(help="Test words.", min=1)] = 2000,
+    seed: Annotated[int, typer.Option(help="Seed of the test words.", min=0)] = 0,
+    everyone: Annotated[
+        bool, typer.Option("--all", help="Every replica, not only the selected one.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object on stdout, and nothing else.")
+    ] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="The rows as CSV on stdout.")] = False,
+    device: Annotated[
+        str | None, typer.Option(help="auto, cpu, cuda or cuda:INDEX; by default the run's own.")
+    ] = None,
+) -> None:
+    """Evaluate a trained run on long words: accuracy by length, with its floor.
+
+    Every length is a prefix of the same test words, none of which training can have seen
+    through its own stream. Accuracy is that of the last scored position of each word.
+    """
+    if as_json and as_csv:
+        raise SettingsError("--json and --csv: choose one")
+    folder = RunFolder.open(run) if run is not None else newest_run(Path("runs"))
+    setup, folder = experiment.reopen(folder.path, device)
+    lengths = parse_lengths(length or []) or list(setup.task.spec.test_lengths)
+    rows = []
+    scoring = experiment.evaluate_run(
+        setup, folder, lengths, num_words=samples, seed=seed, everyone=everyone
+    )
+    for row in tqdm(
+        scoring, desc="evaluating", unit="row", file=sys.stderr, leave=False, delay=1.0
+    ):
+        rows.append(row)
+    about = {
+        "run": str(folder.path),
+        "task": setup.experiment.data.task,
+        "model": setup.experiment.model,
+    }
+    if as_json:
+        typer.echo(json.dumps({**about, "rows": rows}))
+    elif as_csv:
+        _write_csv(about, rows)
+    else:
+        _draw(about, rows, samples)
+
+
+def _write_csv(about: dict[str, str], rows: Iterable[dict[str, Any]]) -> None:
+    whole = [about | row for row in rows]
+    writer = csv.DictWriter(sys.stdout, list(whole[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(whole)
+
+
+def _draw(about: dict[str, str], rows: list[dict[str, Any]], samples: int) -> None:
+    out = Console()
+    out.print(evaluation_table(f"{about['model']} on {about['task']}, {samples:,} words", rows))
+    if len({row["length"] for row in rows}) >= CURVE_FROM:
+        typer.echo(accuracy_curve(rows))
+    for replica in dict.fromkeys(row["replica"] for row in rows):
+        mine = [row for row in rows if row["replica"] == replica]
+        reach = horizon_of((row["length"], row["accuracy"]) for row in mine)
+        out.print(
+            f"seed {mine[0]['seed']}, lr {mine[0]['lr']:g}: "
+            f"every answer right up to length {reach:,} of those tested"
+            if reach
+            else f"seed {mine[0]['seed']}, lr {mine[0]['lr']:g}: not right at any length tested",
+            highlight=False,
+        )
+    out.print(f"run: {about['run']}", highlight=False, soft_wrap=True, markup=False)

@@ -1,0 +1,296 @@
+"""Settings classes as command-line options.
+
+One field of a `Settings` class is one option: its name in kebab-case, its type, default,
+bounds and help. What a value is taken from, the first that has one:
+
+    command line  >  --config file  >  preset of the model  >  default of the class
+
+The middle two become the *defaults of the options*, so nothing is merged by hand, and
+`--config run.yaml --help` shows the file's values. Which options a command has depends on
+words of its own command line (`--model`), so those are looked up first, with `peek`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import itertools
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import annotated_types
+import typer
+from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from statetrack.errors import SettingsError, UnknownNameError, nearest
+from statetrack.settings import Settings, explain
+
+S = TypeVar("S", bound=Settings)
+
+TYPES_OF_TYPER = (bool, int, float, str, Path)
+"""What Typer parses by itself; everything else is read from text by pydantic."""
+
+
+def flag(name: str) -> str:
+    """The option of a field: `train_length` is `--train-length`."""
+    return "--" + name.replace("_", "-")
+
+
+def peek(argv: Sequence[str], option: str) -> str | None:
+    """The value of an option before anything is parsed, or None; the last one counts."""
+    values = peek_all(argv, option)
+    return values[-1] if values else None
+
+
+def peek_all(argv: Sequence[str], option: str) -> list[str]:
+    """Every value given to an option, as `--option value` or `--option=value`."""
+    values = []
+    for index, word in enumerate(argv):
+        if word == option and index + 1 < len(argv):
+            values.append(argv[index + 1])
+        elif word.startswith(option + "="):
+            values.append(word.removeprefix(option + "="))
+    return values
+
+
+def parameters(
+    kind: type[Settings], panel: str, preset: Mapping[str, Any] | None = None
+) -> list[inspect.Parameter]:
+    """One keyword-only parameter per field of a settings class, for a command's signature.
+
+    `preset` replaces defaults of the class, by field name; keys that are not fields of this
+    class are for other classes and left alone (`check_preset` finds those of no class).
+    """
+    preset = preset or {}
+    return [
+        _parameter(name, field, panel, preset.get(name, field.get_default()))
+        for name, field in kind.model_fields.items()
+    ]
+
+
+def with_parameters(
+    command: Callable[..., None], given: Iterable[inspect.Parameter]
+) -> Callable[..., None]:
+    """The command, to be called with these parameters instead of its written ones."""
+    command.__signature__ = inspect.Signature(list(given))  # type: ignore[attr-defined]
+    return command
+
+
+def collect(kind: type[S], given: Mapping[str, Any]) -> S:
+    """The settings of one component, picked out of all that a command was given.
+
+    Raises `SettingsError` naming the option whose value the class refuses.
+    """
+    values = {name: given[name] for name in kind.model_fields}
+    try:
+        return kind(**values)
+    except ValidationError as invalid:
+        first = invalid.errors(include_url=False)[0]
+        if not first["loc"]:
+            raise SettingsError(explain(invalid)) from None
+        message = first["msg"].removeprefix("Value error, ")
+        raise SettingsError(
+            f"{flag(str(first['loc'][0]))}: {message} (given: {first['input']!r})"
+        ) from None
+
+
+def explicit(context: typer.Context) -> set[str]:
+    """The names of the parameters that stand on the command line itself."""
+    return {
+        name
+        for name in context.params
+        if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+    }
+
+
+def check_preset(
+    values: Mapping[str, Any],
+    where: str,
+    kinds: Sequence[type[Settings]],
+    also: Collection[str] = (),
+) -> dict[str, Any]:
+    """The values of a preset or a `--config` file, each checked by the field it is for.
+
+    `also` names keys that belong to the command itself; they come back as they are.
+    Raises `SettingsError` for a key that is no field of `kinds`, with the nearest, and for
+    a value that the field refuses. `where` opens the message.
+    """
+    fields = {name: field for kind in kinds for name, field in kind.model_fields.items()}
+    checked = {}
+    for key, value in values.items():
+        if key in also:
+            checked[key] = value
+            continue
+        if key not in fields:
+            raise SettingsError(
+                f"{where}: unknown setting '{key}'.{nearest(key, [*fields, *also])}"
+            )
+        try:
+            checked[key] = _adapter(fields[key]).validate_python(value)
+        except ValidationError as invalid:
+            message = invalid.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+            raise SettingsError(f"{where}: '{key}': {message} (given: {value!r})") from None
+    return checked
+
+
+def refuse_unknown(
+    args: Sequence[str],
+    name: str,
+    own: Collection[str],
+    others: Callable[[], Mapping[str, Collection[str]]],
+) -> None:
+    """Raise `UnknownNameError` if Typer left any words over, saying what was meant.
+
+    `args` are those words (`context.args`), `name` the chosen model, `own` the field names it
+    may be given. `others` gives the field names of every other model; it is called only where
+    there is something to refuse, for it imports them.
+    """
+    if not args:
+        return
+    unknown = next((word for word in args if _is_option(word)), None)
+    if unknown is None:
+        raise UnknownNameError(
+            f"'{args[0]}' belongs to no option: every setting is written --name value."
+        )
+    option = unknown.partition("=")[0]
+    raise UnknownNameError(f"{name} has no option {option}.{_meant(option, own, others())}")
+
+
+def refuse_missing_values(argv: Sequence[str], given: Iterable[inspect.Parameter]) -> None:
+    """Raise `typer.BadParameter` where an option swallowed the next one as its value."""
+    flags = {flag(parameter.name): parameter for parameter in given}
+    valued = {
+        option for option, parameter in flags.items() if _core(parameter.annotation) is not bool
+    }
+    for option, value in itertools.pairwise(argv):
+        if option in valued and value.partition("=")[0] in flags:
+            raise typer.BadParameter(f"{option} needs a value: it is followed by {value}")
+
+
+def _meant(option: str, own: Collection[str], others: Mapping[str, Collection[str]]) -> str:
+    """What to do about an unknown option: who has it, or which option is near."""
+    name = option.removeprefix("--").replace("-", "_")
+    elsewhere = {known for names in others.values() for known in names}
+    if name in elsewhere:
+        return f" Models that have it: {_having(name, others)}."
+    for near in difflib.get_close_matches(name.removeprefix("no_"), own, n=1):
+        return f" Did you mean {flag(near)}?"
+    for near in difflib.get_close_matches(name, elsewhere, n=1):
+        return f" Did you mean {flag(near)}? Models that have it: {_having(near, others)}."
+    return " `--help` shows those it has."
+
+
+def _having(name: str, others: Mapping[str, Collection[str]]) -> str:
+    return ", ".join(model for model, names in others.items() if name in names)
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and not word[1:2].isdigit() and word != "-"
+
+
+def _parameter(name: str, field: FieldInfo, panel: str, default: Any) -> inspect.Parameter:
+    core = _core(field.annotation)
+    lower, upper, above = _bounds(field)
+    is_number = core in (int, float)
+    help_text = field.description or ""
+    if above is not None:
+        help_text += f" Above {above:g}."
+    decide = flag(name) if core is not bool else f"{flag(name)}/{flag('no_' + name)}"
+    if core in TYPES_OF_TYPER or typing.get_origin(core) is Literal:
+        annotation: Any = field.annotation
+        info = typer.Option(
+            decide,
+            help=help_text,
+            min=lower if is_number else None,
+            max=upper if is_number else None,
+            rich_help_panel=panel,
+        )
+    else:
+        annotation = str | None if default is None else str
+        default = None if default is None else _as_text(default)
+        info = typer.Option(
+            decide,
+            help=help_text,
+            metavar=_metavar(core),
+            parser=_reader(field),
+            rich_help_panel=panel,
+        )
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        annotation=Annotated[annotation, info],
+        default=inspect.Parameter.empty if field.is_required() and default is None else default,
+    )
+
+
+def _core(annotation: Any) -> Any:
+    """The type inside `Annotated[type, ...]` and `type | None`."""
+    if typing.get_origin(annotation) is Annotated:
+        return _core(typing.get_args(annotation)[0])
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        inner = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
+        return _core(inner[0]) if len(inner) == 1 else annotation
+    return annotation
+
+
+def _bounds(field: FieldInfo) -> tuple[float | None, float | None, float | None]:
+    """(lowest, highest, exclusive lower bound) of a field; None where there is none."""
+    found: dict[type, Any] = {type(bound): bound for bound in field.metadata}
+    lower, upper = found.get(annotated_types.Ge), found.get(annotated_types.Le)
+    above = found.get(annotated_types.Gt)
+    return (
+        None if lower is None else lower.ge,
+        None if upper is None else upper.le,
+        None if above is None else above.gt,
+    )
+
+
+def _adapter(field: FieldInfo) -> TypeAdapter[Any]:
+    kind: Any = field.annotation
+    return TypeAdapter(Annotated[(kind, *field.metadata)] if field.metadata else kind)
+
+
+def _reader(field: FieldInfo) -> Callable[[Any], Any]:
+    """A parser of `1e-3,3e-3` (a sequence) or of one word (anything else)."""
+    adapter = _adapter(field)
+    is_sequence = typing.get_origin(_core(field.annotation)) in (tuple, list)
+
+    def read(text: Any) -> Any:
+        if not isinstance(text, str):
+            return text
+        try:
+            return adapter.validate_python(_split(text) if is_sequence else text)
+        except ValidationError as invalid:
+            first = invalid.errors(include_url=False)[0]
+            raise typer.BadParameter(_complaint(text, first["input"], first["msg"])) from None
+
+    return read
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")] if text.strip() else []
+
+
+def _complaint(text: str, wrong: Any, message: str) -> str:
+    message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    message = message[:1].lower() + message[1:]
+    inside = f" in {text!r}" if wrong != text and isinstance(wrong, str) else ""
+    return f"{wrong!r}{inside}: {message}"
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, tuple | list):
+        return ",".join(_as_text(item) for item in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _metavar(core: Any) -> str | None:
+    if typing.get_origin(core) not in (tuple, list):
+        return None
+    item = _core(typing.get_args(core)[0])
+    word = {int: "INTEGER", float: "NUMBER"}.get(item, "WORD")
+    return f"{word},..."

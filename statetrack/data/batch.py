@@ -1,0 +1,85 @@
+"""A batch: words side by side, with their labels and where a label is asked for.
+
+Letters: B words, T time (the longest word), V symbols, C labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from statetrack.automata import Automaton
+
+Unsigned = NDArray[np.unsignedinteger]
+Supervision = Literal["every", "last"]
+
+PADDING: Final = 0
+"""The symbol and the label after a word's end: harmless, since models are causal."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Words of several lengths, padded at the end; all four arrays share the leading axes.
+
+    `scored` is False in the padding and wherever no label is asked for, so the mean over
+    `scored` is the loss. Symbols and labels have the smallest unsigned type that holds them.
+    """
+
+    symbols: Unsigned  # [..., B, T], 0..V-1
+    labels: Unsigned  # [..., B, T], 0..C-1
+    scored: NDArray[np.bool_]  # [..., B, T]
+    lengths: NDArray[np.int64]  # [..., B]
+
+    def __post_init__(self) -> None:
+        assert self.symbols.shape == self.labels.shape == self.scored.shape
+        assert self.symbols.shape[:-1] == self.lengths.shape
+
+    def __getitem__(self, index: int | slice | NDArray[np.integer]) -> Batch:
+        """The part at `index` of the first axis: one batch of a block, or chosen words."""
+        return Batch(
+            self.symbols[index], self.labels[index], self.scored[index], self.lengths[index]
+        )
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+
+def label(
+    automaton: Automaton,
+    symbols: Unsigned,
+    lengths: NDArray[np.int64],
+    supervision: Supervision,
+) -> Batch:
+    """The batch of the words `symbols[..., :lengths]`: labelled, masked and padded with zeros.
+
+    `every` asks for the label of each prefix, `last` for that of the last prefix only; a prefix
+    whose state is not scored is never asked for, so `last` then means the last that is.
+    """
+    inside = np.arange(symbols.shape[-1]) < lengths[..., None]  # [..., B, T]
+    if automaton.all_scored:
+        labels = automaton.labels_of(symbols)
+        scored = inside
+    else:
+        states = automaton.states_after(symbols)
+        labels = automaton.output.astype(smallest_type(automaton.num_labels))[states]
+        scored = inside & automaton.scored[states]
+    if supervision == "last":
+        scored = _last_of_each(scored)
+    return Batch(symbols * inside, labels * inside, scored, lengths)
+
+
+def smallest_type(count: int) -> np.dtype[np.unsignedinteger]:
+    """The smallest unsigned type that holds `0 .. count - 1`."""
+    return np.dtype(np.min_scalar_type(count - 1)).newbyteorder("<")
+
+
+def _last_of_each(scored: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """`scored` with only the last True of every row left; a row without one stays empty."""
+    from_the_end = scored[..., ::-1]
+    last = scored.shape[-1] - 1 - from_the_end.argmax(axis=-1)
+    only_last = np.zeros_like(scored)
+    np.put_along_axis(only_last, last[..., None], scored.any(axis=-1, keepdims=True), axis=-1)
+    return only_last

@@ -1,0 +1,140 @@
+"""How long words are: a distribution to draw from, or a list to evaluate at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from statetrack.data.randomness import below
+from statetrack.errors import SettingsError
+
+LONGEST_ALLOWED: Final = 1_000_000
+MOST_LENGTHS: Final = 10_000
+
+_DISTRIBUTION = re.compile(r"(\d+)(?:-(\d+))?")
+_RANGE = re.compile(r"(\d+)-(\d+):(\d+)")
+
+
+@dataclass(frozen=True)
+class LengthDistribution:
+    """Lengths drawn uniformly from `shortest .. longest`, both included.
+
+    With `curriculum = f > 0` the upper end grows during training: at progress p in 0..1 it is
+    `shortest + floor((longest - shortest) * min(1, p / f))`, so training starts with the
+    shortest words alone and sees all lengths after the fraction f of its steps.
+
+    Raises `SettingsError` where the lengths are out of order or out of bounds.
+    """
+
+    shortest: int
+    longest: int
+    curriculum: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.shortest > self.longest:
+            raise SettingsError(
+                f"length {self}: lengths are out of order: write {self.longest}-{self.shortest}"
+            )
+        _check_bounds(str(self), (self.shortest, self.longest))
+        if not 0.0 <= self.curriculum <= 1.0:
+            raise SettingsError(
+                f"curriculum {self.curriculum}: must be a fraction of training from 0 to 1"
+            )
+
+    @classmethod
+    def parse(cls, text: str, curriculum: float = 0.0) -> LengthDistribution:
+        """The distribution that `2-10` (uniform) or `500` (always the same) writes.
+
+        Raises `SettingsError` for anything else.
+        """
+        match = _DISTRIBUTION.fullmatch(text.strip())
+        if match is None:
+            raise SettingsError(
+                f"length '{text}': not a length: write 500 for one length or 2-10 for all of a range"
+            )
+        shortest = int(match[1])
+        return cls(shortest, int(match[2] or shortest), curriculum)
+
+    def __str__(self) -> str:
+        if self.shortest == self.longest:
+            return str(self.shortest)
+        return f"{self.shortest}-{self.longest}"
+
+    @property
+    def num_lengths(self) -> int:
+        """How many different lengths there are when training has seen them all."""
+        return self.longest - self.shortest + 1
+
+    def longest_at(self, progress: float | NDArray[np.float64]) -> NDArray[np.int64]:
+        """The greatest length that may be drawn at a progress from 0 to 1; same shape."""
+        progress = np.asarray(progress, dtype=np.float64)
+        if self.curriculum == 0.0:
+            return np.full(progress.shape, self.longest, dtype=np.int64)
+        grown = np.minimum(progress / self.curriculum, 1.0) * (self.longest - self.shortest)
+        return self.shortest + grown.astype(np.int64)
+
+    def draw(
+        self, bits: NDArray[np.uint32], progress: float | NDArray[np.float64] = 1.0
+    ) -> NDArray[np.int64]:
+        """One length from each of the uniform 32-bit integers; same shape as `bits`.
+
+        `progress` is one number, or an array that broadcasts against `bits`.
+        """
+        if self.curriculum == 0.0:
+            return below(self.num_lengths, bits).astype(np.int64) + self.shortest
+        num_lengths = (self.longest_at(progress) - self.shortest + 1).astype(np.uint64)
+        return ((bits * num_lengths) >> np.uint64(32)).astype(np.int64) + self.shortest
+
+
+def parse_lengths(texts: Sequence[str]) -> list[int]:
+    """The lengths that texts such as `500` and `10-1000:10` (from-to:step) name, in order.
+
+    Each length stands once. Raises `SettingsError` for anything else, for lengths outside
+    `1 .. LONGEST_ALLOWED`, and for more than `MOST_LENGTHS` lengths.
+    """
+    lengths: set[int] = set()
+    for text in texts:
+        named = _named_by(text.strip())
+        if len(named) > MOST_LENGTHS:
+            raise SettingsError(
+                f"length '{text}': names {len(named)} lengths, the most is {MOST_LENGTHS}: "
+                "take a greater step"
+            )
+        lengths.update(named)
+    if len(lengths) > MOST_LENGTHS:
+        raise SettingsError(f"{len(lengths)} lengths are named, the most is {MOST_LENGTHS}")
+    return sorted(lengths)
+
+
+def _named_by(text: str) -> range:
+    if text.isdecimal():
+        first = last = int(text)
+        step = 1
+    elif match := _RANGE.fullmatch(text):
+        first, last, step = (int(part) for part in match.groups())
+    else:
+        raise SettingsError(
+            f"length '{text}': not a length: write 500 for one, or 10-1000:10 for every tenth "
+            "from 10 to 1000"
+        )
+    if first > last:
+        raise SettingsError(
+            f"length '{text}': lengths are out of order: write {last}-{first}:{step}"
+        )
+    if step == 0:
+        raise SettingsError(f"length '{text}': the step is 0: write {first}-{last}:1 or greater")
+    _check_bounds(text, (first, last))
+    return range(first, last + 1, step)
+
+
+def _check_bounds(text: str, lengths: Iterable[int]) -> None:
+    for length in lengths:
+        if not 1 <= length <= LONGEST_ALLOWED:
+            raise SettingsError(
+                f"length '{text}': {length} is not from 1 to {LONGEST_ALLOWED}"
+            )

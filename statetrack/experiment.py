@@ -1,0 +1,377 @@
+"""The one place where the stations are joined: a task, a model, training, a run folder.
+
+An `Experiment` is everything a run depends on, and is what `config.yaml` holds, flat.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+import statetrack
+from statetrack.automata import Automaton
+from statetrack.data import Batch, LengthDistribution, WordStream, fixed_words
+from statetrack.errors import DeviceError, RunError, SettingsError, nearest
+from statetrack.evaluation import Score, evaluate
+from statetrack.models import MODELS
+from statetrack.models._base import SequenceModel
+from statetrack.ops.memory import keep_freed_memory
+from statetrack.registry import load_plugin
+from statetrack.runs import RunFolder
+from statetrack.settings import Settings, build, option
+from statetrack.spec import Task, load_task
+from statetrack.training import Population, Record, Trainer, TrainSettings
+from statetrack.training.population import Replica, replicas_of
+from statetrack.training.words import SeedStreams, Words, to_words
+
+
+class DataSettings(Settings):
+    """Which words a model is trained on."""
+
+    task: str = option("modular-addition", "A task's name, or a path ending in .yaml.")
+    train_length: str = option("task", "Lengths to train on, as 2-10 or 10; `task`: the task's own.")
+    curriculum: float = option(
+        0.0,
+        "Share of the steps over which the longest length grows; 0 means all lengths at once.",
+        min=0,
+        max=1,
+    )
+    supervision: Literal["task", "every", "last"] = option(
+        "task", "A label after every symbol, or after the last only; `task`: the task's own."
+    )
+    train_samples: int = option(
+        0, "A fixed training set of so many distinct words; 0 means fresh words at every step.", min=0
+    )
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A model, its settings, the words and the training: everything a run depends on."""
+
+    model: str
+    model_settings: Settings
+    data: DataSettings
+    training: TrainSettings
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any], where: str) -> Experiment:
+        """An experiment from flat values, as in config.yaml; what is left out has its default.
+
+        Defaults are those of the settings' classes, and before them the training settings
+        that work for the model. Raises `SettingsError`, which `where` opens, for a wrong one.
+        """
+        if "model" not in values:
+            raise SettingsError(f"{where}: 'model' is missing")
+        model_class = MODELS[str(values["model"])]
+        parts = (model_class.settings_class, DataSettings, TrainSettings)
+        known = {"model", *(name for part in parts for name in part.model_fields)}
+        for key in values:
+            if key not in known:
+                raise SettingsError(f"{where}: unknown setting '{key}'.{nearest(key, known)}")
+        filled = {**model_class.training_defaults, **values}
+        model_settings, data, training = (
+            build(part, {k: v for k, v in filled.items() if k in part.model_fields}, where)
+            for part in parts
+        )
+        assert isinstance(data, DataSettings) and isinstance(training, TrainSettings)
+        return cls(str(values["model"]), model_settings, data, training)
+
+    def values(self) -> dict[str, Any]:
+        """All settings, flat, as plain values: the content of config.yaml."""
+        parts = (self.data, self.model_settings, self.training)
+        flat: dict[str, Any] = {"model": self.model}
+        for part in parts:
+            flat |= part.model_dump(mode="json")
+        return flat
+
+    @property
+    def replicas(self) -> tuple[Replica, ...]:
+        """Every seed at every learning rate."""
+        training = self.training
+        return replicas_of(range(training.seed, training.seed + training.seeds), training.lrs)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """An experiment with its task loaded and its defaults resolved."""
+
+    experiment: Experiment
+    task: Task
+
+    @cached_property
+    def device(self) -> torch.device:
+        """The device that the settings ask for."""
+        return choose_device(self.experiment.training.device)
+
+    @property
+    def automaton(self) -> Automaton:
+        """The task's automaton."""
+        return self.task.automaton
+
+    @property
+    def supervision(self) -> Literal["every", "last"]:
+        """Where labels are given in training."""
+        asked = self.experiment.data.supervision
+        return self.task.spec.supervision if asked == "task" else asked
+
+    @property
+    def lengths(self) -> LengthDistribution:
+        """The lengths to train on."""
+        data = self.experiment.data
+        if data.train_length == "task":
+            return LengthDistribution(*self.task.spec.train_length, data.curriculum)
+        return LengthDistribution.parse(data.train_length, data.curriculum)
+
+    def make_model(self) -> SequenceModel:
+        """One replica, freshly initialised by torch's current seed."""
+        return MODELS[self.experiment.model](
+            self.experiment.model_settings,
+            num_symbols=self.automaton.num_symbols,
+            num_labels=self.automaton.num_labels,
+        )
+
+    def words(self) -> tuple[SeedStreams, Words]:
+        """The training batches, and the validation words [G, B, T], of every seed."""
+        training, data = self.experiment.training, self.experiment.data
+        streams, held_out = [], []
+        for seed in range(training.seed, training.seed + training.seeds):
+            if data.train_samples:
+                fixed = fixed_words(
+                    self.automaton,
+                    self.lengths,
+                    self.supervision,
+                    num_words=data.train_samples,
+                    num_held_out=training.validation_words,
+                    seed=seed,
+                )
+                streams.append(fixed)
+                held_out.append(fixed.held_out)
+            else:
+                streams.append(self._stream(seed, "train"))
+                held_out.append(self._validation(seed))
+        batches = SeedStreams(streams, training.batch_size, training.steps, self.device)
+        return batches, to_words(held_out, self.device)
+
+    def _stream(self, seed: int, purpose: Literal["train", "validation"]) -> WordStream:
+        return WordStream(self.automaton, self.lengths, self.supervision, seed, purpose)
+
+    def _validation(self, seed: int) -> Batch:
+        num_words = self.experiment.training.validation_words
+        return self._stream(seed, "validation").block(0, 1, num_words)[0]
+
+
+def choose_device(name: str) -> torch.device:
+    """The device that `auto`, `cpu`, `cuda` or `cuda:INDEX` means here.
+
+    Raises `DeviceError` where CUDA is asked for and not there.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = torch.device(name)
+    if device.type == "cuda":
+        found = torch.cuda.device_count()
+        if not found:
+            raise DeviceError(f"--device {name}: no CUDA device is available here; take cpu or auto")
+        if device.index is not None and device.index >= found:
+            raise DeviceError(f"--device {name}: there are only {found} CUDA devices, from cuda:0")
+    return device
+
+
+OnRecords = Callable[[Trainer, list[Record]], None]
+"""Called after every step with the trainer and the step's records (often none)."""
+
+
+def start(experiment: Experiment, out: Path | None, plugin: Path | None) -> tuple[Setup, RunFolder]:
+    """Make the run folder of a new experiment, with everything in it that is known beforehand.
+
+    Raises `StatetrackError` for anything that would make the run fail later.
+    """
+    setup = Setup(experiment, load_task(experiment.data.task))
+    choose_device(experiment.training.device)
+    setup.make_model()
+    setup.words()
+    folder = RunFolder.create(out or _new_path(experiment, setup.task))
+    folder.write_text("task.yaml", setup.task.document())
+    if plugin is not None:
+        folder.write_text("plugin.py", plugin.read_text(encoding="utf-8"))
+    folder.write_json("environment.json", environment(setup.device))
+    folder.write_config(experiment.values())
+    return setup, folder
+
+
+def reopen(path: Path, device: str | None = None) -> tuple[Setup, RunFolder]:
+    """The experiment of an existing run folder, from its own copies of task and plugin.
+
+    `device` takes the place of the one that the run was trained on.
+    """
+    folder = RunFolder.open(path)
+    if folder.plugin_file is not None:
+        load_plugin(folder.plugin_file)
+    values = folder.config()
+    if device is not None:
+        values["device"] = device
+    experiment = Experiment.from_values(values, str(folder.path / "config.yaml"))
+    return Setup(experiment, load_task(str(folder.task_file))), folder
+
+
+def train(setup: Setup, folder: RunFolder, on_records: OnRecords, stop: Callable[[], bool]) -> bool:
+    """Train to the end, or until `stop()`; return whether the end was reached.
+
+    Goes on from the folder's checkpoint where there is one. Raises `RunError` where the run
+    has already finished, or where a file cannot be written.
+    """
+    if folder.finished:
+        raise RunError(f"{folder.path}: this run has finished; nothing is left to resume")
+    keep_freed_memory()
+    settings = setup.experiment.training
+    population = Population(setup.make_model, setup.experiment.replicas, setup.device)
+    batches, validation = setup.words()
+    torch.manual_seed(settings.seed)
+    trainer = Trainer(population, batches, validation, settings, setup.device)
+    seconds = 0.0
+    if (checkpoint := folder.checkpoint()) is not None:
+        trainer.restore(checkpoint["trainer"])
+        seconds = checkpoint["seconds"]
+    folder.cut_metrics(trainer.step)
+    started = time.perf_counter() - seconds
+    for records in trainer.run():
+        folder.append("metrics.jsonl", [_plain(record) for record in records])
+        on_records(trainer, records)
+        due = settings.checkpoint_every and trainer.step % settings.checkpoint_every == 0
+        stopping = stop()
+        if (due or stopping) and not trainer.finished:
+            spent = time.perf_counter() - started
+            folder.write_checkpoint({"trainer": trainer.state(), "seconds": spent})
+        if stopping and not trainer.finished:
+            return False
+    folder.write_weights(trainer.best)
+    folder.write_json("summary.json", summary(trainer, time.perf_counter() - started))
+    folder.drop_checkpoint()
+    return True
+
+
+def _plain(record: Record) -> dict[str, Any]:
+    return {key: value for key, value in asdict(record).items() if value is not None}
+
+
+def summary(trainer: Trainer, seconds: float) -> dict[str, Any]:
+    """The outcome of every replica, and which one is selected.
+
+    The selected replica has the highest validation accuracy, then the lowest validation loss.
+    """
+    outcomes = [
+        {
+            "replica": replica.index,
+            "seed": replica.seed,
+            "lr": replica.lr,
+            "validation_accuracy": progress.best_accuracy,
+            "validation_loss": progress.best_loss,
+            "best_step": progress.best_step,
+            "stopped": progress.stopped,
+        }
+        for replica, progress in zip(trainer.everyone, trainer.progress, strict=True)
+    ]
+    selected = max(outcomes, key=lambda o: (o["validation_accuracy"], -o["validation_loss"]))
+    return {
+        "steps": trainer.step,
+        "seconds": round(seconds, 3),
+        "selected": selected["replica"],
+        "replicas": outcomes,
+    }
+
+
+def trained_models(
+    setup: Setup, folder: RunFolder, rows: list[int]
+) -> Iterator[tuple[dict[str, Any], SequenceModel]]:
+    """The given replicas of a finished run, each with its line of the summary."""
+    outcomes = {outcome["replica"]: outcome for outcome in folder.read_json("summary.json")["replicas"]}
+    weights = folder.weights()
+    model = setup.make_model().to(setup.device)
+    for row in rows:
+        try:
+            model.load_state_dict({name: value[row] for name, value in weights.items()})
+        except (RuntimeError, IndexError):
+            raise RunError(
+                f"{folder.path}: weights.safetensors does not belong to config.yaml"
+            ) from None
+        yield outcomes[row], model
+
+
+def evaluate_run(
+    setup: Setup,
+    folder: RunFolder,
+    lengths: list[int],
+    *,
+    num_words: int,
+    seed: int,
+    everyone: bool,
+) -> Iterator[dict[str, Any]]:
+    """Score the selected replica of a run (or every one) at each length, one row at a time.
+
+    Each row is appended to eval.jsonl once its replica is done.
+    """
+    outcome = folder.read_json("summary.json")
+    rows = [o["replica"] for o in outcome["replicas"]] if everyone else [outcome["selected"]]
+    for replica, model in trained_models(setup, folder, rows):
+        about = {
+            "replica": replica["replica"],
+            "seed": replica["seed"],
+            "lr": replica["lr"],
+            "selected": replica["replica"] == outcome["selected"],
+        }
+        scored = []
+        for score in score_model(setup, model, lengths, num_words, seed):
+            row = about | asdict(score)
+            scored.append(row)
+            yield row
+        folder.append("eval.jsonl", [row | {"evaluation_seed": seed} for row in scored])
+
+
+def score_model(
+    setup: Setup, model: SequenceModel, lengths: list[int], num_words: int, seed: int
+) -> Iterator[Score]:
+    """Score one model at each length, on test words that no training stream contains."""
+    return evaluate(
+        model, setup.automaton, lengths, num_words=num_words, seed=seed, device=setup.device
+    )
+
+
+def environment(device: torch.device) -> dict[str, Any]:
+    """What a reader needs to know of the machine that made a run."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()
+    return {
+        "statetrack": statetrack.__version__,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "platform": platform.platform(),
+        "device": str(device),
+        "device_name": name,
+        "threads": torch.get_num_threads(),
+        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "command": shlex.join(["statetrack", *sys.argv[1:]]),
+    }
+
+
+def _new_path(experiment: Experiment, task: Task) -> Path:
+    """A path in runs/ that does not exist yet: what it is, and when."""
+    now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
+    plain = "".join(c if c.isalnum() or c in "-=." else "-" for c in task.name).strip("-")
+    base = f"{experiment.model}_{Path(plain).stem if plain.endswith('.yaml') else plain}_{now}"
+    for number in itertools.count(1):
+        path = Path("runs") / (base if number == 1 else f"{base}-{number}")
+        if not path.exists():
+            return path
+    raise AssertionError

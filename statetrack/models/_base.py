@@ -1,0 +1,223 @@
+"""What a model is: symbols in, logits out.
+
+    SequenceModel        forward(symbols [B, T]) -> logits [B, T, C]
+    └── RecurrentModel   also step by step, with a state; forward is a scan of steps
+        └── LinearModel  the state is acted on by one linear operator per symbol
+
+A model never sees a task, a device, a file or a replica axis: a population of models runs
+through `torch.func`, so a model is written for one copy of itself.
+
+B batch, T time, V symbols, C labels, H hidden, D embedding.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from statetrack import ops
+from statetrack.errors import SettingsError
+from statetrack.ops.operators import Operators
+from statetrack.settings import Settings, option
+
+State = Tensor | tuple[Tensor, ...]
+
+NORMALISE_EVERY = 8
+"""Steps between two rescalings of the state in evaluation: far from overflow, and cheap."""
+
+
+class SequenceModel(nn.Module, abc.ABC):
+    """A causal map from words to logits: logits at `t` depend on symbols up to `t` only.
+
+    A subclass names its `settings_class`, its `family` and `source` (for the listings), and the
+    training settings that work for it (`training_defaults`: names of `TrainSettings`).
+    Raises `SettingsError` in `__init__` for settings that cannot be built together.
+    """
+
+    settings_class: ClassVar[type[Settings]]
+    family: ClassVar[str]
+    source: ClassVar[str]
+    training_defaults: ClassVar[Mapping[str, Any]] = {}
+    vectorises: ClassVar[bool] = True
+    """False where torch has no batching rule for a layer: replicas then run in turn."""
+
+    def __init__(self, *, num_symbols: int, num_labels: int) -> None:
+        super().__init__()
+        self.num_symbols = num_symbols
+        self.num_labels = num_labels
+
+    @abc.abstractmethod
+    def forward(self, symbols: Tensor) -> Tensor:
+        """Logits [B, T, C] of int64 symbols [B, T]."""
+
+
+class RecurrentModel(SequenceModel):
+    """A model that reads one symbol at a time and remembers only its state."""
+
+    @abc.abstractmethod
+    def initial_state(self, num_words: int) -> State:
+        """The state of `num_words` words before their first symbol."""
+
+    @abc.abstractmethod
+    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """Logits [B, C] and the next state, after one symbol [B] a word."""
+
+    def scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """Logits [B, T, C] and the last state, after symbols [B, T]."""
+        logits = []
+        for symbol in symbols.unbind(1):
+            output, state = self.step(symbol, state)
+            logits.append(output)
+        return torch.stack(logits, 1), state
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        """Logits [B, T, C] of int64 symbols [B, T]."""
+        logits, _ = self.scan(symbols, self.initial_state(symbols.shape[0]))
+        return logits
+
+
+class LinearSettings(Settings):
+    """What every linear model can be told."""
+
+    hidden: int = option(64, "Width H of the hidden state.", min=1)
+    embed_dim: int = option(
+        0,
+        "Width D of the learned symbol embeddings; 0 means one-hot symbols (D = V).",
+        min=0,
+    )
+    first: Literal["learned", "fixed"] = option(
+        "learned", "Whether the first state is trained, or stays as it was drawn from N(0, 1)."
+    )
+    additive: Literal["none", "constant", "input"] = option(
+        "none", "A term added at every step: none, a constant b, or a linear map U x_t."
+    )
+    readout_bias: bool = option(
+        False, "A bias in the readout; without it logits scale with the state."
+    )
+
+
+class LinearModel(RecurrentModel):
+    """h_t = A(x_t) h_{t-1} (+ u_t), logits = C h_t.
+
+    Without additive terms and readout bias the model is *scale invariant*: a state times a
+    positive number gives logits times that number, and the same answer. Then, in evaluation
+    only, states are divided by their norm every few steps, which keeps words of any length
+    in the range of floats (Ebrahimi & Memisevic 2025, arXiv:2505.21749).
+    """
+
+    family = "bilinear"
+    source = "Ebrahimi & Memisevic 2025, arXiv:2505.21749"
+
+    def __init__(self, settings: LinearSettings, *, num_symbols: int, num_labels: int) -> None:
+        super().__init__(num_symbols=num_symbols, num_labels=num_labels)
+        self.embedding = SymbolEmbedding(num_symbols, settings.embed_dim)
+        first = torch.randn(settings.hidden)
+        if settings.first == "learned":
+            self.first = nn.Parameter(first)
+        else:
+            self.register_buffer("first", first)
+        self.additive: nn.Parameter | None = None
+        if settings.additive != "none":
+            rows = 1 if settings.additive == "constant" else self.embedding.num_rows
+            self.additive = nn.Parameter(torch.randn(rows, settings.hidden) / settings.hidden**0.5)
+        self.additive_kind = settings.additive
+        self.readout = nn.Linear(settings.hidden, num_labels, bias=settings.readout_bias)
+
+    @property
+    def scale_invariant(self) -> bool:
+        """Whether rescaling the state leaves every answer as it is."""
+        return self.additive is None and self.readout.bias is None
+
+    @abc.abstractmethod
+    def operators(self) -> Operators:
+        """The operators A(x), one for each symbol, in their own structure."""
+
+    @abc.abstractmethod
+    def recur(
+        self, symbols: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
+    ) -> Tensor:
+        """States [T, B, H] after each of the symbols [B, T], from a first state [B, H].
+
+        `inputs` [T, B, H] is added at every step; `normalise_every` steps, the state is
+        divided by its norm (0: never).
+        """
+
+    def additive_table(self) -> Tensor | None:
+        """The term added for each symbol, [V, H], or None."""
+        if self.additive is None:
+            return None
+        if self.additive_kind == "constant":
+            return self.additive.expand(self.num_symbols, -1)
+        return self.embedding(self.additive)
+
+    def initial_state(self, num_words: int) -> Tensor:
+        """The first state, once for every word: [B, H]."""
+        return self.first.expand(num_words, -1)
+
+    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """Logits [B, C] and the next state [B, H], by the operators themselves."""
+        assert isinstance(state, Tensor)
+        state = self.operators().apply(symbols, state)
+        table = self.additive_table()
+        if table is not None:
+            state = state + table[symbols]
+        return self.readout(state), state
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        """Logits [B, T, C] of int64 symbols [B, T], with the states as they are."""
+        logits, _ = self._read(symbols, self.initial_state(symbols.shape[0]), 0)
+        return logits
+
+    def scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """Logits [B, T, C] and the last state [B, H], by the fast recurrence.
+
+        In evaluation, a scale-invariant model's states are divided by their norm on the way:
+        the answers are those of `forward`, the logits are positive multiples of them.
+        """
+        assert isinstance(state, Tensor)
+        rescale = self.scale_invariant and not self.training and not torch.is_grad_enabled()
+        return self._read(symbols, state, NORMALISE_EVERY if rescale else 0)
+
+    def _read(self, symbols: Tensor, state: Tensor, normalise_every: int) -> tuple[Tensor, Tensor]:
+        table = self.additive_table()
+        inputs = None if table is None else ops.lookup(table, symbols)
+        states = self.recur(symbols, state, inputs, normalise_every)
+        return self.readout(states).transpose(0, 1), states[-1]
+
+
+class SymbolEmbedding(nn.Module):
+    """Turns a weight linear in the symbol's embedding into a table with one row per symbol.
+
+    With `embed_dim` 0 symbols are one-hot, and the weight is the table. Otherwise symbols
+    have learned embeddings X [V, D] with rows of unit norm at the start, and the table is
+    X times the weight. Operators are thus computed once for each of the V symbols, never for
+    each of the B x T positions.
+    """
+
+    def __init__(self, num_symbols: int, embed_dim: int) -> None:
+        super().__init__()
+        self.num_rows = embed_dim or num_symbols
+        self.vectors: nn.Parameter | None = None
+        if embed_dim:
+            rows = torch.randn(num_symbols, embed_dim)
+            self.vectors = nn.Parameter(rows / rows.norm(dim=1, keepdim=True))
+
+    def forward(self, weight: Tensor) -> Tensor:
+        """The table [V, ...] of a weight [D, ...] (or [V, ...] where symbols are one-hot)."""
+        if self.vectors is None:
+            return weight
+        return (self.vectors @ weight.flatten(1)).unflatten(1, weight.shape[1:])
+
+
+def require_multiple(hidden: int, of: int, option_name: str) -> None:
+    """Raise `SettingsError` unless `hidden` is a multiple of `of`."""
+    if hidden % of:
+        below, above = hidden // of * of, -(-hidden // of) * of
+        nearest_sizes = f"{below} or {above}" if below else f"{above}"
+        raise SettingsError(
+            f"--hidden {hidden} is not a multiple of {option_name} {of}: take {nearest_sizes}"
+        )

@@ -1,0 +1,59 @@
+"""What the three recurrent networks of `torch.nn` share: embedding, layers, linear readout.
+
+B batch, T time, L layers, H hidden.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from statetrack.models._base import RecurrentModel, State
+from statetrack.settings import Settings, option
+
+
+class TorchRNNSettings(Settings):
+    """Settings of the recurrent networks of torch.nn."""
+
+    hidden: int = option(64, "Width H of the hidden state.", min=1)
+    layers: int = option(1, "Number of stacked recurrent layers.", min=1)
+    embed_dim: int = option(0, "Width of the learned symbol embeddings; 0 means H.", min=0)
+
+
+class TorchRNN(RecurrentModel):
+    """Embedding, a recurrent network of torch.nn, linear readout; the first state is zero."""
+
+    settings_class = TorchRNNSettings
+    family = "non-linear"
+    vectorises = False
+    training_defaults = {"lrs": (3e-3,), "steps": 600}
+
+    network_class: ClassVar[type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]]
+    state_parts: ClassVar[int] = 1
+
+    def __init__(self, settings: TorchRNNSettings, *, num_symbols: int, num_labels: int) -> None:
+        super().__init__(num_symbols=num_symbols, num_labels=num_labels)
+        embed_dim = settings.embed_dim or settings.hidden
+        self.embedding = nn.Embedding(num_symbols, embed_dim)
+        self.network = self.network_class(
+            embed_dim, settings.hidden, num_layers=settings.layers, batch_first=True
+        )
+        self.readout = nn.Linear(settings.hidden, num_labels)
+
+    def initial_state(self, num_words: int) -> State:
+        """Zeros [L, B, H] (an LSTM has two: the hidden and the cell state)."""
+        network = self.network
+        zeros = self.readout.weight.new_zeros(network.num_layers, num_words, network.hidden_size)
+        return zeros if self.state_parts == 1 else (zeros, zeros)
+
+    def scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """Logits [B, T, C] and the last state, after symbols [B, T]."""
+        outputs, state = self.network(self.embedding(symbols), state)
+        return self.readout(outputs), state
+
+    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """Logits [B, C] and the next state, after one symbol [B] a word."""
+        logits, state = self.scan(symbols.unsqueeze(1), state)
+        return logits.squeeze(1), state

@@ -1,0 +1,59 @@
+"""The full bilinear RNN.
+
+    h_t = A(x_t) h_{t-1},    A(x)_ij = sum_k W_ijk x_k,    logits = C h_t
+
+with a tensor W in R^{H x H x D} and no additive term. With one-hot states (H >= S) it
+simulates any finite automaton (Proposition 1 of the source).
+
+Source: Ebrahimi & Memisevic (2025), Revisiting Bi-Linear State Transitions in Recurrent
+Neural Networks, arXiv:2505.21749.
+
+Departures: symbols are one-hot by default, so that W holds one H x H matrix per symbol
+(`--embed-dim 256` gives the paper's learned embeddings: D/V times the parameters, the same
+operators); the source does not give its initialisation.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from statetrack import ops
+from statetrack.models import MODELS
+from statetrack.models._base import LinearModel, LinearSettings
+from statetrack.ops.operators import DenseOperators
+from statetrack.settings import option
+
+
+class BilinearSettings(LinearSettings):
+    """Settings of the full bilinear RNN."""
+
+    gain: float = option(
+        0.3, "Spectral radius of each A(x) at the start: its entries are N(0, gain^2 / H).", above=0
+    )
+
+
+@MODELS.register("bilinear")
+class Bilinear(LinearModel):
+    """Full bilinear RNN: a free matrix for every symbol."""
+
+    settings_class = BilinearSettings
+    training_defaults = {"lrs": (3e-3,), "steps": 600}
+
+    def __init__(self, settings: BilinearSettings, *, num_symbols: int, num_labels: int) -> None:
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        hidden = settings.hidden
+        weight = torch.randn(self.embedding.num_rows, hidden, hidden)
+        self.weight = nn.Parameter(weight * (settings.gain / hidden**0.5))  # [D, H, H]
+
+    def operators(self) -> DenseOperators:
+        """A(x), [V, H, H]."""
+        return DenseOperators(self.embedding(self.weight))
+
+    def recur(  # noqa: D102
+        self, symbols: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
+    ) -> Tensor:
+        matrices = self.operators().matrices
+        return ops.dense_recurrence(
+            matrices, symbols, first, inputs, normalise_every=normalise_every
+        )

@@ -1,0 +1,67 @@
+"""The block-diagonal bilinear RNN.
+
+    h_t = A(x_t) h_{t-1},    A(x) = blockdiag(A_1(x), .., A_N(x)),    logits = C h_t
+
+with N = H / b free blocks of size b, each linear in x: H b D parameters. Size 1 is the real
+diagonal model, size H the full one. A group of states can be tracked as soon as the blocks
+are as large as the largest irreducible part of one of its faithful real representations.
+
+Source: Ebrahimi & Memisevic (2025), arXiv:2505.21749 (the block-diagonal models).
+
+Departures: symbols are one-hot by default; blocks start as scaled random orthogonal
+matrices (the source does not give its initialisation).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from statetrack import ops
+from statetrack.models import MODELS
+from statetrack.models._base import LinearModel, LinearSettings, require_multiple
+from statetrack.ops.operators import BlockOperators
+from statetrack.settings import option
+
+
+class BilinearBlockSettings(LinearSettings):
+    """Settings of the block-diagonal bilinear RNN."""
+
+    hidden: int = option(60, "Width H of the hidden state, a multiple of the block size.", min=1)
+    block_size: int = option(2, "Size b of each block.", min=1)
+    gain: float = option(1.0, "Scale of the orthogonal blocks at the start.", above=0)
+
+
+@MODELS.register("bilinear-block")
+class BilinearBlock(LinearModel):
+    """Block-diagonal bilinear RNN: small free blocks for every symbol."""
+
+    settings_class = BilinearBlockSettings
+    training_defaults = {"lrs": (1e-2,), "steps": 1200}
+
+    def __init__(
+        self, settings: BilinearBlockSettings, *, num_symbols: int, num_labels: int
+    ) -> None:
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        require_multiple(settings.hidden, settings.block_size, "--block-size")
+        size = settings.block_size
+        shape = (self.embedding.num_rows, settings.hidden // size, size, size)
+        blocks, _ = torch.linalg.qr(torch.randn(shape))
+        self.weight = nn.Parameter(settings.gain * blocks)  # [D, N, b, b]
+
+    def operators(self) -> BlockOperators:
+        """A(x) as blocks [V, N, b, b]."""
+        return BlockOperators(self.embedding(self.weight))
+
+    def recur(  # noqa: D102
+        self, symbols: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
+    ) -> Tensor:
+        blocks = self.operators().blocks
+        parts = blocks.shape[1:3]
+        return ops.block_recurrence(
+            blocks,
+            symbols,
+            first.unflatten(-1, parts),
+            None if inputs is None else inputs.unflatten(-1, parts),
+            normalise_every=normalise_every,
+        ).flatten(2)

@@ -1,0 +1,68 @@
+"""The bilinear RNN whose transition tensor has CP rank R.
+
+    h_t = W1 diag(Wx^T x_t) W2^T h_{t-1},    logits = C h_t
+
+with W1, W2 in R^{H x R} and Wx in R^{D x R}: R (2 H + D) parameters in place of H^2 D. The
+letter K stands for the rank below, since R counts replicas in this project.
+
+Source: Ebrahimi & Memisevic (2025), arXiv:2505.21749 (the factored bilinear model).
+
+Departures: symbols are one-hot by default; W1 and W2 start as orthogonal factors. The
+recurrence runs in rank space, p_t = W2^T h_t, where p_t = (W2^T W1) (gains_t * p_{t-1}):
+the same function, without the two H x K products per step.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from statetrack import ops
+from statetrack.models import MODELS
+from statetrack.models._base import LinearModel, LinearSettings
+from statetrack.ops.operators import FactoredOperators
+from statetrack.settings import option
+
+
+class BilinearCPSettings(LinearSettings):
+    """Settings of the factored bilinear RNN."""
+
+    rank: int = option(64, "CP rank of the transition tensor.", min=1)
+    gain: float = option(
+        0.5, "Scale of the gains Wx at the start, drawn from N(0, gain^2).", above=0
+    )
+
+
+@MODELS.register("bilinear-cp")
+class BilinearCP(LinearModel):
+    """Bilinear RNN with a CP-factored transition tensor."""
+
+    settings_class = BilinearCPSettings
+    training_defaults = {"lrs": (1e-2,), "steps": 800}
+
+    def __init__(self, settings: BilinearCPSettings, *, num_symbols: int, num_labels: int) -> None:
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        hidden, rank = settings.hidden, settings.rank
+        self.left = nn.Parameter(nn.init.orthogonal_(torch.empty(hidden, rank)))
+        self.right = nn.Parameter(nn.init.orthogonal_(torch.empty(hidden, rank)))
+        self.gains = nn.Parameter(settings.gain * torch.randn(self.embedding.num_rows, rank))
+
+    def operators(self) -> FactoredOperators:
+        """A(x) = W1 diag(Wx^T x) W2^T, factored."""
+        return FactoredOperators(self.left, self.embedding(self.gains), self.right)
+
+    def recur(  # noqa: D102
+        self, symbols: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
+    ) -> Tensor:
+        gains = ops.lookup(self.embedding(self.gains), symbols)  # [T, B, K]
+        projected = first @ self.right  # [B, K]
+        later = ops.factored_recurrence(
+            self.right.mT @ self.left,
+            gains,
+            projected,
+            None if inputs is None else inputs @ self.right,
+            normalise_every=normalise_every,
+        )
+        earlier = torch.cat([projected.unsqueeze(0), later[:-1]])
+        states = (gains * earlier) @ self.left.mT
+        return states if inputs is None else states + inputs

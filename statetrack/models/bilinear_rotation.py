@@ -1,0 +1,60 @@
+"""The bilinear RNN of plane rotations, R2.
+
+    h_t = blockdiag(R(theta_1(x_t)), .., R(theta_N(x_t))) h_{t-1},    logits = C h_t
+
+where R(theta) rotates a plane by theta, and the angles are linear in x: H D / 2 parameters.
+All operators commute, so only abelian groups can be tracked (Proposition 2 of the source).
+
+Source: Ebrahimi & Memisevic (2025), arXiv:2505.21749 (the R2 model).
+
+Departures: symbols are one-hot by default; angles start uniform on the circle.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from statetrack import ops
+from statetrack.models import MODELS
+from statetrack.models._base import LinearModel, LinearSettings, require_multiple
+from statetrack.ops.operators import RotationOperators, as_complex, as_real
+from statetrack.settings import option
+
+
+class BilinearRotationSettings(LinearSettings):
+    """Settings of the rotation model."""
+
+    hidden: int = option(64, "Width H of the hidden state: H / 2 planes.", min=2)
+
+
+@MODELS.register("bilinear-rotation")
+class BilinearRotation(LinearModel):
+    """Bilinear RNN of 2 x 2 rotation blocks (R2)."""
+
+    settings_class = BilinearRotationSettings
+    training_defaults = {"lrs": (1e-2,), "steps": 1200}
+
+    def __init__(
+        self, settings: BilinearRotationSettings, *, num_symbols: int, num_labels: int
+    ) -> None:
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        require_multiple(settings.hidden, 2, "the plane size")
+        turns = torch.rand(self.embedding.num_rows, settings.hidden // 2)
+        self.angles = nn.Parameter(2 * math.pi * (turns - 0.5))  # [D, N]
+
+    def operators(self) -> RotationOperators:
+        """A(x) as angles [V, N]."""
+        return RotationOperators(self.embedding(self.angles))
+
+    def recur(  # noqa: D102
+        self, symbols: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
+    ) -> Tensor:
+        angles = ops.lookup(self.operators().angles, symbols)  # [T, B, N]
+        if inputs is None:
+            planes = first.unflatten(-1, (-1, 2))
+            return ops.rotation_recurrence(angles, planes).flatten(2)
+        gains = torch.polar(torch.ones_like(angles), angles)
+        return as_real(ops.diagonal_recurrence(gains, as_complex(first), as_complex(inputs)))

@@ -1,0 +1,66 @@
+"""The complex diagonal bilinear RNN.
+
+    z_t = (Wx^T x_t) * z_{t-1}  in C^{H/2},    logits = C [Re z_t, Im z_t]
+
+with a free complex gain for every coordinate: H D parameters. Operators commute, so only
+abelian groups can be tracked (Proposition 2 of the source); unlike rotations, gains also
+grow and shrink.
+
+Source: Ebrahimi & Memisevic (2025), arXiv:2505.21749 (2 x 2 blocks with a shared eigenbasis).
+
+Departures: symbols are one-hot by default; gains start with a uniform angle and the
+magnitude `--radius`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from statetrack import ops
+from statetrack.models import MODELS
+from statetrack.models._base import LinearModel, LinearSettings, require_multiple
+from statetrack.ops.operators import ComplexDiagonalOperators, as_complex, as_real
+from statetrack.settings import option
+
+
+class DiagonalComplexSettings(LinearSettings):
+    """Settings of the complex diagonal RNN."""
+
+    hidden: int = option(64, "Width H of the hidden state: H / 2 complex numbers.", min=2)
+    radius: float = option(1.0, "Magnitude of the gains at the start.", above=0)
+
+
+@MODELS.register("diagonal-complex")
+class DiagonalComplex(LinearModel):
+    """Complex diagonal RNN: one free complex gain per coordinate."""
+
+    settings_class = DiagonalComplexSettings
+    training_defaults = {"lrs": (1e-2,), "steps": 1200}
+
+    def __init__(
+        self, settings: DiagonalComplexSettings, *, num_symbols: int, num_labels: int
+    ) -> None:
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        require_multiple(settings.hidden, 2, "the size of a complex number")
+        angles = 2 * math.pi * torch.rand(self.embedding.num_rows, settings.hidden // 2)
+        gains = torch.polar(torch.full_like(angles, settings.radius), angles)
+        self.gains = nn.Parameter(torch.view_as_real(gains).clone())  # [D, H / 2, 2]
+
+    def operators(self) -> ComplexDiagonalOperators:
+        """A(x) as complex gains [V, H / 2]."""
+        return ComplexDiagonalOperators(torch.view_as_complex(self.embedding(self.gains)))
+
+    def recur(  # noqa: D102
+        self, symbols: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
+    ) -> Tensor:
+        gains = torch.view_as_complex(ops.lookup(self.embedding(self.gains), symbols))
+        states = ops.diagonal_recurrence(
+            gains,
+            as_complex(first),
+            None if inputs is None else as_complex(inputs),
+            normalise_every=normalise_every,
+        )
+        return as_real(states)

@@ -1,0 +1,57 @@
+"""The positive diagonal bilinear RNN: the class of Mamba's recurrence.
+
+    h_t = sigmoid(Wx^T x_t) * h_{t-1},    logits = C h_t
+
+Every gain lies in (0, 1), so no coordinate ever changes its sign: no group can be tracked,
+not even parity (Sarrof, Veitsman & Hahn 2024, arXiv:2405.17394; Grazzi et al. 2024,
+arXiv:2411.12537, Theorem 1).
+
+Source: Ebrahimi & Memisevic (2025), arXiv:2505.21749 (the lowest class of its hierarchy).
+
+Departures: symbols are one-hot by default. This is the recurrence alone, without Mamba's
+convolution, gate and normalisation.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from statetrack import ops
+from statetrack.models import MODELS
+from statetrack.models._base import LinearModel, LinearSettings
+from statetrack.ops.operators import DiagonalOperators
+from statetrack.settings import option
+
+
+class DiagonalPositiveSettings(LinearSettings):
+    """Settings of the positive diagonal RNN."""
+
+    spread: float = option(
+        1.0, "Scale of the gains' logits at the start, drawn from N(0, spread^2).", above=0
+    )
+
+
+@MODELS.register("diagonal-positive")
+class DiagonalPositive(LinearModel):
+    """Positive diagonal RNN: gains in (0, 1), as in Mamba."""
+
+    settings_class = DiagonalPositiveSettings
+    training_defaults = {"lrs": (1e-2,), "steps": 400}
+
+    def __init__(
+        self, settings: DiagonalPositiveSettings, *, num_symbols: int, num_labels: int
+    ) -> None:
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        logits = torch.randn(self.embedding.num_rows, settings.hidden)
+        self.gain_logits = nn.Parameter(settings.spread * logits)  # [D, H]
+
+    def operators(self) -> DiagonalOperators:
+        """A(x) as gains [V, H] in (0, 1)."""
+        return DiagonalOperators(self.embedding(self.gain_logits).sigmoid())
+
+    def recur(  # noqa: D102
+        self, symbols: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
+    ) -> Tensor:
+        gains = ops.lookup(self.operators().gains, symbols)
+        return ops.diagonal_recurrence(gains, first, inputs, normalise_every=normalise_every)

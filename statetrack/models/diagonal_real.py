@@ -1,0 +1,69 @@
+"""The real diagonal bilinear RNN.
+
+    h_t = (Wx^T x_t) * h_{t-1},    logits = C h_t
+
+with a real gain of either sign for every coordinate: H D parameters. Signs track parity (and
+products of parities), and nothing else; with frozen random signs a trained readout alone
+learns parity (Proposition 3 of the source).
+
+Source: Ebrahimi & Memisevic (2025), arXiv:2505.21749 (block size 1).
+
+Departures: symbols are one-hot by default. `--init signs` gives the setting in which
+Proposition 3 is exact: the first symbol acts as the identity, every other as random signs.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from statetrack import ops
+from statetrack.models import MODELS
+from statetrack.models._base import LinearModel, LinearSettings
+from statetrack.ops.operators import DiagonalOperators
+from statetrack.settings import option
+
+
+class DiagonalRealSettings(LinearSettings):
+    """Settings of the real diagonal RNN."""
+
+    init: Literal["uniform", "normal", "signs"] = option(
+        "uniform",
+        "Gains at the start: uniform in [-gain, gain], N(0, gain^2), or the identity for the "
+        "first symbol and random signs for the others.",
+    )
+    gain: float = option(0.5, "Scale of the gains at the start (not used by signs).", above=0)
+
+
+@MODELS.register("diagonal-real")
+class DiagonalReal(LinearModel):
+    """Real diagonal RNN: one gain of either sign per coordinate."""
+
+    settings_class = DiagonalRealSettings
+    training_defaults = {"lrs": (1e-2,), "steps": 400}
+
+    def __init__(
+        self, settings: DiagonalRealSettings, *, num_symbols: int, num_labels: int
+    ) -> None:
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        shape = (self.embedding.num_rows, settings.hidden)
+        if settings.init == "uniform":
+            gains = settings.gain * (2 * torch.rand(shape) - 1)
+        elif settings.init == "normal":
+            gains = settings.gain * torch.randn(shape)
+        else:
+            gains = torch.randint(0, 2, shape) * 2.0 - 1.0
+            gains[0] = 1.0
+        self.gains = nn.Parameter(gains)  # [D, H]
+
+    def operators(self) -> DiagonalOperators:
+        """A(x) as gains [V, H]."""
+        return DiagonalOperators(self.embedding(self.gains))
+
+    def recur(  # noqa: D102
+        self, symbols: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
+    ) -> Tensor:
+        gains = ops.lookup(self.operators().gains, symbols)
+        return ops.diagonal_recurrence(gains, first, inputs, normalise_every=normalise_every)

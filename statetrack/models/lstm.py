@@ -1,0 +1,27 @@
+"""The long short-term memory.
+
+    i, f, o = sigmoid(W_{i,f,o} x_t + U_{i,f,o} h_{t-1}),    g = tanh(W_g x_t + U_g h_{t-1})
+    c_t = f * c_{t-1} + i * g,    h_t = o * tanh(c_t)
+
+with biases in every map; logits = C h_t + c.
+
+Source: Hochreiter & Schmidhuber (1997), doi:10.1162/neco.1997.9.8.1735, with the forget gate
+of Gers, Schmidhuber & Cummins (2000), doi:10.1162/089976600300015015. The layers are
+`torch.nn.LSTM`; symbols have learned embeddings.
+"""
+
+from __future__ import annotations
+
+from torch import nn
+
+from statetrack.models import MODELS
+from statetrack.models._torch_rnn import TorchRNN
+
+
+@MODELS.register("lstm")
+class LSTM(TorchRNN):
+    """Long short-term memory."""
+
+    source = "Hochreiter & Schmidhuber 1997, doi:10.1162/neco.1997.9.8.1735"
+    network_class = nn.LSTM
+    state_parts = 2

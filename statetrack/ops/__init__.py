@@ -1,0 +1,38 @@
+"""The linear recurrence as one operation: from operators, symbols and a first state to all states.
+
+    h_t = A(x_t) h_{t-1} (+ u_t),    t = 1 .. T
+
+in every structure that the models use. Symbols are integers [B, T]; `first` is the state
+before the first symbol; states come back time-major, [T, B, ...]. Operators act on column
+vectors. Each function agrees with the one of the same name in `reference`, which says in two
+lines what is computed.
+
+A population of R replicas runs through `torch.func.vmap`: the kernels carry the replica axis
+themselves, forward and backward. Differentiate from outside the `vmap`, as
+`vmap(functional_call)(...)` followed by `.backward()` does; a second derivative is not offered.
+
+bfloat16 and float16 (autocast or not) are widened: a recurrence always runs in float32 or
+better, because its rounding errors add up over time.
+
+Without gradients, `normalise_every=n` divides each word's state by its norm every n steps, so
+that long words neither overflow nor vanish. Where the model is purely multiplicative this
+changes a state's scale and nothing else; it cannot be combined with `inputs`.
+"""
+
+from statetrack.ops.block import block_recurrence
+from statetrack.ops.dense import dense_recurrence
+from statetrack.ops.diagonal import diagonal_recurrence
+from statetrack.ops.factored import factored_recurrence
+from statetrack.ops.lookup import lookup
+from statetrack.ops.memory import keep_freed_memory
+from statetrack.ops.rotation import rotation_recurrence
+
+__all__ = [
+    "block_recurrence",
+    "dense_recurrence",
+    "diagonal_recurrence",
+    "factored_recurrence",
+    "keep_freed_memory",
+    "lookup",
+    "rotation_recurrence",
+]

@@ -1,0 +1,76 @@
+"""Every state is multiplied by the operators of all symbols; the one that was read is kept.
+
+Wasteful by a factor of V in arithmetic, and yet the fastest form where matrices are small:
+one product and one selection per step, with shapes that do not depend on the symbols.
+
+T time, G lanes, B batch, V symbols, H hidden.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from statetrack.ops._lanes import is_due, normalise_
+
+
+def states(
+    operators: Tensor,
+    symbols: Tensor,
+    first: Tensor,
+    inputs: Tensor | None,
+    normalise_every: int,
+    num_blocks: int,
+) -> Tensor:
+    """All states, the first one included: [T + 1, G, B, H]."""
+    num_lanes, num_symbols, hidden, _ = operators.shape
+    batch, num_steps = symbols.shape[1:]
+    columns = operators.flatten(1, 2).mT  # [G, H, V * H]
+    result = first.new_empty(num_steps + 1, num_lanes, batch, hidden)
+    result[0] = first
+    steps = result.unbind(0)
+    rows = result.flatten(1, 2).unbind(0)
+    product = first.new_empty(num_lanes, batch, num_symbols * hidden)
+    candidates = product.view(-1, hidden)  # [G * B * V, H]
+    chosen = _chosen_rows(symbols, num_symbols)
+    for t in range(num_steps):
+        torch.bmm(steps[t], columns, out=product)
+        torch.index_select(candidates, 0, chosen[t], out=rows[t + 1])
+        if inputs is not None:
+            steps[t + 1].add_(inputs[t])
+        if is_due(t, normalise_every):
+            normalise_(steps[t + 1].unflatten(0, (-1, num_blocks)), (1, 3))
+    return result
+
+
+def adjoints(operators: Tensor, symbols: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient of the loss by every state, the first one's included: [T + 1, G, B, H].
+
+    g_t = dL/dh_t (direct) + A(x_{t+1})^T g_{t+1}. The adjoint is laid out by symbol, with
+    zeros for those that were not read, so that one product serves all words.
+    """
+    num_lanes, num_symbols, hidden, _ = operators.shape
+    batch, num_steps = symbols.shape[1:]
+    stacked = operators.flatten(1, 2)  # [G, V * H, H]
+    result = gradient.new_empty(num_steps + 1, num_lanes, batch, hidden)
+    result[-1] = gradient[-1]
+    steps = result.unbind(0)
+    direct = gradient.unbind(0)
+    read = one_hot(symbols.permute(2, 0, 1), num_symbols).to(gradient.dtype).unsqueeze(-1)
+    spread = gradient.new_empty(num_lanes, batch, num_symbols, hidden)
+    flat = spread.flatten(2)
+    for t in range(num_steps, 0, -1):
+        torch.mul(read[t - 1], steps[t].unsqueeze(2), out=spread)
+        if t > 1:
+            torch.baddbmm(direct[t - 2], flat, stacked, out=steps[t - 1])
+        else:
+            torch.bmm(flat, stacked, out=steps[0])
+    return result
+
+
+def _chosen_rows(symbols: Tensor, num_symbols: int) -> tuple[Tensor, ...]:
+    """For each step, where the symbols' rows lie in [G * B * V]: T times [G * B]."""
+    num_lanes, batch, _ = symbols.shape
+    words = torch.arange(num_lanes * batch, device=symbols.device) * num_symbols
+    return (words + symbols.permute(2, 0, 1).flatten(1)).unbind(0)

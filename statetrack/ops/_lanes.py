@@ -1,0 +1,79 @@
+"""What every kernel shares: the lane axis, the precision, and the running normalisation.
+
+Kernels carry an axis of lanes: independent copies of one recurrence with operators of their
+own. Replicas of a population are lanes, and so are the blocks of a block-diagonal operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+import torch
+from torch import Tensor
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+
+def join_lanes(tensor: Tensor, mapped: int | None, size: int, axis: int) -> Tensor:
+    """The axis that `vmap` maps, merged into the lane axis at `axis` as its outer part.
+
+    A tensor that is not mapped is repeated (without a copy where that is possible).
+    """
+    if mapped is None:
+        shape = [-1] * (tensor.dim() + 1)
+        shape[axis] = size
+        return tensor.unsqueeze(axis).expand(shape).flatten(axis, axis + 1)
+    return tensor.movedim(mapped, axis).flatten(axis, axis + 1)
+
+
+def place_lanes(tensor: Tensor, mapped: int | None, size: int, axis: int) -> Tensor:
+    """The axis that `vmap` maps, put at `axis`: for kernels that act coordinate by coordinate."""
+    if mapped is None:
+        shape = [-1] * (tensor.dim() + 1)
+        shape[axis] = size
+        return tensor.unsqueeze(axis).expand(shape)
+    return tensor.movedim(mapped, axis)
+
+
+def widened(tensor: Tensor) -> Tensor:
+    """The tensor in float32 where it is bfloat16 or float16, else as it is."""
+    return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
+
+
+def in_full_precision(function: Callable[P, Result]) -> Callable[P, Result]:
+    """The function with autocast switched off: its products keep the precision of its arguments."""
+
+    @wraps(function)
+    def precise(*args: P.args, **kwargs: P.kwargs) -> Result:
+        device = next(arg.device.type for arg in args if isinstance(arg, Tensor))
+        if not torch.is_autocast_enabled(device):
+            return function(*args, **kwargs)
+        with torch.autocast(device, enabled=False):
+            return function(*args, **kwargs)
+
+    return precise
+
+
+def check_normalise(normalise_every: int, inputs: Tensor | None) -> None:
+    """Assert what a running normalisation needs: no gradients and no additive term."""
+    assert normalise_every >= 0
+    if normalise_every:
+        assert inputs is None, "additive terms are not scale-invariant: states cannot be rescaled"
+        assert not torch.is_grad_enabled(), "a rescaled state has no gradient"
+
+
+def is_due(step: int, normalise_every: int) -> bool:
+    """Whether the state after the step numbered `step` (from 0) is to be normalised."""
+    return normalise_every > 0 and (step + 1) % normalise_every == 0
+
+
+def normalise_(state: Tensor, dims: tuple[int, ...]) -> None:
+    """Divide the state by its largest magnitude over `dims`, in place; zeros stay zeros.
+
+    The largest magnitude rather than the Euclidean norm: its squares could overflow.
+    """
+    norm = torch.linalg.vector_norm(state, ord=torch.inf, dim=dims, keepdim=True)
+    state.div_(norm.clamp_min_(torch.finfo(norm.dtype).tiny))

@@ -1,0 +1,162 @@
+"""The diagonal recurrence: every coordinate by itself, real or complex."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from statetrack.ops._lanes import check_normalise, is_due, normalise_, place_lanes, widened
+
+
+def diagonal_recurrence(
+    gains: Tensor, first: Tensor, inputs: Tensor | None = None, *, normalise_every: int = 0
+) -> Tensor:
+    """h_t = a_t * h_{t-1} (+ u_t) by coordinate, real or complex.
+
+    gains [T, B, H], first [B, H], inputs [T, B, H] give the states [T, B, H]. A complex
+    gradient is torch's: the conjugate Wirtinger derivative.
+    """
+    assert gains.shape[1:] == first.shape, "gains are [T, B, H], first is [B, H]"
+    assert inputs is None or inputs.shape == gains.shape, "inputs are [T, B, H]"
+    check_normalise(normalise_every, inputs)
+    gains, first = widened(gains), widened(first)
+    inputs = None if inputs is None else widened(inputs)
+    return _Diagonal.apply(gains, first, inputs, normalise_every)[0]
+
+
+class _Diagonal(torch.autograd.Function):
+    """gains [T, *L], first [*L], inputs [T, *L] -> states [T, *L], and [T + 1, *L] with first."""
+
+    @staticmethod
+    def forward(
+        gains: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
+    ) -> tuple[Tensor, Tensor]:
+        states = gains.new_empty(len(gains) + 1, *first.shape)
+        states[0] = first
+        if normalise_every:
+            _scan_normalised(gains, states, normalise_every)
+        elif chunks_pay(gains):
+            _scan_in_chunks(gains, inputs, states)
+        else:
+            terms = None if inputs is None else inputs.unbind(0)
+            _scan(gains.unbind(0), terms, states.unbind(0))
+        return states[1:], states
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(inputs[0], output[1])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor, _: None) -> tuple[Tensor | None, ...]:
+        gains, states = ctx.saved_tensors
+        adjoints = _adjoints(gains.conj().resolve_conj(), gradient)
+        wants_gains, wants_first, wants_inputs, _ = ctx.needs_input_grad
+        return (
+            adjoints[1:] * states[:-1].conj() if wants_gains else None,
+            adjoints[0] if wants_first else None,
+            adjoints[1:] if wants_inputs else None,
+            None,
+        )
+
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        gains: Tensor,
+        first: Tensor,
+        inputs: Tensor | None,
+        normalise_every: int,
+    ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
+        size = info.batch_size
+        return _Diagonal.apply(
+            place_lanes(gains, in_dims[0], size, 1),
+            place_lanes(first, in_dims[1], size, 0),
+            None if inputs is None else place_lanes(inputs, in_dims[2], size, 1),
+            normalise_every,
+        ), (1, 1)
+
+
+def _scan(
+    gains: Sequence[Tensor], inputs: Sequence[Tensor] | None, states: Sequence[Tensor]
+) -> None:
+    """Fill states[1:] from states[0], one step after the other."""
+    for t, gain in enumerate(gains):
+        if inputs is None:
+            torch.mul(gain, states[t], out=states[t + 1])
+        else:
+            torch.addcmul(inputs[t], gain, states[t], out=states[t + 1])
+
+
+def _scan_normalised(gains: Tensor, states: Tensor, normalise_every: int) -> None:
+    """The same, each word's state divided by its norm every so many steps."""
+    steps = states.unbind(0)
+    for t, gain in enumerate(gains.unbind(0)):
+        torch.mul(gain, steps[t], out=steps[t + 1])
+        if is_due(t, normalise_every):
+            normalise_(steps[t + 1], (-1,))
+
+
+def _scan_in_chunks(gains: Tensor, inputs: Tensor | None, states: Tensor) -> None:
+    """The same in about 2 sqrt(T) steps: all chunks side by side, then joined.
+
+    Within a chunk that starts from 0 the states are s_t, and from h they are s_t + p_t h, with
+    p_t the product of the chunk's gains so far; only the chunks' last states are sequential.
+    """
+    num_steps = len(gains)
+    length = math.isqrt(num_steps)
+    num_chunks = num_steps // length
+    whole = num_chunks * length
+    split = (num_chunks, length)
+    products = gains[:whole].unflatten(0, split).cumprod(1)
+    chunks = states[1 : whole + 1].unflatten(0, split)
+    starts = states.new_empty(num_chunks + 1, *states.shape[1:])
+    starts[0] = states[0]
+    if inputs is None:
+        _scan(products[:, -1].unbind(0), None, starts.unbind(0))
+        torch.mul(products, starts[:-1].unsqueeze(1), out=chunks)
+    else:
+        chunks[:, 0] = inputs[:whole:length]
+        _scan(
+            gains[:whole].unflatten(0, split)[:, 1:].unbind(1),
+            inputs[:whole].unflatten(0, split)[:, 1:].unbind(1),
+            chunks.unbind(1),
+        )
+        _scan(products[:, -1].unbind(0), chunks[:, -1].unbind(0), starts.unbind(0))
+        chunks.addcmul_(products, starts[:-1].unsqueeze(1))
+    rest = None if inputs is None else inputs[whole:].unbind(0)
+    _scan(gains[whole:].unbind(0), rest, states[whole:].unbind(0))
+
+
+def _adjoints(conjugates: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient of the loss by every state, the first one's included: [T + 1, *L].
+
+    g_t = dL/dh_t (direct) + conj(a_{t+1}) g_{t+1}: the same recurrence, backwards in time.
+    """
+    direct = torch.cat([torch.zeros_like(gradient[:1]), gradient])
+    adjoints = torch.empty_like(direct)
+    if chunks_pay(conjugates):
+        backwards = torch.empty_like(direct)
+        backwards[0] = direct[-1]
+        _scan_in_chunks(conjugates.flip(0), direct[:-1].flip(0), backwards)
+        return backwards.flip(0)
+    adjoints[-1] = direct[-1]
+    _scan(conjugates.unbind(0)[::-1], direct[:-1].unbind(0)[::-1], adjoints.unbind(0)[::-1])
+    return adjoints
+
+
+def chunks_pay(gains: Tensor) -> bool:
+    """Whether a scan in chunks is the faster one for gains [T, *L].
+
+    One step costs a fixed time to launch and a time per lane; chunks save launches and touch
+    memory about three times as often.
+    """
+    num_steps, num_lanes = len(gains), gains[0].numel()
+    return num_steps >= 64 and num_lanes <= (2**20 if gains.is_cuda else 2**11)

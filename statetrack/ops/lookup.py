@@ -1,0 +1,65 @@
+"""One row of a table per symbol: what belongs to each symbol of a word, time first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from statetrack.ops._lanes import in_full_precision, join_lanes
+
+
+def lookup(table: Tensor, symbols: Tensor) -> Tensor:
+    """Row `symbols[b, t]` of `table` [V, *K] at [t, b]: [T, B, *K], contiguous."""
+    assert symbols.dim() == 2, "symbols are [B, T]"
+    rows = _Lookup.apply(table.flatten(1).unsqueeze(0), symbols.unsqueeze(0))
+    return rows.squeeze(1).unflatten(-1, table.shape[1:])
+
+
+class _Lookup(torch.autograd.Function):
+    """table [G, V, K], symbols [G, B, T] -> [T, G, B, K]."""
+
+    @staticmethod
+    def forward(table: Tensor, symbols: Tensor) -> Tensor:
+        rows = lane_symbols(symbols, table.shape[1])
+        return table.flatten(0, 1).index_select(0, rows.flatten()).view(*rows.shape, -1)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        table, symbols = inputs
+        ctx.save_for_backward(symbols)
+        ctx.num_symbols = table.shape[1]
+
+    @staticmethod
+    @once_differentiable
+    @in_full_precision
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (symbols,) = ctx.saved_tensors
+        return _sum_by_symbol(gradient, symbols, ctx.num_symbols), None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], table: Tensor, symbols: Tensor
+    ) -> tuple[Tensor, int]:
+        rows = _Lookup.apply(
+            join_lanes(table, in_dims[0], info.batch_size, 0),
+            join_lanes(symbols, in_dims[1], info.batch_size, 0),
+        )
+        return rows.unflatten(1, (info.batch_size, -1)), 1
+
+
+def lane_symbols(symbols: Tensor, num_symbols: int) -> Tensor:
+    """Symbols [G, B, T] as numbers of G * V lanes' symbols, time first: [T, G, B]."""
+    offsets = torch.arange(len(symbols), device=symbols.device) * num_symbols
+    return (symbols + offsets[:, None, None]).permute(2, 0, 1).contiguous()
+
+
+def _sum_by_symbol(gradient: Tensor, symbols: Tensor, num_symbols: int) -> Tensor:
+    """The rows of `gradient` [T, G, B, K] summed by lane and symbol: [G, V, K]."""
+    num_lanes = len(symbols)
+    rows = lane_symbols(symbols, num_symbols).flatten()
+    total = gradient.new_zeros(num_lanes * num_symbols, gradient.shape[-1])
+    total.index_add_(0, rows, gradient.flatten(0, 2))
+    return total.unflatten(0, (num_lanes, num_symbols))

@@ -1,0 +1,68 @@
+"""What every recurrence computes, in two lines each: the oracle for the fast ones.
+
+T time, B batch, V symbols, H hidden, N blocks, b block size, K rank. Differentiated by torch,
+one replica at a time. `normalise_every` is absent: rescaling is a device, not a definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+
+def lookup(table: Tensor, symbols: Tensor) -> Tensor:
+    """Row `symbols[b, t]` of `table` [V, ...] at [t, b]: [T, B, ...]."""
+    return table[symbols.t()]
+
+
+def dense_recurrence(
+    operators: Tensor, symbols: Tensor, first: Tensor, inputs: Tensor | None = None
+) -> Tensor:
+    """h_t = A(x_t) h_{t-1} + u_t, with A [V, H, H], h_0 [B, H], u [T, B, H]."""
+    chosen = lookup(operators, symbols)  # [T, B, H, H]
+    return _unrolled(
+        lambda t, state: torch.einsum("bij,bj->bi", chosen[t], state), len(chosen), first, inputs
+    )
+
+
+def block_recurrence(
+    operators: Tensor, symbols: Tensor, first: Tensor, inputs: Tensor | None = None
+) -> Tensor:
+    """The same for each of N blocks, with A [V, N, b, b], h_0 [B, N, b], u [T, B, N, b]."""
+    chosen = lookup(operators, symbols)  # [T, B, N, b, b]
+    return _unrolled(
+        lambda t, state: torch.einsum("bnij,bnj->bni", chosen[t], state), len(chosen), first, inputs
+    )
+
+
+def diagonal_recurrence(gains: Tensor, first: Tensor, inputs: Tensor | None = None) -> Tensor:
+    """h_t = a_t * h_{t-1} + u_t by coordinate, with a and u [T, B, H], h_0 [B, H]."""
+    return _unrolled(lambda t, state: gains[t] * state, len(gains), first, inputs)
+
+
+def factored_recurrence(
+    core: Tensor, gains: Tensor, first: Tensor, inputs: Tensor | None = None
+) -> Tensor:
+    """z_t = M (s_t * z_{t-1}) + v_t, with M [K, K], s and v [T, B, K], z_0 [B, K]."""
+    return _unrolled(lambda t, state: (gains[t] * state) @ core.t(), len(gains), first, inputs)
+
+
+def rotation_recurrence(angles: Tensor, first: Tensor) -> Tensor:
+    """N planes turned by angles [T, B, N], from h_0 [B, N, 2]."""
+    cos, sin = angles.cos(), angles.sin()
+    turns = torch.stack([cos, -sin, sin, cos], -1).unflatten(-1, (2, 2))
+    return _unrolled(
+        lambda t, state: torch.einsum("bnij,bnj->bni", turns[t], state), len(angles), first, None
+    )
+
+
+def _unrolled(
+    step: Callable[[int, Tensor], Tensor], num_steps: int, first: Tensor, inputs: Tensor | None
+) -> Tensor:
+    states = [first]
+    for t in range(num_steps):
+        state = step(t, states[-1])
+        states.append(state if inputs is None else state + inputs[t])
+    return torch.stack(states[1:])

@@ -1,0 +1,46 @@
+"""Protocols: everything a published number depends on, in a file named after its paper.
+
+`tasks/protocols/NAME.yaml` holds training settings for every model (`settings`), and model
+settings for those models that have them (`models`). `--protocol NAME` makes them defaults.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from statetrack.registry import Registry
+from statetrack.settings import Settings, build, read_yaml
+from statetrack.spec import tasks_folder
+
+
+class Protocol(Settings):
+    """One protocol file."""
+
+    title: str
+    reference: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+    models: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+
+def read_protocol(path: Path) -> Protocol:
+    """The protocol that a file holds; `SettingsError` where it holds none."""
+    return build(Protocol, read_yaml(path), str(path))
+
+
+PROTOCOLS: Registry[Protocol] = Registry(
+    "protocol",
+    find=lambda: {
+        path.stem: (lambda path=path: read_protocol(path))
+        for path in sorted((tasks_folder() / "protocols").glob("*.yaml"))
+    },
+    listing="statetrack list protocols",
+)
+
+
+def settings_for(protocol: str, model: str) -> dict[str, Any]:
+    """The settings that a protocol prescribes for a model, flat."""
+    found = PROTOCOLS[protocol]
+    return {**found.settings, **found.models.get(model, {})}

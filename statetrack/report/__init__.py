@@ -1,0 +1,1 @@
+"""Tables and curves, drawn from rows and run folders; no torch, no models."""

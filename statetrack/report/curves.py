@@ -1,0 +1,41 @@
+"""Accuracy over length, as a curve in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotext
+
+WIDTH, HEIGHT = 78, 16
+WIDE_RANGE = 30
+"""From this ratio of the longest to the shortest length on, lengths are drawn on a log scale."""
+
+
+def accuracy_curve(rows: Sequence[dict[str, Any]]) -> str:
+    """A plain-text plot of accuracy by length: one line a replica, and one for the floor."""
+    figure = plotext.figure
+    figure.clear()
+    figure.theme("colorless")
+    figure.plot_size(WIDTH, HEIGHT)
+    lengths = sorted({row["length"] for row in rows})
+    for name, points in _lines(rows).items():
+        line = figure.signal([length for length, _ in points], [value for _, value in points])
+        line.lines()
+        line.label(name)
+        figure.draw(line)
+    figure.ruler("y").lim(0, 1)
+    if lengths[-1] / lengths[0] >= WIDE_RANGE:
+        figure.ruler("x").scale("log")
+    figure.label("length")
+    return plotext.uncolorize(str(figure.build())).rstrip()
+
+
+def _lines(rows: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, float]]]:
+    lines: dict[str, list[tuple[int, float]]] = {}
+    for row in rows:
+        name = f"seed {row['seed']}, lr {row['lr']:g}"
+        lines.setdefault(name, []).append((row["length"], row["accuracy"]))
+    first = rows[0]["replica"]
+    lines["floor"] = [(row["length"], row["floor"]) for row in rows if row["replica"] == first]
+    return lines

@@ -1,0 +1,213 @@
+"""The run folder: the only code that knows the names of files inside a run.
+
+    config.yaml           every setting, flat: `statetrack train --config` repeats the run
+    task.yaml             the task, complete in itself
+    plugin.py             the user's own model file, where there was one
+    environment.json      versions, machine, command, start
+    metrics.jsonl         one record per line: step, replica, loss, accuracy, validation_*
+    checkpoint.pt         what `--resume` needs; gone once training has finished
+    weights.safetensors   the best weights of every replica, each tensor [R, ...]
+    summary.json          every replica's outcome and the selected one; stands when finished
+    eval.jsonl            one row per replica and length, appended by `statetrack eval`
+
+Every file but the two `.jsonl` is written beside its place and then moved there, so a killed
+process leaves either the old file or the new one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+import yaml
+from safetensors import SafetensorError
+from torch import Tensor
+
+from statetrack.errors import RunError
+from statetrack.settings import read_yaml
+
+FORMAT = 1
+"""Version of the names above and of those inside the files; raised when one changes meaning."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """One run on disk.
+
+    Raises `RunError` where a file is missing, foreign or damaged.
+    """
+
+    path: Path
+
+    @classmethod
+    def create(cls, path: Path) -> RunFolder:
+        """A new, empty run folder; an existing one with anything in it is refused."""
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise RunError(
+                f"{path}: already exists and is not empty: choose another --out, or go on with "
+                f"`statetrack train --resume {path}`"
+            )
+        path.mkdir(parents=True, exist_ok=True)
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """An existing run folder."""
+        if not path.is_dir():
+            raise RunError(f"{path}: there is no such run folder; `statetrack list runs` shows them")
+        if not (path / "config.yaml").is_file():
+            raise RunError(f"{path}: not a run folder (it has no config.yaml)")
+        return cls(path)
+
+    @property
+    def finished(self) -> bool:
+        """Whether training has come to its end."""
+        return (self.path / "summary.json").is_file()
+
+    def write_config(self, config: dict[str, Any]) -> None:
+        """Write config.yaml."""
+        text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
+        self._write("config.yaml", lambda path: path.write_text(text, encoding="utf-8"))
+
+    def config(self) -> dict[str, Any]:
+        """Read config.yaml."""
+        return read_yaml(self.path / "config.yaml", RunError)
+
+    @property
+    def task_file(self) -> Path:
+        """task.yaml."""
+        return self.path / "task.yaml"
+
+    @property
+    def plugin_file(self) -> Path | None:
+        """plugin.py, if the run needs one."""
+        path = self.path / "plugin.py"
+        return path if path.is_file() else None
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a text file of the run."""
+        self._write(name, lambda path: path.write_text(text, encoding="utf-8"))
+
+    def write_json(self, name: str, content: dict[str, Any]) -> None:
+        """Write environment.json or summary.json."""
+        self.write_text(name, json.dumps(content, indent=2) + "\n")
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """Read environment.json or summary.json."""
+        path = self.path / name
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise RunError(f"{path}: is missing; {self._advice()}") from None
+        except ValueError as problem:
+            raise RunError(f"{path}: is damaged ({problem})") from None
+        assert isinstance(content, dict)
+        return content
+
+    def append(self, name: str, rows: Iterable[dict[str, Any]]) -> None:
+        """Append rows to metrics.jsonl or eval.jsonl."""
+        with (self.path / name).open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """The rows of metrics.jsonl or eval.jsonl; a last line cut short by a kill is left out."""
+        path = self.path / name
+        if not path.is_file():
+            return []
+        rows = []
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines, start=1):
+            try:
+                rows.append(json.loads(line))
+            except ValueError:
+                if number < len(lines):
+                    raise RunError(f"{path}, line {number}: is damaged: not JSON") from None
+        return rows
+
+    def cut_metrics(self, step: int) -> None:
+        """Forget the records after `step`, which training will write again."""
+        kept = [row for row in self.rows("metrics.jsonl") if row["step"] <= step]
+        self.write_text("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in kept))
+
+    def write_checkpoint(self, state: dict[str, Any]) -> None:
+        """Write checkpoint.pt."""
+        self._write("checkpoint.pt", lambda path: torch.save(state, path))
+
+    def checkpoint(self) -> dict[str, Any] | None:
+        """Read checkpoint.pt, or None where training was stopped before the first."""
+        path = self.path / "checkpoint.pt"
+        if not path.is_file():
+            return None
+        try:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+        except (RuntimeError, EOFError, pickle.UnpicklingError):
+            raise RunError(f"{path}: is damaged: delete it to train from the start") from None
+        assert isinstance(state, dict)
+        return state
+
+    def write_weights(self, weights: dict[str, Tensor]) -> None:
+        """Write weights.safetensors, each tensor [R, ...], and drop the checkpoint."""
+        metadata = {"format": str(FORMAT), "config": json.dumps(self.config())}
+        plain = {name: value.detach().cpu().contiguous() for name, value in weights.items()}
+        self._write(
+            "weights.safetensors",
+            lambda path: safetensors.torch.save_file(plain, path, metadata),
+        )
+
+    def drop_checkpoint(self) -> None:
+        """Delete checkpoint.pt, once the run has finished."""
+        (self.path / "checkpoint.pt").unlink(missing_ok=True)
+
+    def weights(self) -> dict[str, Tensor]:
+        """Read weights.safetensors."""
+        path = self.path / "weights.safetensors"
+        if not path.is_file():
+            raise RunError(f"{path}: is missing; {self._advice()}")
+        try:
+            return safetensors.torch.load_file(path)
+        except (SafetensorError, OSError) as problem:
+            raise RunError(f"{path}: is damaged ({problem})") from None
+
+    def _advice(self) -> str:
+        return f"if training was interrupted, `statetrack train --resume {self.path}` goes on"
+
+    def _write(self, name: str, write: Callable[[Path], object]) -> None:
+        path = self.path / name
+        beside = path.with_name(f".{name}.{os.getpid()}")
+        try:
+            write(beside)
+            beside.replace(path)
+        except (OSError, RuntimeError, SafetensorError) as problem:
+            beside.unlink(missing_ok=True)
+            raise RunError(f"{path}: cannot be written: {_reason(problem)}") from None
+
+
+def _reason(problem: Exception) -> str:
+    reason = getattr(problem, "strerror", None) or str(problem)
+    return str(reason).splitlines()[0]
+
+
+def find_runs(folder: Path) -> list[RunFolder]:
+    """The runs directly inside a folder, oldest first."""
+    if not folder.is_dir():
+        return []
+    configs = sorted(folder.glob("*/config.yaml"), key=lambda path: path.stat().st_mtime_ns)
+    return [RunFolder(path.parent) for path in configs]
+
+
+def newest_run(folder: Path) -> RunFolder:
+    """The run that was started last.
+
+    Raises `RunError` where there is none.
+    """
+    runs = find_runs(folder)
+    if not runs:
+        raise RunError(f"there is no run in {folder}/ yet: `statetrack train` makes one")
+    return runs[-1]

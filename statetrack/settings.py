@@ -1,0 +1,140 @@
+"""Settings: one frozen class per component, and YAML files that fill it.
+
+The fields of a `Settings` class are at once its Python arguments, its YAML keys, its
+command-line options and its help text. Unknown keys are refused with the nearest name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from statetrack.errors import SettingsError, StatetrackError, nearest
+
+S = TypeVar("S", bound="Settings")
+
+
+class Settings(BaseModel):
+    """The frozen settings of one component; every field is made with `option`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    min: float | None = None,
+    max: float | None = None,
+    above: float | None = None,
+) -> Any:
+    """A field of a `Settings` class: its default, one sentence of help, and its bounds.
+
+    `min` and `max` are inclusive, `above` is exclusive.
+    """
+    return Field(default, description=help, ge=min, le=max, gt=above)
+
+
+def build(
+    kind: type[S],
+    values: Mapping[str, Any],
+    where: str,
+    error: type[StatetrackError] = SettingsError,
+) -> S:
+    """Check `values` and make the settings; `where` opens the message if they are wrong."""
+    for key in values:
+        if key not in kind.model_fields:
+            hint = nearest(str(key), kind.model_fields)
+            known = ", ".join(kind.model_fields)
+            raise error(f"{where}: unknown key '{key}'.{hint or f' Known are: {known}.'}")
+    try:
+        return kind(**values)
+    except ValidationError as invalid:
+        raise error(f"{where}: {explain(invalid)}") from None
+
+
+def explain(invalid: ValidationError) -> str:
+    """The first mistake that pydantic found, as one line with its place and its value."""
+    first = invalid.errors(include_url=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "missing":
+        return f"'{place}' is missing"
+    shown = repr(first.get("input"))
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    return f"'{place}': {message} (given: {shown})" if place else message
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """YAML as PyYAML reads it, without its surprises: each becomes an error with its line."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: dict[Hashable, int] = {}
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            line = key_node.start_mark.line + 1
+            if not isinstance(key, str):
+                text = getattr(key_node, "value", key)
+                raise _Surprise(line, f"the key `{text}` is not text: write it in quotes")
+            if key in seen:
+                raise _Surprise(line, f"the key '{key}' stands twice (first in line {seen[key]})")
+            seen[key] = line
+        return super().construct_mapping(node, deep=deep)
+
+
+class _Surprise(Exception):
+    def __init__(self, line: int, text: str) -> None:
+        super().__init__(text)
+        self.line = line
+
+
+def _plain_text(loader: _StrictLoader, node: yaml.ScalarNode) -> str:
+    """Text, unless it is written without quotes and was surely meant as a number."""
+    if node.style is None and _is_number(node.value):
+        number = float(node.value)
+        better = f"{number:.1e}" if "e" in node.value.lower() else f"{number:g}"
+        raise _Surprise(
+            node.start_mark.line + 1,
+            f"`{node.value}` is text to YAML: write {better}, or put it in quotes",
+        )
+    return str(node.value)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return text.lower().lstrip("+-") not in {"nan", "inf", "infinity"}
+
+
+_StrictLoader.add_constructor("tag:yaml.org,2002:str", _plain_text)
+
+
+def read_yaml(path: Path, error: type[StatetrackError] = SettingsError) -> dict[str, Any]:
+    """The mapping that a YAML file holds.
+
+    Raises `error` where the file cannot be read, is not YAML, is not a mapping, repeats a
+    key, has a key that is not text (`no`, `1`), or a number that YAML takes for text (`1e-3`).
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = getattr(problem, "strerror", None) or "it is not UTF-8 text"
+        raise error(f"{path}: cannot be read: {reason}") from None
+    try:
+        content = yaml.load(text, Loader=_StrictLoader)
+    except _Surprise as surprise:
+        raise error(f"{path}, line {surprise.line}: {surprise}") from None
+    except yaml.YAMLError as problem:
+        mark = getattr(problem, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        reason = getattr(problem, "problem", None) or "not valid YAML"
+        raise error(f"{path}{line}: {reason}") from None
+    if not isinstance(content, dict):
+        raise error(f"{path}: holds no `key: value` lines")
+    return content

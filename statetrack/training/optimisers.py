@@ -1,0 +1,100 @@
+"""One optimiser for a population: its own state, and its own learning rate, for every replica.
+
+The weights of one replica are views into the stacked weights [R, ...]. Each view is a
+parameter of an ordinary `torch.optim` optimiser, fused where torch has it, so a replica
+takes exactly the step it would take alone, and stopped replicas can be dropped with their state.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from statetrack.training.population import Population
+from statetrack.training.settings import TrainSettings
+
+Moments = dict[str, Any]
+Key = tuple[str, int]
+"""A parameter's name and its replica's index."""
+
+
+class Optimiser:
+    """Steps every trained parameter of every replica of a population."""
+
+    def __init__(
+        self, population: Population, settings: TrainSettings, moments: dict[Key, Moments]
+    ) -> None:
+        self.population = population
+        self.settings = settings
+        self.views: dict[Key, Tensor] = {}
+        groups: dict[float, list[Tensor]] = {}
+        for name, value in population.trained.items():
+            for row, replica in enumerate(population.replicas):
+                view = value.detach()[row].requires_grad_()
+                self.views[name, replica.index] = view
+                groups.setdefault(replica.lr, []).append(view)
+        self.lrs = list(groups)
+        self.optimiser = make_optimiser(
+            [{"params": views, "lr": lr} for lr, views in groups.items()], settings
+        )
+        for key, state in moments.items():
+            if key in self.views:
+                self.optimiser.state[self.views[key]] = state
+
+    def step(self, step: int) -> None:
+        """Take optimisation step number `step` (from 0) along the gradients, and clear them."""
+        trained = self.population.trained
+        if self.settings.clip:
+            clip_each_replica([value.grad for value in trained.values()], self.settings.clip)
+        for name, value in trained.items():
+            assert value.grad is not None, name
+            for row, replica in enumerate(self.population.replicas):
+                self.views[name, replica.index].grad = value.grad[row]
+        factor = schedule_factor(step, self.settings)
+        for group, lr in zip(self.optimiser.param_groups, self.lrs, strict=True):
+            group["lr"] = lr * factor
+        self.optimiser.step()
+        for value in trained.values():
+            value.grad = None
+
+    def moments(self) -> dict[Key, Moments]:
+        """The optimiser's state of every parameter of every replica."""
+        return {key: dict(self.optimiser.state[view]) for key, view in self.views.items()}
+
+
+def make_optimiser(groups: list[dict[str, Any]], settings: TrainSettings) -> torch.optim.Optimizer:
+    """The optimiser that the settings name; fused Adam is 4-7 times faster on a CPU."""
+    decay = settings.weight_decay
+    if settings.optimizer == "adam":
+        return torch.optim.Adam(groups, weight_decay=decay, fused=True)
+    if settings.optimizer == "adamw":
+        return torch.optim.AdamW(groups, weight_decay=decay, fused=True)
+    if settings.optimizer == "sgd":
+        return torch.optim.SGD(groups, weight_decay=decay, momentum=0.9, fused=True)
+    return torch.optim.RMSprop(groups, weight_decay=decay)
+
+
+def schedule_factor(step: int, settings: TrainSettings) -> float:
+    """The share of the learning rate used in step number `step` (from 0)."""
+    warmup = round(settings.warmup * settings.steps)
+    if step < warmup:
+        return (step + 1) / warmup
+    done = (step - warmup) / max(1, settings.steps - warmup)
+    if settings.schedule == "cosine":
+        return 0.5 * (1 + math.cos(math.pi * done))
+    if settings.schedule == "linear":
+        return 1 - done
+    return 1.0
+
+
+def clip_each_replica(gradients: Sequence[Tensor | None], largest: float) -> None:
+    """Scale the gradients [R, ...] of each replica so that their joint norm is at most `largest`."""
+    given = [gradient for gradient in gradients if gradient is not None]
+    norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in given]).norm(dim=0)
+    scale = (largest / norms.clamp(min=1e-12)).clamp(max=1.0)  # [R]
+    for gradient in given:
+        gradient.mul_(scale.view(-1, *[1] * (gradient.dim() - 1)))

@@ -1,0 +1,118 @@
+"""R replicas of one model, trained as one.
+
+Every parameter carries a leading replica axis [R, ...]; the model itself is written for one
+replica and is mapped over that axis by `torch.func.vmap`, so that one kernel serves them all.
+
+R replicas, B batch, T time, C labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, stack_module_state, vmap
+
+from statetrack.models._base import SequenceModel
+
+Weights = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One copy of the model: one seed at one learning rate."""
+
+    index: int
+    seed: int
+    lr: float
+
+
+def replicas_of(seeds: Sequence[int], lrs: Sequence[float]) -> tuple[Replica, ...]:
+    """Every seed at every learning rate, learning rates outermost."""
+    pairs = [(seed, lr) for lr in lrs for seed in seeds]
+    return tuple(Replica(index, seed, lr) for index, (seed, lr) in enumerate(pairs))
+
+
+class Population:
+    """The stacked weights of some replicas, and the one model that runs them.
+
+    `make` builds one replica; it is called once per replica, under that replica's seed, so
+    replicas of one seed start alike, and each is exactly what it would be alone.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], SequenceModel],
+        replicas: Sequence[Replica],
+        device: torch.device,
+    ) -> None:
+        self.replicas = tuple(replicas)
+        models = []
+        with torch.random.fork_rng(devices=[]):
+            for replica in replicas:
+                torch.manual_seed(replica.seed)
+                models.append(make())
+        parameters, buffers = stack_module_state(list(models))
+        self.model = models[0].to(device)
+        self.parameters: Weights = {
+            name: value.detach().to(device).requires_grad_() for name, value in parameters.items()
+        }
+        self.buffers: Weights = {name: value.to(device) for name, value in buffers.items()}
+
+    def __len__(self) -> int:
+        return len(self.replicas)
+
+    def freeze_all_but(self, prefix: str) -> None:
+        """Train only the parameters whose name starts with `prefix`."""
+        assert any(name.startswith(prefix) for name in self.parameters), prefix
+        for name, value in self.parameters.items():
+            value.requires_grad_(name.startswith(prefix))
+
+    @property
+    def trained(self) -> Weights:
+        """The parameters that are trained, each [R, ...]."""
+        return {name: value for name, value in self.parameters.items() if value.requires_grad}
+
+    def __call__(self, symbols: Tensor) -> Tensor:
+        """Logits [R, B, T, C] of symbols [R, B, T]."""
+        weights = self.parameters | self.buffers
+        if len(self) == 1:
+            alone = {name: value.squeeze(0) for name, value in weights.items()}
+            return self._run(alone, symbols.squeeze(0)).unsqueeze(0)
+        if self.model.vectorises:
+            return vmap(self._run, randomness="different")(weights, symbols)
+        apart = {name: value.unbind(0) for name, value in weights.items()}
+        return torch.stack(
+            [
+                self._run({name: values[r] for name, values in apart.items()}, symbols[r])
+                for r in range(len(self))
+            ]
+        )
+
+    def _run(self, weights: Weights, symbols: Tensor) -> Tensor:
+        logits: Tensor = functional_call(self.model, weights, (symbols,))
+        return logits
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Keep only the replicas in the given rows."""
+        index = torch.tensor(rows, device=next(iter(self.parameters.values())).device)
+        self.replicas = tuple(self.replicas[row] for row in rows)
+        self.parameters = {
+            name: value.detach()[index].requires_grad_(value.requires_grad)
+            for name, value in self.parameters.items()
+        }
+        self.buffers = {name: value[index] for name, value in self.buffers.items()}
+
+    def weights(self) -> Weights:
+        """A copy of all weights and buffers, each [R, ...]."""
+        return {
+            name: value.detach().clone() for name, value in (self.parameters | self.buffers).items()
+        }
+
+    def load(self, weights: Weights) -> None:
+        """Take over weights and buffers of the same shapes."""
+        with torch.no_grad():
+            for name, value in (self.parameters | self.buffers).items():
+                value.copy_(weights[name])

@@ -1,0 +1,73 @@
+"""How a model is trained: optimisation, selection, device. One definition for Python, YAML, CLI."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import field_validator
+
+from statetrack.settings import Settings, option
+
+
+class TrainSettings(Settings):
+    """The settings of training, apart from the task and the model."""
+
+    steps: int = option(1000, "Optimisation steps.", min=1)
+    batch_size: int = option(64, "Words in a batch of each replica.", min=1)
+    lrs: tuple[float, ...] = option(
+        (1e-2,), "Learning rates, separated by commas; each is trained with every seed."
+    )
+    seeds: int = option(1, "How many seeds.", min=1)
+    seed: int = option(0, "The first seed; the others follow it.", min=0)
+    loss: Literal["squared-error", "smoothed-cross-entropy", "cross-entropy"] = option(
+        "squared-error",
+        "Squared error on centred one-hot labels, cross-entropy with label smoothing, or plain "
+        "cross-entropy (which saturates on short words before the recurrence is exact).",
+    )
+    label_smoothing: float = option(
+        0.1, "Label smoothing of smoothed-cross-entropy.", above=0, max=0.9
+    )
+    optimizer: Literal["adam", "adamw", "sgd", "rmsprop"] = option("adam", "The optimiser.")
+    weight_decay: float = option(0.0, "Weight decay (decoupled in adamw, L2 elsewhere).", min=0)
+    schedule: Literal["constant", "cosine", "linear"] = option(
+        "cosine", "How the learning rate falls to zero after the warm-up."
+    )
+    warmup: float = option(
+        0.0, "Share of the steps over which the learning rate rises.", min=0, max=0.9
+    )
+    clip: float = option(0.0, "Largest gradient norm of a replica; 0 means unlimited.", min=0)
+    freeze: Literal["none", "recurrence"] = option(
+        "none", "Train everything, or the readout alone on a frozen random recurrence."
+    )
+    validate_every: int = option(50, "Steps between two validations.", min=1)
+    validation_words: int = option(
+        512, "Words of the training lengths on which replicas are selected.", min=1
+    )
+    patience: int = option(
+        0, "Stop a replica after this many validations without improvement; 0 means never.", min=0
+    )
+    stop_loss: float = option(
+        0.0, "Stop a replica once its validation loss is at most this; 0 means never.", min=0
+    )
+    checkpoint_every: int = option(500, "Steps between two checkpoints; 0 means at the end.", min=0)
+    device: str = option("auto", "auto, cpu, cuda or cuda:INDEX; auto takes CUDA where there is.")
+    precision: Literal["float32", "bfloat16"] = option(
+        "float32", "float32, or bfloat16 autocast (recurrences themselves stay in float32)."
+    )
+
+    @field_validator("lrs")
+    @classmethod
+    def _positive_and_distinct(cls, lrs: tuple[float, ...]) -> tuple[float, ...]:
+        if not lrs or min(lrs) <= 0:
+            raise ValueError("learning rates must be above 0")
+        if len(set(lrs)) < len(lrs):
+            raise ValueError("a learning rate stands twice")
+        return lrs
+
+    @field_validator("device")
+    @classmethod
+    def _known_device(cls, device: str) -> str:
+        kind, _, index = device.partition(":")
+        if kind not in {"auto", "cpu", "cuda"} or (index and not index.isdigit()):
+            raise ValueError("a device is auto, cpu, cuda or cuda:INDEX")
+        return device

@@ -1,0 +1,219 @@
+"""The training loop of a population.
+
+Words are given in blocks of many batches; the loop yields after every step, so a caller can
+log, save or stop at any step boundary. Replicas that stop early leave the population.
+
+R replicas, G seeds, B batch, T time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from statetrack.training.losses import accuracy, loss_of, mean_over_scored
+from statetrack.training.optimisers import Optimiser
+from statetrack.training.population import Population, Replica, Weights
+from statetrack.training.settings import TrainSettings
+from statetrack.training.words import Batches, Words
+
+BLOCK = 64
+"""Batches that are drawn, labelled and moved to the device at once."""
+LOG_EVERY = 10
+"""Steps between two records of the training loss."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is known of one replica at one step; `validation_*` only when it was validated."""
+
+    step: int
+    replica: int
+    loss: float
+    accuracy: float
+    validation_loss: float | None = None
+    validation_accuracy: float | None = None
+
+
+@dataclass
+class Progress:
+    """What selection and early stopping remember of one replica."""
+
+    best_accuracy: float = -1.0
+    best_loss: float = float("inf")
+    best_step: int = 0
+    since_best: int = 0
+    stopped: str = ""
+
+
+@dataclass
+class Trainer:
+    """Trains a population on batches, and keeps the best weights of each replica.
+
+    The best weights are those with the highest validation accuracy, then the lowest
+    validation loss, on words of the training lengths: longer words are never looked at.
+    """
+
+    population: Population
+    batches: Batches
+    validation: Words  # [G, B, T]
+    settings: TrainSettings
+    device: torch.device
+    step: int = 0
+    everyone: tuple[Replica, ...] = field(init=False)
+    progress: list[Progress] = field(init=False)
+    best: Weights = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.settings.freeze == "recurrence":
+            self.population.freeze_all_but("readout.")
+        self.everyone = self.population.replicas
+        self.progress = [Progress() for _ in self.everyone]
+        self.best = self.population.weights()
+        self.loss = loss_of(self.settings)
+        self.optimiser: Optimiser | None = Optimiser(self.population, self.settings, {})
+        self._regroup()
+
+    def _regroup(self) -> None:
+        """Note which row of the words, [G], belongs to which replica."""
+        seeds = list(dict.fromkeys(replica.seed for replica in self.everyone))
+        rows = [seeds.index(replica.seed) for replica in self.population.replicas]
+        self.word_rows = torch.tensor(rows, device=self.device)
+        self.replica_rows = torch.tensor(
+            [replica.index for replica in self.population.replicas], device=self.device
+        )
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to train."""
+        return self.step >= self.settings.steps or not len(self.population)
+
+    def run(self) -> Iterator[list[Record]]:
+        """Train to the end; after each step, yield its records (often none)."""
+        losses, scores, counted = torch.zeros(0), torch.zeros(0), 0
+        first, block = 0, None
+        while not self.finished:
+            if block is None or self.step >= first + block.symbols.shape[0]:
+                first = self.step
+                count = min(BLOCK - first % BLOCK, self.settings.steps - first)
+                block = self.batches.block(first, count)
+            words = block[self.step - first][self.word_rows]
+            loss, score = self._train_step(words)
+            losses, scores = (losses + loss, scores + score) if counted else (loss, score)
+            counted += 1
+            self.step += 1
+            validate = (
+                self.step % self.settings.validate_every == 0 or self.step == self.settings.steps
+            )
+            records: list[Record] = []
+            if validate or self.step % LOG_EVERY == 0:
+                records = self._records(losses / counted, scores / counted, validate)
+                counted = 0
+                self._drop_stopped()
+            yield records
+
+    def _train_step(self, words: Words) -> tuple[Tensor, Tensor]:
+        """One optimisation step; the loss and accuracy of each replica before it, [R]."""
+        self.population.model.train()
+        with self._precision():
+            logits = self.population(words.symbols)
+        losses = mean_over_scored(self.loss(logits, words.labels), words.scored)
+        losses.sum().backward()
+        assert self.optimiser is not None
+        self.optimiser.step(self.step)
+        return losses.detach(), accuracy(logits.detach(), words.labels, words.scored)
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        if self.settings.precision == "float32":
+            return nullcontext()
+        return torch.autocast(self.device.type, torch.bfloat16)
+
+    @torch.no_grad()
+    def _validate(self) -> tuple[Tensor, Tensor]:
+        """Loss and accuracy of each replica on its validation words, [R]."""
+        self.population.model.eval()
+        words = self.validation[self.word_rows]
+        with self._precision():
+            logits = self.population(words.symbols)
+        losses = mean_over_scored(self.loss(logits, words.labels), words.scored)
+        return losses, accuracy(logits, words.labels, words.scored)
+
+    def _records(self, losses: Tensor, scores: Tensor, validate: bool) -> list[Record]:
+        """One record for each replica; where validated, selection and stopping are updated."""
+        columns = [losses.tolist(), scores.tolist()]
+        if validate:
+            columns += [values.tolist() for values in self._validate()]
+        rows = zip(self.population.replicas, *columns, strict=True)
+        records = [Record(self.step, replica.index, *values) for replica, *values in rows]
+        if validate:
+            self._select(records)
+        for record in records:
+            if record.loss != record.loss:
+                self.progress[record.replica].stopped = "diverged"
+        return records
+
+    def _select(self, records: list[Record]) -> None:
+        """Keep the weights of the replicas that became better; stop those that will not."""
+        better = []
+        for row, record in enumerate(records):
+            loss, score = record.validation_loss, record.validation_accuracy
+            assert loss is not None and score is not None
+            progress = self.progress[record.replica]
+            if (score, -loss) > (progress.best_accuracy, -progress.best_loss):
+                progress.best_accuracy, progress.best_loss = score, loss
+                progress.best_step, progress.since_best = record.step, 0
+                better.append(row)
+            else:
+                progress.since_best += 1
+            if self.settings.patience and progress.since_best >= self.settings.patience:
+                progress.stopped = "no improvement"
+            if loss <= self.settings.stop_loss:
+                progress.stopped = "loss reached"
+        if better:
+            rows = torch.tensor(better, device=self.device)
+            kept = self.replica_rows[rows]
+            population = self.population
+            with torch.no_grad():
+                for name, value in (population.parameters | population.buffers).items():
+                    self.best[name][kept] = value[rows]
+
+    def _drop_stopped(self) -> None:
+        """Take the replicas that have stopped out of the population."""
+        replicas = self.population.replicas
+        going = [
+            row for row, replica in enumerate(replicas) if not self.progress[replica.index].stopped
+        ]
+        if len(going) < len(replicas):
+            moments = self.optimiser.moments() if self.optimiser else {}
+            self.population.keep(going)
+            self.optimiser = Optimiser(self.population, self.settings, moments) if going else None
+            self._regroup()
+
+    def state(self) -> dict[str, Any]:
+        """Everything that `restore` needs to go on as if training had never stopped."""
+        return {
+            "step": self.step,
+            "replicas": [replica.index for replica in self.population.replicas],
+            "weights": self.population.weights(),
+            "moments": self.optimiser.moments() if self.optimiser else {},
+            "best": self.best,
+            "progress": [vars(progress) for progress in self.progress],
+            "rng": torch.get_rng_state(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state that `state` gave for the same population and settings."""
+        self.step = state["step"]
+        self.population.keep(state["replicas"])
+        self.population.load(state["weights"])
+        self.best = {name: value.to(self.device) for name, value in state["best"].items()}
+        self.progress = [Progress(**progress) for progress in state["progress"]]
+        torch.set_rng_state(state["rng"])
+        moments = state["moments"]
+        self.optimiser = Optimiser(self.population, self.settings, moments) if moments else None
+        self._regroup()

@@ -1,0 +1,418 @@
+"""How fast the recurrences are, as ratios measured side by side in one process.
+
+    python -m tests.benchmarks.ratios [--rounds 9] [--threads 2]
+
+Absolute times of a shared machine say little, so every claim is a ratio: both sides run in
+alternation and the ratio of their medians is printed next to the one aimed at, as a markdown
+table. A side is a name and a function without arguments that does one unit of work; `SIDES` of
+a comparison are built by the functions below, and a training step takes any module from
+symbols [B, T] to logits, so that a model of the toolkit can stand where a small module of this
+file stands.
+
+T time, B batch, V symbols, C labels, D embedding, H hidden, K rank, R replicas.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+from torch.nn.functional import cross_entropy
+
+from statetrack import ops
+
+BATCH, LENGTH, HIDDEN, EMBEDDING, RANK = 64, 10, 256, 256, 64
+EVALUATION_BATCH = 1024
+
+Work = Callable[[], object]
+Build = Callable[[int], nn.Module]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One unit of work, and how many equal parts it consists of (steps, replicas)."""
+
+    run: Work
+    parts: int = 1
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`fast` should need at most 1 / `target` of the time of `slow`, part by part."""
+
+    title: str
+    target: float
+    slow: Callable[[], Side]
+    fast: Callable[[], Side]
+
+
+class EinsumBilinear(nn.Module):
+    """The equation as papers print it: one product over W [H, H, D] per step and word."""
+
+    def __init__(self, num_symbols: int) -> None:
+        super().__init__()
+        self.embedding = nn.Parameter(_rows(num_symbols, EMBEDDING))
+        self.weight = nn.Parameter(0.3 * _rows(HIDDEN, HIDDEN, EMBEDDING))
+        self.first = nn.Parameter(_rows(HIDDEN))
+        self.readout = nn.Linear(HIDDEN, num_symbols, bias=False)
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        """Logits [T, B, C]."""
+        state = self.first.expand(len(symbols), -1)
+        states = []
+        for embedded in self.embedding[symbols].unbind(1):
+            state = torch.einsum("ijk,bk,bj->bi", self.weight, embedded, state)
+            states.append(state)
+        return self.readout(torch.stack(states))
+
+
+class Bilinear(nn.Module):
+    """The same function: one matrix per symbol first, then the dense recurrence."""
+
+    def __init__(self, num_symbols: int) -> None:
+        super().__init__()
+        self.embedding = nn.Parameter(_rows(num_symbols, EMBEDDING))
+        self.weight = nn.Parameter(0.3 * _rows(HIDDEN * HIDDEN, EMBEDDING).t().contiguous())
+        self.first = nn.Parameter(_rows(HIDDEN))
+        self.readout = nn.Linear(HIDDEN, num_symbols, bias=False)
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        """Logits [T, B, C]."""
+        operators = (self.embedding @ self.weight).view(-1, HIDDEN, HIDDEN)
+        first = self.first.expand(len(symbols), -1)
+        return self.readout(ops.dense_recurrence(operators, symbols, first))
+
+
+class OneHot(nn.Module):
+    """The dense recurrence where every symbol's matrix is itself the parameter."""
+
+    def __init__(self, num_symbols: int, hidden: int = HIDDEN) -> None:
+        super().__init__()
+        self.operators = nn.Parameter(0.3 * _rows(num_symbols, hidden, hidden))
+        self.first = nn.Parameter(_rows(hidden))
+        self.readout = nn.Linear(hidden, num_symbols, bias=False)
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        """Logits [T, B, C]."""
+        first = self.first.expand(len(symbols), -1)
+        return self.readout(ops.dense_recurrence(self.operators, symbols, first))
+
+
+class Block(nn.Module):
+    """The block-diagonal recurrence."""
+
+    def __init__(self, num_symbols: int, size: int) -> None:
+        super().__init__()
+        num_blocks = HIDDEN // size
+        self.operators = nn.Parameter(0.5 * _rows(num_symbols, num_blocks, size, size))
+        self.first = nn.Parameter(_rows(num_blocks, size))
+        self.readout = nn.Linear(HIDDEN, num_symbols, bias=False)
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        """Logits [T, B, C]."""
+        first = self.first.expand(len(symbols), -1, -1)
+        return self.readout(ops.block_recurrence(self.operators, symbols, first).flatten(2))
+
+
+class Diagonal(nn.Module):
+    """The diagonal recurrence with gains from an embedding."""
+
+    def __init__(self, num_symbols: int) -> None:
+        super().__init__()
+        self.embedding = nn.Parameter(_rows(num_symbols, EMBEDDING))
+        self.weight = nn.Parameter(_rows(EMBEDDING, HIDDEN))
+        self.first = nn.Parameter(_rows(HIDDEN))
+        self.readout = nn.Linear(HIDDEN, num_symbols, bias=False)
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        """Logits [T, B, C]."""
+        gains = ops.lookup(self.embedding @ self.weight, symbols)
+        first = self.first.expand(len(symbols), -1)
+        return self.readout(ops.diagonal_recurrence(gains, first))
+
+
+class Rotation(nn.Module):
+    """The rotation recurrence with angles from an embedding."""
+
+    def __init__(self, num_symbols: int) -> None:
+        super().__init__()
+        self.embedding = nn.Parameter(_rows(num_symbols, EMBEDDING))
+        self.weight = nn.Parameter(_rows(EMBEDDING, HIDDEN // 2))
+        self.first = nn.Parameter(_rows(HIDDEN // 2, 2))
+        self.readout = nn.Linear(HIDDEN, num_symbols, bias=False)
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        """Logits [T, B, C]."""
+        angles = ops.lookup(self.embedding @ self.weight, symbols)
+        first = self.first.expand(len(symbols), -1, -1)
+        return self.readout(ops.rotation_recurrence(angles, first).flatten(2))
+
+
+class Factored(nn.Module):
+    """CP factors of rank K, run in rank space; the readout is carried there too."""
+
+    def __init__(self, num_symbols: int) -> None:
+        super().__init__()
+        self.embedding = nn.Parameter(_rows(num_symbols, EMBEDDING))
+        self.weight = nn.Parameter(_rows(EMBEDDING, RANK))
+        self.left = nn.Parameter(_rows(HIDDEN, RANK))
+        self.right = nn.Parameter(_rows(HIDDEN, RANK))
+        self.first = nn.Parameter(_rows(HIDDEN))
+        self.readout = nn.Parameter(_rows(num_symbols, HIDDEN))
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        """Logits [T, B, C]."""
+        gains = ops.lookup(self.embedding @ self.weight, symbols)
+        core = self.right.t() @ self.left
+        first = (self.first @ self.right).expand(len(symbols), -1)
+        # z_t = V^T h_t, and h_t = U (s_t * z_{t-1}): the readout needs s_t * z_{t-1}.
+        later = ops.factored_recurrence(core, gains[:-1], first)
+        return (gains * torch.cat([first[None], later])) @ (self.readout @ self.left).t()
+
+
+class Lstm(nn.Module):
+    """torch's LSTM of the same width."""
+
+    def __init__(self, num_symbols: int) -> None:
+        super().__init__()
+        self.embedding = nn.Parameter(_rows(num_symbols, EMBEDDING))
+        self.layer = nn.LSTM(EMBEDDING, HIDDEN)
+        self.readout = nn.Linear(HIDDEN, num_symbols, bias=False)
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        """Logits [T, B, C]."""
+        return self.readout(self.layer(self.embedding[symbols.t()])[0])
+
+
+def training_step(build: Build, num_symbols: int) -> Side:
+    """A full step: logits, a label at every position, gradients, fused Adam."""
+    module = build(num_symbols)
+    optimizer = torch.optim.Adam(module.parameters(), lr=1e-4, fused=True)
+    symbols = torch.randint(num_symbols, (BATCH, LENGTH))
+    labels = torch.randint(num_symbols, (LENGTH, BATCH))
+
+    def run() -> None:
+        loss = cross_entropy(module(symbols).flatten(0, 1), labels.flatten())
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return Side(run)
+
+
+def population_step(build: Build, num_symbols: int, num_replicas: int) -> Side:
+    """A full step of a population in one `vmap`, each replica with words of its own."""
+    modules = [build(num_symbols) for _ in range(num_replicas)]
+    parameters, _ = stack_module_state(modules)
+    optimizer = torch.optim.Adam(list(parameters.values()), lr=1e-4, fused=True)
+    symbols = torch.randint(num_symbols, (num_replicas, BATCH, LENGTH))
+    labels = torch.randint(num_symbols, (num_replicas, LENGTH, BATCH))
+    population = vmap(lambda values, words: functional_call(modules[0], values, (words,)))
+
+    def run() -> None:
+        logits = population(parameters, symbols)
+        loss = cross_entropy(logits.flatten(0, 2), labels.flatten()) * num_replicas
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return Side(run, num_replicas)
+
+
+def evaluation_by_einsum(num_symbols: int, num_steps: int = 2) -> Side:
+    """Steps of a large batch without gradients, as papers print the equation."""
+    module = EinsumBilinear(num_symbols)
+    symbols = torch.randint(num_symbols, (EVALUATION_BATCH, num_steps))
+
+    def run() -> None:
+        with torch.no_grad():
+            state = module.first.expand(EVALUATION_BATCH, -1)
+            for embedded in module.embedding[symbols].unbind(1):
+                state = torch.einsum("ijk,bk,bj->bi", module.weight, embedded, state)
+
+    return Side(run, num_steps)
+
+
+def evaluation(num_symbols: int, hidden: int = HIDDEN, num_steps: int = 128) -> Side:
+    """The same with the dense recurrence, normalised every 8 steps."""
+    operators = 0.3 * _rows(num_symbols, hidden, hidden)
+    first = _rows(EVALUATION_BATCH, hidden)
+    symbols = torch.randint(num_symbols, (EVALUATION_BATCH, num_steps))
+
+    def run() -> None:
+        with torch.no_grad():
+            ops.dense_recurrence(operators, symbols, first, normalise_every=8)
+
+    return Side(run, num_steps)
+
+
+def bare_products(num_steps: int = 32) -> Side:
+    """The arithmetic that no dense evaluation can do without."""
+    state, product = _rows(EVALUATION_BATCH, HIDDEN), torch.empty(EVALUATION_BATCH, HIDDEN)
+    operator = _rows(HIDDEN, HIDDEN)
+
+    def run() -> None:
+        for _ in range(num_steps):
+            torch.mm(state, operator, out=product)
+
+    return Side(run, num_steps)
+
+
+COMPARISONS = (
+    Comparison(
+        "full bilinear step, V=5: over einsum",
+        15.0,
+        lambda: training_step(EinsumBilinear, 5),
+        lambda: training_step(Bilinear, 5),
+    ),
+    Comparison(
+        "full bilinear step, V=50: over einsum",
+        8.0,
+        lambda: training_step(EinsumBilinear, 50),
+        lambda: training_step(Bilinear, 50),
+    ),
+    Comparison(
+        "full bilinear step, V=5: over LSTM",
+        1 / 3,
+        lambda: training_step(Lstm, 5),
+        lambda: training_step(Bilinear, 5),
+    ),
+    Comparison(
+        "one-hot step, V=5: over LSTM",
+        1.0,
+        lambda: training_step(Lstm, 5),
+        lambda: training_step(OneHot, 5),
+    ),
+    Comparison(
+        "diagonal step, V=5: over LSTM",
+        4.0,
+        lambda: training_step(Lstm, 5),
+        lambda: training_step(Diagonal, 5),
+    ),
+    Comparison(
+        "rotation step, V=5: over LSTM",
+        4.0,
+        lambda: training_step(Lstm, 5),
+        lambda: training_step(Rotation, 5),
+    ),
+    Comparison(
+        "CP rank 64 step, V=5: over LSTM",
+        4.0,
+        lambda: training_step(Lstm, 5),
+        lambda: training_step(Factored, 5),
+    ),
+    Comparison(
+        "block 2 step, V=5: over LSTM",
+        1.0,
+        lambda: training_step(Lstm, 5),
+        lambda: training_step(lambda v: Block(v, 2), 5),
+    ),
+    Comparison(
+        "block 8 step, V=5: over LSTM",
+        1.0,
+        lambda: training_step(Lstm, 5),
+        lambda: training_step(lambda v: Block(v, 8), 5),
+    ),
+    Comparison(
+        "block 64 step, V=5: over LSTM",
+        1.0,
+        lambda: training_step(Lstm, 5),
+        lambda: training_step(lambda v: Block(v, 64), 5),
+    ),
+    Comparison(
+        "population of 9, one-hot H=64, V=5: over one at a time",
+        2.0,
+        lambda: training_step(lambda v: OneHot(v, 64), 5),
+        lambda: population_step(lambda v: OneHot(v, 64), 5, 9),
+    ),
+    Comparison(
+        "evaluation, V=5, B=1024: over einsum",
+        200.0,
+        lambda: evaluation_by_einsum(5),
+        lambda: evaluation(5),
+    ),
+    Comparison(
+        "evaluation, V=5, B=1024: over the bare products",
+        1 / 2.5,
+        bare_products,
+        lambda: evaluation(5),
+    ),
+)
+
+
+def measure(comparison: Comparison, rounds: int) -> tuple[float, float]:
+    """Median seconds per part of the slow and the fast side, run in alternation."""
+    sides = comparison.slow(), comparison.fast()
+    times: tuple[list[float], list[float]] = [], []
+    for side in sides:
+        side.run()
+        side.run()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            for side, seen in zip(sides, times, strict=True):
+                start = time.perf_counter()
+                side.run()
+                seen.append((time.perf_counter() - start) / side.parts)
+    finally:
+        gc.enable()
+    return statistics.median(times[0]), statistics.median(times[1])
+
+
+def table(comparisons: tuple[Comparison, ...], rounds: int) -> Iterator[str]:
+    """The lines of a markdown table, each as soon as it is measured."""
+    yield f"{_processor()}, {torch.get_num_threads()} threads, torch {torch.__version__}"
+    yield ""
+    yield "| comparison | slow (ms) | fast (ms) | ratio | aim | met |"
+    yield "|---|---|---|---|---|---|"
+    for comparison in comparisons:
+        slow, fast = measure(comparison, rounds)
+        ratio = slow / fast
+        met = "yes" if ratio >= comparison.target else "no"
+        yield (
+            f"| {comparison.title} | {1e3 * slow:.3f} | {1e3 * fast:.3f} "
+            f"| {ratio:.2f} | {comparison.target:.2f} | {met} |"
+        )
+
+
+def main() -> None:
+    """Measure all comparisons, or those whose title contains `--only`, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=9, help="runs of each side")
+    parser.add_argument("--threads", type=int, default=2, help="threads of torch")
+    parser.add_argument("--only", default="", help="a part of the titles to measure")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    ops.keep_freed_memory()
+    chosen = tuple(each for each in COMPARISONS if options.only in each.title)
+    for line in table(chosen, options.rounds):
+        print(line, flush=True)
+
+
+def _rows(*shape: int) -> Tensor:
+    """Normal numbers, scaled so that a product over the last axis keeps its size."""
+    return torch.randn(*shape) * shape[-1] ** -0.5
+
+
+def _processor() -> str:
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        for line in information.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+if __name__ == "__main__":
+    main()
