@@ -80,9 +80,7 @@ def evaluate(
         reached += right.shape[1]
 
 
-def horizon_of(
-    accuracies: Iterable[tuple[int, float]], at_least: float = HORIZON_ACCURACY
-) -> int:
+def horizon_of(accuracies: Iterable[tuple[int, float]], at_least: float = HORIZON_ACCURACY) -> int:
     """The longest tested length up to which accuracy never falls below `at_least` (0: none).
 
     `accuracies` are pairs of a length and its accuracy, in rising order.

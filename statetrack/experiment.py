@@ -22,7 +22,14 @@ import torch
 
 import statetrack
 from statetrack.automata import Automaton
-from statetrack.data import Batch, LengthDistribution, WordStream, fixed_words
+from statetrack.data import (
+    Batch,
+    BatchStream,
+    LengthDistribution,
+    WordStream,
+    count_words,
+    fixed_words,
+)
 from statetrack.errors import DeviceError, RunError, SettingsError, nearest
 from statetrack.evaluation import Score, evaluate
 from statetrack.models import MODELS
@@ -41,7 +48,9 @@ class DataSettings(Settings):
     """Which words a model is trained on."""
 
     task: str = option("modular-addition", "A task's name, or a path ending in .yaml.")
-    train_length: str = option("task", "Lengths to train on, as 2-10 or 10; `task`: the task's own.")
+    train_length: str = option(
+        "task", "Lengths to train on, as 2-10 or 10; `task`: the task's own."
+    )
     curriculum: float = option(
         0.0,
         "Share of the steps over which the longest length grows; 0 means all lengths at once.",
@@ -52,7 +61,9 @@ class DataSettings(Settings):
         "task", "A label after every symbol, or after the last only; `task`: the task's own."
     )
     train_samples: int = option(
-        0, "A fixed training set of so many distinct words; 0 means fresh words at every step.", min=0
+        0,
+        "A fixed training set of so many distinct words; 0 means fresh words at every step.",
+        min=0,
     )
 
 
@@ -110,6 +121,11 @@ class Setup:
     experiment: Experiment
     task: Task
 
+    @classmethod
+    def of(cls, experiment: Experiment) -> Setup:
+        """The set-up of an experiment whose task goes by name."""
+        return cls(experiment, load_task(experiment.data.task))
+
     @cached_property
     def device(self) -> torch.device:
         """The device that the settings ask for."""
@@ -144,32 +160,37 @@ class Setup:
 
     def words(self) -> tuple[SeedStreams, Words]:
         """The training batches, and the validation words [G, B, T], of every seed."""
-        training, data = self.experiment.training, self.experiment.data
-        streams, held_out = [], []
-        for seed in range(training.seed, training.seed + training.seeds):
-            if data.train_samples:
-                fixed = fixed_words(
-                    self.automaton,
-                    self.lengths,
-                    self.supervision,
-                    num_words=data.train_samples,
-                    num_held_out=training.validation_words,
-                    seed=seed,
-                )
-                streams.append(fixed)
-                held_out.append(fixed.held_out)
-            else:
-                streams.append(self._stream(seed, "train"))
-                held_out.append(self._validation(seed))
+        training = self.experiment.training
+        make = self._fixed if self.experiment.data.train_samples else self._fresh
+        seeds = range(training.seed, training.seed + training.seeds)
+        pairs = [make(seed) for seed in seeds]
+        streams, held_out = [stream for stream, _ in pairs], [words for _, words in pairs]
         batches = SeedStreams(streams, training.batch_size, training.steps, self.device)
         return batches, to_words(held_out, self.device)
 
-    def _stream(self, seed: int, purpose: Literal["train", "validation"]) -> WordStream:
-        return WordStream(self.automaton, self.lengths, self.supervision, seed, purpose)
-
-    def _validation(self, seed: int) -> Batch:
+    def _fresh(self, seed: int) -> tuple[BatchStream, Batch]:
+        """Words drawn anew for every batch, and validation words from a stream of their own."""
+        about = (self.automaton, self.lengths, self.supervision, seed)
         num_words = self.experiment.training.validation_words
-        return self._stream(seed, "validation").block(0, 1, num_words)[0]
+        held_out = WordStream(*about, "validation").block(0, 1, num_words)[0]
+        return WordStream(*about, "train"), held_out
+
+    def _fixed(self, seed: int) -> tuple[BatchStream, Batch]:
+        """A fixed set of words, and validation words that are not in it.
+
+        Where training takes every word there is, those same words are what is validated on.
+        """
+        num_words = self.experiment.data.train_samples
+        left = max(0, count_words(self.automaton, self.lengths) - num_words)
+        words = fixed_words(
+            self.automaton,
+            self.lengths,
+            self.supervision,
+            num_words,
+            min(left, self.experiment.training.validation_words),
+            seed,
+        )
+        return words, words.held_out if left else words.train
 
 
 def choose_device(name: str) -> torch.device:
@@ -183,7 +204,9 @@ def choose_device(name: str) -> torch.device:
     if device.type == "cuda":
         found = torch.cuda.device_count()
         if not found:
-            raise DeviceError(f"--device {name}: no CUDA device is available here; take cpu or auto")
+            raise DeviceError(
+                f"--device {name}: no CUDA device is available here; take cpu or auto"
+            )
         if device.index is not None and device.index >= found:
             raise DeviceError(f"--device {name}: there are only {found} CUDA devices, from cuda:0")
     return device
@@ -198,7 +221,7 @@ def start(experiment: Experiment, out: Path | None, plugin: Path | None) -> tupl
 
     Raises `StatetrackError` for anything that would make the run fail later.
     """
-    setup = Setup(experiment, load_task(experiment.data.task))
+    setup = Setup.of(experiment)
     choose_device(experiment.training.device)
     setup.make_model()
     setup.words()
@@ -283,11 +306,11 @@ def summary(trainer: Trainer, seconds: float) -> dict[str, Any]:
         }
         for replica, progress in zip(trainer.everyone, trainer.progress, strict=True)
     ]
-    selected = max(outcomes, key=lambda o: (o["validation_accuracy"], -o["validation_loss"]))
+    best = max(trainer.progress, key=lambda one: (one.best_accuracy, -one.best_loss))
     return {
         "steps": trainer.step,
         "seconds": round(seconds, 3),
-        "selected": selected["replica"],
+        "selected": trainer.everyone[trainer.progress.index(best)].index,
         "replicas": outcomes,
     }
 
@@ -296,7 +319,9 @@ def trained_models(
     setup: Setup, folder: RunFolder, rows: list[int]
 ) -> Iterator[tuple[dict[str, Any], SequenceModel]]:
     """The given replicas of a finished run, each with its line of the summary."""
-    outcomes = {outcome["replica"]: outcome for outcome in folder.read_json("summary.json")["replicas"]}
+    outcomes = {
+        outcome["replica"]: outcome for outcome in folder.read_json("summary.json")["replicas"]
+    }
     weights = folder.weights()
     model = setup.make_model().to(setup.device)
     for row in rows:

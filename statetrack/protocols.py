@@ -6,6 +6,7 @@ settings for those models that have them (`models`). `--protocol NAME` makes the
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def read_protocol(path: Path) -> Protocol:
 PROTOCOLS: Registry[Protocol] = Registry(
     "protocol",
     find=lambda: {
-        path.stem: (lambda path=path: read_protocol(path))
+        path.stem: partial(read_protocol, path)
         for path in sorted((tasks_folder() / "protocols").glob("*.yaml"))
     },
     listing="statetrack list protocols",

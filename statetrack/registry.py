@@ -13,6 +13,7 @@ import importlib.metadata
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -92,7 +93,7 @@ def modules_in(package: str, entry_points: str | None = None) -> dict[str, Load]
         if not path.stem.startswith("_")
     )
     loaders: dict[str, Load] = {
-        stem.replace("_", "-"): (lambda stem=stem: importlib.import_module(f"{package}.{stem}"))
+        stem.replace("_", "-"): partial(importlib.import_module, f"{package}.{stem}")
         for stem in stems
     }
     if entry_points is not None:

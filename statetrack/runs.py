@@ -61,7 +61,9 @@ class RunFolder:
     def open(cls, path: Path) -> RunFolder:
         """An existing run folder."""
         if not path.is_dir():
-            raise RunError(f"{path}: there is no such run folder; `statetrack list runs` shows them")
+            raise RunError(
+                f"{path}: there is no such run folder; `statetrack list runs` shows them"
+            )
         if not (path / "config.yaml").is_file():
             raise RunError(f"{path}: not a run folder (it has no config.yaml)")
         return cls(path)

@@ -10,6 +10,7 @@ A task's name is one of
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
@@ -108,7 +109,7 @@ def load_task(text: str) -> Task:
         return _product_of([load_task(part) for part in _factors(text)])
     name, values = _name_and_arguments(text)
     task = _task_file(Path(name)) if _is_path(name) else TASKS[name]
-    return _with_arguments(task, values) if values else task
+    return _with_arguments(task, name, values) if values else task
 
 
 def task_names() -> tuple[str, ...]:
@@ -155,7 +156,7 @@ def tasks_folder() -> Path:
 
 def _find_tasks() -> Mapping[str, Load]:
     paths = sorted(tasks_folder().glob("*.yaml"))
-    return {path.stem: (lambda path=path: _shipped_task(path)) for path in paths}
+    return {path.stem: functools.partial(_shipped_task, path) for path in paths}
 
 
 TASKS: Registry[Task] = Registry("task", _find_tasks, listing="statetrack list tasks")
@@ -202,22 +203,18 @@ def _place(name: str, names: tuple[str, ...], what: str, where: str) -> int:
     return names.index(name)
 
 
-def _with_arguments(task: Task, values: Mapping[str, Any]) -> Task:
-    """The task with arguments of its automaton replaced; its examples no longer apply."""
+def _with_arguments(task: Task, base: str, values: Mapping[str, Any]) -> Task:
+    """The task named `base` with arguments replaced; its examples no longer apply."""
     current = arguments_that_can_be_set(task)
     for key in values:
         if key not in current:
             known = f" Known are: {', '.join(current)}." if current else " It takes none."
             hint = nearest(key, current) or known
-            raise TaskError(f"task '{task.name}' has no argument '{key}'.{hint}")
-    changed = {
-        key: values[key] for key in current if key in values and values[key] != current[key]
-    }
+            raise TaskError(f"task '{base}' has no argument '{key}'.{hint}")
+    changed = {key: values[key] for key in current if key in values and values[key] != current[key]}
     if not changed:
         return task
-    base, _, earlier = task.name.partition(":") if not _is_path(task.name) else (task.name, "", "")
-    arguments = (_arguments(earlier, task.name) if earlier else {}) | changed
-    name = f"{base}:" + ",".join(f"{key}={_flow(arguments[key])}" for key in arguments)
+    name = f"{base}:" + ",".join(f"{key}={_flow(value)}" for key, value in changed.items())
     spec = task.spec.model_copy(
         update={"automaton": task.spec.automaton | changed, "examples": {}, "name": ""}
     )

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from statetrack.automata.automaton import Automaton, Integers
-from statetrack.errors import TaskError
+from statetrack.automata.automaton import Automaton, Integers, reachable
+from statetrack.errors import TaskError, nearest
 
 Permutation = tuple[int, ...]
 
@@ -118,24 +120,39 @@ def read_permutation(written: str | list[int], points: int) -> Permutation:
 
 
 def word_problem(elements: Sequence[Permutation], inputs: Sequence[Permutation]) -> Automaton:
-    """The product so far, for a group in order and the elements that may be symbols.
+    """The product so far, for all elements of a group in order and those that are symbols.
 
-    Raises `TaskError` where products of the inputs do not reach all elements.
+    Raises `TaskError` where products of the inputs are not all elements.
     """
-    reached = len(generated(inputs))
-    if reached < len(elements):
-        raise TaskError(
-            f"generators: their products are only {reached} of the group's {len(elements)} elements"
-        )
-    return Automaton(
+    return _group_automaton(
         product_table(elements, inputs),
-        symbols=[cycle_name(element) for element in inputs],
-        states=[cycle_name(element) for element in elements],
+        [cycle_name(element) for element in elements],
+        [cycle_name(element) for element in inputs],
     )
 
 
+def named_word_problem(
+    names: Sequence[str],
+    times: Callable[[int, int], int],
+    generators: Literal["all"] | Sequence[str],
+) -> Automaton:
+    """The product so far, for a group of named elements: number 0 is the identity.
+
+    Raises `TaskError` for a generator that is no element, and where products of the generators
+    are not all elements.
+    """
+    inputs = list(names) if isinstance(generators, str) else list(generators)
+    for name in inputs:
+        if name not in names:
+            hint = nearest(name, names) or f" The elements are {', '.join(names[:12])}."
+            raise TaskError(f"generators: there is no element '{name}'.{hint}")
+    columns = [names.index(name) for name in inputs]
+    table = [[times(element, column) for column in columns] for element in range(len(names))]
+    return _group_automaton(np.array(table), names, inputs)
+
+
 def product_table(elements: Sequence[Permutation], inputs: Sequence[Permutation]) -> Integers:
-    """The number of `element * input` among the elements: `[S, V]`.
+    """The number of `element * input` among the elements, which are in order: `[S, V]`.
 
     Raises `TaskError` where the table has more than `MOST_TRANSITIONS` entries.
     """
@@ -144,11 +161,24 @@ def product_table(elements: Sequence[Permutation], inputs: Sequence[Permutation]
             f"{len(elements)} elements and {len(inputs)} symbols make more than "
             f"{MOST_TRANSITIONS} transitions: choose fewer generators"
         )
-    images = np.array(elements)  # [S, points]
-    places = len(elements[0]) ** np.arange(len(elements[0]))[::-1]
-    codes = images @ places  # ascending, as the elements are in order
-    columns = [np.searchsorted(codes, images[:, list(element)] @ places) for element in inputs]
+    images = np.array(elements, np.uint8)  # [S, points]
+    keys = _keys(images)
+    columns = [np.searchsorted(keys, _keys(images[:, list(element)])) for element in inputs]
     return np.stack(columns, axis=1)
+
+
+def _keys(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.bytes_]:
+    """A text of bytes for each row, ordered as the rows are: `[S]` from `[S, points]`."""
+    return (np.ascontiguousarray(images) + 1).view(f"S{images.shape[1]}").ravel()
+
+
+def _group_automaton(table: Integers, names: Sequence[str], inputs: Sequence[str]) -> Automaton:
+    reached = int(reachable(table, 0).sum())
+    if reached < len(names):
+        raise TaskError(
+            f"generators: their products are only {reached} of the group's {len(names)} elements"
+        )
+    return Automaton(table, symbols=inputs, states=names)
 
 
 def written_generators(texts: Iterable[str], points: int) -> list[Permutation]:

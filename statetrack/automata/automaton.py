@@ -19,6 +19,9 @@ Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
 
+ROUNDING = 1e-12
+"""Weights whose sum is this close to 1 are taken as they are."""
+
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Automaton:
@@ -88,12 +91,12 @@ class Automaton:
     @property
     def num_states(self) -> int:
         """S."""
-        return self.delta.shape[0]
+        return len(self.states)
 
     @property
     def num_symbols(self) -> int:
         """V."""
-        return self.delta.shape[1]
+        return len(self.symbols)
 
     @property
     def num_labels(self) -> int:
@@ -247,7 +250,9 @@ def _chances(
     empty = np.flatnonzero(totals[:, 0] == 0)
     if len(empty):
         raise TaskError(f"weights of state '{states[empty[0]]}': all are 0: nothing can be drawn")
-    return given / totals
+    totals[np.abs(totals - 1) < ROUNDING] = 1  # so that normalising again changes nothing
+    chances: Floats = given / totals
+    return chances
 
 
 def _check_asked(table: Integers, start: int, chances: Floats, scored: Booleans) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from statetrack.automata.automaton import Automaton, Floats, Integers
 
-MOST_NODES_TO_SQUARE = 256
+MOST_NODES_TO_SQUARE = 512
 """Chains up to this size are advanced by powers of their matrix, larger ones step by step."""
 
 SETTLED = 1e-15
@@ -126,7 +126,7 @@ class _Steps:
 
     def _step(self, distribution: Floats) -> Floats:
         flow = distribution[:, None] * self._chain.weight
-        stepped: Floats = np.bincount(
-            self._chain.target.ravel(), flow.ravel(), minlength=len(distribution)
+        stepped = np.bincount(
+            self._chain.target.ravel(), weights=flow.ravel(), minlength=len(distribution)
         )
-        return stepped
+        return stepped.astype(np.float64)

@@ -35,8 +35,9 @@ def _told_apart_at_once(automaton: Automaton) -> Integers:
     """The first partition, `[S]`: by scoring, scored label and weights."""
     label = np.where(automaton.scored, automaton.output, -1)
     if automaton.uniform_weights:
-        return _numbered(label[:, None])
-    return _numbered(np.column_stack([label, automaton.weights.view(np.int64)]))
+        return _numbered(label)
+    _, weights = np.unique(automaton.weights, axis=0, return_inverse=True)
+    return _pairs(weights.reshape(-1), label)
 
 
 def _refined(delta: Integers, blocks: Integers) -> Integers:
@@ -44,20 +45,23 @@ def _refined(delta: Integers, blocks: Integers) -> Integers:
     while True:
         finer = blocks
         for targets in delta.T:
-            finer = _numbered(np.column_stack([finer, blocks[targets]]))
+            finer = _pairs(finer, blocks[targets])
         if finer.max() == blocks.max():
             return finer
         blocks = finer
 
 
+def _pairs(left: Integers, right: Integers) -> Integers:
+    """Equal pairs get one number. `[S]` from `[S]` and `[S]`, entries from -1."""
+    return _numbered((left + 1) * (int(right.max()) + 2) + right + 1)
+
+
 def _numbered(keys: Integers) -> Integers:
-    """Equal rows get one number; numbers count up by first appearance. `[S]` from `[S, N]`."""
-    if keys.shape[1] == 2:
-        keys = (keys[:, 0] * (keys[:, 1].max() + 2) + keys[:, 1] + 1)[:, None]
-    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    """Equal keys get one number; numbers count up by first appearance. `[S]` from `[S]`."""
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     order = np.empty(len(first), np.int64)
     order[np.argsort(first)] = np.arange(len(first))
-    return order[inverse.reshape(-1)]
+    return order[inverse]
 
 
 def _agree(output: Integers, blocks: Integers) -> np.ndarray:

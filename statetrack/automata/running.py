@@ -55,6 +55,7 @@ class Runner:
         self._table = _packed_table(delta, emitted, self.symbols_per_step, self.dtype)
 
     def __call__(self, words: npt.NDArray[np.integer], state: npt.ArrayLike) -> Unsigned:
+        """What is emitted after every symbol: `[..., T]`."""
         length = words.shape[-1]
         states = np.broadcast_to(np.asarray(state, np.int64), words.shape[:-1]).reshape(-1)
         rows = words.reshape(len(states), length)
@@ -108,7 +109,8 @@ def _packed_table(
     for place in range(count):
         state = delta[state, code // num_symbols ** (count - 1 - place) % num_symbols]
         packed |= emitted[state] << (8 * dtype.itemsize * place)
-    return (packed | state * stride << 32).ravel()
+    table: npt.NDArray[np.int64] = (packed | state * stride << 32).ravel()
+    return table
 
 
 def _codes(

@@ -33,13 +33,11 @@ from statetrack.errors import StatetrackError
 from statetrack.registry import load_plugin
 
 COMMANDS: Mapping[str, str] = {
-    "gen": "gen",
     "train": "train",
     "eval": "evaluate",
     "list": "listing",
     "show": "show",
     "cite": "cite",
-    "reproduce": "reproduce",
 }
 """The module in `statetrack.cli` of each command, in the order of the help."""
 

@@ -72,6 +72,37 @@ def parameters(
     ]
 
 
+def as_text(value: Any) -> str:
+    """A value as the command line takes it: `0.001,0.003`; a flag is on or off."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if value is None:
+        return "-"
+    if isinstance(value, tuple | list):
+        return ",".join(as_text(item) for item in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def describe(kind: type[Settings]) -> list[dict[str, Any]]:
+    """The options of a settings class, as plain values: name, type, default, bounds, help."""
+    rows = []
+    for name, field in kind.model_fields.items():
+        lower, upper, above = _bounds(field)
+        rows.append(
+            {
+                "name": name,
+                "option": flag(name),
+                "type": _type_name(field.annotation),
+                "default": field.get_default(),
+                "min": lower,
+                "max": upper,
+                "above": above,
+                "help": field.description,
+            }
+        )
+    return rows
+
+
 def with_parameters(
     command: Callable[..., None], given: Iterable[inspect.Parameter]
 ) -> Callable[..., None]:
@@ -200,7 +231,7 @@ def _parameter(name: str, field: FieldInfo, panel: str, default: Any) -> inspect
     if above is not None:
         help_text += f" Above {above:g}."
     decide = flag(name) if core is not bool else f"{flag(name)}/{flag('no_' + name)}"
-    if core in TYPES_OF_TYPER or typing.get_origin(core) is Literal:
+    if core in TYPES_OF_TYPER:
         annotation: Any = field.annotation
         info = typer.Option(
             decide,
@@ -211,7 +242,7 @@ def _parameter(name: str, field: FieldInfo, panel: str, default: Any) -> inspect
         )
     else:
         annotation = str | None if default is None else str
-        default = None if default is None else _as_text(default)
+        default = None if default is None else as_text(default)
         info = typer.Option(
             decide,
             help=help_text,
@@ -282,15 +313,17 @@ def _complaint(text: str, wrong: Any, message: str) -> str:
     return f"{wrong!r}{inside}: {message}"
 
 
-def _as_text(value: Any) -> str:
-    if isinstance(value, tuple | list):
-        return ",".join(_as_text(item) for item in value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
 def _metavar(core: Any) -> str | None:
+    if typing.get_origin(core) is Literal:
+        return "|".join(str(choice) for choice in typing.get_args(core))
     if typing.get_origin(core) not in (tuple, list):
         return None
     item = _core(typing.get_args(core)[0])
-    word = {int: "INTEGER", float: "NUMBER"}.get(item, "WORD")
+    word = {int: "integer", float: "number"}.get(item, "word")
     return f"{word},..."
+
+
+def _type_name(annotation: Any) -> str:
+    core = _core(annotation)
+    words = {int: "integer", float: "number", str: "text", bool: "flag", Path: "path"}
+    return words.get(core) or _metavar(core) or "text"

@@ -52,14 +52,14 @@ def build(argv: list[str]) -> Callable[..., None]:
     def train(context: typer.Context, **given: Any) -> None:
         """Train a population of one model: seeds x learning rates, in one process."""
         options.refuse_unknown(context.args, name, _names(kinds), _other_models)
-        parts = (options.collect(kind, given) for kind in kinds)
-        model_settings, data, training = parts
-        plugins = given["plugin"] or []
-        setup, folder = experiment.start(
-            Experiment(name, model_settings, data, training),
-            given["out"],
-            plugins[0] if plugins else None,
+        chosen = Experiment(
+            name,
+            options.collect(model.settings_class, given),
+            options.collect(DataSettings, given),
+            options.collect(TrainSettings, given),
         )
+        plugins = [Path(path) for path in options.peek_all(argv, "--plugin")]
+        setup, folder = experiment.start(chosen, given["out"], plugins[0] if plugins else None)
         _run(setup, folder)
 
     return options.with_parameters(
@@ -87,7 +87,9 @@ def _choices(name: str) -> list[inspect.Parameter]:
         choice("model", str, name, "The model; its own options are listed below.", "NAME"),
         choice("config", Path | None, None, "A run's config.yaml, or your own: defaults.", "FILE"),
         choice("protocol", str | None, None, "A paper's protocol: defaults.", "NAME"),
-        choice("out", Path | None, None, "The run folder; by default a new one in runs/.", "FOLDER"),
+        choice(
+            "out", Path | None, None, "The run folder; by default a new one in runs/.", "FOLDER"
+        ),
         choice("resume", Path | None, None, "Go on with an interrupted run.", "RUN"),
     ]
 

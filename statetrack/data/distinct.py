@@ -49,12 +49,14 @@ def count_words(automaton: Automaton, lengths: LengthDistribution) -> int:
     Returns `UNCOUNTABLE` where there are at least as many.
     """
     allowed = automaton.weights > 0
-    ends_in = np.zeros(automaton.num_states)  # how many words of the present length: [S]
+    targets = automaton.delta[allowed]
+    ends_in = np.zeros(automaton.num_states)  # words of the present length that end there: [S]
     ends_in[automaton.start] = 1
     total = 0.0
     for length in range(1, lengths.longest + 1):
-        counts = np.broadcast_to(ends_in[:, None], allowed.shape)[allowed]
-        ends_in = np.bincount(automaton.delta[allowed], counts, automaton.num_states)
+        continued = np.broadcast_to(ends_in[:, None], allowed.shape)[allowed]
+        ends_in = np.zeros(automaton.num_states)
+        np.add.at(ends_in, targets, continued)
         if ends_in.sum() >= UNCOUNTABLE:
             return UNCOUNTABLE  # every word can be continued: longer ones are no fewer
         if length >= lengths.shortest:

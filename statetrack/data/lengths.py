@@ -55,7 +55,7 @@ class LengthDistribution:
         match = _DISTRIBUTION.fullmatch(text.strip())
         if match is None:
             raise SettingsError(
-                f"length '{text}': not a length: write 500 for one length or 2-10 for all of a range"
+                f"length '{text}': not a length: write 500 for one, or 2-10 for a range"
             )
         shortest = int(match[1])
         return cls(shortest, int(match[2] or shortest), curriculum)
@@ -135,6 +135,4 @@ def _named_by(text: str) -> range:
 def _check_bounds(text: str, lengths: Iterable[int]) -> None:
     for length in lengths:
         if not 1 <= length <= LONGEST_ALLOWED:
-            raise SettingsError(
-                f"length '{text}': {length} is not from 1 to {LONGEST_ALLOWED}"
-            )
+            raise SettingsError(f"length '{text}': {length} is not from 1 to {LONGEST_ALLOWED}")

@@ -45,8 +45,9 @@ class SequenceModel(nn.Module, abc.ABC):
     vectorises: ClassVar[bool] = True
     """False where torch has no batching rule for a layer: replicas then run in turn."""
 
-    def __init__(self, *, num_symbols: int, num_labels: int) -> None:
+    def __init__(self, settings: Settings, *, num_symbols: int, num_labels: int) -> None:
         super().__init__()
+        self.settings = settings
         self.num_symbols = num_symbols
         self.num_labels = num_labels
 
@@ -113,7 +114,7 @@ class LinearModel(RecurrentModel):
     source = "Ebrahimi & Memisevic 2025, arXiv:2505.21749"
 
     def __init__(self, settings: LinearSettings, *, num_symbols: int, num_labels: int) -> None:
-        super().__init__(num_symbols=num_symbols, num_labels=num_labels)
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
         self.embedding = SymbolEmbedding(num_symbols, settings.embed_dim)
         first = torch.randn(settings.hidden)
         if settings.first == "learned":
@@ -152,7 +153,8 @@ class LinearModel(RecurrentModel):
             return None
         if self.additive_kind == "constant":
             return self.additive.expand(self.num_symbols, -1)
-        return self.embedding(self.additive)
+        table: Tensor = self.embedding(self.additive)
+        return table
 
     def initial_state(self, num_words: int) -> Tensor:
         """The first state, once for every word: [B, H]."""
@@ -210,7 +212,7 @@ class SymbolEmbedding(nn.Module):
         """The table [V, ...] of a weight [D, ...] (or [V, ...] where symbols are one-hot)."""
         if self.vectors is None:
             return weight
-        return (self.vectors @ weight.flatten(1)).unflatten(1, weight.shape[1:])
+        return (self.vectors @ weight.flatten(1)).view(-1, *weight.shape[1:])
 
 
 def require_multiple(hidden: int, of: int, option_name: str) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
 from torch import Tensor, nn
 
 from statetrack.models._base import RecurrentModel, State
@@ -34,7 +33,7 @@ class TorchRNN(RecurrentModel):
     state_parts: ClassVar[int] = 1
 
     def __init__(self, settings: TorchRNNSettings, *, num_symbols: int, num_labels: int) -> None:
-        super().__init__(num_symbols=num_symbols, num_labels=num_labels)
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
         embed_dim = settings.embed_dim or settings.hidden
         self.embedding = nn.Embedding(num_symbols, embed_dim)
         self.network = self.network_class(

@@ -1,7 +1,8 @@
 """Every state is multiplied by the operators of all symbols; the one that was read is kept.
 
-Wasteful by a factor of V in arithmetic, and yet the fastest form where matrices are small:
-one product and one selection per step, with shapes that do not depend on the symbols.
+Wasteful by a factor of V in arithmetic, and right for a GPU: one product and one selection per
+step, with shapes that do not depend on the symbols, so that the host waits for nothing and the
+whole can be captured in a graph.
 
 T time, G lanes, B batch, V symbols, H hidden.
 """
@@ -57,7 +58,7 @@ def adjoints(operators: Tensor, symbols: Tensor, gradient: Tensor) -> Tensor:
     result[-1] = gradient[-1]
     steps = result.unbind(0)
     direct = gradient.unbind(0)
-    read = one_hot(symbols.permute(2, 0, 1), num_symbols).to(gradient.dtype).unsqueeze(-1)
+    read = _read(symbols, num_symbols, gradient.dtype)
     spread = gradient.new_empty(num_lanes, batch, num_symbols, hidden)
     flat = spread.flatten(2)
     for t in range(num_steps, 0, -1):
@@ -69,8 +70,36 @@ def adjoints(operators: Tensor, symbols: Tensor, gradient: Tensor) -> Tensor:
     return result
 
 
+def operator_gradient(
+    adjoints: Tensor, previous: Tensor, symbols: Tensor, num_symbols: int
+) -> Tensor:
+    """dL/dA_v = sum of g_t h_{t-1}^T over all (t, b) with x_t = v, from [T, G, B, H] each.
+
+    The adjoints are laid out by symbol as in `adjoints`, for a slab of time after another so
+    that this takes a bounded memory: [G, V, H, H].
+    """
+    num_steps, num_lanes, batch, hidden = adjoints.shape
+    length = max(1, _SLAB_NUMBERS // (num_lanes * batch * num_symbols * hidden))
+    total = adjoints.new_zeros(num_lanes, num_symbols * hidden, hidden)
+    for start in range(0, num_steps, length):
+        slab = slice(start, start + length)
+        read = _read(symbols[:, :, slab], num_symbols, adjoints.dtype)
+        spread = (read * adjoints[slab].unsqueeze(3)).flatten(3)  # [T, G, B, V * H]
+        by_lane = spread.transpose(0, 1).flatten(1, 2)
+        total.baddbmm_(by_lane.mT, previous[slab].transpose(0, 1).flatten(1, 2))
+    return total.unflatten(1, (num_symbols, hidden))
+
+
+def _read(symbols: Tensor, num_symbols: int, dtype: torch.dtype) -> Tensor:
+    """One where a symbol [G, B, T] was read, zero elsewhere: [T, G, B, V, 1]."""
+    return one_hot(symbols.permute(2, 0, 1), num_symbols).to(dtype).unsqueeze(-1)
+
+
 def _chosen_rows(symbols: Tensor, num_symbols: int) -> tuple[Tensor, ...]:
     """For each step, where the symbols' rows lie in [G * B * V]: T times [G * B]."""
     num_lanes, batch, _ = symbols.shape
     words = torch.arange(num_lanes * batch, device=symbols.device) * num_symbols
     return (words + symbols.permute(2, 0, 1).flatten(1)).unbind(0)
+
+
+_SLAB_NUMBERS = 2**27

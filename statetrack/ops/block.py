@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+from collections.abc import Sequence
+from typing import Any
 
-from statetrack.ops._lanes import check_normalise, widened
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from statetrack.ops._lanes import check_normalise, is_due, normalise_, place_lanes, widened
 from statetrack.ops.dense import LaneRecurrence
+from statetrack.ops.lookup import lookup
 
 
 def block_recurrence(
@@ -25,12 +31,162 @@ def block_recurrence(
     assert operators.shape[1:] == (num_blocks, size, size), "operators are [V, N, b, b]"
     assert symbols.shape[0] == first.shape[0], "symbols are [B, T], first is [B, N, b]"
     check_normalise(normalise_every, inputs)
+    operators, first = widened(operators), widened(first)
+    inputs = None if inputs is None else widened(inputs)
+    recurrence = _by_coordinate if size <= LARGEST_BY_COORDINATE else _by_matrix_products
+    return recurrence(operators, symbols, first, inputs, normalise_every)
+
+
+def _by_matrix_products(
+    operators: Tensor,
+    symbols: Tensor,
+    first: Tensor,
+    inputs: Tensor | None,
+    normalise_every: int,
+) -> Tensor:
+    """Every block is a lane of the dense recurrence."""
+    num_blocks = first.shape[1]
     states = LaneRecurrence.apply(
-        widened(operators).transpose(0, 1),
+        operators.transpose(0, 1),
         symbols.expand(num_blocks, *symbols.shape),
-        widened(first).transpose(0, 1),
-        None if inputs is None else widened(inputs).transpose(1, 2),
+        first.transpose(0, 1),
+        None if inputs is None else inputs.transpose(1, 2),
         normalise_every,
         num_blocks,
     )[0]
     return states.transpose(1, 2).contiguous()
+
+
+def _by_coordinate(
+    operators: Tensor,
+    symbols: Tensor,
+    first: Tensor,
+    inputs: Tensor | None,
+    normalise_every: int,
+) -> Tensor:
+    """Every coordinate of all blocks is one plane of numbers, and b operations make a step.
+
+    Each step's operators are written out for every word; without gradients, which would need
+    them all, for a slab of time after another.
+    """
+    num_steps = symbols.shape[1]
+    length = num_steps if torch.is_grad_enabled() else _slab_length(operators, len(symbols))
+    length += -length % max(1, normalise_every)
+    table = operators.permute(0, 3, 2, 1)  # [V, b (from), b (to), N]
+    state = first.transpose(1, 2)
+    slabs = []
+    for start in range(0, num_steps, length):
+        slab = slice(start, start + length)
+        columns = lookup(table, symbols[:, slab])  # [T, B, b (from), b (to), N]
+        terms = None if inputs is None else inputs[slab].transpose(2, 3)
+        slabs.append(_Coordinates.apply(columns, state, terms, normalise_every)[0])
+        state = slabs[-1][-1]
+    return torch.cat(slabs).transpose(2, 3).contiguous()
+
+
+def _slab_length(operators: Tensor, batch: int) -> int:
+    """How many steps' operators, written out for every word, fit in the cache."""
+    return max(1, _SLAB_NUMBERS // (batch * operators[0].numel()))
+
+
+class _Coordinates(torch.autograd.Function):
+    """columns [T, *L, b, b, N], first [*L, b, N], inputs [T, *L, b, N] -> states as inputs.
+
+    The second result is the states with the first one before them, kept for the backward pass.
+    """
+
+    @staticmethod
+    def forward(
+        columns: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
+    ) -> tuple[Tensor, Tensor]:
+        states = first.new_empty(len(columns) + 1, *first.shape)
+        states[0] = first
+        steps = states.unbind(0)
+        terms = (None,) * len(columns) if inputs is None else inputs.unbind(0)
+        matrices = _by_step(columns.unbind(-3))
+        for t, factors in enumerate(_by_step(_parts(states[:-1]))):
+            _sum_products(matrices[t], factors, terms[t], steps[t + 1])
+            if is_due(t, normalise_every):
+                normalise_(steps[t + 1], (-2, -1))
+        return states[1:], states
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(inputs[0], output[1])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor, _: None) -> tuple[Tensor | None, ...]:
+        columns, states = ctx.saved_tensors
+        adjoints = _adjoints(columns, gradient)
+        wants_columns, wants_first, wants_inputs, _ = ctx.needs_input_grad
+        return (
+            adjoints[1:].unsqueeze(-3) * states[:-1].unsqueeze(-2) if wants_columns else None,
+            adjoints[0] if wants_first else None,
+            adjoints[1:] if wants_inputs else None,
+            None,
+        )
+
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        columns: Tensor,
+        first: Tensor,
+        inputs: Tensor | None,
+        normalise_every: int,
+    ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
+        size = info.batch_size
+        return _Coordinates.apply(
+            place_lanes(columns, in_dims[0], size, 1),
+            place_lanes(first, in_dims[1], size, 0),
+            None if inputs is None else place_lanes(inputs, in_dims[2], size, 1),
+            normalise_every,
+        ), (1, 1)
+
+
+def _adjoints(columns: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient of the loss by every state, the first one's included: [T + 1, *L, b, N].
+
+    g_t = dL/dh_t (direct) + A(x_{t+1})^T g_{t+1}.
+    """
+    adjoints = gradient.new_empty(len(gradient) + 1, *gradient.shape[1:])
+    adjoints[-1] = gradient[-1]
+    steps = adjoints.unbind(0)
+    direct = (None, *gradient.unbind(0))
+    matrices = _by_step(columns.unbind(-2))
+    factors = _by_step(_parts(adjoints[1:]))
+    for t in range(len(gradient) - 1, -1, -1):
+        _sum_products(matrices[t], factors[t], direct[t], steps[t])
+    return adjoints
+
+
+def _parts(states: Tensor) -> tuple[Tensor, ...]:
+    """The b coordinates of states [T, *L, b, N], each [T, *L, 1, N]."""
+    return states.unsqueeze(-2).unbind(-3)
+
+
+def _by_step(parts: Sequence[Tensor]) -> list[tuple[Tensor, ...]]:
+    """For each step, its slice of every part."""
+    return list(zip(*(part.unbind(0) for part in parts), strict=True))
+
+
+def _sum_products(
+    matrices: Sequence[Tensor], factors: Sequence[Tensor], term: Tensor | None, out: Tensor
+) -> None:
+    """The sum of the products of matrices and factors, and of the term if there is one."""
+    if term is None:
+        torch.mul(matrices[0], factors[0], out=out)
+    else:
+        torch.addcmul(term, matrices[0], factors[0], out=out)
+    for matrix, factor in zip(matrices[1:], factors[1:], strict=True):
+        out.addcmul_(matrix, factor)
+
+
+# Up to this size, b operations on all blocks beat a small product per block and symbol: by
+# 1.5 (5 symbols) to 5 times (50 symbols) at size 8, with the order turned over at size 16.
+LARGEST_BY_COORDINATE = 8
+
+_SLAB_NUMBERS = 2**22

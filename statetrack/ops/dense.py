@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -10,7 +11,6 @@ from torch.autograd.function import once_differentiable
 
 from statetrack.ops import _all_symbols, _grouped
 from statetrack.ops._lanes import check_normalise, in_full_precision, join_lanes, widened
-from statetrack.ops.lookup import lane_symbols
 
 
 def dense_recurrence(
@@ -56,7 +56,7 @@ class LaneRecurrence(torch.autograd.Function):
         normalise_every: int,
         num_blocks: int,
     ) -> tuple[Tensor, Tensor]:
-        kernel = _grouped if groups_pay(operators, symbols) else _all_symbols
+        kernel = _kernel(operators)
         states = kernel.states(operators, symbols, first, inputs, normalise_every, num_blocks)
         return states[1:], states
 
@@ -72,10 +72,10 @@ class LaneRecurrence(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor, _: None) -> tuple[Tensor | None, ...]:
         operators, symbols, states = ctx.saved_tensors
         wants_operators, _, wants_first, wants_inputs, *_ = ctx.needs_input_grad
-        kernel = _grouped if groups_pay(operators, symbols) else _all_symbols
+        kernel = _kernel(operators)
         adjoints = kernel.adjoints(operators, symbols, gradient)
         return (
-            operator_gradient(adjoints[1:], states[:-1], symbols, operators.shape[1])
+            kernel.operator_gradient(adjoints[1:], states[:-1], symbols, operators.shape[1])
             if wants_operators
             else None,
             None,
@@ -108,26 +108,6 @@ class LaneRecurrence(torch.autograd.Function):
         return tuple(result.unflatten(1, (size, -1)) for result in results), (1, 1)
 
 
-def groups_pay(operators: Tensor, symbols: Tensor) -> bool:
-    """Whether words are best grouped by symbol, rather than multiplied by every operator."""
-    num_symbols, hidden = operators.shape[1:3]
-    return not operators.is_cuda and num_symbols > 3 and hidden > 128
-
-
-def operator_gradient(
-    adjoints: Tensor, previous: Tensor, symbols: Tensor, num_symbols: int
-) -> Tensor:
-    """dL/dA_v = sum of g_t h_{t-1}^T over all (t, b) with x_t = v, from [T, G, B, H] each.
-
-    One matrix product per symbol, over all steps at once: [G, V, H, H].
-    """
-    num_lanes = len(symbols)
-    keys, order = lane_symbols(symbols, num_symbols).flatten().sort(stable=True)
-    counts = torch.bincount(keys, minlength=num_lanes * num_symbols).tolist()
-    left = adjoints.flatten(0, 2).index_select(0, order).split(counts)
-    right = previous.flatten(0, 2).index_select(0, order).split(counts)
-    size = adjoints.shape[-1]
-    total = adjoints.new_empty(len(counts), size, size)
-    for product, g, h in zip(total.unbind(0), left, right, strict=True):
-        torch.mm(g.t(), h, out=product)
-    return total.unflatten(0, (num_lanes, num_symbols))
+def _kernel(operators: Tensor) -> ModuleType:
+    """The module with the faster `states`, `adjoints` and `operator_gradient` on this device."""
+    return _all_symbols if operators.is_cuda else _grouped

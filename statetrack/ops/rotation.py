@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from statetrack.ops._lanes import widened
+from statetrack.ops._lanes import place_lanes, widened
 
 
 def rotation_recurrence(angles: Tensor, first: Tensor) -> Tensor:
@@ -17,11 +19,47 @@ def rotation_recurrence(angles: Tensor, first: Tensor) -> Tensor:
     first [B, N, 2] give [T, B, N, 2]. Lengths are kept, so there is nothing to normalise.
     """
     assert first.shape == (*angles.shape[1:], 2), "first is [B, N, 2], angles are [T, B, N]"
-    angles, first = widened(angles), widened(first)
-    total = _running_sum(angles)
-    cos, sin = total.cos(), total.sin()
-    x, y = first.unbind(-1)
-    return torch.stack([cos * x - sin * y, sin * x + cos * y], -1)
+    states: Tensor = _Rotation.apply(widened(angles), widened(first))[0]
+    return states
+
+
+class _Rotation(torch.autograd.Function):
+    """angles [T, *L], first [*L, 2] -> states [T, *L, 2], and the turns so far as complex [T, *L].
+
+    A plane is read as the complex numbers, where a turn by the angle a is exp(i a).
+    """
+
+    @staticmethod
+    def forward(angles: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+        total = _running_sum(angles)
+        turns = torch.complex(total.cos(), total.sin())
+        return torch.view_as_real(turns * _as_complex(first)), turns
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, ...]) -> None:
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(inputs[1], output[1])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor, _: None) -> tuple[Tensor | None, ...]:
+        first, turns = ctx.saved_tensors
+        back = _as_complex(gradient) * turns.conj()  # seen from the first state, [T, *L]
+        wants_angles, wants_first = ctx.needs_input_grad
+        return (
+            _sum_of_later((back * _as_complex(first).conj()).imag) if wants_angles else None,
+            torch.view_as_real(back.sum(0)) if wants_first else None,
+        )
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], angles: Tensor, first: Tensor
+    ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
+        return _Rotation.apply(
+            place_lanes(angles, in_dims[0], info.batch_size, 1),
+            place_lanes(first, in_dims[1], info.batch_size, 0),
+        ), (1, 1)
 
 
 def _running_sum(angles: Tensor) -> Tensor:
@@ -30,9 +68,18 @@ def _running_sum(angles: Tensor) -> Tensor:
     The sum grows with T while its rounding error must stay far below the angle between two
     states, so long sums are accumulated in float64 and brought back to [0, 2 pi).
     """
-    if len(angles) <= _LONGEST_EXACT_SUM:
+    if len(angles) <= _LONGEST_PLAIN_SUM:
         return angles.cumsum(0)
     return angles.cumsum(0, dtype=torch.float64).remainder(2 * math.pi).to(angles.dtype)
 
 
-_LONGEST_EXACT_SUM = 64  # steps of at most pi: a float32 sum is then off by 1e-5 rad at most
+def _sum_of_later(values: Tensor) -> Tensor:
+    """The sum over each step and all later ones, [T, *L]."""
+    return values.flip(0).cumsum(0).flip(0)
+
+
+def _as_complex(planes: Tensor) -> Tensor:
+    return torch.view_as_complex(planes.contiguous())
+
+
+_LONGEST_PLAIN_SUM = 64  # steps of at most pi: float32 is then off by about 1e-5 rad

@@ -28,7 +28,7 @@ def accuracy_curve(rows: Sequence[dict[str, Any]]) -> str:
     if lengths[-1] / lengths[0] >= WIDE_RANGE:
         figure.ruler("x").scale("log")
     figure.label("length")
-    return plotext.uncolorize(str(figure.build())).rstrip()
+    return str(plotext.uncolorize(str(figure.build()))).rstrip()
 
 
 def _lines(rows: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, float]]]:

@@ -92,7 +92,7 @@ def schedule_factor(step: int, settings: TrainSettings) -> float:
 
 
 def clip_each_replica(gradients: Sequence[Tensor | None], largest: float) -> None:
-    """Scale the gradients [R, ...] of each replica so that their joint norm is at most `largest`."""
+    """Scale the gradients [R, ...] of each replica to a joint norm of at most `largest`."""
     given = [gradient for gradient in gradients if gradient is not None]
     norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in given]).norm(dim=0)
     scale = (largest / norms.clamp(min=1e-12)).clamp(max=1.0)  # [R]

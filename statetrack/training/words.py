@@ -47,9 +47,7 @@ class SeedStreams:
     def block(self, first: int, count: int) -> Words:
         """Batches number `first` to `first + count - 1`, [N, G, B, T]."""
         progress = np.arange(first, first + count) / self.steps
-        batches = [
-            stream.block(first, count, self.batch_size, progress) for stream in self.streams
-        ]
+        batches = [stream.block(first, count, self.batch_size, progress) for stream in self.streams]
         return to_words(batches, self.device, axis=1)
 
 

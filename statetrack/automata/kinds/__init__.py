@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field, ValidationError, validate_call
 from pydantic.fields import FieldInfo
 
 from statetrack.automata.automaton import Automaton
-from statetrack.errors import TaskError, UnknownNameError, nearest
+from statetrack.errors import TaskError, nearest
 from statetrack.registry import Registry, modules_in
 from statetrack.settings import explain
 
@@ -27,7 +27,7 @@ KINDS: Registry[Callable[..., Automaton]] = Registry(
 
 
 def argument(help: str, *, min: float | None = None, max: float | None = None) -> Any:
-    """The note on a kind's argument, `Annotated[int, argument(...)]`: help and bounds."""
+    """Help and bounds of a kind's argument, to stand in its `Annotated` type."""
     return Field(description=help, ge=min, le=max)
 
 
@@ -69,12 +69,11 @@ def build_automaton(description: Mapping[str, Any], where: str) -> Automaton:
     kind = given.pop("kind", None)
     if not isinstance(kind, str):
         raise TaskError(f"{where}: 'kind' is missing: name one of {', '.join(KINDS)}")
-    try:
-        function = KINDS[kind]
-    except UnknownNameError as unknown:
-        raise TaskError(f"{where}: {unknown}") from None
+    if kind not in KINDS:
+        hint = nearest(kind, KINDS) or f" Known are: {', '.join(KINDS)}."
+        raise TaskError(f"{where}: there is no kind '{kind}'.{hint}")
     _check_names(kind, given, where)
-    checked = validate_call(function, config=ConfigDict(strict=True))
+    checked = validate_call(config=ConfigDict(strict=True))(KINDS[kind])
     try:
         return checked(**given)
     except ValidationError as invalid:

@@ -25,7 +25,5 @@ def direct_product(
     ] = "together",
 ) -> Automaton:
     """Automata side by side; the label is the tuple of their labels. For groups, their product."""
-    automata = [
-        build_automaton(factor, f"factors.{place}") for place, factor in enumerate(factors)
-    ]
+    automata = [build_automaton(factor, f"factors.{place}") for place, factor in enumerate(factors)]
     return {"together": product, "in-turn": interleave}[inputs](*automata)

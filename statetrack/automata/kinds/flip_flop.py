@@ -43,7 +43,10 @@ def flip_flop(
     rows["broken"] = ({}, dict.fromkeys("wri01", 1.0))
     states = list(rows)
     return Automaton(
-        [[states.index(row.get(symbol, "broken")) for symbol in "wri01"] for row, _ in rows.values()],
+        [
+            [states.index(row.get(symbol, "broken")) for symbol in "wri01"]
+            for row, _ in rows.values()
+        ],
         [int(state.endswith("1")) for state in states],
         symbols=list("wri01"),
         states=states,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -15,21 +16,24 @@ from statetrack.errors import TaskError
 MOST_STATES = 20_000
 
 
-class _Awaiting(NamedTuple):
+@dataclass(frozen=True)
+class _Awaiting:
     """A digit d comes next; the expression is then worth `fixed + factor * d`."""
 
     fixed: int
     factor: int
 
 
-class _Value(NamedTuple):
+@dataclass(frozen=True)
+class _Value:
     """An expression is complete: it is worth `fixed + term`, and `*` would act on `term`."""
 
     fixed: int
     term: int
 
 
-class _Broken(NamedTuple):
+@dataclass(frozen=True)
+class _Broken:
     """Two digits or two operators followed each other: no expression any more."""
 
 
@@ -41,10 +45,10 @@ def modular_arithmetic(
     *,
     m: Annotated[int, argument("the modulus: digits and values are 0 to m-1", min=2, max=50)],
     operators: Annotated[
-        list[Literal["+", "-", "*"]],
-        argument("the operators that may stand between digits"),
-        Field(min_length=1),
-    ] = ["+", "-", "*"],  # noqa: B006
+        str,
+        argument("the operators that may stand between digits, one letter each"),
+        Field(pattern=r"^[-+*]+$"),
+    ] = "+-*",
     order: Annotated[
         Literal["precedence", "left-to-right"],
         argument("precedence: `*` comes before `+` and `-`; left-to-right: as they stand"),
@@ -82,7 +86,7 @@ def modular_arithmetic(
     return minimise(
         Automaton(
             delta,
-            [sum(state) % m if isinstance(state, _Value) else 0 for state in states],
+            [_value(state) % m for state in states],
             symbols=symbols,
             states=[_name(state) for state in states],
             labels=[str(value) for value in range(m)],
@@ -97,6 +101,10 @@ def _weights(state: _State, digits: list[float], signs: list[float]) -> list[flo
     digit_weight = 0.0 if isinstance(state, _Value) else 1.0
     sign_weight = 0.0 if isinstance(state, _Awaiting) else 1.0
     return [digit_weight * each for each in digits] + [sign_weight * each for each in signs]
+
+
+def _value(state: _State) -> int:
+    return state.fixed + state.term if isinstance(state, _Value) else 0
 
 
 def _name(state: _State) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import numpy as np
 from pydantic import Field
 
 from statetrack.automata._groups import (
+    Permutation,
     cycle_name,
     generated,
     product_table,
@@ -38,17 +38,25 @@ def permutations(
     `image_of: i` the label is y_t(i) while the states stay the elements: the newest permutation
     moves first, so that the place of one point alone does not say where it goes next.
     """
-    inputs = [_read(name, text, points) for name, text in generators.items()]
+    inputs = [_read(name, written, points) for name, written in generators.items()]
     elements = generated(inputs)
-    if image_of is not None and image_of > points:
-        raise TaskError(f"image_of: {image_of} is not one of the points 1 to {points}")
     names = [cycle_name(element) for element in elements]
-    images = [element[(image_of or 1) - 1] for element in elements]
-    numbers = [str(point + 1) for point in range(points)]
+    table = product_table(elements, inputs)
+    if image_of is None:
+        return Automaton(table, symbols=list(generators), states=names)
+    if image_of > points:
+        raise TaskError(f"image_of: {image_of} is not one of the points 1 to {points}")
     return Automaton(
-        product_table_of_large(elements, inputs),
-        np.arange(len(elements)) if image_of is None else images,
+        table,
+        [element[image_of - 1] for element in elements],
         symbols=list(generators),
         states=names,
-        labels=names if image_of is None else numbers,
+        labels=[str(point + 1) for point in range(points)],
     )
+
+
+def _read(name: str, written: str | list[int], points: int) -> Permutation:
+    try:
+        return read_permutation(written, points)
+    except TaskError as wrong:
+        raise TaskError(f"generators.{name}: {wrong}") from None

@@ -32,6 +32,4 @@ def random_permutations(
 
 
 def _commute(drawn: list[Permutation]) -> bool:
-    return all(
-        multiply(left, right) == multiply(right, left) for left in drawn for right in drawn
-    )
+    return all(multiply(left, right) == multiply(right, left) for left in drawn for right in drawn)

@@ -35,9 +35,6 @@ def regex(
     for letter in alphabet:
         if alphabet.count(letter) > 1 or letter in "()|*+?&^.{}[]\\" or letter.isspace():
             raise TaskError(f"alphabet: '{letter}' stands twice, or has a meaning in patterns")
-    for letter in pattern:
-        if letter.isalnum() and letter not in alphabet and not _counts(pattern):
-            raise TaskError(f"pattern: '{letter}' is not in the alphabet '{alphabet}'")
     try:
         machine = DFA.from_nfa(NFA.from_regex(pattern, input_symbols=set(alphabet)), minify=True)
     except AutomatonException as wrong:

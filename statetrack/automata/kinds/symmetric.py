@@ -21,8 +21,7 @@ def symmetric(
     *,
     n: Annotated[int, argument("how many points are permuted", min=2, max=7)],
     generators: Annotated[
-        Literal["all", "swaps", "swaps-and-3-cycles"]
-        | Annotated[list[str], Field(min_length=1)],
+        Literal["all", "swaps", "swaps-and-3-cycles"] | Annotated[list[str], Field(min_length=1)],
         argument(
             "the symbols: all elements; the identity and the swaps; these and the 3-cycles; "
             "or a list of permutations"

@@ -1,0 +1,40 @@
+# `make demo` and `make test` are all the set-up there is: Python 3.11 or newer, make and git.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STATETRACK := $(CURDIR)/$(BIN)/statetrack
+
+.PHONY: demo test lint docs benchmarks clean
+
+demo: $(VENV)/installed
+	rm -rf demo && mkdir demo
+	cd demo && $(STATETRACK) gen
+	cd demo && $(STATETRACK) train --model bilinear-cp --rank 64
+	cd demo && $(STATETRACK) eval --length 500
+	cd demo && $(STATETRACK) reproduce hierarchy
+
+test: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(VENV)/installed-dev
+	$(BIN)/sphinx-build -q -W docs docs/_build
+
+benchmarks: $(VENV)/installed-dev
+	$(BIN)/python -m tests.benchmarks.ratios
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e ".[data]"
+	touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) demo docs/_build build dist

@@ -1,0 +1,175 @@
+"""Everything there is, as plain rows: models, tasks, kinds, protocols, suites and runs.
+
+The names in the rows are what `statetrack list --json` prints. A thing that cannot be loaded
+is a row with its `error`, never left out.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from statetrack.automata import KINDS, arguments_of
+from statetrack.errors import StatetrackError
+from statetrack.models import MODELS
+from statetrack.protocols import PROTOCOLS
+from statetrack.settings import read_yaml
+from statetrack.spec import list_tasks, tasks_folder
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """One list: what it is of, its columns, and how its rows are found.
+
+    `wide` are the columns in a wide terminal, `right` those that hold numbers.
+    """
+
+    about: str
+    rows: Callable[[Path], Iterator[Row]]
+    columns: tuple[str, ...]
+    wide: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
+    empty: str = "none yet"
+
+
+def _models(_: Path) -> Iterator[Row]:
+    for name in MODELS:
+        try:
+            model = MODELS[name]
+        except (ImportError, StatetrackError) as error:
+            yield {"name": name, "error": str(error)}
+            continue
+        summary = (inspect.getdoc(model) or "").partition("\n")[0]
+        yield {
+            "name": name,
+            "family": model.family,
+            "summary": summary,
+            "source": model.source,
+        }
+
+
+def _tasks(_: Path) -> Iterator[Row]:
+    for name, task in list_tasks():
+        if isinstance(task, StatetrackError):
+            yield {"name": name, "error": str(task)}
+            continue
+        automaton = task.automaton
+        yield {
+            "name": name,
+            "states": automaton.num_states,
+            "symbols": automaton.num_symbols,
+            "labels": automaton.num_labels,
+            "title": task.spec.title,
+            "kind": task.spec.automaton["kind"],
+            "version": task.spec.version,
+            "reference": task.spec.reference,
+        }
+
+
+def _kinds(_: Path) -> Iterator[Row]:
+    for name in KINDS:
+        yield {
+            "name": name,
+            "arguments": [argument.name for argument in arguments_of(name)],
+            "summary": (inspect.getdoc(KINDS[name]) or "").partition("\n")[0],
+        }
+
+
+def _protocols(_: Path) -> Iterator[Row]:
+    for name in PROTOCOLS:
+        try:
+            protocol = PROTOCOLS[name]
+        except StatetrackError as error:
+            yield {"name": name, "error": str(error)}
+            continue
+        yield {"name": name, "title": protocol.title, "reference": protocol.reference}
+
+
+def _suites(_: Path) -> Iterator[Row]:
+    for path in sorted((tasks_folder() / "suites").glob("*.yaml")):
+        try:
+            content = read_yaml(path)
+        except StatetrackError as error:
+            yield {"name": path.stem, "error": str(error)}
+            continue
+        yield {
+            "name": path.stem,
+            "title": content.get("title"),
+            "reference": content.get("reference"),
+        }
+
+
+def _runs(folder: Path) -> Iterator[Row]:
+    from statetrack.runs import find_runs  # brings torch in, which no other list of data needs
+
+    for run in find_runs(folder):
+        try:
+            config = run.config()
+            finished = run.finished
+            outcome = run.read_json("summary.json") if finished else None
+            records = [] if finished else run.rows("metrics.jsonl")
+        except StatetrackError as error:
+            yield {"name": run.path.as_posix(), "error": str(error)}
+            continue
+        if outcome is not None:
+            selected = next(r for r in outcome["replicas"] if r["replica"] == outcome["selected"])
+            step, best = outcome["steps"], selected["validation_accuracy"]
+        else:
+            step = max((record["step"] for record in records), default=0)
+            seen = [r["validation_accuracy"] for r in records if "validation_accuracy" in r]
+            best = max(seen, default=None)
+        yield {
+            "run": run.path.as_posix(),
+            "model": config.get("model"),
+            "task": config.get("task"),
+            "state": "finished" if finished else "unfinished",
+            "step": step,
+            "steps": config.get("steps"),
+            "validation": best,
+        }
+
+
+LISTINGS: Mapping[str, Listing] = {
+    "models": Listing(
+        "Architectures that `--model` takes.",
+        _models,
+        ("name", "family", "summary"),
+        wide=("name", "family", "summary", "source"),
+    ),
+    "tasks": Listing(
+        "Tasks that `--task` takes; a .yaml file of your own works too.",
+        _tasks,
+        ("name", "states", "symbols", "title"),
+        wide=("name", "states", "symbols", "labels", "title", "reference"),
+        right=("states", "symbols", "labels"),
+    ),
+    "kinds": Listing(
+        "Kinds of automata that a task file can name.", _kinds, ("name", "arguments", "summary")
+    ),
+    "protocols": Listing(
+        "Published training protocols that `--protocol` takes.",
+        _protocols,
+        ("name", "title", "reference"),
+        empty="There are no protocols yet.",
+    ),
+    "suites": Listing(
+        "Published tables that `statetrack reproduce` runs again.",
+        _suites,
+        ("name", "title", "reference"),
+        empty="There are no suites yet.",
+    ),
+    "runs": Listing(
+        "Runs in a folder (`--runs`), oldest first.",
+        _runs,
+        ("run", "state", "validation"),
+        wide=("run", "model", "task", "state", "step", "steps", "validation"),
+        right=("step", "steps", "validation"),
+        empty="There is no run in {folder}/ yet: `statetrack train` makes one.",
+    ),
+}
+"""The lists, in the order in which `statetrack list` explains them."""

@@ -1,0 +1,85 @@
+"""Train and evaluate a whole suite, and set it beside what was published."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from tqdm import tqdm
+
+from statetrack import sweep
+from statetrack.report.suites import suite_markdown, suite_table
+
+
+_SELECTED = " of the replica that validation selected, and replicas with nothing wrong"
+LEGENDS = {
+    "accuracy": "accuracy" + _SELECTED,
+    "scaled": "accuracy with chance at 0" + _SELECTED,
+    "success": "share of replicas that are right on every test word",
+}
+
+
+def build(argv: list[str]) -> Callable[..., None]:
+    """The command; its options do not depend on the arguments."""
+    return reproduce
+
+
+def reproduce(
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="A suite's name, or a .yaml file.")],
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="The suite's runs; by default suites/SUITE."),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option(help="Cells trained at once, one thread each; 0 means one a core.", min=0)
+    ] = 0,
+    seeds: Annotated[int, typer.Option(help="Seeds of each cell; 0: the suite's own.", min=0)] = 0,
+    steps: Annotated[int, typer.Option(help="Steps of each cell; 0: the suite's own.", min=0)] = 0,
+    markdown: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write every cell as a Markdown table.")
+    ] = None,
+) -> None:
+    """Train and evaluate a whole suite: models x tasks, one table.
+
+    A suite that was interrupted goes on where it was: finished cells are not run again.
+    """
+    chosen = sweep.load_suite(suite)
+    given = {"seeds": seeds, "steps": steps}
+    folder = out or Path("suites") / Path(suite).stem
+    cells = sweep.cells_of(chosen, folder, {key: n for key, n in given.items() if n})
+    started = time.perf_counter()
+    results = list(
+        tqdm(
+            sweep.run_suite(chosen, cells, jobs or os.cpu_count() or 1),
+            total=len(cells),
+            unit="cell",
+            desc=Path(suite).stem,
+            file=sys.stderr,
+        )
+    )
+    rows, columns = list(chosen.models), list(chosen.tasks)
+    title = f"{chosen.title}\nlength {chosen.length}, {chosen.samples:,} words a replica"
+    out_to = Console()
+    out_to.print(suite_table(title, rows, columns, results, chosen.published, chosen.measure))
+    out_to.print(_legend(chosen), highlight=False)
+    trained = sum(result["seconds"] for result in results)
+    wall = time.perf_counter() - started
+    out_to.print(f"training {trained:.1f} s in all, {wall:.1f} s on the clock", highlight=False)
+    out_to.print(f"runs: {folder}", highlight=False, soft_wrap=True, markup=False)
+    if markdown is not None:
+        markdown.write_text(
+            suite_markdown(rows, columns, results, chosen.published, chosen.published_as),
+            encoding="utf-8",
+        )
+
+
+def _legend(chosen: sweep.Suite) -> str:
+    text = LEGENDS[chosen.measure]
+    return text + (f"; in brackets: {chosen.published_as}" if chosen.published else "")

@@ -1,0 +1,50 @@
+"""JSON lines: a split is one file, a word one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from statetrack.data.batch import Batch
+from statetrack.data.formats.flat import Flat, pad
+from statetrack.errors import DatasetError
+
+_COLUMNS = ("input", "target", "scored", "length")
+
+
+def write(folder: Path, split: str, batch: Batch) -> None:
+    """Write `<split>.jsonl` with `input`, `target`, `scored` and `length` on every line."""
+    with (folder / f"{split}.jsonl").open("w", encoding="utf-8", newline="\n") as file:
+        for symbols, labels, scored, length in zip(
+            batch.symbols, batch.labels, batch.scored, batch.lengths.tolist(), strict=True
+        ):
+            columns = (part[:length].tolist() for part in (symbols, labels, scored))
+            line = dict(zip(_COLUMNS, (*columns, length), strict=True))
+            file.write(json.dumps(line, separators=(",", ":")) + "\n")
+
+
+def read(folder: Path, split: str) -> Batch:
+    """Read what `write` has written.
+
+    Raises `DatasetError`, naming the line, where a line is no such word.
+    """
+    path = folder / f"{split}.jsonl"
+    columns: dict[str, list[list[int]]] = {name: [] for name in _COLUMNS}
+    with path.open(encoding="utf-8") as file:
+        for number, text in enumerate(file, start=1):
+            try:
+                line = json.loads(text)
+                for name in _COLUMNS:
+                    columns[name].append(line[name])
+            except (ValueError, KeyError, TypeError) as problem:
+                reason = f"{type(problem).__name__}: {problem}"
+                raise DatasetError(f"{path}, line {number}: not a word: {reason}") from None
+    symbols, labels, scored = (_joined(columns[name]) for name in _COLUMNS[:3])
+    lengths = np.array(columns["length"], np.int64)
+    return pad(Flat(symbols, labels, scored.astype(np.bool_), lengths), str(path))
+
+
+def _joined(rows: list[list[int]]) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+    return np.fromiter((value for row in rows for value in row), np.uint32)

@@ -1,0 +1,92 @@
+"""A suite's table: rows of models, columns of tasks, measured beside published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from statetrack.report.tables import share
+
+Result = Mapping[str, Any]
+
+
+def suite_table(
+    title: str,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    results: Sequence[Result],
+    published: Mapping[str, Mapping[str, float]],
+    measure: str,
+) -> Table:
+    """One cell a model and task; where a number was published, it stands in brackets."""
+    found = {(result["row"], result["column"]): result for result in results}
+    table = Table(title=escape(title), title_justify="left")
+    table.add_column("")
+    for column in columns:
+        table.add_column(escape(column), justify="right")
+    for row in rows:
+        cells = [
+            escape(cell_text(found[row, column], measure, published.get(row, {}).get(column)))
+            if (row, column) in found
+            else ""
+            for column in columns
+        ]
+        table.add_row(escape(row), *cells)
+    return table
+
+
+def cell_text(result: Result, measure: str, published: float | None) -> str:
+    """`1.00 3/3`: the selected replica's accuracy and how many replicas are right on every word."""
+    replicas = len(result["rows"])
+    right = round(result["success"] * replicas)
+    if measure == "success":
+        text = f"{result['success']:.3f}"
+    else:
+        text = f"{share(result['selected'][measure])} {right}/{replicas}"
+    return text if published is None else f"{text} [{published:.2f}]"
+
+
+def suite_markdown(
+    rows: Sequence[str],
+    columns: Sequence[str],
+    results: Sequence[Result],
+    published: Mapping[str, Mapping[str, float]],
+    published_as: str,
+) -> str:
+    """One line a cell, with everything that stands behind its number."""
+    found = {(result["row"], result["column"]): result for result in results}
+    head = (
+        "| task | model | selected | all replicas | scaled | floor | right | horizon | steps | s |"
+    )
+    lines = [head, "|---|---|---|---|---|---|---|---|---|---|"]
+    if published:
+        lines = [f"{head} {published_as} |", lines[1] + "---|"]
+    for column in columns:
+        for row in rows:
+            if (row, column) in found:
+                lines.append(_line(found[row, column], published))
+    return "\n".join(lines) + "\n"
+
+
+def _line(result: Result, published: Mapping[str, Mapping[str, float]]) -> str:
+    selected, rows = result["selected"], result["rows"]
+    few = " ".join(share(row["accuracy"]) for row in rows[:9]) + (" .." if len(rows) > 9 else "")
+    cells = [
+        result["column"],
+        result["row"],
+        share(selected["accuracy"]),
+        few,
+        share(selected["scaled"]),
+        share(selected["floor"]),
+        f"{round(result['success'] * len(rows))}/{len(rows)}",
+        f"{result['horizon']:,}",
+        f"{result['steps']:,}",
+        f"{result['seconds']:.1f}",
+    ]
+    if published:
+        value = published.get(result["row"], {}).get(result["column"])
+        cells.append("" if value is None else f"{value:.2f}")
+    return "| " + " | ".join(cells) + " |"

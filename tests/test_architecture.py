@@ -1,0 +1,107 @@
+"""The shape of the package: imports point one way, and heavy things stay where they belong."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import statetrack
+
+PACKAGE = Path(statetrack.__file__).parent
+ORDER = (
+    "errors registry settings references automata algebra spec protocols data ops models "
+    "training evaluation evidence runs experiment sweep report cli"
+).split()
+"""A module imports only from its own station and from those before it."""
+
+FREE_OF_TORCH = {"automata", "algebra", "spec", "data", "report"}
+DRAWING = {"cli", "report"}
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE.parent)
+
+
+def module_of(path: Path) -> str:
+    """`statetrack.cli.app` of its file."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in FILES}
+
+
+def station_of(module: str) -> str:
+    """`cli` of `statetrack.cli.app`; empty for the package itself."""
+    return ".".join(module.split(".")[1:2])
+
+
+def imports(tree: ast.AST, *, when_imported: bool = False) -> Iterator[str]:
+    """The modules that a file imports; with `when_imported`, only those of its top level."""
+    for node in tree.body if when_imported else ast.walk(tree):  # type: ignore[attr-defined]
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module is not None and node.level == 0, "imports are absolute"
+            inside = [f"{node.module}.{alias.name}" for alias in node.names]
+            found = [name for name in inside if name in MODULES]
+            yield from found if len(found) == len(inside) else [node.module, *found]
+
+
+def parsed(path: Path) -> ast.Module:
+    """A file's syntax tree."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if station_of(name) in ORDER])
+def test_a_module_imports_only_from_stations_before_its_own(module):
+    allowed = {"", *ORDER[: ORDER.index(station_of(module)) + 1]}
+    for imported in imports(parsed(MODULES[module])):
+        if imported.split(".")[0] == "statetrack":
+            assert station_of(imported) in allowed, f"{module} imports {imported}"
+
+
+def test_every_file_belongs_to_a_station():
+    assert {station_of(module) for module in MODULES} <= {"", "__main__", *ORDER}
+
+
+def brings_in_torch(module: str, seen: set[str]) -> bool:
+    """Whether importing a module imports torch, directly or through others of the package."""
+    seen.add(module)
+    imported = set(imports(parsed(MODULES[module]), when_imported=True))
+    if any(name.split(".")[0] == "torch" for name in imported):
+        return True
+    parents = {name.rpartition(".")[0] for name in imported}
+    inner = (imported | parents) & set(MODULES) - seen
+    return any(brings_in_torch(name, seen) for name in sorted(inner))
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if station_of(name) in FREE_OF_TORCH])
+def test_torch_stays_out_of_everything_that_is_not_learned(module):
+    assert not brings_in_torch(module, set())
+
+
+def test_the_search_for_torch_finds_it_where_it_is():
+    assert brings_in_torch("statetrack.runs", set())
+    assert brings_in_torch("statetrack.experiment", set())
+
+
+def test_typer_and_rich_stay_in_the_parts_that_draw():
+    for module, path in MODULES.items():
+        outside = {name.split(".")[0] for name in imports(parsed(path))}
+        if station_of(module) not in DRAWING:
+            assert not outside & {"typer", "rich", "tqdm"}, module
+        assert "click" not in outside, module
+
+
+def test_only_the_command_line_prints():
+    for module, path in MODULES.items():
+        calls = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
+        names = {node.func.id for node in calls if isinstance(node.func, ast.Name)}
+        assert station_of(module) == "cli" or "print" not in names, module
+
+
+def test_the_package_itself_names_what_is_public_and_imports_it_when_asked():
+    assert set(dir(statetrack)) == set(statetrack.__all__)
+    for name in statetrack.__all__:
+        assert getattr(statetrack, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = statetrack.nonsense

@@ -1,0 +1,499 @@
+"""The kinds of automata: each against its definition, worked independently."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from automata.fa.dfa import DFA
+from automata.fa.nfa import NFA
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sympy.combinatorics.named_groups import AlternatingGroup, DihedralGroup, SymmetricGroup
+from sympy.combinatorics.permutations import Permutation as SympyPermutation
+from sympy.combinatorics.perm_groups import PermutationGroup
+
+from statetrack.automata import KINDS, Automaton, arguments_of, build_automaton, minimise
+from statetrack.automata._draws import Draws
+from statetrack.automata._groups import (
+    all_permutations,
+    cycle_name,
+    is_even,
+    multiply,
+    read_permutation,
+)
+from statetrack.errors import TaskError, UnknownNameError
+
+
+def made(kind: str, **arguments: object) -> Automaton:
+    return build_automaton({"kind": kind, **arguments}, "here")
+
+
+def labels(automaton: Automaton, word: str) -> str:
+    symbols = [automaton.symbols.index(name) for name in word.split()]
+    return " ".join(automaton.labels[label] for label in automaton.labels_of(symbols))
+
+
+class TestArguments:
+    @pytest.mark.parametrize(
+        ("description", "message"),
+        [
+            ({}, "here: 'kind' is missing: name one of alternating"),
+            ({"kind": "modular-additon"}, "no kind 'modular-additon'. Did you mean"),
+            ({"kind": "zzz"}, "there is no kind 'zzz'. Known are: alternating"),
+            ({"kind": "modular-addition"}, "'modular-addition' needs 'm': the modulus"),
+            ({"kind": "modular-addition", "k": 5}, "'modular-addition' has no 'k'. Known are: m."),
+            ({"kind": "random-fsm", "state": 5}, "has no 'state'. Did you mean 'states'?"),
+            ({"kind": "parity", "m": 2}, "'parity' has no 'm'. Known are: none."),
+            ({"kind": "modular-addition", "m": "5"}, "'m': Input should be a valid integer"),
+            ({"kind": "modular-addition", "m": True}, "'m': Input should be a valid integer"),
+            ({"kind": "modular-addition", "m": 5.0}, "'m': Input should be a valid integer"),
+            ({"kind": "modular-addition", "m": 1}, "'m': Input should be greater than or equal"),
+        ],
+    )
+    def test_wrong_ones_are_refused_in_one_line(self, description, message):
+        with pytest.raises(TaskError) as caught:
+            build_automaton(description, "here")
+        assert message in str(caught.value)
+        assert str(caught.value).startswith("here: ")
+        assert "\n" not in str(caught.value)
+
+    def test_every_kind_explains_all_its_arguments(self):
+        for kind in KINDS:
+            assert KINDS[kind].__doc__
+            for argument in arguments_of(kind):
+                assert argument.help and not argument.help.endswith(".")
+
+    def test_the_default_of_an_argument_is_known(self):
+        (size,) = arguments_of("cycle-navigation")
+        assert (size.name, size.required, size.default) == ("size", False, 5)
+
+    def test_a_kind_that_does_not_exist_has_none(self):
+        with pytest.raises(UnknownNameError, match="modular-addition"):
+            arguments_of("modular-additoin")
+
+
+GROUPS = [
+    ("cyclic", {"n": 12}, 12),
+    ("modular-addition", {"m": 7}, 7),
+    ("dihedral", {"n": 3}, DihedralGroup(3).order()),
+    ("dihedral", {"n": 8}, DihedralGroup(8).order()),
+    ("symmetric", {"n": 2}, SymmetricGroup(2).order()),
+    ("symmetric", {"n": 5}, SymmetricGroup(5).order()),
+    ("alternating", {"n": 3}, AlternatingGroup(3).order()),
+    ("alternating", {"n": 5}, AlternatingGroup(5).order()),
+    ("quaternion", {}, 8),
+    (
+        "direct-product",
+        {"factors": [{"kind": "alternating", "n": 4}, {"kind": "cyclic", "n": 5}]},
+        60,
+    ),
+]
+
+
+class TestGroups:
+    @pytest.mark.parametrize(("kind", "arguments", "order"), GROUPS)
+    def test_a_table_over_all_elements_is_that_of_a_group(self, kind, arguments, order):
+        automaton = made(kind, **arguments)
+        table = automaton.delta
+        assert table.shape == (order, order)
+        assert automaton.symbols == automaton.states == automaton.labels
+        assert automaton.start == 0
+        np.testing.assert_array_equal(table[0], np.arange(order))  # e x = x
+        np.testing.assert_array_equal(table[:, 0], np.arange(order))  # x e = x
+        np.testing.assert_array_equal(np.sort(table, axis=0).T, np.sort(table, axis=1))
+        assert ((table == 0).sum(1) == 1).all()  # every element has one inverse
+        a, b, c = np.random.default_rng(0).integers(order, size=(3, 2000))
+        np.testing.assert_array_equal(table[table[a, b], c], table[a, table[b, c]])
+
+    @pytest.mark.parametrize("n", [3, 4, 6])
+    def test_dihedral_elements_have_the_orders_of_turns_and_reflections(self, n):
+        automaton = made("dihedral", n=n)
+        for turn in range(n):
+            assert order_of(automaton, turn) == n // math.gcd(n, turn)
+        assert {order_of(automaton, n + turn) for turn in range(n)} == {2}
+        assert labels(automaton, "s r s r") == f"s r^{n - 1}s r^{n - 1} e"
+
+    def test_quaternions_multiply_as_hamilton_wrote(self):
+        quaternion = made("quaternion")
+        assert labels(quaternion, "i j k") == "i k -1"
+        for unit in "ijk":
+            assert labels(quaternion, f"{unit} {unit}") == f"{unit} -1"
+        for word, product in {"i j": "k", "j k": "i", "k i": "j", "j i": "-k"}.items():
+            assert labels(quaternion, word).split()[1] == product
+
+    def test_products_in_s3_are_as_worked_by_hand(self):
+        # one-line notation, 0-based: (p * q)(i) = p[q[i]]
+        # (1,2) = 102, (2,3) = 021: 102 * 021 = [1, 2, 0] = (1,2,3), and the other way (1,3,2)
+        s3 = made("symmetric", n=3)
+        assert s3.states == ("e", "(2,3)", "(1,2)", "(1,2,3)", "(1,3,2)", "(1,3)")
+        assert labels(s3, "(1,2) (2,3)") == "(1,2) (1,2,3)"
+        assert labels(s3, "(2,3) (1,2)") == "(2,3) (1,3,2)"
+        assert s3.labels_of([2, 1, 3, 5]).tolist() == [2, 3, 4, 2]
+
+    def test_products_are_those_of_sympy(self):
+        # sympy moves the left factor first: ours is the product in the other order
+        elements = all_permutations(4)
+        for left, right in itertools.product(elements[::5], elements[::3]):
+            theirs = SympyPermutation(list(right)) * SympyPermutation(list(left))
+            assert multiply(left, right) == tuple(theirs.array_form)
+
+    def test_elements_are_in_the_order_of_the_word_problem_data(self):
+        assert all_permutations(4) == sorted(itertools.permutations(range(4)))
+        a4 = made("alternating", n=4)
+        even = [each for each in all_permutations(4) if SympyPermutation(list(each)).is_even]
+        assert a4.states == tuple(map(cycle_name, even))
+        product = made(
+            "direct-product", factors=[{"kind": "cyclic", "n": 2}, {"kind": "cyclic", "n": 3}]
+        )
+        assert product.states == ("(e|e)", "(e|a)", "(e|a^2)", "(a|e)", "(a|a)", "(a|a^2)")
+        assert made("cyclic", n=4).states == ("e", "a", "a^2", "a^3")
+
+    @pytest.mark.parametrize(
+        ("kind", "n", "generators", "num_symbols"),
+        [
+            ("symmetric", 5, "all", 120),
+            ("symmetric", 5, "swaps", 11),
+            ("symmetric", 5, "swaps-and-3-cycles", 31),
+            ("symmetric", 5, ["(1,2)", "(1 2 3 4 5)"], 2),
+            ("alternating", 5, "all", 60),
+            ("alternating", 5, "3-cycles", 21),
+            ("alternating", 5, ["(1,2,3)", "3 4 5 1 2"], 2),
+        ],
+    )
+    def test_alphabets_have_the_published_sizes(self, kind, n, generators, num_symbols):
+        automaton = made(kind, n=n, generators=generators)
+        full = made(kind, n=n)
+        assert automaton.num_symbols == num_symbols
+        columns = [full.symbols.index(symbol) for symbol in automaton.symbols]
+        np.testing.assert_array_equal(automaton.delta, full.delta[:, columns])
+
+    @pytest.mark.parametrize(
+        ("kind", "arguments", "message"),
+        [
+            ("symmetric", {"n": 3, "generators": ["(1,2)"]}, "only 2 of the group's 6"),
+            ("symmetric", {"n": 3, "generators": ["(1,4)"]}, "not one of 1 to 3"),
+            ("symmetric", {"n": 3, "generators": ["(1,2)(2,3)"]}, "names a point twice"),
+            ("symmetric", {"n": 3, "generators": ["1 2"]}, "one image"),
+            ("symmetric", {"n": 3, "generators": ["(1,2"]}, "is no permutation"),
+            ("symmetric", {"n": 7}, "choose fewer generators"),
+            ("alternating", {"n": 4, "generators": ["(1,2)"]}, "(1,2) is odd"),
+            ("cyclic", {"n": 12, "generators": [2, 4]}, "not all of the 12 elements"),
+            ("dihedral", {"n": 4, "generators": ["r"]}, "only 4 of the group's 8"),
+            ("quaternion", {"generators": ["l"]}, "no element 'l'"),
+            ("quaternion", {"generators": []}, "'generators"),
+            ("direct-product", {"factors": [{"kind": "parity"}]}, "'factors'"),
+            (
+                "direct-product",
+                {"factors": [{"kind": "parity"}, {"kind": "cyclic", "n": 0}]},
+                "factors.1: 'n'",
+            ),
+        ],
+    )
+    def test_generators_that_do_not_fit_are_refused(self, kind, arguments, message):
+        with pytest.raises(TaskError) as caught:
+            made(kind, **arguments)
+        assert message in str(caught.value)
+
+    @given(permutation=st.permutations(range(8)).map(tuple))
+    def test_a_permutation_is_read_as_it_is_written(self, permutation):
+        one_line = [image + 1 for image in permutation]
+        assert read_permutation(cycle_name(permutation), 8) == permutation
+        assert read_permutation(one_line, 8) == permutation
+        assert read_permutation(" ".join(map(str, one_line)), 8) == permutation
+        assert is_even(permutation) == SympyPermutation(list(permutation)).is_even
+
+    def test_factors_may_take_turns(self):
+        factors = [{"kind": "cyclic", "n": 2, "generators": [1]}, {"kind": "modular-addition", "m": 3}]
+        automaton = made("direct-product", factors=factors, inputs="in-turn")
+        assert automaton.symbols == ("1:a", "2:0", "2:1", "2:2")
+        assert labels(automaton, "1:a 2:2 1:a 2:2") == "(a|0) (a|2) (e|2) (e|1)"
+
+
+def order_of(automaton: Automaton, element: int) -> int:
+    state, steps = automaton.delta[0, element], 1
+    while state != 0:
+        state, steps = automaton.delta[state, element], steps + 1
+    return steps
+
+
+class TestPermutations:
+    def test_the_group_has_the_order_that_sympy_finds(self):
+        written = {"a": "(1 2 3)(4 5 6)", "b": "(1 4)", "c": [1, 3, 2, 4, 5, 6]}
+        automaton = made("permutations", points=6, generators=written)
+        group = PermutationGroup(
+            [SympyPermutation(list(read_permutation(each, 6))) for each in written.values()]
+        )
+        assert automaton.num_states == group.order()
+        assert automaton.symbols == ("a", "b", "c")
+        assert automaton.states[0] == "e"
+
+    def test_an_image_is_that_of_the_product_with_the_newest_first(self):
+        generators = {"turn": "(1 2 3 4)", "swap": "(1 2)"}
+        automaton = made("permutations", points=4, generators=generators, image_of=1)
+        assert (automaton.num_states, automaton.num_labels) == (24, 4)
+        # turn * swap sends 1 to turn(2) = 3; then * turn sends 1 to turn(swap(2)) = turn(1) = 2
+        assert labels(automaton, "turn swap turn") == "2 3 2"
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"points": 3, "generators": {}}, "'generators'"),
+            ({"points": 3, "generators": {"a": "(1 5)"}}, "generators.a: '(1 5)' moves a point"),
+            ({"points": 3, "generators": {"a": "(1 2)"}, "image_of": 4}, "image_of: 4"),
+            ({"points": 8, "generators": {"a": "(1 2)", "b": "(1 2 3 4 5 6 7 8)"}}, "too many"),
+        ],
+    )
+    def test_what_is_no_group_of_permutations_is_refused(self, arguments, message):
+        with pytest.raises(TaskError) as caught:
+            made("permutations", **arguments)
+        assert message in str(caught.value)
+
+
+class TestCounting:
+    @given(word=st.lists(st.integers(0, 1), min_size=1, max_size=30))
+    def test_parity_counts_ones(self, word):
+        assert made("parity").labels_of(word)[-1] == sum(word) % 2
+
+    @given(word=st.lists(st.integers(0, 6), min_size=1, max_size=30))
+    def test_modular_addition_adds(self, word):
+        assert made("modular-addition", m=7).labels_of(word)[-1] == sum(word) % 7
+
+    @given(word=st.text("ab", min_size=1, max_size=30))
+    def test_even_pairs_counts_neighbours_that_differ(self, word):
+        differ = sum(left != right for left, right in itertools.pairwise(word))
+        automaton = made("even-pairs")
+        last = automaton.labels_of([automaton.symbols.index(letter) for letter in word])[-1]
+        assert last == differ % 2 == (word[0] != word[-1])
+
+    @given(word=st.lists(st.sampled_from(["stay", "+1", "-1"]), min_size=1, max_size=30))
+    def test_cycle_navigation_steps(self, word):
+        place = sum({"stay": 0, "+1": 1, "-1": -1}[step] for step in word) % 5
+        assert labels(made("cycle-navigation"), " ".join(word)).split()[-1] == str(place)
+
+
+expressions = st.lists(
+    st.tuples(st.sampled_from("+-*"), st.integers(0, 4)), min_size=1, max_size=12
+).map(lambda tail: [part for pair in tail for part in (pair[0], str(pair[1]))][1:])
+
+
+class TestModularArithmetic:
+    @settings(deadline=None)
+    @given(word=expressions)
+    def test_by_precedence_it_is_what_python_evaluates(self, word):
+        found = labels(made("modular-arithmetic", m=5), " ".join(word)).split()
+        for end in range(1, len(word) + 1, 2):
+            assert int(found[end - 1]) == eval("".join(word[:end])) % 5
+
+    @settings(deadline=None)
+    @given(word=expressions)
+    def test_from_left_to_right_it_is_the_value_in_brackets(self, word):
+        automaton = made("modular-arithmetic", m=5, order="left-to-right")
+        value = int(word[0])
+        for operator, digit in zip(word[1::2], map(int, word[2::2]), strict=True):
+            value = {"+": value + digit, "-": value - digit, "*": value * digit}[operator] % 5
+        assert int(labels(automaton, " ".join(word)).split()[-1]) == value
+
+    def test_the_orders_differ(self):
+        word = "2 + 3 * 4"
+        assert labels(made("modular-arithmetic", m=5), word).split()[-1] == "4"
+        turned = made("modular-arithmetic", m=5, order="left-to-right")
+        assert labels(turned, word).split()[-1] == "0"
+
+    def test_the_machines_have_the_smallest_sizes(self):
+        for order, size in (("precedence", 51), ("left-to-right", 19)):
+            automaton = made("modular-arithmetic", m=5, order=order)
+            assert automaton.num_states == size
+            # what may be drawn adds nothing: values and functions tell the states apart
+            assert minimise(automaton.with_uniform_weights()).num_states == size
+
+    def test_only_expressions_are_drawn_and_values_are_asked_for(self):
+        automaton = made("modular-arithmetic", m=5)
+        drawn = automaton.weights > 0
+        digits = np.array([symbol not in "+-*" for symbol in automaton.symbols])
+        for state, name in enumerate(automaton.states):
+            if name == "broken":
+                assert not automaton.scored[state]
+                continue
+            assert automaton.scored[state] == drawn[state, ~digits].all()
+            assert drawn[state, digits].all() != drawn[state, ~digits].all()
+            assert automaton.states[automaton.delta[state][~drawn[state]][0]] == "broken"
+
+    @pytest.mark.parametrize("operators", ["++", "/", ""])
+    def test_operators_are_some_of_three(self, operators):
+        with pytest.raises(TaskError, match="operators"):
+            made("modular-arithmetic", m=5, operators=operators)
+
+
+class TestFlipFlop:
+    def test_a_read_gives_the_bit_written_last(self):
+        automaton = made("flip-flop")
+        rng = np.random.default_rng(0)
+        for _ in range(50):
+            written, word, expected = "0", [], []
+            for place in range(20):
+                instruction = "w" if place == 0 else "wri"[rng.integers(3)]
+                bit = written if instruction == "r" else "01"[rng.integers(2)]
+                written = bit if instruction == "w" else written
+                word += [automaton.symbols.index(instruction), automaton.symbols.index(bit)]
+                expected += [int(written) if instruction == "r" else -1, -1]
+            states = automaton.states_after(word)
+            found = np.where(automaton.scored[states], automaton.labels_of(word), -1)
+            assert found.tolist() == expected
+            assert (walk_chances(automaton, word) > 0).all()
+
+    def test_instructions_are_drawn_with_their_chances(self):
+        automaton = made("flip-flop", ignore=0.1)
+        assert automaton.weights[automaton.start].tolist() == [1, 0, 0, 0, 0]
+        holding = automaton.states.index("holds-1")
+        assert automaton.weights[holding] == pytest.approx([0.45, 0.45, 0.1, 0, 0])
+        reading = automaton.states.index("read-1")
+        assert automaton.weights[reading].tolist() == [0, 0, 0, 0, 1]
+
+    def test_no_state_is_superfluous(self):
+        assert minimise(made("flip-flop")).num_states == made("flip-flop").num_states == 9
+
+
+def walk_chances(automaton: Automaton, word: list[int]) -> np.ndarray:
+    before = [automaton.start, *automaton.states_after(word)[:-1]]
+    return automaton.weights[before, word]
+
+
+class TestRegex:
+    @pytest.mark.parametrize(
+        ("pattern", "alphabet"),
+        [("(a|b)*ab", "ab"), ("(10)*", "10"), ("1*", "01"), ("a{2,3}b?", "ab"), ("a.b", "abc")],
+    )
+    def test_labels_are_membership(self, pattern, alphabet):
+        automaton = made("regex", pattern=pattern, alphabet=alphabet)
+        peer = DFA.from_nfa(NFA.from_regex(pattern, input_symbols=set(alphabet)))
+        for length in range(1, 7):
+            for word in itertools.product(range(len(alphabet)), repeat=length):
+                text = "".join(alphabet[symbol] for symbol in word)
+                assert automaton.labels_of(word)[-1] == peer.accepts_input(text)
+
+    def test_known_languages_have_known_sizes(self):
+        assert made("regex", pattern="(10)*", alphabet="01").num_states == 3  # Tomita 2
+        assert made("regex", pattern="(aa)*", alphabet="a").num_states == 2
+        assert made("regex", pattern="(abab)*", alphabet="ab").num_states == 5
+        blocks = made("regex", pattern="aa*bb*cc*dd*ee*", alphabet="abcde")
+        assert blocks.num_states == 7
+
+    def test_symbols_are_ordered_as_in_the_alphabet(self):
+        assert made("regex", pattern="b*", alphabet="ba").symbols == ("b", "a")
+
+    @pytest.mark.parametrize(
+        ("pattern", "alphabet", "message"),
+        [
+            ("(ab", "ab", "'(ab' cannot be read"),
+            ("ac", "ab", "'ac' cannot be read"),
+            ("a", "aa", "'a' stands twice"),
+            ("a", "a*", "'*' stands twice, or has a meaning"),
+            ("a", "", "'alphabet'"),
+        ],
+    )
+    def test_what_is_no_expression_is_refused(self, pattern, alphabet, message):
+        with pytest.raises(TaskError) as caught:
+            made("regex", pattern=pattern, alphabet=alphabet)
+        assert message in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+class TestRandomMachines:
+    @settings(deadline=None, max_examples=60)
+    @given(
+        states=st.integers(2, 40), symbols=st.integers(1, 4), seed=st.integers(0, 2**63)
+    )
+    def test_a_random_machine_is_whole_and_minimal(self, states, symbols, seed):
+        automaton = made("random-fsm", states=states, symbols=symbols, seed=seed)
+        assert (automaton.num_states, automaton.num_symbols) == (states, symbols)
+        assert automaton.output.tolist() == list(range(states))
+        assert minimise(automaton).num_states == states
+
+    @settings(deadline=None, max_examples=60)
+    @given(states=st.integers(3, 12), symbols=st.integers(2, 4), seed=st.integers(0, 2**63))
+    def test_a_permutation_machine_permutes_and_does_not_commute(self, states, symbols, seed):
+        delta = made("random-permutations", states=states, symbols=symbols, seed=seed).delta
+        assert (np.sort(delta, axis=0) == np.arange(states)[:, None]).all()
+        assert any(
+            (delta[delta[:, x], y] != delta[delta[:, y], x]).any()
+            for x, y in itertools.combinations(range(symbols), 2)
+        )
+
+    def test_the_machine_of_a_seed_never_changes(self):
+        fsm = made("random-fsm", states=4, symbols=2, seed=1)
+        assert fsm.delta.tolist() == FSM_OF_SEED_1
+        permuting = made("random-permutations", states=4, symbols=2, seed=1)
+        assert permuting.delta.T.tolist() == PERMUTATIONS_OF_SEED_1
+
+    def test_seeds_give_different_machines(self):
+        tables = [made("random-fsm", states=6, symbols=3, seed=seed).delta for seed in range(5)]
+        assert len({table.tobytes() for table in tables}) == 5
+
+    def test_choices_are_equally_likely(self):
+        draws = Draws(0)
+        counts = np.bincount([draws.below(7) for _ in range(70_000)])
+        assert np.abs(counts - 10_000).max() < 400  # four standard deviations
+        orders = [draws.permutation(3) for _ in range(60_000)]
+        counts = np.array([orders.count(each) for each in all_permutations(3)])
+        assert np.abs(counts - 10_000).max() < 400
+
+
+FSM_OF_SEED_1: list[list[int]] = []
+PERMUTATIONS_OF_SEED_1: list[list[int]] = []
+
+
+class TestTransitions:
+    def test_written_labels_weights_and_scoring_are_taken(self):
+        automaton = made(
+            "transitions",
+            start="x",
+            states={"x": {"a": "y", "b": "x"}, "y": {"b": "x", "a": "y"}},
+            outputs={"x": "low", "y": "high"},
+            weights={"x": {"a": 3, "b": 1.0}},
+            scored=["y"],
+        )
+        assert automaton.symbols == ("a", "b")
+        assert automaton.delta.tolist() == [[1, 0], [1, 0]]
+        assert automaton.labels == ("low", "high")
+        assert automaton.weights.tolist() == [[0.75, 0.25], [0.5, 0.5]]
+        assert automaton.scored.tolist() == [False, True]
+
+    def test_numbers_as_labels_are_ordered_by_value(self):
+        states = {"x": {"a": "y"}, "y": {"a": "z"}, "z": {"a": "x"}}
+        automaton = made(
+            "transitions", start="x", states=states, outputs={"x": 10, "y": 2, "z": 10}
+        )
+        assert automaton.labels == ("2", "10")
+        assert automaton.output.tolist() == [1, 0, 1]
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"states": {"x": {"a": "y"}, "y": {}}}, "state 'y' does not say where 'a' leads"),
+            ({"states": {"x": {"a": "y"}, "y": {"a": "x", "aa": "x"}}}, "has the symbol 'aa'"),
+            ({"states": {"x": {"a": "z"}, "y": {"a": "x"}}}, "'x', symbol 'a': there is no state"),
+            ({"states": {"x": {"a": "x"}, "y": {"a": "x"}}}, "no word leads from the start"),
+            ({"states": {}}, "'states'"),
+            ({"states": {"x": {}}, "outputs": None}, "delta"),
+            ({"start": "w"}, "start: there is no state 'w'"),
+            ({"outputs": {"x": 0}}, "outputs: the label of state 'y' is missing"),
+            ({"outputs": {"x": 0, "y": 1, "z": 1}}, "outputs: there is no state 'z'"),
+            ({"outputs": {"x": True, "y": 1}}, "'outputs.x"),
+            ({"weights": {"x": {"c": 1}}}, "weights: state 'x': there is no symbol 'c'"),
+            ({"weights": {"x": {"a": 0}}}, "weights of state 'x': all are 0"),
+            ({"weights": {"q": {"a": 1}}}, "weights: there is no state 'q'"),
+            ({"scored": ["q"]}, "scored: there is no state 'q'"),
+            ({"scored": []}, "scored: no word"),
+        ],
+    )
+    def test_what_is_no_machine_is_refused(self, change, message):
+        arguments = {
+            "start": "x",
+            "states": {"x": {"a": "y"}, "y": {"a": "x"}},
+            "outputs": {"x": 0, "y": 1},
+        }
+        with pytest.raises(TaskError) as caught:
+            made("transitions", **(arguments | change))
+        assert message in str(caught.value)
+        assert "\n" not in str(caught.value)

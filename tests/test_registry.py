@@ -1,0 +1,108 @@
+"""Registries and plug-ins: names found by place, loaded when asked for, never replaced."""
+
+import re
+
+import pytest
+
+from statetrack.automata import KINDS
+from statetrack.cli._inventory import LISTINGS
+from statetrack.errors import SettingsError, UnknownNameError, nearest
+from statetrack.models import MODELS
+from statetrack.protocols import PROTOCOLS
+from statetrack.registry import Registry, load_plugin, modules_in
+from statetrack.spec import TASKS
+
+
+def registry(**things):
+    """A registry whose loaders note that they were called."""
+    loaded = []
+
+    def loader(name):
+        return lambda: loaded.append(name) or things[name]
+
+    made = Registry("fruit", lambda: {name: loader(name) for name in things}, listing="list fruit")
+    return made, loaded
+
+
+def test_names_are_known_before_anything_is_loaded():
+    fruit, loaded = registry(apple=1, pear=2)
+    assert list(fruit) == ["apple", "pear"] and len(fruit) == 2 and "pear" in fruit
+    assert loaded == []
+
+
+def test_a_thing_is_loaded_once_when_first_asked_for():
+    fruit, loaded = registry(apple=1, pear=2)
+    assert fruit["pear"] == 2 and fruit["pear"] == 2
+    assert loaded == ["pear"]
+
+
+def test_a_wrong_name_is_suggested_and_the_listing_named():
+    fruit, _ = registry(apple=1, pear=2)
+    with pytest.raises(UnknownNameError) as error:
+        fruit["appel"]
+    assert str(error.value) == (
+        "there is no fruit 'appel'. Did you mean 'apple'? `list fruit` shows all 2."
+    )
+
+
+def test_a_name_like_no_other_gets_no_suggestion():
+    fruit, _ = registry(apple=1)
+    with pytest.raises(UnknownNameError, match=r"^there is no fruit 'zzz'. `list fruit` shows"):
+        fruit["zzz"]
+    assert nearest("zzz", ["apple"]) == ""
+
+
+def test_names_come_sorted_whether_found_or_registered():
+    fruit, _ = registry(pear=2)
+    assert fruit.register("apple")("an apple") == "an apple"
+    assert list(fruit) == ["apple", "pear"] and fruit["apple"] == "an apple"
+
+
+def test_a_name_registered_twice_is_refused():
+    fruit, _ = registry()
+    fruit.register("apple")(1)
+    with pytest.raises(ValueError, match="fruit 'apple' is registered twice"):
+        fruit.register("apple")(2)
+    assert fruit["apple"] == 1
+
+
+def test_modules_are_found_by_place_and_private_ones_left_out():
+    found = modules_in("statetrack.models")
+    assert "bilinear-cp" in found and not any(name.startswith("-") for name in found)
+
+
+@pytest.mark.parametrize("found", [MODELS, TASKS, KINDS, PROTOCOLS], ids=lambda r: r.kind)
+def test_the_listing_that_a_registry_advises_exists(found):
+    matched = re.fullmatch(r"statetrack list (\w+)", found._listing)
+    assert matched and matched[1] in LISTINGS
+
+
+def test_a_plugin_registers_by_being_imported(tmp_path):
+    path = tmp_path / "half_parity.py"
+    path.write_text(
+        "from statetrack.automata import KINDS, Automaton\n"
+        "@KINDS.register('half-parity-of-a-test')\n"
+        "def half_parity():\n"
+        "    return Automaton([[0, 1], [1, 0]])\n"
+    )
+    load_plugin(path)
+    load_plugin(path)
+    assert KINDS["half-parity-of-a-test"]().num_states == 2
+    KINDS._things.pop("half-parity-of-a-test")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("missing.py", None, "there is no such file"),
+        ("wrong.txt", "", "not a Python file"),
+        ("broken.py", "1 / 0", "cannot be imported: ZeroDivisionError: division by zero"),
+        ("syntax.py", "def", "cannot be imported: SyntaxError"),
+    ],
+)
+def test_a_plugin_that_cannot_be_imported_is_one_line(tmp_path, name, content, message):
+    path = tmp_path / name
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(SettingsError, match=re.escape(f"--plugin {path}: {message}")):
+        load_plugin(path)
