@@ -23,7 +23,7 @@ from statetrack.models._base import RecurrentModel, SequenceModel, State
 
 Z_95 = 1.959963984540054
 """The 97.5 % quantile of the normal distribution, for 95 % intervals."""
-CHUNK = 1 << 18
+CHUNK = 1 << 16
 """Words times steps that are read at once: a few tens of megabytes of states."""
 HORIZON_ACCURACY = 1.0
 """The accuracy that a horizon asks for: nothing wrong."""

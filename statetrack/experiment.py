@@ -257,9 +257,9 @@ def train(setup: Setup, folder: RunFolder, on_records: OnRecords, stop: Callable
     """
     if folder.finished:
         raise RunError(f"{folder.path}: this run has finished; nothing is left to resume")
-    keep_freed_memory()
     settings = setup.experiment.training
     population = Population(setup.make_model, setup.experiment.replicas, setup.device)
+    prepare_cpu(settings.threads, sum(v.numel() for v in population.parameters.values()))
     batches, validation = setup.words()
     torch.manual_seed(settings.seed)
     trainer = Trainer(population, batches, validation, settings, setup.device)
@@ -283,6 +283,17 @@ def train(setup: Setup, folder: RunFolder, on_records: OnRecords, stop: Callable
     folder.write_json("summary.json", summary(trainer, time.perf_counter() - started))
     folder.drop_checkpoint()
     return True
+
+
+SMALL = 1_000_000
+"""Weights of a population below which one thread is faster than several."""
+
+
+def prepare_cpu(threads: int, num_weights: int) -> None:
+    """Give torch the threads that were asked for (0: as many as pay), and let it reuse memory."""
+    keep_freed_memory()
+    if threads or num_weights < SMALL:
+        torch.set_num_threads(threads or 1)
 
 
 def _plain(record: Record) -> dict[str, Any]:
@@ -324,6 +335,7 @@ def trained_models(
     }
     weights = folder.weights()
     model = setup.make_model().to(setup.device)
+    prepare_cpu(setup.experiment.training.threads, sum(p.numel() for p in model.parameters()))
     for row in rows:
         try:
             model.load_state_dict({name: value[row] for name, value in weights.items()})

@@ -103,7 +103,10 @@ class TestBuilding:
             ({"delta": []}, "whole numbers"),
             ({"delta": [[0, 2], [0, 1]]}, "state '0': symbol '1' leads to state 2"),
             ({"delta": [[0, -1], [0, 1]]}, "leads to state -1"),
-            ({"delta": [[0], [1]], "states": ["a", "b"]}, "no word leads from the start 'a' to 'b'"),
+            (
+                {"delta": [[0], [1]], "states": ["a", "b"]},
+                "no word leads from the start 'a' to 'b'",
+            ),
             ({"delta": [[1], [0]], "start": 2}, "start: 2 is no state"),
             ({"delta": [[1], [0]], "output": [0]}, "one whole number for each of the 2 states"),
             ({"delta": [[1], [0]], "output": [0, 2], "labels": ["x", "y"]}, "label 2 is out of"),

@@ -28,11 +28,10 @@ from rich.console import Console
 from rich.text import Text
 
 from statetrack import __version__
-from statetrack.cli import options
 from statetrack.errors import StatetrackError
-from statetrack.registry import load_plugin
 
 COMMANDS: Mapping[str, str] = {
+    "gen": "gen",
     "train": "train",
     "eval": "evaluate",
     "list": "listing",
@@ -91,6 +90,10 @@ def _application(argv: Sequence[str]) -> typer.Typer:
 
 
 def _add_command(app: typer.Typer, name: str, module: str, argv: Sequence[str]) -> None:
+    """Build the invoked command; what that needs is imported here, to keep `--help` quick."""
+    from statetrack.cli import options
+    from statetrack.registry import load_plugin
+
     for path in options.peek_all(argv, "--plugin"):
         load_plugin(Path(path))
     build = importlib.import_module(f"statetrack.cli.{module}").build
@@ -105,12 +108,10 @@ def _add_command(app: typer.Typer, name: str, module: str, argv: Sequence[str]) 
         name,
         help=inspect.getdoc(command),
         context_settings={"ignore_unknown_options": takes_rest, "allow_extra_args": takes_rest},
-    )(_guarded(command, [*taken, plugin]))
+    )(options.with_parameters(_guarded(command), [*taken, plugin]))
 
 
-def _guarded(
-    command: Callable[..., None], taken: Sequence[inspect.Parameter]
-) -> Callable[..., None]:
+def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     """The command, with every failure turned into one line and an exit code."""
 
     def guarded(**given: object) -> None:
@@ -123,7 +124,7 @@ def _guarded(
         except BaseException as error:
             raise typer.Exit(_explain(error)) from None
 
-    return options.with_parameters(guarded, taken)
+    return guarded
 
 
 def _explain(error: BaseException) -> int:

@@ -95,9 +95,10 @@ def _write_csv(about: dict[str, str], rows: Iterable[dict[str, Any]]) -> None:
 
 def _draw(about: dict[str, str], rows: list[dict[str, Any]], samples: int) -> None:
     out = Console()
+    rows = sorted(rows, key=lambda row: row["length"])
     out.print(evaluation_table(f"{about['model']} on {about['task']}, {samples:,} words", rows))
     if len({row["length"] for row in rows}) >= CURVE_FROM:
-        typer.echo(accuracy_curve(rows))
+        typer.echo(accuracy_curve(rows, coloured=out.is_terminal))
     for replica in dict.fromkeys(row["replica"] for row in rows):
         mine = [row for row in rows if row["replica"] == replica]
         reach = horizon_of((row["length"], row["accuracy"]) for row in mine)

@@ -111,6 +111,15 @@ def with_parameters(
     return command
 
 
+def with_settings(
+    command: Callable[..., None], settings: Iterable[inspect.Parameter]
+) -> Callable[..., None]:
+    """The command, with these parameters in the place of its `**given`."""
+    written = inspect.signature(command, eval_str=True).parameters.values()
+    own = [one for one in written if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    return with_parameters(command, [*own, *settings])
+
+
 def collect(kind: type[S], given: Mapping[str, Any]) -> S:
     """The settings of one component, picked out of all that a command was given.
 
@@ -236,6 +245,7 @@ def _parameter(name: str, field: FieldInfo, panel: str, default: Any) -> inspect
         info = typer.Option(
             decide,
             help=help_text,
+            metavar=None if core is bool else _type_name(core),
             min=lower if is_number else None,
             max=upper if is_number else None,
             rich_help_panel=panel,
@@ -246,7 +256,7 @@ def _parameter(name: str, field: FieldInfo, panel: str, default: Any) -> inspect
         info = typer.Option(
             decide,
             help=help_text,
-            metavar=_metavar(core),
+            metavar=_type_name(core),
             parser=_reader(field),
             rich_help_panel=panel,
         )
@@ -313,17 +323,12 @@ def _complaint(text: str, wrong: Any, message: str) -> str:
     return f"{wrong!r}{inside}: {message}"
 
 
-def _metavar(core: Any) -> str | None:
+def _type_name(annotation: Any) -> str:
+    """A type as help and tables name it: `integer`, `adam|sgd`, `number,...`."""
+    core = _core(annotation)
     if typing.get_origin(core) is Literal:
         return "|".join(str(choice) for choice in typing.get_args(core))
-    if typing.get_origin(core) not in (tuple, list):
-        return None
-    item = _core(typing.get_args(core)[0])
-    word = {int: "integer", float: "number"}.get(item, "word")
-    return f"{word},..."
-
-
-def _type_name(annotation: Any) -> str:
-    core = _core(annotation)
+    if typing.get_origin(core) in (tuple, list):
+        return f"{_type_name(typing.get_args(core)[0])},..."
     words = {int: "integer", float: "number", str: "text", bool: "flag", Path: "path"}
-    return words.get(core) or _metavar(core) or "text"
+    return words.get(core, "text")

@@ -158,7 +158,7 @@ def _draw_until_new(
                 f"{num_found} came up in {num_drawn} draws, the rest being too unlikely: "
                 "ask for fewer or for other lengths"
             )
-        size = max(1, min(2 * (num_words - num_found), _DRAWN_AT_ONCE // width))
+        size = max(1, min(num_words - num_found, _DRAWN_AT_ONCE // width))
         drawn = bits.read(num_drawn * width, size * width).reshape(size, width)
         num_drawn += size
         word_lengths = lengths.draw(drawn[:, 0])

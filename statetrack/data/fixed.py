@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from statetrack.automata import Automaton
 from statetrack.data.batch import Batch, Supervision, label
-from statetrack.data.distinct import Words, count_words, draw_distinct
+from statetrack.data.distinct import count_words, draw_distinct
 from statetrack.data.lengths import LengthDistribution
 from statetrack.data.randomness import RandomBits
 from statetrack.errors import SettingsError
+
+Indices = NDArray[np.int64]
 
 _HELD_OUT_CHOICE = 1  # the variant of the `shuffle` tape that no epoch reads
 
@@ -34,7 +36,7 @@ class FixedWords:
         self.held_out = held_out
         self._bits = RandomBits(seed, "shuffle")
         self._epochs = range(0)
-        self._orders: NDArray[np.int64] = np.empty((0, len(train)), np.int64)
+        self._orders: Indices = np.empty((0, len(train)), np.int64)
 
     def block(
         self,
@@ -54,7 +56,7 @@ class FixedWords:
         chosen = self._in_order(epochs).reshape(-1)[offset : offset + end - begin]
         return self.train[chosen.reshape(num_batches, batch_size)]
 
-    def _in_order(self, epochs: range) -> NDArray[np.int64]:
+    def _in_order(self, epochs: range) -> Indices:
         """The words' indices in the order of each epoch, `[epochs, words]`; the last are kept."""
         if epochs != self._epochs:
             num_words = len(self.train)
@@ -93,17 +95,17 @@ def fixed_words(
             "ask for fewer or for other lengths"
         )
     words = draw_distinct(automaton, lengths, num_words + num_held_out, seed)
-    train, held_out = divide(words, num_held_out, seed)
-    return FixedWords(
-        label(automaton, train.symbols, train.lengths, supervision),
-        label(automaton, held_out.symbols, held_out.lengths, supervision),
-        seed,
-    )
+    batch = label(automaton, words.symbols, words.lengths, supervision)
+    train, held_out = divide(len(batch), num_held_out, seed)
+    return FixedWords(batch[train], batch[held_out], seed)
 
 
-def divide(words: Words, num_held_out: int, seed: int) -> tuple[Words, Words]:
-    """The words parted blindly in two, the second of `num_held_out`; each keeps its order."""
-    bits = RandomBits(seed, "shuffle", _HELD_OUT_CHOICE).read(0, len(words.lengths))
-    is_held_out = np.zeros(len(bits), np.bool_)
+def divide(num_words: int, num_held_out: int, seed: int) -> tuple[Indices, Indices]:
+    """Divide the indices `0 .. num_words - 1` blindly in two, the second of `num_held_out`.
+
+    Both rise.
+    """
+    bits = RandomBits(seed, "shuffle", _HELD_OUT_CHOICE).read(0, num_words)
+    is_held_out = np.zeros(num_words, np.bool_)
     is_held_out[np.argsort(bits, kind="stable")[:num_held_out]] = True
-    return words.take(np.flatnonzero(~is_held_out)), words.take(np.flatnonzero(is_held_out))
+    return np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)

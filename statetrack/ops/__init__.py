@@ -20,6 +20,7 @@ changes a state's scale and nothing else; it cannot be combined with `inputs`.
 """
 
 from statetrack.ops.block import block_recurrence
+from statetrack.ops.contraction import contract
 from statetrack.ops.dense import dense_recurrence
 from statetrack.ops.diagonal import diagonal_recurrence
 from statetrack.ops.factored import factored_recurrence
@@ -29,6 +30,7 @@ from statetrack.ops.rotation import rotation_recurrence
 
 __all__ = [
     "block_recurrence",
+    "contract",
     "dense_recurrence",
     "diagonal_recurrence",
     "factored_recurrence",

@@ -12,11 +12,11 @@ WIDE_RANGE = 30
 """From this ratio of the longest to the shortest length on, lengths are drawn on a log scale."""
 
 
-def accuracy_curve(rows: Sequence[dict[str, Any]]) -> str:
-    """A plain-text plot of accuracy by length: one line a replica, and one for the floor."""
+def accuracy_curve(rows: Sequence[dict[str, Any]], *, coloured: bool) -> str:
+    """A plot of accuracy by length: one line a replica, and one for the floor."""
     figure = plotext.figure
     figure.clear()
-    figure.theme("colorless")
+    figure.theme("simple" if coloured else "colorless")
     figure.plot_size(WIDTH, HEIGHT)
     lengths = sorted({row["length"] for row in rows})
     for name, points in _lines(rows).items():
@@ -28,7 +28,9 @@ def accuracy_curve(rows: Sequence[dict[str, Any]]) -> str:
     if lengths[-1] / lengths[0] >= WIDE_RANGE:
         figure.ruler("x").scale("log")
     figure.label("length")
-    return str(plotext.uncolorize(str(figure.build()))).rstrip()
+    figure.legend(x=lengths[0], y=0.75, relative=True)
+    plot = str(figure.build())
+    return (plot if coloured else str(plotext.uncolorize(plot))).rstrip()
 
 
 def _lines(rows: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, float]]]:

@@ -47,31 +47,28 @@ def training_table(title: str, replicas: Sequence[Row], selected: int) -> Table:
 
 
 def evaluation_table(title: str, rows: Sequence[Row]) -> Table:
-    """Accuracy by length and replica, with its interval and its floor."""
-    table = Table(title=escape(title), title_justify="left")
-    headings = ("length", "seed", "lr", "accuracy", "95 % interval", "symbols", "prefixes")
-    for heading in (*headings, "floor", "scaled"):
-        table.add_column(heading, justify="right")
+    """Accuracy by length, and by replica where there are several, with interval and floor."""
     several = len({row["replica"] for row in rows}) > 1
+    table = Table(title=escape(title), title_justify="left")
+    for heading in ("length", *(("seed", "lr") if several else ())):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("accuracy", "95 % interval", "symbols", "prefixes", "floor", "scaled"):
+        table.add_column(heading, justify="right", no_wrap=True)
     if several:
-        table.add_column("")
-    lengths = list(dict.fromkeys(row["length"] for row in rows))
-    for length in lengths:
-        here = [row for row in rows if row["length"] == length]
-        for row in here:
-            cells = [
-                f"{length:,}",
-                str(row["seed"]),
-                small(row["lr"]),
-                share(row["accuracy"]),
-                f"{share(row['low'])}-{share(row['high'])}",
-                share(row["symbol_accuracy"]),
-                share(row["prefix_accuracy"]),
-                share(row["floor"]),
-                share(row["scaled"]),
-            ]
-            if several:
-                cells.append(f"{MARK} selected" if row["selected"] else "")
-            emphasis = "bold" if several and row["selected"] else None
-            table.add_row(*cells, style=emphasis, end_section=several and row is here[-1])
+        table.add_column("", no_wrap=True)
+    for number, row in enumerate(rows):
+        last = number + 1 == len(rows) or rows[number + 1]["length"] != row["length"]
+        table.add_row(
+            f"{row['length']:,}",
+            *((str(row["seed"]), small(row["lr"])) if several else ()),
+            share(row["accuracy"]),
+            f"{row['low']:.3f}-{row['high']:.3f}",
+            share(row["symbol_accuracy"]),
+            share(row["prefix_accuracy"]),
+            share(row["floor"]),
+            share(row["scaled"]),
+            *((MARK if row["selected"] else "",) if several else ()),
+            style="bold" if several and row["selected"] else None,
+            end_section=several and last,
+        )
     return table

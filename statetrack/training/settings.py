@@ -51,6 +51,12 @@ class TrainSettings(Settings):
     )
     checkpoint_every: int = option(500, "Steps between two checkpoints; 0 means at the end.", min=0)
     device: str = option("auto", "auto, cpu, cuda or cuda:INDEX; auto takes CUDA where there is.")
+    threads: int = option(
+        0,
+        "CPU threads; 0 takes one for a small population (below a million weights), for which "
+        "more are slower, and torch's default for a large one.",
+        min=0,
+    )
     precision: Literal["float32", "bfloat16"] = option(
         "float32", "float32, or bfloat16 autocast (recurrences themselves stay in float32)."
     )

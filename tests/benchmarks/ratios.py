@@ -81,13 +81,13 @@ class Bilinear(nn.Module):
     def __init__(self, num_symbols: int) -> None:
         super().__init__()
         self.embedding = nn.Parameter(_rows(num_symbols, EMBEDDING))
-        self.weight = nn.Parameter(0.3 * _rows(HIDDEN * HIDDEN, EMBEDDING).t().contiguous())
+        self.weight = nn.Parameter(0.3 * _rows(HIDDEN, HIDDEN, EMBEDDING))
         self.first = nn.Parameter(_rows(HIDDEN))
         self.readout = nn.Linear(HIDDEN, num_symbols, bias=False)
 
     def forward(self, symbols: Tensor) -> Tensor:
         """Logits [T, B, C]."""
-        operators = (self.embedding @ self.weight).view(-1, HIDDEN, HIDDEN)
+        operators = ops.contract(self.weight, self.embedding)
         first = self.first.expand(len(symbols), -1)
         return self.readout(ops.dense_recurrence(operators, symbols, first))
 

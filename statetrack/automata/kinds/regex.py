@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from automata.base.exceptions import AutomatonException
+from automata.base.exceptions import InvalidSymbolError, RegexException
 from automata.fa.dfa import DFA
 from automata.fa.nfa import NFA
 from pydantic import Field
@@ -37,8 +37,10 @@ def regex(
             raise TaskError(f"alphabet: '{letter}' stands twice, or has a meaning in patterns")
     try:
         machine = DFA.from_nfa(NFA.from_regex(pattern, input_symbols=set(alphabet)), minify=True)
-    except AutomatonException as wrong:
+    except RegexException as wrong:
         raise TaskError(f"pattern: '{pattern}' cannot be read: {wrong}") from None
+    except InvalidSymbolError:
+        raise TaskError(f"pattern: '{pattern}' has a letter that is not in '{alphabet}'") from None
     dead = object()
     states, delta = explore(
         machine.initial_state,

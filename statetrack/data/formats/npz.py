@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,9 @@ def read(folder: Path, split: str) -> Batch:
     try:
         with np.load(path, allow_pickle=False) as archive:
             symbols, labels, scored, lengths = (archive[name] for name in _ARRAYS)
-    except (KeyError, ValueError, zipfile.BadZipFile) as problem:
+    except (KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as problem:
         raise DatasetError(f"{path}: not a split of a dataset: {problem}") from None
+    same = symbols.shape == labels.shape == scored.shape
+    if not same or symbols.shape[:-1] != lengths.shape:
+        raise DatasetError(f"{path}: not every symbol has its label: write the dataset anew")
     return Batch(symbols, labels, scored, lengths)

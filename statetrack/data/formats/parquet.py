@@ -32,9 +32,13 @@ def write(folder: Path, split: str, batch: Batch) -> None:
             flat = flatten(batch[first : first + words_per_group])
             offsets = np.concatenate([[0], flat.lengths.cumsum()]).astype(np.int32)
             columns = [
-                arrow.ListArray.from_arrays(offsets, arrow.array(values, schema.field(name).type.value_type))
+                arrow.ListArray.from_arrays(
+                    offsets, arrow.array(values, schema.field(name).type.value_type)
+                )
                 for name, values in zip(
-                    ("input", "target", "scored"), (flat.symbols, flat.labels, flat.scored), strict=True
+                    ("input", "target", "scored"),
+                    (flat.symbols, flat.labels, flat.scored),
+                    strict=True,
                 )
             ]
             lengths = arrow.array(flat.lengths, arrow.int32())

@@ -132,7 +132,9 @@ def _table(rows: Sequence[list[int]], path: Path, length: int | None = None) -> 
     length = len(rows[0]) if length is None else length
     for line, row in enumerate(rows, start=2):
         if len(row) != length:
-            raise DatasetError(f"{path}, line {line}: {len(row)} numbers where others have {length}")
+            raise DatasetError(
+                f"{path}, line {line}: {len(row)} numbers where others have {length}"
+            )
     return np.array(rows, np.uint32)
 
 

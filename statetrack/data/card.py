@@ -1,0 +1,205 @@
+"""The data card: all that is to be known about a dataset, for programs and for people."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import yaml
+
+from statetrack import __version__
+from statetrack.data.batch import Batch
+from statetrack.data.formats import FORMATS, FormatName
+from statetrack.data.splits import Splits
+from statetrack.spec import Task
+
+CARD_VERSION: Final = 1
+
+_MOST_LABELS_SHOWN = 12
+
+
+def card_of(task: Task, splits: Splits, format: FormatName, command: str) -> dict[str, Any]:
+    """The card as plain values, as `card.json` holds it; its keys are a public interface."""
+    spec, automaton = task.spec, task.automaton
+    return {
+        "card_version": CARD_VERSION,
+        "made_by": f"statetrack {__version__}",
+        "task": task.name,
+        "title": spec.title,
+        "reference": spec.reference,
+        "version": spec.version,
+        "seed": splits.seed,
+        "supervision": splits.supervision,
+        "train_length": str(splits.lengths),
+        "distinct": splits.distinct,
+        "format": format,
+        "command": command,
+        "symbols": list(automaton.symbols),
+        "labels": list(automaton.labels),
+        "splits": {
+            name: _split_facts(batch, automaton.labels) for name, batch in splits.parts.items()
+        },
+        "sha256": fingerprint(splits.parts),
+        "document": task.document(),
+    }
+
+
+def fingerprint(parts: Mapping[str, Batch]) -> str:
+    """SHA-256 over the words, labels and masks of all splits, in whichever format they lie.
+
+    Words of a split count in order of length, as one format can keep no other.
+    """
+    digest = hashlib.sha256()
+    for name in sorted(parts):
+        batch = parts[name][np.argsort(parts[name].lengths, kind="stable")]
+        digest.update(name.encode())
+        longest = int(batch.lengths.max())
+        for array in (batch.symbols, batch.labels, batch.scored):
+            digest.update(np.ascontiguousarray(array[:, :longest], "<u2").tobytes())
+        digest.update(batch.lengths.astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
+def readme_of(card: Mapping[str, Any]) -> str:
+    """The card as the README of the dataset's folder, which `datasets.load_dataset` reads too."""
+    files = FORMATS[card["format"]].files
+    front: dict[str, Any] = {"pretty_name": card["title"]}
+    if files:
+        data_files = [
+            {"split": name, "path": f"data/{files.format(split=name)}"} for name in card["splits"]
+        ]
+        front["configs"] = [{"config_name": "default", "data_files": data_files}]
+    loading = (
+        'In Python: `datasets.load_dataset("FOLDER")` or '
+        if files
+        else "In Python: `numpy.load` on a file in `data`, or "
+    )
+    sections = [
+        f"---\n{yaml.safe_dump(front, sort_keys=False, allow_unicode=True)}---\n",
+        f"# {card['task']}: {card['title']}\n",
+        _facts(card),
+        "## Splits\n",
+        _split_table(card["splits"]),
+        _repetition(card),
+        "## Columns\n",
+        _columns(card["format"]),
+        "## Alphabet and labels\n",
+        f"Symbols, numbered from 0: {_named(card['symbols'])}\n",
+        f"Labels, numbered from 0: {_named(card['labels'])}\n",
+        "## Label balance\n",
+        "Shares of the labels that are asked for.\n",
+        _balance_table(card),
+        "## Using it\n",
+        f'{loading}`statetrack.data.read_dataset("FOLDER")`.\n',
+        *([f"To make it again:\n\n```\n{card['command']}\n```\n"] if card["command"] else []),
+        "## The task, complete\n",
+        f"```yaml\n{card['document'].rstrip()}\n```\n",
+    ]
+    return "\n".join(sections)
+
+
+def _split_facts(batch: Batch, labels: Sequence[str]) -> dict[str, Any]:
+    asked = batch.labels[batch.scored]
+    counts = np.bincount(asked, minlength=len(labels))
+    shares = counts / max(1, len(asked))
+    most_common = int(counts.argmax())
+    return {
+        "words": len(batch),
+        "shortest": int(batch.lengths.min()),
+        "longest": int(batch.lengths.max()),
+        "symbols": int(batch.lengths.sum()),
+        "labels_asked": len(asked),
+        "label_balance": {
+            name: round(float(share), 6) for name, share in zip(labels, shares, strict=True)
+        },
+        "constant_answer": {
+            "label": labels[most_common],
+            "share": round(float(shares[most_common]), 6),
+        },
+    }
+
+
+def _facts(card: Mapping[str, Any]) -> str:
+    asked = {"every": "after every symbol", "last": "after the last symbol"}[card["supervision"]]
+    rows = {
+        "Task": f"`{card['task']}`, version {card['version']}",
+        "Reference": card["reference"],
+        "Training lengths": card["train_length"],
+        "Labels asked for": asked,
+        "Seed": card["seed"],
+        "Made by": card["made_by"],
+        "SHA-256 of the data": f"`{card['sha256']}`",
+    }
+    return _table(["", ""], [[key, str(value)] for key, value in rows.items()])
+
+
+def _split_table(splits: Mapping[str, Any]) -> str:
+    rows = [
+        [
+            name,
+            f"{facts['words']:,}",
+            _span(facts),
+            f"{facts['symbols']:,}",
+            f"{facts['labels_asked']:,}",
+            f"{facts['constant_answer']['share']:.4f} ({facts['constant_answer']['label']})",
+        ]
+        for name, facts in splits.items()
+    ]
+    head = ["split", "words", "length", "symbols", "labels asked for", "best constant answer"]
+    return _table(head, rows)
+
+
+def _span(facts: Mapping[str, Any]) -> str:
+    if facts["shortest"] == facts["longest"]:
+        return str(facts["longest"])
+    return f"{facts['shortest']}-{facts['longest']}"
+
+
+def _repetition(card: Mapping[str, Any]) -> str:
+    if card["distinct"]:
+        return "All words are different: none stands twice, in one split or in two.\n"
+    return (
+        "No word is in two splits. There are fewer words of the training lengths than were asked "
+        "for, so words stand more than once inside `train` and `validation`.\n"
+    )
+
+
+def _columns(format: FormatName) -> str:
+    if format == "csv":
+        return (
+            "A file `GROUP=k.csv` has the words of length k: `seed`, `input` (the symbols) and "
+            "`target` (the label after each).\n"
+        )
+    if format == "npz":
+        return (
+            "Arrays, padded with 0 at the end: `symbols`, `labels` and `scored` (whether the "
+            "label is asked for), `[words, longest]`, and `lengths`, `[words]`.\n"
+        )
+    return (
+        "`input` (the symbols), `target` (the label after each), `scored` (whether that label is "
+        "asked for) and `length`.\n"
+    )
+
+
+def _balance_table(card: Mapping[str, Any]) -> str:
+    names, splits = card["labels"], card["splits"]
+    shown = names[:_MOST_LABELS_SHOWN]
+    rows = [
+        [name, *(f"{facts['label_balance'][name]:.4f}" for facts in splits.values())]
+        for name in shown
+    ]
+    table = _table(["label", *splits], rows)
+    left_out = len(names) - len(shown)
+    return table + (f"\nand {left_out} more, in `card.json`.\n" if left_out else "")
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    escaped = (" | ".join(cell.replace("|", "\\|") for cell in line) for line in lines)
+    return "".join(f"| {line} |\n" for line in escaped)

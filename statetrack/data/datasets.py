@@ -1,0 +1,148 @@
+"""Datasets on disk: a folder with the splits in `data`, a README, and `card.json`.
+
+A folder appears whole or not at all, and one that holds anything is never written over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from statetrack.automata import Automaton
+from statetrack.data.batch import Batch
+from statetrack.data.card import CARD_VERSION, card_of, fingerprint, readme_of
+from statetrack.data.formats import FORMATS, FormatName, writer
+from statetrack.data.splits import Splits
+from statetrack.errors import DatasetError
+from statetrack.spec import Task
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """What a dataset's folder holds: its card and its splits, each `[N, T]`."""
+
+    card: dict[str, Any]
+    splits: dict[str, Batch]
+
+
+def write_dataset(
+    folder: Path,
+    task: Task,
+    splits: Splits,
+    *,
+    format: FormatName = "parquet",
+    command: str = "",
+) -> dict[str, Any]:
+    """Write a dataset into a new folder and return its card.
+
+    `command` is the command line that makes it again, for the card.
+
+    Raises `DatasetError` where the folder holds something already, cannot be written (the disk is
+    full or read-only: nothing is left behind then), or the format cannot hold these splits.
+    """
+    card = card_of(task, splits, format, command)
+    write = writer(format, task.name, splits.seed)
+    with _appearing_whole(folder) as unfinished:
+        (unfinished / "data").mkdir()
+        for name, batch in splits.parts.items():
+            write(unfinished / "data", name, batch)
+        text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
+        (unfinished / "card.json").write_text(text, encoding="utf-8")
+        (unfinished / "README.md").write_text(readme_of(card), encoding="utf-8")
+    return card
+
+
+def read_dataset(folder: Path) -> Dataset:
+    """The dataset that `write_dataset` has written, in any format.
+
+    Raises `DatasetError` where it is not there, cannot be read, or has been changed since.
+    """
+    card = _read_card(folder)
+    read = FORMATS[card["format"]].read
+    try:
+        splits = {name: read(folder / "data", name) for name in card["splits"]}
+    except OSError as problem:
+        raise DatasetError(f"{folder}: cannot be read: {_reason(problem)}") from None
+    if fingerprint(splits) != card["sha256"]:
+        raise DatasetError(
+            f"{folder}: the data are not those of card.json: they were changed after they were "
+            "written; write the dataset anew"
+        )
+    return Dataset(card, splits)
+
+
+def check_labels(batch: Batch, automaton: Automaton, where: str) -> None:
+    """Hold every label that is asked for against a run of the automaton.
+
+    Raises `DatasetError`, opened by `where`, for the first that differs.
+    """
+    if int(batch.symbols.max()) >= automaton.num_symbols:
+        raise DatasetError(
+            f"{where}: symbol {batch.symbols.max()} occurs, but the task has "
+            f"{automaton.num_symbols}, counted from 0"
+        )
+    right = automaton.labels_of(batch.symbols)
+    wrong = np.argwhere(batch.scored & (right != batch.labels))
+    if len(wrong):
+        word, time = wrong[0].tolist()
+        raise DatasetError(
+            f"{where}: word {word + 1}: the label at position {time + 1} is "
+            f"{batch.labels[word, time]}, but the task says {right[word, time]}"
+        )
+
+
+@contextmanager
+def _appearing_whole(folder: Path) -> Iterator[Path]:
+    """A new folder beside `folder`, which takes its place when all went well."""
+    unfinished = folder.parent / f".{folder.name}-{os.getpid()}.unfinished"
+    try:
+        _refuse_if_taken(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.mkdir()
+        try:
+            yield unfinished
+            if folder.exists():
+                folder.rmdir()
+            unfinished.rename(folder)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+    except OSError as problem:
+        raise DatasetError(f"{folder}: cannot be written: {_reason(problem)}") from None
+
+
+def _refuse_if_taken(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise DatasetError(f"{folder}: is a file: choose another folder")
+    if folder.exists() and any(folder.iterdir()):
+        raise DatasetError(
+            f"{folder}: is not empty, and nothing is written over: "
+            "choose another folder, or remove this one first"
+        )
+
+
+def _read_card(folder: Path) -> dict[str, Any]:
+    path = folder / "card.json"
+    try:
+        card: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        version, known = card["card_version"], card["format"] in FORMATS
+    except OSError as problem:
+        raise DatasetError(f"{path}: cannot be read: {_reason(problem)}") from None
+    except (ValueError, KeyError, TypeError):
+        raise DatasetError(f"{path}: is not the card of a dataset") from None
+    if version != CARD_VERSION or not known:
+        raise DatasetError(
+            f"{path}: was written by another version of statetrack ({card.get('made_by')})"
+        )
+    return card
+
+
+def _reason(problem: OSError) -> str:
+    return problem.strerror or str(problem)

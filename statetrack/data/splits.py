@@ -1,0 +1,123 @@
+"""The splits of a dataset: training, validation and test words that do not overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from statetrack.automata import Automaton
+from statetrack.data.batch import Batch, Supervision, label
+from statetrack.data.distinct import Words, count_words, draw_distinct, list_words
+from statetrack.data.fixed import divide
+from statetrack.data.lengths import LengthDistribution
+from statetrack.data.randomness import RandomBits
+from statetrack.errors import SettingsError
+
+
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """The words of every split, labelled, and how they were drawn.
+
+    No word is in two splits. Words of `validation` and of every `test_len...` are all different;
+    so are those of `train`, and `distinct` is True, unless there are too few words for that.
+    """
+
+    parts: dict[str, Batch]  # each [N, T]
+    lengths: LengthDistribution
+    supervision: Supervision
+    seed: int
+    distinct: bool
+
+
+def draw_splits(
+    automaton: Automaton,
+    lengths: LengthDistribution,
+    num_train: int,
+    num_validation: int,
+    test_lengths: Sequence[int],
+    num_test: int,
+    supervision: Supervision,
+    seed: int,
+) -> Splits:
+    """`train` and `validation` of one length distribution, and `test_len500` and so on.
+
+    Where there are enough words, all are different. Where there are not, every word that can be
+    drawn is given to training or validation, blindly and in the proportion of their sizes, and
+    each draws from its own with repetition. A split of no words is left out.
+
+    Raises `SettingsError` where too few words are left for a split.
+    """
+    _check_sizes(num_train, num_validation, num_test)
+    distinct = count_words(automaton, lengths) >= num_train + num_validation
+    draw = _draw_without_repetition if distinct else _draw_with_repetition
+    train, validation = draw(automaton, lengths, num_train, num_validation, seed)
+    drawn = {"train": train}
+    if num_validation:
+        drawn["validation"] = validation
+    used = frozenset(train.keys()) | frozenset(validation.keys())
+    for length in sorted(set(test_lengths)) if num_test else ():
+        only = LengthDistribution(length, length)
+        drawn[f"test_len{length}"] = draw_distinct(
+            automaton, only, num_test, seed, variant=length, excluded=used
+        )
+    parts = {
+        name: label(automaton, words.symbols, words.lengths, supervision)
+        for name, words in drawn.items()
+    }
+    return Splits(parts, lengths, supervision, seed, distinct)
+
+
+def _check_sizes(num_train: int, num_validation: int, num_test: int) -> None:
+    if num_train < 1:
+        raise SettingsError(f"{num_train} training words are asked for: there must be some")
+    if num_validation < 0 or num_test < 0:
+        raise SettingsError("the number of words of a split cannot be below 0")
+
+
+def _draw_without_repetition(
+    automaton: Automaton,
+    lengths: LengthDistribution,
+    num_train: int,
+    num_validation: int,
+    seed: int,
+) -> tuple[Words, Words]:
+    words = draw_distinct(automaton, lengths, num_train + num_validation, seed)
+    train, validation = divide(num_train + num_validation, num_validation, seed)
+    return words.take(train), words.take(validation)
+
+
+def _draw_with_repetition(
+    automaton: Automaton,
+    lengths: LengthDistribution,
+    num_train: int,
+    num_validation: int,
+    seed: int,
+) -> tuple[Words, Words]:
+    words, chances = list_words(automaton, lengths)
+    share = num_validation / (num_train + num_validation)
+    num_kept = int(np.clip(round(share * len(chances)), int(num_validation > 0), len(chances)))
+    if num_kept == len(chances):
+        raise SettingsError(
+            f"there are only {len(chances)} words of length {lengths}, too few for training and "
+            "validation without a word in both: ask for other lengths, or for no validation"
+        )
+    of_train, of_validation = divide(len(chances), num_kept, seed)
+    bits = RandomBits(seed, "repeat")
+    train = _draw_from(of_train, chances, bits.read(0, num_train))
+    validation = _draw_from(of_validation, chances, bits.read(num_train, num_validation))
+    return words.take(train), words.take(validation)
+
+
+def _draw_from(
+    indices: NDArray[np.int64], chances: NDArray[np.float64], bits: NDArray[np.uint32]
+) -> NDArray[np.int64]:
+    """One of the indices, by their chances, for each of the uniform 32-bit integers."""
+    if len(bits) == 0:
+        return np.empty(0, np.int64)
+    upper_ends = chances[indices].cumsum()
+    places = (bits + 0.5) / 2**32 * upper_ends[-1]
+    drawn: NDArray[np.int64] = indices[np.searchsorted(upper_ends, places, side="right")]
+    return drawn

@@ -1,0 +1,462 @@
+"""The frame of the command line: options from settings, errors in one line, exit codes."""
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Literal
+
+import pytest
+import typer
+
+from statetrack import __version__
+from statetrack.cli import app, options
+from statetrack.errors import SettingsError, UnknownNameError
+from statetrack.models import MODELS
+from statetrack.references import bibtex, ids_in, references
+from statetrack.settings import Settings, option
+from statetrack.spec import TASKS, load_task
+
+ROOT = Path(__file__).parents[1]
+
+
+class Dial(Settings):
+    """One field of every sort of type that a command line can give."""
+
+    hidden: int = option(8, "Width [B, H].", min=1, max=64)
+    rate: float = option(0.5, "A rate.", above=0)
+    name: str = option("x", "A name.")
+    bias: bool = option(False, "A bias.")
+    loss: Literal["squared", "entropy"] = option("squared", "A loss.")
+    lrs: tuple[float, ...] = option((1e-3, 3e-3), "Rates.")
+    lengths: list[int] | None = option(None, "Lengths.")
+    every: int | Literal["never"] = option("never", "When.")
+    folder: Path | None = option(None, "Where.")
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """Installs a function made by `build(argv)` as the command `dial`, and returns its calls."""
+    monkeypatch.setenv("COLUMNS", "100")
+    calls = []
+
+    def install(action=lambda given: None, preset=None):
+        def build(argv):
+            def dial(context: typer.Context, **given):
+                """Turn the dial. Shapes are [B, T]."""
+                options.refuse_unknown(
+                    context.args, "lstm", Dial.model_fields, lambda: {"bilinear-cp": ["rank"]}
+                )
+                calls.append((options.collect(Dial, given), options.explicit(context)))
+                action(given)
+
+            first = inspect.signature(dial).parameters["context"]
+            return options.with_parameters(dial, [first, *options.parameters(Dial, "P", preset)])
+
+        module = types.ModuleType("statetrack.cli.dial")
+        module.build = build
+        monkeypatch.setitem(sys.modules, "statetrack.cli.dial", module)
+        monkeypatch.setattr(app, "COMMANDS", {"dial": "dial"})
+        return calls
+
+    return install
+
+
+def test_every_sort_of_option_arrives_with_its_type(command):
+    calls = command()
+    words = "dial --hidden 9 --rate 1e-3 --name y --bias --loss entropy --lrs 1,2e-4 --lengths 3,5"
+    assert app.run([*words.split(), "--every", "7", "--folder=a/b"]) == 0
+    (given, explicit), *_ = calls
+    assert given == Dial(
+        hidden=9,
+        rate=1e-3,
+        name="y",
+        bias=True,
+        loss="entropy",
+        lrs=(1.0, 2e-4),
+        lengths=[3, 5],
+        every=7,
+        folder=Path("a/b"),
+    )
+    assert explicit == set(Dial.model_fields)
+
+
+def test_without_options_the_defaults_of_the_class_hold(command):
+    calls = command()
+    assert app.run(["dial"]) == 0
+    assert calls == [(Dial(), set())]
+
+
+def test_a_preset_replaces_defaults_and_the_command_line_replaces_the_preset(command, capsys):
+    preset = {"hidden": 20, "lrs": [0.5], "bias": True, "of-another-class": 3}
+    calls = command(preset=preset)
+    assert app.run(["dial", "--hidden", "21", "--no-bias"]) == 0
+    assert calls == [(Dial(hidden=21, lrs=(0.5,), bias=False), {"hidden", "bias"})]
+    assert app.run(["dial", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "[default: 20]" in shown and "[default: 0.5]" in shown
+
+
+def test_an_option_equal_to_its_default_still_counts_as_given(command):
+    calls = command()
+    assert app.run(["dial", "--hidden", "8"]) == 0
+    assert calls[0][1] == {"hidden"}
+
+
+def test_help_shows_every_option_with_its_panel_default_and_bounds(command, capsys):
+    command()
+    assert app.run(["dial", "--help"]) == 0
+    shown = capsys.readouterr().out
+    for name, field in Dial.model_fields.items():
+        assert options.flag(name) in shown and field.description in shown
+    assert "Shapes are [B, T]." in shown and "1<=x<=64" in shown and "Above 0." in shown
+    assert "squared|entropy" in shown and "[default: 0.001,0.003]" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--rank 3", "lstm has no option --rank. Models that have it: bilinear-cp."),
+        ("--rank=3", "lstm has no option --rank. Models that have it: bilinear-cp."),
+        ("--hiden 3", "lstm has no option --hiden. Did you mean --hidden?"),
+        (
+            "--rnak 3",
+            "lstm has no option --rnak. Did you mean --rank? Models that have it: bilinear-cp.",
+        ),
+        ("--no-baias", "lstm has no option --no-baias. Did you mean --bias?"),
+        ("--quix 3", "lstm has no option --quix. `--help` shows those it has."),
+        ("-h 3", "lstm has no option -h. `--help` shows those it has."),
+        ("stray", "'stray' belongs to no option: every setting is written --name value."),
+        ("--rate -1", "--rate: Input should be greater than 0 (given: -1.0)"),
+    ],
+)
+def test_a_wrong_word_is_one_line_that_says_what_to_do(command, capsys, words, message):
+    calls = command()
+    assert app.run(["dial", *words.split()]) == 1
+    assert capsys.readouterr().err == f"error: {message}\n"
+    assert calls == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--hidden", "--hidden"),
+        ("--hidden 0", "greater than or equal to 1"),
+        ("--hidden x", "--hidden"),
+        ("--loss cubed", "'squared' or 'entropy'"),
+        ("--lrs 1,x", "'x' in '1,x'"),
+        ("--lengths 3.5", "'3.5'"),
+        ("--every now", "'now'"),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_a_usage_error(command, capsys, words, told):
+    calls = command()
+    assert app.run(["dial", *words.split()]) == 2
+    error = capsys.readouterr().err
+    assert told in error and "Traceback" not in error
+    assert calls == []
+
+
+def test_an_option_that_swallows_the_next_one_is_told_its_value_is_missing(command, capsys):
+    command()
+    assert app.run(["dial", "--name", "--hidden", "3"]) == 2
+    assert capsys.readouterr().err == ("error: --name needs a value: it is followed by --hidden\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (SettingsError("a [bold]b[/]: :smile: wrong"), 1, "error: a [bold]b[/]: :smile: wrong"),
+        (SettingsError("one\ntwo"), 1, "error: one two"),
+        (SettingsError("long " * 60), 1, "error: " + "long " * 60),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (OSError(28, "No space left on device", "a/b"), 1, "error: a/b: No space left on device"),
+        (OSError(30, "Read-only file system"), 1, "error: Read-only file system"),
+        (MemoryError(), 1, "error: out of memory"),
+        (BrokenPipeError(), 1, None),
+        (typer.Exit(7), 7, None),
+    ],
+)
+def test_every_failure_has_its_line_and_its_exit_code(command, capfd, error, code, line):
+    def fail(given):
+        raise error
+
+    command(fail)
+    silenced = os.dup(1)
+    try:
+        assert app.run(["dial"]) == code
+    finally:
+        os.dup2(silenced, 1)
+        os.close(silenced)
+    assert capfd.readouterr().err == ("" if line is None else line + "\n")
+
+
+def test_a_mistake_of_ours_is_one_line_too_and_says_how_to_see_more(command, capsys, monkeypatch):
+    command(lambda given: 1 // 0)
+    assert app.run(["dial"]) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "ZeroDivisionError" in error and "STATETRACK_DEBUG" in error
+    monkeypatch.setenv("STATETRACK_DEBUG", "1")
+    assert app.run(["dial"]) == 1
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+
+def test_peek_finds_the_last_value_of_an_option():
+    argv = ["--model", "lstm", "--plugin", "a.py", "--plugin=b.py", "--model=gru", "--task"]
+    assert options.peek(argv, "--model") == "gru"
+    assert options.peek_all(argv, "--plugin") == ["a.py", "b.py"]
+    assert options.peek(argv, "--task") is None
+    assert options.peek(argv, "--config") is None
+
+
+def test_a_file_of_settings_is_checked_key_by_key():
+    values = {"hidden": 3, "lrs": ["1e-3", 2], "model": "lstm"}
+    checked = options.check_preset(values, "run.yaml", [Dial], also=["model"])
+    assert checked == {"hidden": 3, "lrs": (1e-3, 2.0), "model": "lstm"}
+    with pytest.raises(SettingsError, match=r"run.yaml: unknown setting 'hiden'. Did you mean 'hi"):
+        options.check_preset({"hiden": 3}, "run.yaml", [Dial])
+    with pytest.raises(SettingsError, match=r"run.yaml: 'hidden': Input should be less .*: 65\)"):
+        options.check_preset({"hidden": 65}, "run.yaml", [Dial])
+
+
+def test_other_models_are_asked_for_only_when_there_is_something_to_refuse():
+    options.refuse_unknown([], "lstm", [], lambda: pytest.fail("asked"))
+    with pytest.raises(UnknownNameError):
+        options.refuse_unknown(["--x"], "lstm", [], dict)
+
+
+def test_help_is_quick_because_it_imports_neither_torch_nor_numpy():
+    code = (
+        "import sys; from statetrack.cli.app import run; assert run(['--help']) == 0; "
+        "print([name for name in ('torch', 'numpy', 'pydantic_settings') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.rstrip().endswith("[]")
+    for name in app.COMMANDS:
+        assert f" {name} " in done.stdout
+
+
+def test_the_package_runs_as_a_module_with_the_exit_code_of_the_program():
+    done = subprocess.run(
+        [sys.executable, "-m", "statetrack", "show"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 2 and "NAME" in done.stderr
+
+
+def test_version_and_unknown_commands(capsys):
+    assert app.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"statetrack {__version__}\n"
+    assert app.run(["trian"]) == 2
+    assert "train" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", app.COMMANDS)
+def test_every_command_has_help(capsys, name):
+    assert app.run([name, "--help"]) == 0
+    assert f"statetrack {name}" in capsys.readouterr().out
+
+
+def test_a_plugin_is_loaded_for_any_command(tmp_path, capsys):
+    path = tmp_path / "mine.py"
+    path.write_text("raise ValueError('read')")
+    assert app.run(["list", "tasks", "--plugin", str(path)]) == 1
+    assert "mine.py: cannot be imported: ValueError: read" in capsys.readouterr().err
+
+
+def test_list_explains_itself_and_names_the_nearest_list(capsys):
+    assert app.run(["list"]) == 0
+    assert "statetrack list runs" in capsys.readouterr().out
+    assert app.run(["list", "modles"]) == 1
+    assert "Did you mean 'models'?" in capsys.readouterr().err
+
+
+def listed(capsys, *words):
+    """The rows that `statetrack list ... --json` prints."""
+    assert app.run(["list", *words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_lists_name_everything_that_is_registered(capsys):
+    assert [row["name"] for row in listed(capsys, "models")] == list(MODELS)
+    assert [row["name"] for row in listed(capsys, "tasks")] == list(TASKS)
+    states = {row["name"]: row["states"] for row in listed(capsys, "tasks")}
+    assert states["s5"] == 120 and states["parity"] == 2
+
+
+@pytest.mark.parametrize("width", ["80", "120"])
+@pytest.mark.parametrize("what", ["", "models", "tasks", "kinds", "protocols", "suites"])
+def test_lists_fit_the_terminal(capsys, monkeypatch, what, width):
+    monkeypatch.setenv("COLUMNS", width)
+    assert app.run(["list", *([what] if what else [])]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= int(width)
+
+
+def test_a_broken_task_file_is_a_row_with_its_error(capsys, monkeypatch):
+    broken = SettingsError("tasks/broken.yaml: 'title' is missing")
+    monkeypatch.setattr(
+        "statetrack.cli._inventory.list_tasks",
+        lambda: iter([("broken", broken), ("parity", load_task("parity"))]),
+    )
+    rows = listed(capsys, "tasks")
+    assert rows[0] == {"name": "broken", "error": "tasks/broken.yaml: 'title' is missing"}
+    assert rows[1]["name"] == "parity"
+    assert app.run(["list", "tasks"]) == 0
+    shown = capsys.readouterr().out
+    assert "broken: tasks/broken.yaml: 'title' is missing" in shown and "parity" in shown
+
+
+def make_run(folder, *, finished):
+    """A run folder as training leaves it, with two validations behind it."""
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text("model: lstm\ntask: turnstile\nsteps: 20\n")
+    (folder / "task.yaml").write_text(load_task("turnstile").document())
+    records = [
+        {"step": 10, "replica": 0, "loss": 1.0, "accuracy": 0.5, "validation_accuracy": 0.75},
+        {"step": 15, "replica": 0, "loss": 1.0, "accuracy": 0.5},
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    replicas = [
+        {"replica": 0, "validation_accuracy": 0.25},
+        {"replica": 1, "validation_accuracy": 0.875},
+    ]
+    summary = {"steps": 20, "selected": 1, "replicas": replicas}
+    if finished:
+        (folder / "summary.json").write_text(json.dumps(summary))
+
+
+def test_runs_are_listed_with_how_far_they_came(capsys, tmp_path):
+    make_run(tmp_path / "a", finished=True)
+    make_run(tmp_path / "b", finished=False)
+    make_run(tmp_path / "c", finished=True)
+    (tmp_path / "c" / "summary.json").write_text("{")
+    rows = {
+        Path(row.get("run", row.get("name"))).name: row
+        for row in listed(capsys, "runs", "--runs", str(tmp_path))
+    }
+    assert rows["a"] == {
+        "run": (tmp_path / "a").as_posix(),
+        "model": "lstm",
+        "task": "turnstile",
+        "state": "finished",
+        "step": 20,
+        "steps": 20,
+        "validation": 0.875,
+    }
+    assert (rows["b"]["state"], rows["b"]["step"], rows["b"]["validation"]) == (
+        "unfinished",
+        15,
+        0.75,
+    )
+    assert "is damaged" in rows["c"]["error"]
+
+
+def test_where_there_are_no_runs_the_list_says_how_to_make_one(capsys, tmp_path):
+    assert app.run(["list", "runs", "--runs", str(tmp_path)]) == 0
+    assert "`statetrack train` makes one" in capsys.readouterr().out
+
+
+def shown(capsys, name):
+    """What `statetrack show NAME --json` prints."""
+    assert app.run(["show", name, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_show_tells_a_task_with_arguments_in_full(capsys):
+    about = shown(capsys, "modular-addition:m=3")
+    assert about["type"] == "task" and about["arguments"] == {"m": 3}
+    assert about["transitions"] == [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
+    assert about["floor"]["500"] == pytest.approx(1 / 3)
+    (word, labels), *_ = about["examples"].items()
+    sums = [sum(map(int, word.split()[: end + 1])) % 3 for end in range(len(word.split()))]
+    assert labels.split() == list(map(str, sums))
+
+
+def test_show_tells_a_model_with_its_equation_and_settings(capsys):
+    about = shown(capsys, "bilinear-cp")
+    assert about["type"] == "model" and "2505.21749" in about["source"]
+    assert "h_t = W1 diag(Wx^T x_t) W2^T h_{t-1}" in about["description"]
+    fields = MODELS["bilinear-cp"].settings_class.model_fields
+    assert [row["name"] for row in about["settings"]] == list(fields)
+    rank = next(row for row in about["settings"] if row["name"] == "rank")
+    assert (rank["option"], rank["default"], rank["min"]) == ("--rank", 64, 1)
+    assert about["parameters"] > 64 * 64
+
+
+@pytest.mark.parametrize("name", [*TASKS, "random-fsm:states=9,seed=3"])
+def test_every_task_can_be_shown(capsys, name):
+    assert app.run(["show", name]) == 0
+    assert TASKS[name.partition(":")[0]].spec.title in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_can_be_shown(capsys, name):
+    assert app.run(["show", name]) == 0
+    assert "--" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command_name", ["show", "cite"])
+def test_a_name_of_nothing_gets_the_nearest_of_tasks_and_models(capsys, command_name):
+    assert app.run([command_name, "lsmt"]) == 1
+    assert "there is no task or model 'lsmt'. Did you mean 'lstm'?" in capsys.readouterr().err
+    assert app.run([command_name, "partiy"]) == 1
+    assert "Did you mean 'parity'?" in capsys.readouterr().err
+
+
+def test_a_task_file_of_ones_own_can_be_shown(capsys, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(load_task("turnstile").document())
+    assert shown(capsys, str(path))["title"] == load_task("turnstile").spec.title
+    assert app.run(["show", str(tmp_path / "none.yaml")]) == 1
+    assert "none.yaml: cannot be read: No such file" in capsys.readouterr().err
+
+
+def test_every_paper_that_a_model_or_task_names_can_be_cited():
+    from statetrack.cli.cite import model_sources
+
+    named = {name: ids_in(model_sources(name)) for name in MODELS}
+    named |= {name: ids_in(task.spec.reference) for name, task in TASKS.items()}
+    unknown = {name: set(ids) - set(references()) for name, ids in named.items()}
+    assert {name: ids for name, ids in unknown.items() if ids} == {}
+    assert all(named[name] for name in MODELS)
+
+
+def test_bibtex_keys_are_unique_and_entries_are_closed():
+    keys = [reference.key for reference in references().values()]
+    assert len(set(keys)) == len(keys)
+    for paper in references():
+        entry = bibtex(paper)
+        assert entry.startswith("@") and entry.endswith("\n}")
+        assert entry.count("{") == entry.count("}")
+        assert paper.partition(":")[2] in entry
+
+
+def test_ids_are_found_however_they_are_written():
+    text = (
+        "A 2024, arXiv 2411.12537; b arXiv:2505.21749. "
+        "doi:10.1162/neco.1997.9.8.1735, arXiv:2411.12537"
+    )
+    assert ids_in(text) == [
+        "arXiv:2411.12537",
+        "arXiv:2505.21749",
+        "doi:10.1162/neco.1997.9.8.1735",
+    ]
+
+
+def test_cite_prints_what_was_asked_for(capsys, tmp_path):
+    assert app.run(["cite"]) == 0
+    assert capsys.readouterr().out.startswith("@software{statetrack,")
+    assert app.run(["cite", "modular-addition"]) == 0
+    assert "@inproceedings{ebrahimi2025bilinear," in capsys.readouterr().out
+    assert app.run(["cite", "turnstile"]) == 0
+    assert "names no paper" in capsys.readouterr().err
+    make_run(tmp_path / "run", finished=True)
+    assert app.run(["cite", str(tmp_path / "run")]) == 0
+    cited = capsys.readouterr().out
+    assert "@software{statetrack," in cited and "hochreiter1997lstm" in cited
+    assert app.run(["cite", str(tmp_path)]) == 1
+    assert "not a run folder" in capsys.readouterr().err

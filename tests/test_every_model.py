@@ -1,0 +1,431 @@
+"""Contracts that every registered model keeps; a new model is tested by being there.
+
+R replicas, B batch, T time, V symbols, C labels, H hidden.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from statetrack.experiment import DataSettings
+from statetrack.models import MODELS
+from statetrack.models._base import LinearModel, LinearSettings, RecurrentModel, SequenceModel
+from statetrack.ops.operators import ComposableOperators
+from statetrack.settings import build
+from statetrack.training import Population, Replica, TrainSettings
+from statetrack.training.optimisers import Optimiser
+
+B, T, V, C = 3, 11, 5, 7
+CPU = torch.device("cpu")
+
+NAMES = list(MODELS)
+RECURRENT = [name for name in NAMES if issubclass(MODELS[name], RecurrentModel)]
+LINEAR = [name for name in NAMES if issubclass(MODELS[name], LinearModel)]
+NAMES_OF_THE_COMMAND = {"model", "config", "protocol", "out", "resume", "plugin", "help"}
+
+every_model = pytest.mark.parametrize("name", NAMES)
+every_recurrent_model = pytest.mark.parametrize("name", RECURRENT)
+every_linear_model = pytest.mark.parametrize("name", LINEAR)
+
+
+def make(name: str, seed: int = 0, **options: object) -> SequenceModel:
+    """A model of a seed, with its defaults but for `options`."""
+    kind = MODELS[name]
+    torch.manual_seed(seed)
+    return kind(build(kind.settings_class, options, name), num_symbols=V, num_labels=C)
+
+
+def generic(name: str, **options: object) -> SequenceModel:
+    """A model in float64, in evaluation, none of whose weights is where it started."""
+    model = make(name, **options).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    return model
+
+
+def words(*shape: int) -> Tensor:
+    return torch.randint(V, shape)
+
+
+def trained_sum(logits: Tensor) -> Tensor:
+    """A number that depends on every logit in a different way."""
+    weights = torch.randn(logits.shape, generator=torch.Generator().manual_seed(1))
+    return (logits * weights.to(logits.dtype)).sum()
+
+
+# --- what a model says of itself ---
+
+
+@every_model
+def test_the_file_is_named_after_the_model(name: str) -> None:
+    assert Path(inspect.getfile(MODELS[name])).stem.replace("_", "-") == name
+
+
+@every_model
+def test_the_module_gives_the_equation_and_its_source(name: str) -> None:
+    text = sys.modules[MODELS[name].__module__].__doc__ or ""
+    assert re.search(r"^ {4}\S.* = ", text, re.MULTILINE), "no indented line with an equation"
+    source = re.search(r"^Source: (.*?)(\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert source, "no paragraph that begins with `Source:`"
+    assert re.search(r"arXiv:\d{4}\.\d{4,5}|doi:10\.", source[1]), "no arXiv id or doi"
+
+
+@every_model
+def test_the_class_says_its_family_and_source(name: str) -> None:
+    model = MODELS[name]
+    assert model.family and (model.__doc__ or "").strip()
+    assert re.search(r"arXiv:\d{4}\.\d{4,5}|doi:10\.", model.source)
+
+
+@every_model
+def test_every_setting_has_a_default_and_a_sentence_of_help(name: str) -> None:
+    for key, field in MODELS[name].settings_class.model_fields.items():
+        assert not field.is_required(), key
+        assert field.description and field.description.rstrip().endswith("."), key
+
+
+@every_model
+def test_no_setting_has_the_name_of_another_option(name: str) -> None:
+    others = NAMES_OF_THE_COMMAND | {*TrainSettings.model_fields, *DataSettings.model_fields}
+    assert not others & set(MODELS[name].settings_class.model_fields)
+
+
+@every_model
+def test_the_training_defaults_are_valid_training_settings(name: str) -> None:
+    build(TrainSettings, MODELS[name].training_defaults, name)
+
+
+# --- what every model computes ---
+
+
+@every_model
+@pytest.mark.parametrize("shape", [(1, 1), (B, T), (2, 17)])
+def test_logits_have_the_shape_of_the_words_and_one_entry_per_label(
+    name: str, shape: tuple[int, int]
+) -> None:
+    logits = make(name)(words(*shape))
+    assert logits.shape == (*shape, C) and logits.dtype == torch.float32
+    assert logits.isfinite().all()
+
+
+@every_model
+def test_equal_seeds_build_equal_models_and_other_seeds_do_not(name: str) -> None:
+    first, again, other = (make(name, seed).state_dict() for seed in (3, 3, 4))
+    assert all(torch.equal(first[key], again[key]) for key in first)
+    assert any(not torch.equal(first[key], other[key]) for key in first)
+
+
+@every_model
+def test_a_symbol_changes_nothing_before_it_and_something_from_it_on(name: str) -> None:
+    model, symbols = generic(name), words(B, T)
+    before = model(symbols)
+    for time in (0, 4, T - 1):
+        changed = symbols.clone()
+        changed[:, time] = (changed[:, time] + 1) % V
+        after = model(changed)
+        torch.testing.assert_close(after[:, :time], before[:, :time], rtol=1e-12, atol=1e-12)
+        moved = (after[:, time:] - before[:, time:]).abs().amax((1, 2))
+        assert (moved > 1e-9).all(), f"symbol {time} changes nothing"
+
+
+@every_model
+def test_words_of_a_batch_do_not_see_each_other(name: str) -> None:
+    model, symbols = generic(name), words(B, T)
+    together = model(symbols)
+    for row in range(B):
+        torch.testing.assert_close(model(symbols[row : row + 1])[0], together[row])
+
+
+@every_model
+def test_every_parameter_gets_a_gradient(name: str) -> None:
+    model = generic(name)
+    trained_sum(model(words(4 * V, T))).backward()
+    for key, parameter in model.named_parameters():
+        assert parameter.grad is not None, key
+        assert parameter.grad.isfinite().all() and parameter.grad.abs().max() > 0, key
+
+
+@every_model
+def test_saved_weights_give_the_same_model_when_loaded(name: str) -> None:
+    saved, loaded, symbols = make(name, 0).eval(), make(name, 1).eval(), words(B, T)
+    assert not torch.equal(saved(symbols), loaded(symbols))
+    weights = {key: value.contiguous() for key, value in saved.state_dict().items()}
+    loaded.load_state_dict(safetensors.torch.load(safetensors.torch.save(weights)))
+    assert torch.equal(saved(symbols), loaded(symbols))
+
+
+@every_model
+def test_bfloat16_autocast_trains_to_finite_logits_and_gradients(name: str) -> None:
+    model = make(name)
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = model(words(B, T))
+    assert logits.isfinite().all()
+    trained_sum(logits.float()).backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+# --- a population is its replicas, each alone ---
+
+REPLICAS = tuple(Replica(index, seed, 3e-3) for index, seed in enumerate((5, 0, 9)))
+
+
+def population(name: str) -> Population:
+    kind = MODELS[name]
+    settings = kind.settings_class()
+    return Population(lambda: kind(settings, num_symbols=V, num_labels=C).double(), REPLICAS, CPU)
+
+
+@every_model
+def test_a_population_gives_the_logits_and_gradients_of_each_replica_alone(name: str) -> None:
+    together, symbols = population(name), words(len(REPLICAS), B, T)
+    logits = together(symbols)
+    assert logits.shape == (len(REPLICAS), B, T, C)
+    sum(trained_sum(part) for part in logits).backward()  # type: ignore[union-attr]
+    for row, replica in enumerate(REPLICAS):
+        alone = make(name, replica.seed).double()
+        expected = alone(symbols[row])
+        torch.testing.assert_close(logits[row], expected, rtol=1e-9, atol=1e-9)
+        trained_sum(expected).backward()
+        for key, parameter in alone.named_parameters():
+            gradient = together.parameters[key].grad
+            assert gradient is not None and parameter.grad is not None
+            scale = float(parameter.grad.abs().max())
+            torch.testing.assert_close(gradient[row], parameter.grad, rtol=1e-7, atol=1e-9 * scale)
+
+
+@every_model
+def test_a_population_trained_for_five_steps_is_each_replica_trained_alone(name: str) -> None:
+    together, batches = population(name), words(5, len(REPLICAS), B, T)
+    targets = torch.randn(len(REPLICAS), B, T, C, dtype=torch.float64)
+    settings = TrainSettings(steps=5, schedule="constant")
+    optimiser = Optimiser(together, settings, {})
+    for step, symbols in enumerate(batches):
+        (together(symbols) - targets).square().sum().backward()
+        optimiser.step(step)
+    for row, replica in enumerate(REPLICAS):
+        alone = make(name, replica.seed).double()
+        adam = torch.optim.Adam(alone.parameters(), lr=replica.lr)
+        for symbols in batches:
+            adam.zero_grad()
+            (alone(symbols[row]) - targets[row]).square().sum().backward()
+            adam.step()
+        for key, parameter in alone.named_parameters():
+            trained = together.parameters[key][row]
+            torch.testing.assert_close(trained, parameter, rtol=1e-6, atol=1e-8)
+
+
+# --- recurrent models: forward is a scan of steps ---
+
+
+@every_recurrent_model
+def test_step_by_step_is_forward(name: str) -> None:
+    model, symbols = generic(name), words(B, T)
+    assert isinstance(model, RecurrentModel)
+    state, outputs = model.initial_state(B), []
+    for symbol in symbols.unbind(1):
+        logits, state = model.step(symbol, state)
+        assert logits.shape == (B, C)
+        outputs.append(logits)
+    torch.testing.assert_close(torch.stack(outputs, 1), model(symbols), rtol=1e-9, atol=1e-9)
+
+
+@every_recurrent_model
+@pytest.mark.parametrize("cut", [1, 4, T - 1])
+def test_reading_in_two_pieces_is_reading_in_one(name: str, cut: int) -> None:
+    model, symbols = generic(name), words(B, T)
+    assert isinstance(model, RecurrentModel)
+    early, state = model.scan(symbols[:, :cut], model.initial_state(B))
+    late, _ = model.scan(symbols[:, cut:], state)
+    joined = torch.cat([early, late], 1)
+    torch.testing.assert_close(joined, model(symbols), rtol=1e-9, atol=1e-9)
+
+
+# --- linear models: one operator per symbol ---
+
+
+def linear(name: str, **options: object) -> LinearModel:
+    model = generic(name, **options)
+    assert isinstance(model, LinearModel)
+    return model
+
+
+def by_matrix_products(model: LinearModel, symbols: Tensor) -> Tensor:
+    """The logits of words [B, T], matrix by matrix: what a linear model claims to compute."""
+    matrices, table = model.operators().dense(), model.additive_table()
+    states = []
+    for word, state in zip(symbols, model.initial_state(len(symbols)), strict=True):
+        for x in word:
+            state = matrices[x] @ state
+            state = state if table is None else state + table[x]
+            states.append(state)
+    return model.readout(torch.stack(states)).unflatten(0, symbols.shape)
+
+
+@every_linear_model
+@pytest.mark.parametrize("embed_dim", [0, 4])
+@pytest.mark.parametrize("additive", ["none", "constant", "input"])
+def test_forward_is_the_readout_of_a_product_of_matrices(
+    name: str, additive: str, embed_dim: int
+) -> None:
+    symbols = words(B, T)
+    for first in ("learned", "fixed"):
+        for readout_bias in (False, True):
+            model = linear(
+                name,
+                additive=additive,
+                embed_dim=embed_dim,
+                first=first,
+                readout_bias=readout_bias,
+            )
+            learned = {key for key, _ in model.named_parameters()}
+            assert ("first" in learned) == (first == "learned")
+            assert ("readout.bias" in learned) == readout_bias
+            torch.testing.assert_close(
+                model(symbols), by_matrix_products(model, symbols), rtol=1e-9, atol=1e-9
+            )
+
+
+@every_linear_model
+def test_operators_apply_as_their_matrices_do(name: str) -> None:
+    operators = linear(name).operators()
+    matrices = operators.dense()
+    states = torch.randn(V, matrices.shape[-1], dtype=torch.float64)
+    expected = torch.stack([matrix @ state for matrix, state in zip(matrices, states, strict=True)])
+    torch.testing.assert_close(operators.apply(torch.arange(V), states), expected)
+
+
+COMPOSABLE = [name for name in LINEAR if isinstance(linear(name).operators(), ComposableOperators)]
+
+
+@pytest.mark.parametrize("name", COMPOSABLE)
+def test_operators_that_compose_multiply_their_matrices(name: str) -> None:
+    operators = linear(name).operators()
+    assert isinstance(operators, ComposableOperators)
+    later, earlier = torch.tensor([0, 4, 2, 2]), torch.tensor([1, 4, 0, 3])
+    composed = operators.select(later).compose(operators.select(earlier))
+    matrices = operators.dense()
+    torch.testing.assert_close(composed.dense(), matrices[later] @ matrices[earlier])
+
+
+@every_linear_model
+@pytest.mark.parametrize("scale", [0.3, 4.0])
+def test_rescaled_states_give_the_exact_answers_on_long_words(name: str, scale: float) -> None:
+    """With weights so scaled, plain float32 states overflow or vanish within 300 symbols."""
+    model, symbols = make(name, additive="none", readout_bias=False).eval(), words(B, 300)
+    assert isinstance(model, LinearModel)
+    if not model.scale_invariant:
+        pytest.fail(f"{name} has additive terms without being told to")
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(scale)
+        logits, _ = model.scan(symbols, model.initial_state(B))
+        exact = directions_by_matrix_products(model, symbols)
+    assert logits.isfinite().all() and (logits.abs().amax(-1) > 0).all()
+    best, second = exact.topk(2).values.unbind(-1)
+    clear = best - second > 1e-3 * exact.norm(dim=-1)
+    assert clear.float().mean() > 0.9
+    assert torch.equal(logits.argmax(-1)[clear], exact.argmax(-1)[clear])
+
+
+def directions_by_matrix_products(model: LinearModel, symbols: Tensor) -> Tensor:
+    """Logits of words in float64 up to a positive factor: states are kept at length 1."""
+    matrices = model.operators().dense().double()
+    state = model.initial_state(len(symbols)).double()
+    states = []
+    for time in range(symbols.shape[1]):
+        state = torch.einsum("bij,bj->bi", matrices[symbols[:, time]], state)
+        state = state / state.norm(dim=1, keepdim=True)
+        states.append(state)
+    return torch.stack(states, 1) @ model.readout.weight.double().mT
+
+
+@pytest.mark.parametrize("gain", [0.01, 30.0])
+def test_without_rescaling_the_full_model_leaves_the_range_of_floats(gain: float) -> None:
+    model = make("bilinear", gain=gain).eval()
+    assert isinstance(model, LinearModel)
+    symbols = words(B, 300)
+    with torch.no_grad():
+        plain = model(symbols)
+        rescaled, _ = model.scan(symbols, model.initial_state(B))
+    assert not plain.isfinite().all() or (plain[:, -1] == 0).all()
+    assert rescaled.isfinite().all() and (rescaled[:, -1].abs().amax(-1) > 1e-12).all()
+
+
+@every_linear_model
+@pytest.mark.parametrize(
+    "options", [{"additive": "constant"}, {"additive": "input"}, {"readout_bias": True}], ids=str
+)
+def test_a_model_that_is_not_scale_invariant_is_never_rescaled(
+    name: str, options: dict[str, object]
+) -> None:
+    model = make(name, **options).eval()
+    assert isinstance(model, LinearModel) and not model.scale_invariant
+    symbols = words(B, 40)
+    with torch.no_grad():
+        logits, _ = model.scan(symbols, model.initial_state(B))
+        assert torch.equal(logits, model(symbols))
+
+
+@every_linear_model
+def test_the_settings_of_a_linear_model_include_those_of_all(name: str) -> None:
+    assert issubclass(MODELS[name].settings_class, LinearSettings)
+
+
+# --- the networks of torch.nn against their equations ---
+
+Cell = Callable[[nn.Module, Tensor, tuple[Tensor, ...]], tuple[Tensor, ...]]
+
+
+def gates(network: nn.Module, x: Tensor, h: Tensor, count: int) -> tuple[list[Tensor], ...]:
+    """The maps of the input and of the state, both with their biases, gate by gate."""
+    from_input = x @ network.weight_ih_l0.mT + network.bias_ih_l0
+    from_state = h @ network.weight_hh_l0.mT + network.bias_hh_l0
+    return list(from_input.chunk(count, -1)), list(from_state.chunk(count, -1))
+
+
+def elman(network: nn.Module, x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    (a,), (u,) = gates(network, x, state[0], 1)
+    return (torch.tanh(a + u),)
+
+
+def gated(network: nn.Module, x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    (h,) = state
+    (ar, az, an), (ur, uz, un) = gates(network, x, h, 3)
+    reset, keep = torch.sigmoid(ar + ur), torch.sigmoid(az + uz)
+    return ((1 - keep) * torch.tanh(an + reset * un) + keep * h,)
+
+
+def long_short(network: nn.Module, x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    h, c = state
+    (ai, af, ag, ao), (ui, uf, ug, uo) = gates(network, x, h, 4)
+    c = torch.sigmoid(af + uf) * c + torch.sigmoid(ai + ui) * torch.tanh(ag + ug)
+    return torch.sigmoid(ao + uo) * torch.tanh(c), c
+
+
+@pytest.mark.parametrize(
+    ("name", "cell", "parts"), [("rnn", elman, 1), ("gru", gated, 1), ("lstm", long_short, 2)]
+)
+def test_the_networks_of_torch_follow_their_equations(name: str, cell: Cell, parts: int) -> None:
+    by_torch, by_hand, symbols = generic(name, hidden=6), generic(name, hidden=6), words(B, T)
+    by_hand.load_state_dict(by_torch.state_dict())
+    state = tuple(torch.zeros(B, 6, dtype=torch.float64) for _ in range(parts))
+    outputs = []
+    for time in range(T):
+        state = cell(by_hand.network, by_hand.embedding.weight[symbols[:, time]], state)
+        outputs.append(state[0] @ by_hand.readout.weight.mT + by_hand.readout.bias)
+    expected, logits = torch.stack(outputs, 1), by_torch(symbols)
+    torch.testing.assert_close(logits, expected)
+    trained_sum(logits).backward()
+    trained_sum(expected).backward()
+    for (key, one), two in zip(by_torch.named_parameters(), by_hand.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, two.grad, msg=key)

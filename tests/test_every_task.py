@@ -1,0 +1,67 @@
+"""What holds for every task that comes along: a new file is tested by being there."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from statetrack.automata import minimise
+from statetrack.automata.running import run_by_steps
+from statetrack.spec import golden_hash, load_task, task_names
+
+GOLDEN_FILE = Path(__file__).parent / "golden" / "tasks.yaml"
+
+every_task = pytest.mark.parametrize("name", task_names())
+
+
+@every_task
+def test_it_loads_and_its_examples_are_right(name):
+    task = load_task(name)  # checks the examples
+    assert task.name == name
+    assert len(task.spec.examples) >= 2, "write two examples, worked by hand"
+
+
+@every_task
+def test_it_says_where_it_comes_from(name):
+    spec = load_task(name).spec
+    assert "arXiv " in spec.reference or spec.reference.startswith("own"), spec.reference
+    assert spec.title[0].isupper() and not spec.title.endswith(".")
+
+
+@every_task
+def test_its_labels_are_those_of_reading_symbol_by_symbol(name):
+    automaton = load_task(name).automaton
+    words = np.random.default_rng(0).integers(automaton.num_symbols, size=(20, 23))
+    expected = run_by_steps(automaton.delta, automaton.output, words, automaton.start)
+    np.testing.assert_array_equal(automaton.labels_of(words), expected)
+
+
+@every_task
+def test_no_two_of_its_states_are_alike(name):
+    automaton = load_task(name).automaton
+    assert minimise(automaton).num_states == automaton.num_states
+
+
+@every_task
+def test_its_document_loads_the_same_task(name, tmp_path):
+    task = load_task(name)
+    path = tmp_path / "task.yaml"
+    path.write_text(task.document())
+    assert golden_hash(load_task(str(path))) == golden_hash(task)
+
+
+@every_task
+def test_its_data_changes_only_with_its_version(name):
+    task = load_task(name)
+    known = yaml.safe_load(GOLDEN_FILE.read_text()).get(name, {})
+    version, found = task.spec.version, golden_hash(task)
+    assert version in known, f"add to {GOLDEN_FILE.name}, under '{name}':  {version}: {found}"
+    assert known[version] == found, (
+        f"the automaton of '{name}' is not what version {version} was: raise `version` in "
+        f"tasks/{name}.yaml and add to {GOLDEN_FILE.name}:  {version + 1}: {found}"
+    )
+
+
+def test_no_fingerprint_is_left_without_its_task():
+    assert set(yaml.safe_load(GOLDEN_FILE.read_text())) == set(task_names())
