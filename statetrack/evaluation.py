@@ -83,13 +83,15 @@ def evaluate(
 def horizon_of(accuracies: Iterable[tuple[int, float]], at_least: float = HORIZON_ACCURACY) -> int:
     """The longest tested length up to which accuracy never falls below `at_least` (0: none).
 
-    `accuracies` are pairs of a length and its accuracy, in rising order.
+    `accuracies` are pairs of a length and its accuracy, in rising order. A length at which no
+    word counts (its accuracy is not a number) says nothing.
     """
     longest = 0
     for length, accuracy in accuracies:
-        if accuracy < at_least:
+        if accuracy >= at_least:
+            longest = length
+        elif accuracy < at_least:
             break
-        longest = length
     return longest
 
 
@@ -117,7 +119,7 @@ class Tally:
         counted = self.num_scored > 0
         total = int(counted.sum())
         hits = int(self.last_right[counted].sum())
-        accuracy = hits / total if total else float("nan")
+        accuracy = share(hits, total)
         low, high = wilson(hits, total)
         return Score(
             length=length,
@@ -125,15 +127,18 @@ class Tally:
             accuracy=accuracy,
             low=low,
             high=high,
-            symbol_accuracy=self.num_right.sum() / max(1, self.num_scored.sum()),
-            prefix_accuracy=float((self.num_right == self.num_scored)[counted].mean())
-            if total
-            else float("nan"),
+            symbol_accuracy=share(self.num_right.sum(), self.num_scored.sum()),
+            prefix_accuracy=share((self.num_right == self.num_scored)[counted].sum(), total),
             floor=floor,
             chance=chance,
             scaled=rescale(accuracy, chance),
             scaled_to_floor=rescale(accuracy, floor),
         )
+
+
+def share(part: int, total: int) -> float:
+    """The part's share of the total; not a number where there is nothing to share."""
+    return float(part / total) if total else float("nan")
 
 
 def rescale(accuracy: float, zero: float) -> float:
@@ -145,9 +150,9 @@ def wilson(hits: int, total: int) -> tuple[float, float]:
     """The 95 % score interval of a share (Wilson 1927, doi:10.1080/01621459.1927.10502953)."""
     if not total:
         return float("nan"), float("nan")
-    share, z2 = hits / total, Z_95**2
-    centre = (share + z2 / (2 * total)) / (1 + z2 / total)
-    half = Z_95 / (1 + z2 / total) * (share * (1 - share) / total + z2 / (4 * total**2)) ** 0.5
+    p, z2 = hits / total, Z_95**2
+    centre = (p + z2 / (2 * total)) / (1 + z2 / total)
+    half = Z_95 / (1 + z2 / total) * (p * (1 - p) / total + z2 / (4 * total**2)) ** 0.5
     return max(0.0, centre - half), min(1.0, centre + half)
 
 

@@ -240,9 +240,9 @@ def reopen(path: Path, device: str | None = None) -> tuple[Setup, RunFolder]:
     `device` takes the place of the one that the run was trained on.
     """
     folder = RunFolder.open(path)
-    if folder.plugin_file is not None:
-        load_plugin(folder.plugin_file)
     values = folder.config()
+    if folder.plugin_file is not None and values.get("model") not in MODELS:
+        load_plugin(folder.plugin_file)
     if device is not None:
         values["device"] = device
     experiment = Experiment.from_values(values, str(folder.path / "config.yaml"))

@@ -122,7 +122,7 @@ def load_plugin(path: Path) -> None:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        del sys.modules[name]
+        sys.modules.pop(name, None)
         raise SettingsError(
             f"--plugin {path}: cannot be imported: {type(error).__name__}: {error}"
         ) from error

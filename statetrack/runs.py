@@ -156,7 +156,7 @@ class RunFolder:
 
     def write_weights(self, weights: dict[str, Tensor]) -> None:
         """Write weights.safetensors, each tensor [R, ...], and drop the checkpoint."""
-        metadata = {"format": str(FORMAT), "config": json.dumps(self.config())}
+        metadata = {"statetrack": json.dumps({"format": FORMAT, "config": self.config()})}
         plain = {name: value.detach().cpu().contiguous() for name, value in weights.items()}
         self._write(
             "weights.safetensors",

@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from statetrack.errors import SettingsError, StatetrackError, nearest
 
@@ -22,6 +29,15 @@ class Settings(BaseModel):
     """The frozen settings of one component; every field is made with `option`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _yes_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse YAML's `yes`, `no`, `on` and `off` where anything but a truth value is meant."""
+        assert info.field_name is not None
+        if isinstance(value, bool) and cls.model_fields[info.field_name].annotation is not bool:
+            raise ValueError(f"`{'yes' if value else 'no'}` is a truth value to YAML: use quotes")
+        return value
 
 
 def option(

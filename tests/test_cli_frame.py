@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import shlex
 import subprocess
 import sys
 import types
@@ -14,11 +15,14 @@ import typer
 
 from statetrack import __version__
 from statetrack.cli import app, options
+from statetrack.data import check_labels, read_dataset
 from statetrack.errors import SettingsError, UnknownNameError
 from statetrack.models import MODELS
+from statetrack.protocols import PROTOCOLS
 from statetrack.references import bibtex, ids_in, references
 from statetrack.settings import Settings, option
 from statetrack.spec import TASKS, load_task
+from statetrack.sweep import SUITES
 
 ROOT = Path(__file__).parents[1]
 
@@ -100,6 +104,13 @@ def test_a_preset_replaces_defaults_and_the_command_line_replaces_the_preset(com
     assert "[default: 20]" in shown and "[default: 0.5]" in shown
 
 
+def test_a_preset_keeps_every_digit(command):
+    third = 1 / 3
+    calls = command(preset={"lrs": [third, 1e-17], "rate": third})
+    assert app.run(["dial"]) == 0
+    assert calls == [(Dial(lrs=(third, 1e-17), rate=third), set())]
+
+
 def test_an_option_equal_to_its_default_still_counts_as_given(command):
     calls = command()
     assert app.run(["dial", "--hidden", "8"]) == 0
@@ -144,7 +155,7 @@ def test_a_wrong_word_is_one_line_that_says_what_to_do(command, capsys, words, m
     ("words", "told"),
     [
         ("--hidden", "--hidden"),
-        ("--hidden 0", "greater than or equal to 1"),
+        ("--hidden 0", "--hidden"),
         ("--hidden x", "--hidden"),
         ("--loss cubed", "'squared' or 'entropy'"),
         ("--lrs 1,x", "'x' in '1,x'"),
@@ -171,7 +182,7 @@ def test_an_option_that_swallows_the_next_one_is_told_its_value_is_missing(comma
     [
         (SettingsError("a [bold]b[/]: :smile: wrong"), 1, "error: a [bold]b[/]: :smile: wrong"),
         (SettingsError("one\ntwo"), 1, "error: one two"),
-        (SettingsError("long " * 60), 1, "error: " + "long " * 60),
+        (SettingsError("long " * 60 + "end"), 1, "error: " + "long " * 60 + "end"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (OSError(28, "No space left on device", "a/b"), 1, "error: a/b: No space left on device"),
         (OSError(30, "Read-only file system"), 1, "error: Read-only file system"),
@@ -252,7 +263,9 @@ def test_version_and_unknown_commands(capsys):
     assert app.run(["--version"]) == 0
     assert capsys.readouterr().out == f"statetrack {__version__}\n"
     assert app.run(["trian"]) == 2
-    assert "train" in capsys.readouterr().err
+    assert capsys.readouterr().err == (
+        "error: there is no command 'trian'. Did you mean 'train'? `statetrack --help` shows all.\n"
+    )
 
 
 @pytest.mark.parametrize("name", app.COMMANDS)
@@ -420,6 +433,8 @@ def test_every_paper_that_a_model_or_task_names_can_be_cited():
 
     named = {name: ids_in(model_sources(name)) for name in MODELS}
     named |= {name: ids_in(task.spec.reference) for name, task in TASKS.items()}
+    named |= {name: ids_in(suite.reference) for name, suite in SUITES.items()}
+    named |= {name: ids_in(protocol.reference) for name, protocol in PROTOCOLS.items()}
     unknown = {name: set(ids) - set(references()) for name, ids in named.items()}
     assert {name: ids for name, ids in unknown.items() if ids} == {}
     assert all(named[name] for name in MODELS)
@@ -460,3 +475,74 @@ def test_cite_prints_what_was_asked_for(capsys, tmp_path):
     assert "@software{statetrack," in cited and "hochreiter1997lstm" in cited
     assert app.run(["cite", str(tmp_path)]) == 1
     assert "not a run folder" in capsys.readouterr().err
+
+
+def test_gen_writes_the_starter_set_into_a_folder_for_each_task(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sizes = ["--samples", "40", "--validation-samples", "10", "--test-samples", "5"]
+    assert app.run(["gen", *sizes, "--test-length", "20-30:10"]) == 0
+    printed = capsys.readouterr().out
+    for name in ("parity", "modular-addition", "s3", "random-fsm"):
+        dataset = read_dataset(Path("data") / name)
+        assert {split: len(batch) for split, batch in dataset.splits.items()} == {
+            "train": 40,
+            "validation": 10,
+            "test_len20": 5,
+            "test_len30": 5,
+        }
+        for batch in dataset.splits.values():
+            check_labels(batch, load_task(name).automaton, name)
+        assert f"written to data/{name}" in printed
+
+
+def test_gen_takes_every_choice_and_the_card_repeats_it(capsys, tmp_path):
+    chosen = "--length 3-5 --samples 30 --validation-samples 4 --test-samples 3 --test-length 9"
+    words = f"gen modular-addition:m=7 {chosen} --supervision last --seed 5 --format jsonl"
+    assert app.run([*words.split(), "--out", str(tmp_path / "a")]) == 0
+    first = read_dataset(tmp_path / "a")
+    train = first.splits["train"]
+    assert set(train.lengths.tolist()) == {3, 4, 5} and train.symbols.max() == 6
+    assert (train.scored.sum(1) == 1).all()
+    again = shlex.split(first.card["command"])
+    assert again[0] == "statetrack"
+    assert app.run([*again[1:], "--out", str(tmp_path / "b")]) == 0
+    assert read_dataset(tmp_path / "b").card["sha256"] == first.card["sha256"]
+    assert app.run([*again[1:], "--seed", "6", "--out", str(tmp_path / "c")]) == 0
+    assert read_dataset(tmp_path / "c").card["sha256"] != first.card["sha256"]
+
+
+def test_gen_writes_nothing_at_all_where_one_folder_is_taken(capsys, tmp_path):
+    (tmp_path / "s3").mkdir()
+    (tmp_path / "s3" / "mine.txt").write_text("mine")
+    assert app.run(["gen", "parity", "s3", "--samples", "5", "--out", str(tmp_path)]) == 1
+    assert f"{tmp_path / 's3'}: already there, and nothing is written" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.rglob("*")] == ["s3", "mine.txt"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("parity parity", "two of the tasks would be written there"),
+        ("prity", "Did you mean 'parity'?"),
+        ("parity --length 10-2", "lengths are out of order: write 2-10"),
+        ("parity --test-length x", "length 'x': not a length"),
+        ("flip-flop --format csv", "choose another --format"),
+    ],
+)
+def test_gen_says_in_one_line_what_cannot_be(capsys, tmp_path, words, message):
+    assert app.run(["gen", *words.split(), "--out", str(tmp_path / "out")]) == 1
+    error = capsys.readouterr().err
+    assert message in error and error.startswith("error: ") and error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_gen_names_the_folder_of_a_task_file_after_the_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = load_task("turnstile").document().replace("name: turnstile\n", "")
+    Path("mine.yaml").write_text(text)
+    names = ["mine.yaml", "symmetric:n=3,generators=swaps"]
+    assert app.run(["gen", *names, "--samples", "5", "--validation-samples", "0"]) == 0
+    assert {path.name for path in Path("data").iterdir()} == {
+        "mine",
+        "symmetric-n=3-generators=swaps",
+    }

@@ -253,14 +253,11 @@ def populations(name: str, with_inputs: bool) -> Iterator[tuple[list[Tensor], li
 
 def assert_population_is_each_alone(name: str, with_inputs: bool) -> None:
     def each_alone(*values: Tensor, axes: list[int | None]) -> Tensor:
-        return torch.stack(
-            [
-                oracle(name)(
-                    *(value if axis is None else value[r] for value, axis in zip(values, axes))
-                )
-                for r in range(3)
-            ]
-        )
+        pairs = list(zip(values, axes, strict=True))
+        replicas = [
+            [value if axis is None else value[r] for value, axis in pairs] for r in range(3)
+        ]
+        return torch.stack([oracle(name)(*replica) for replica in replicas])
 
     for values, axes in populations(name, with_inputs):
         together = value_and_gradients(vmap(getattr(ops, name), in_dims=tuple(axes)), values)

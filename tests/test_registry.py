@@ -11,6 +11,7 @@ from statetrack.models import MODELS
 from statetrack.protocols import PROTOCOLS
 from statetrack.registry import Registry, load_plugin, modules_in
 from statetrack.spec import TASKS
+from statetrack.sweep import SUITES
 
 
 def registry(**things):
@@ -71,7 +72,7 @@ def test_modules_are_found_by_place_and_private_ones_left_out():
     assert "bilinear-cp" in found and not any(name.startswith("-") for name in found)
 
 
-@pytest.mark.parametrize("found", [MODELS, TASKS, KINDS, PROTOCOLS], ids=lambda r: r.kind)
+@pytest.mark.parametrize("found", [MODELS, TASKS, KINDS, PROTOCOLS, SUITES], ids=lambda r: r.kind)
 def test_the_listing_that_a_registry_advises_exists(found):
     matched = re.fullmatch(r"statetrack list (\w+)", found._listing)
     assert matched and matched[1] in LISTINGS

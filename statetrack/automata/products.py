@@ -27,6 +27,7 @@ def product(*automata: Automaton) -> Automaton:
     Raises `TaskError` where the product has more than `LARGEST_PRODUCT` transitions.
     """
     counts = [automaton.num_symbols for automaton in automata]
+    _check_size(automata, math.prod(counts))
     parts = np.indices(counts).reshape(len(counts), -1)  # [N, V]: each automaton's own symbol
     return _combined(
         automata,
@@ -43,6 +44,7 @@ def interleave(*automata: Automaton) -> Automaton:
 
     Raises `TaskError` where the product has more than `LARGEST_PRODUCT` transitions.
     """
+    _check_size(automata, sum(automaton.num_symbols for automaton in automata))
     moves: list[list[int | None]] = [[] for _ in automata]
     names: list[str] = []
     for turn, automaton in enumerate(automata):
@@ -53,6 +55,15 @@ def interleave(*automata: Automaton) -> Automaton:
     return _combined(automata, symbols=tuple(names), moves=moves)
 
 
+def _check_size(automata: Sequence[Automaton], num_symbols: int) -> None:
+    num_states = math.prod(automaton.num_states for automaton in automata)
+    if num_states * num_symbols > LARGEST_PRODUCT:
+        raise TaskError(
+            f"the product has {num_states} states and {num_symbols} symbols: "
+            f"more than {LARGEST_PRODUCT} transitions are too many"
+        )
+
+
 def _combined(
     automata: Sequence[Automaton], symbols: tuple[str, ...], moves: Sequence[Sequence[int | None]]
 ) -> Automaton:
@@ -61,11 +72,6 @@ def _combined(
     `moves[n][x]` is what automaton n reads when symbol x comes; None means that it stands still.
     """
     sizes = [automaton.num_states for automaton in automata]
-    if math.prod(sizes) * len(symbols) > LARGEST_PRODUCT:
-        raise TaskError(
-            f"the product has {math.prod(sizes)} states and {len(symbols)} symbols: "
-            f"more than {LARGEST_PRODUCT} transitions are too many"
-        )
     places = np.indices(sizes).reshape(len(sizes), -1)  # [N, S]: each automaton's own state
     delta = np.zeros((places.shape[1], len(symbols)), np.int64)
     weights = np.ones(delta.shape)

@@ -16,8 +16,7 @@ from statetrack.automata import KINDS, arguments_of
 from statetrack.errors import StatetrackError
 from statetrack.models import MODELS
 from statetrack.protocols import PROTOCOLS
-from statetrack.settings import read_yaml
-from statetrack.spec import list_tasks, tasks_folder
+from statetrack.spec import list_tasks
 
 Row = dict[str, Any]
 
@@ -91,21 +90,25 @@ def _protocols(_: Path) -> Iterator[Row]:
 
 
 def _suites(_: Path) -> Iterator[Row]:
-    for path in sorted((tasks_folder() / "suites").glob("*.yaml")):
+    from statetrack.sweep import SUITES  # brings torch in, which lists of files do not need
+
+    for name in SUITES:
         try:
-            content = read_yaml(path)
+            suite = SUITES[name]
         except StatetrackError as error:
-            yield {"name": path.stem, "error": str(error)}
+            yield {"name": name, "error": str(error)}
             continue
         yield {
-            "name": path.stem,
-            "title": content.get("title"),
-            "reference": content.get("reference"),
+            "name": name,
+            "models": len(suite.models),
+            "tasks": len(suite.tasks),
+            "title": suite.title,
+            "reference": suite.reference,
         }
 
 
 def _runs(folder: Path) -> Iterator[Row]:
-    from statetrack.runs import find_runs  # brings torch in, which no other list of data needs
+    from statetrack.runs import find_runs  # brings torch in, as above
 
     for run in find_runs(folder):
         try:
@@ -158,9 +161,11 @@ LISTINGS: Mapping[str, Listing] = {
         empty="There are no protocols yet.",
     ),
     "suites": Listing(
-        "Published tables that `statetrack reproduce` runs again.",
+        "Tables of models x tasks that `statetrack reproduce` makes.",
         _suites,
-        ("name", "title", "reference"),
+        ("name", "models", "tasks", "title"),
+        wide=("name", "models", "tasks", "title", "reference"),
+        right=("models", "tasks"),
         empty="There are no suites yet.",
     ),
     "runs": Listing(

@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.text import Text
 
 from statetrack import __version__
-from statetrack.errors import StatetrackError
+from statetrack.errors import StatetrackError, nearest
 
 COMMANDS: Mapping[str, str] = {
     "gen": "gen",
@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, str] = {
     "eval": "evaluate",
     "list": "listing",
     "show": "show",
+    "reproduce": "reproduce",
     "cite": "cite",
 }
 """The module in `statetrack.cli` of each command, in the order of the help."""
@@ -63,7 +64,7 @@ def run(argv: Sequence[str]) -> int:
     try:
         _application(argv)(args=list(argv), prog_name="statetrack")
     except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 0
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException as error:
         return _explain(error)
     return 0
@@ -81,6 +82,11 @@ def _application(argv: Sequence[str]) -> typer.Typer:
     )
     app.callback()(_version_only)
     invoked = next((word for word in argv if not word.startswith("-")), None)
+    if invoked is not None and invoked not in COMMANDS:
+        raise typer.BadParameter(
+            f"there is no command '{invoked}'.{nearest(invoked, COMMANDS)} "
+            "`statetrack --help` shows all."
+        )
     for name, module in COMMANDS.items():
         if name == invoked:
             _add_command(app, name, module, argv)

@@ -62,13 +62,13 @@ def parameters(
 ) -> list[inspect.Parameter]:
     """One keyword-only parameter per field of a settings class, for a command's signature.
 
+    Every field of the class has a default.
     `preset` replaces defaults of the class, by field name; keys that are not fields of this
     class are for other classes and left alone (`check_preset` finds those of no class).
     """
-    preset = preset or {}
+    defaults = _defaults(kind) | dict(preset or {})
     return [
-        _parameter(name, field, panel, preset.get(name, field.get_default()))
-        for name, field in kind.model_fields.items()
+        _parameter(name, field, panel, defaults[name]) for name, field in kind.model_fields.items()
     ]
 
 
@@ -80,12 +80,13 @@ def as_text(value: Any) -> str:
         return "-"
     if isinstance(value, tuple | list):
         return ",".join(as_text(item) for item in value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return str(value)
 
 
 def describe(kind: type[Settings]) -> list[dict[str, Any]]:
     """The options of a settings class, as plain values: name, type, default, bounds, help."""
     rows = []
+    defaults = kind().model_dump(mode="json")
     for name, field in kind.model_fields.items():
         lower, upper, above = _bounds(field)
         rows.append(
@@ -93,7 +94,7 @@ def describe(kind: type[Settings]) -> list[dict[str, Any]]:
                 "name": name,
                 "option": flag(name),
                 "type": _type_name(field.annotation),
-                "default": field.get_default(),
+                "default": defaults[name],
                 "min": lower,
                 "max": upper,
                 "above": above,
@@ -106,9 +107,14 @@ def describe(kind: type[Settings]) -> list[dict[str, Any]]:
 def with_parameters(
     command: Callable[..., None], given: Iterable[inspect.Parameter]
 ) -> Callable[..., None]:
-    """The command, to be called with these parameters instead of its written ones."""
-    command.__signature__ = inspect.Signature(list(given))  # type: ignore[attr-defined]
-    return command
+    """A function that calls the command, with these parameters in its signature."""
+
+    def called(**values: Any) -> None:
+        command(**values)
+
+    called.__doc__ = command.__doc__
+    called.__signature__ = inspect.Signature(list(given))  # type: ignore[attr-defined]
+    return called
 
 
 def with_settings(
@@ -264,8 +270,13 @@ def _parameter(name: str, field: FieldInfo, panel: str, default: Any) -> inspect
         name,
         inspect.Parameter.KEYWORD_ONLY,
         annotation=Annotated[annotation, info],
-        default=inspect.Parameter.empty if field.is_required() and default is None else default,
+        default=default,
     )
+
+
+def _defaults(kind: type[Settings]) -> dict[str, Any]:
+    settings = kind()
+    return {name: getattr(settings, name) for name in kind.model_fields}
 
 
 def _core(annotation: Any) -> Any:

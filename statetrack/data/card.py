@@ -122,7 +122,10 @@ def _split_facts(batch: Batch, labels: Sequence[str]) -> dict[str, Any]:
 
 
 def _facts(card: Mapping[str, Any]) -> str:
-    asked = {"every": "after every symbol", "last": "after the last symbol"}[card["supervision"]]
+    asked = {
+        "every": "all that the task asks for",
+        "last": "the last of each word that the task asks for",
+    }[card["supervision"]]
     rows = {
         "Task": f"`{card['task']}`, version {card['version']}",
         "Reference": card["reference"],
@@ -159,7 +162,10 @@ def _span(facts: Mapping[str, Any]) -> str:
 
 def _repetition(card: Mapping[str, Any]) -> str:
     if card["distinct"]:
-        return "All words are different: none stands twice, in one split or in two.\n"
+        return (
+            "All words are different: none stands twice, in one split or in two. Lengths of which "
+            "there are few words therefore stand less often than others.\n"
+        )
     return (
         "No word is in two splits. There are fewer words of the training lengths than were asked "
         "for, so words stand more than once inside `train` and `validation`.\n"

@@ -133,11 +133,12 @@ def _read_card(folder: Path) -> dict[str, Any]:
     try:
         card: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         version, known = card["card_version"], card["format"] in FORMATS
+        complete = isinstance(card["splits"], dict) and isinstance(card["sha256"], str)
     except OSError as problem:
         raise DatasetError(f"{path}: cannot be read: {_reason(problem)}") from None
     except (ValueError, KeyError, TypeError):
         raise DatasetError(f"{path}: is not the card of a dataset") from None
-    if version != CARD_VERSION or not known:
+    if version != CARD_VERSION or not known or not complete:
         raise DatasetError(
             f"{path}: was written by another version of statetrack ({card.get('made_by')})"
         )
@@ -145,4 +146,4 @@ def _read_card(folder: Path) -> dict[str, Any]:
 
 
 def _reason(problem: OSError) -> str:
-    return problem.strerror or str(problem)
+    return os.strerror(problem.errno) if problem.errno else str(problem)

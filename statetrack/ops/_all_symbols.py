@@ -87,7 +87,7 @@ def operator_gradient(
         spread = (read * adjoints[slab].unsqueeze(3)).flatten(3)  # [T, G, B, V * H]
         by_lane = spread.transpose(0, 1).flatten(1, 2)
         total.baddbmm_(by_lane.mT, previous[slab].transpose(0, 1).flatten(1, 2))
-    return total.unflatten(1, (num_symbols, hidden))
+    return total.view(num_lanes, num_symbols, hidden, hidden)
 
 
 def _read(symbols: Tensor, num_symbols: int, dtype: torch.dtype) -> Tensor:

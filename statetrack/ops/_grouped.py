@@ -79,7 +79,8 @@ def operator_gradient(
     grouping = group(keys, num_groups, adjoints.shape[-1])
     left = grouping.spread(adjoints.flatten(0, 2).unsqueeze(0))[0]
     right = grouping.spread(previous.flatten(0, 2).unsqueeze(0))[0]
-    return grouping.correlate(0, left, right).unflatten(0, (-1, num_symbols))
+    hidden = adjoints.shape[-1]
+    return grouping.correlate(0, left, right).view(-1, num_symbols, hidden, hidden)
 
 
 def _group_words(operators: Tensor, symbols: Tensor) -> Grouping:
@@ -88,11 +89,9 @@ def _group_words(operators: Tensor, symbols: Tensor) -> Grouping:
     return group(keys, num_lanes * num_symbols, hidden)
 
 
-def _norms(
-    rows: Tensor, grouping: Grouping, step: int, num_blocks: int, batch: int
-) -> Tensor:
+def _norms(rows: Tensor, grouping: Grouping, step: int, num_blocks: int, batch: int) -> Tensor:
     """The largest magnitude of the word of each place, over all of its blocks: [P, 1]."""
-    largest = torch.linalg.vector_norm(rows, ord=torch.inf, dim=1)
+    largest: Tensor = torch.linalg.vector_norm(rows, ord=torch.inf, dim=1)
     if num_blocks > 1:
         by_word = largest[grouping.place[step]].view(-1, num_blocks, batch)
         of_all_blocks = by_word.amax(1, keepdim=True).expand_as(by_word)

@@ -54,11 +54,11 @@ class Padded(Grouping):
 
     width: int
 
-    def multiply(self, step: int, rows: Tensor, matrices: Tensor, out: Tensor) -> None:  # noqa: D102
+    def multiply(self, step: int, rows: Tensor, matrices: Tensor, out: Tensor) -> None:
         groups = rows.unflatten(0, (-1, self.width))
         torch.bmm(groups, matrices, out=out.unflatten(0, (-1, self.width)))
 
-    def correlate(self, step: int, left: Tensor, right: Tensor) -> Tensor:  # noqa: D102
+    def correlate(self, step: int, left: Tensor, right: Tensor) -> Tensor:
         groups = left.unflatten(0, (-1, self.width)), right.unflatten(0, (-1, self.width))
         return torch.bmm(groups[0].mT, groups[1])
 
@@ -69,14 +69,14 @@ class Packed(Grouping):
 
     counts: list[list[int]]
 
-    def multiply(self, step: int, rows: Tensor, matrices: Tensor, out: Tensor) -> None:  # noqa: D102
+    def multiply(self, step: int, rows: Tensor, matrices: Tensor, out: Tensor) -> None:
         counts = self.counts[step]
         groups = zip(rows.split(counts), matrices, out.split(counts), counts, strict=True)
         for group, matrix, product, count in groups:
             if count > 0:
                 torch.mm(group, matrix, out=product)
 
-    def correlate(self, step: int, left: Tensor, right: Tensor) -> Tensor:  # noqa: D102
+    def correlate(self, step: int, left: Tensor, right: Tensor) -> Tensor:
         counts = self.counts[step]
         sums = left.new_empty(len(counts), left.shape[1], right.shape[1])
         groups = zip(left.split(counts), right.split(counts), sums, strict=True)

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
+
+
+def apply(function: type[torch.autograd.Function], *arguments: Any) -> Any:
+    """The results of an autograd function, whose own `apply` has no types."""
+    return function.apply(*arguments)
 
 
 def join_lanes(tensor: Tensor, mapped: int | None, size: int, axis: int) -> Tensor:
@@ -55,6 +61,24 @@ def in_full_precision(function: Callable[P, Result]) -> Callable[P, Result]:
             return function(*args, **kwargs)
 
     return precise
+
+
+def backward_pass(
+    gradients: Callable[[Any, Tensor], tuple[Tensor | None, ...]],
+) -> Callable[..., tuple[Tensor | None, ...]]:
+    """A hand-written backward pass: of the first result only, in full precision, and once.
+
+    Further results of the function are what it keeps for this pass, and where no gradient
+    comes in, none goes out.
+    """
+    precise = in_full_precision(gradients)
+
+    def backward(ctx: Any, gradient: Tensor | None, *kept: None) -> tuple[Tensor | None, ...]:
+        if gradient is None:
+            return (None,) * len(ctx.needs_input_grad)
+        return precise(ctx, gradient)
+
+    return once_differentiable(backward)
 
 
 def check_normalise(normalise_every: int, inputs: Tensor | None) -> None:

@@ -7,10 +7,17 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from statetrack.ops._lanes import check_normalise, is_due, normalise_, place_lanes, widened
-from statetrack.ops.dense import LaneRecurrence
+from statetrack.ops._lanes import (
+    apply,
+    backward_pass,
+    check_normalise,
+    is_due,
+    normalise_,
+    place_lanes,
+    widened,
+)
+from statetrack.ops.dense import lane_recurrence
 from statetrack.ops.lookup import lookup
 
 
@@ -46,14 +53,14 @@ def _by_matrix_products(
 ) -> Tensor:
     """Every block is a lane of the dense recurrence."""
     num_blocks = first.shape[1]
-    states = LaneRecurrence.apply(
+    states = lane_recurrence(
         operators.transpose(0, 1),
         symbols.expand(num_blocks, *symbols.shape),
         first.transpose(0, 1),
         None if inputs is None else inputs.transpose(1, 2),
         normalise_every,
         num_blocks,
-    )[0]
+    )
     return states.transpose(1, 2).contiguous()
 
 
@@ -79,7 +86,7 @@ def _by_coordinate(
         slab = slice(start, start + length)
         columns = lookup(table, symbols[:, slab])  # [T, B, b (from), b (to), N]
         terms = None if inputs is None else inputs[slab].transpose(2, 3)
-        slabs.append(_Coordinates.apply(columns, state, terms, normalise_every)[0])
+        slabs.append(apply(_Coordinates, columns, state, terms, normalise_every)[0])
         state = slabs[-1][-1]
     return torch.cat(slabs).transpose(2, 3).contiguous()
 
@@ -117,8 +124,8 @@ class _Coordinates(torch.autograd.Function):
         ctx.save_for_backward(inputs[0], output[1])
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor, _: None) -> tuple[Tensor | None, ...]:
+    @backward_pass
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         columns, states = ctx.saved_tensors
         adjoints = _adjoints(columns, gradient)
         wants_columns, wants_first, wants_inputs, _ = ctx.needs_input_grad
@@ -139,7 +146,8 @@ class _Coordinates(torch.autograd.Function):
         normalise_every: int,
     ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
         size = info.batch_size
-        return _Coordinates.apply(
+        return apply(
+            _Coordinates,
             place_lanes(columns, in_dims[0], size, 1),
             place_lanes(first, in_dims[1], size, 0),
             None if inputs is None else place_lanes(inputs, in_dims[2], size, 1),

@@ -7,10 +7,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from statetrack.ops import _all_symbols, _grouped
-from statetrack.ops._lanes import check_normalise, in_full_precision, join_lanes, widened
+from statetrack.ops._lanes import (
+    apply,
+    backward_pass,
+    check_normalise,
+    in_full_precision,
+    join_lanes,
+    widened,
+)
 
 
 def dense_recurrence(
@@ -29,22 +35,39 @@ def dense_recurrence(
     assert operators.shape[1:] == (first.shape[-1],) * 2, "operators are [V, H, H], first [B, H]"
     assert symbols.shape[0] == first.shape[0], "symbols are [B, T], first is [B, H]"
     check_normalise(normalise_every, inputs)
-    return LaneRecurrence.apply(
+    states = lane_recurrence(
         widened(operators).unsqueeze(0),
         symbols.unsqueeze(0),
         widened(first).unsqueeze(0),
         None if inputs is None else widened(inputs).unsqueeze(1),
         normalise_every,
         1,
-    )[0].squeeze(1)
+    )
+    return states.squeeze(1)
 
 
-class LaneRecurrence(torch.autograd.Function):
+def lane_recurrence(
+    operators: Tensor,
+    symbols: Tensor,
+    first: Tensor,
+    inputs: Tensor | None,
+    normalise_every: int,
+    num_blocks: int,
+) -> Tensor:
     """The dense recurrence of G lanes at once; `num_blocks` lanes in turn make up one word.
 
     operators [G, V, H, H], symbols [G, B, T], first [G, B, H], inputs [T, G, B, H] give the
-    states [T, G, B, H], and [T + 1, G, B, H] with the first one, kept for the backward pass.
+    states [T, G, B, H].
     """
+    states: Tensor
+    states, _ = apply(
+        _LaneRecurrence, operators, symbols, first, inputs, normalise_every, num_blocks
+    )
+    return states
+
+
+class _LaneRecurrence(torch.autograd.Function):
+    """The states [T, G, B, H], and [T + 1, G, B, H] with the first one for the backward pass."""
 
     @staticmethod
     @in_full_precision
@@ -67,9 +90,8 @@ class LaneRecurrence(torch.autograd.Function):
         ctx.save_for_backward(inputs[0], inputs[1], output[1])
 
     @staticmethod
-    @once_differentiable
-    @in_full_precision
-    def backward(ctx: Any, gradient: Tensor, _: None) -> tuple[Tensor | None, ...]:
+    @backward_pass
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         operators, symbols, states = ctx.saved_tensors
         wants_operators, _, wants_first, wants_inputs, *_ = ctx.needs_input_grad
         kernel = _kernel(operators)
@@ -97,7 +119,8 @@ class LaneRecurrence(torch.autograd.Function):
         num_blocks: int,
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         size = info.batch_size
-        results = LaneRecurrence.apply(
+        results = apply(
+            _LaneRecurrence,
             join_lanes(operators, in_dims[0], size, 0),
             join_lanes(symbols, in_dims[1], size, 0),
             join_lanes(first, in_dims[2], size, 0),

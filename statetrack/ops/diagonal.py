@@ -8,9 +8,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from statetrack.ops._lanes import check_normalise, is_due, normalise_, place_lanes, widened
+from statetrack.ops._lanes import (
+    apply,
+    backward_pass,
+    check_normalise,
+    is_due,
+    normalise_,
+    place_lanes,
+    widened,
+)
 
 
 def diagonal_recurrence(
@@ -26,7 +33,8 @@ def diagonal_recurrence(
     check_normalise(normalise_every, inputs)
     gains, first = widened(gains), widened(first)
     inputs = None if inputs is None else widened(inputs)
-    return _Diagonal.apply(gains, first, inputs, normalise_every)[0]
+    states: Tensor = apply(_Diagonal, gains, first, inputs, normalise_every)[0]
+    return states
 
 
 class _Diagonal(torch.autograd.Function):
@@ -54,8 +62,8 @@ class _Diagonal(torch.autograd.Function):
         ctx.save_for_backward(inputs[0], output[1])
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor, _: None) -> tuple[Tensor | None, ...]:
+    @backward_pass
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         gains, states = ctx.saved_tensors
         adjoints = _adjoints(gains.conj().resolve_conj(), gradient)
         wants_gains, wants_first, wants_inputs, _ = ctx.needs_input_grad
@@ -76,7 +84,8 @@ class _Diagonal(torch.autograd.Function):
         normalise_every: int,
     ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
         size = info.batch_size
-        return _Diagonal.apply(
+        return apply(
+            _Diagonal,
             place_lanes(gains, in_dims[0], size, 1),
             place_lanes(first, in_dims[1], size, 0),
             None if inputs is None else place_lanes(inputs, in_dims[2], size, 1),

@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from statetrack.ops._lanes import (
+    apply,
+    backward_pass,
     check_normalise,
     in_full_precision,
     is_due,
@@ -35,13 +36,15 @@ def factored_recurrence(
     assert gains.shape[1:] == first.shape, "gains are [T, B, K], first is [B, K]"
     assert inputs is None or inputs.shape == gains.shape, "inputs are [T, B, K]"
     check_normalise(normalise_every, inputs)
-    return _Factored.apply(
+    states: Tensor = apply(
+        _Factored,
         widened(core).unsqueeze(0),
         widened(gains).unsqueeze(1),
         widened(first).unsqueeze(0),
         None if inputs is None else widened(inputs).unsqueeze(1),
         normalise_every,
-    )[0].squeeze(1)
+    )[0]
+    return states.squeeze(1)
 
 
 class _Factored(torch.autograd.Function):
@@ -76,9 +79,8 @@ class _Factored(torch.autograd.Function):
         ctx.save_for_backward(inputs[0], inputs[1], output[1])
 
     @staticmethod
-    @once_differentiable
-    @in_full_precision
-    def backward(ctx: Any, gradient: Tensor, _: None) -> tuple[Tensor | None, ...]:
+    @backward_pass
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         core, gains, states = ctx.saved_tensors
         adjoints = torch.empty_like(states)  # of every state, the first one's included
         scaled_adjoints = torch.empty_like(gains)  # of gain * state
@@ -108,7 +110,8 @@ class _Factored(torch.autograd.Function):
         normalise_every: int,
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         size = info.batch_size
-        results = _Factored.apply(
+        results = apply(
+            _Factored,
             join_lanes(core, in_dims[0], size, 0),
             join_lanes(gains, in_dims[1], size, 1),
             join_lanes(first, in_dims[2], size, 0),

@@ -6,16 +6,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+from torch.nn.functional import one_hot
 
-from statetrack.ops._lanes import in_full_precision, join_lanes
+from statetrack.ops._lanes import apply, backward_pass, join_lanes
 
 
 def lookup(table: Tensor, symbols: Tensor) -> Tensor:
     """Row `symbols[b, t]` of `table` [V, *K] at [t, b]: [T, B, *K], contiguous."""
     assert symbols.dim() == 2, "symbols are [B, T]"
-    rows = _Lookup.apply(table.flatten(1).unsqueeze(0), symbols.unsqueeze(0))
-    return rows.squeeze(1).unflatten(-1, table.shape[1:])
+    rows: Tensor = apply(_Lookup, table.flatten(1).unsqueeze(0), symbols.unsqueeze(0))
+    return rows.view(*symbols.t().shape, *table.shape[1:])
 
 
 class _Lookup(torch.autograd.Function):
@@ -33,8 +33,7 @@ class _Lookup(torch.autograd.Function):
         ctx.num_symbols = table.shape[1]
 
     @staticmethod
-    @once_differentiable
-    @in_full_precision
+    @backward_pass
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (symbols,) = ctx.saved_tensors
         return _sum_by_symbol(gradient, symbols, ctx.num_symbols), None
@@ -43,7 +42,8 @@ class _Lookup(torch.autograd.Function):
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], table: Tensor, symbols: Tensor
     ) -> tuple[Tensor, int]:
-        rows = _Lookup.apply(
+        rows = apply(
+            _Lookup,
             join_lanes(table, in_dims[0], info.batch_size, 0),
             join_lanes(symbols, in_dims[1], info.batch_size, 0),
         )
@@ -57,9 +57,15 @@ def lane_symbols(symbols: Tensor, num_symbols: int) -> Tensor:
 
 
 def _sum_by_symbol(gradient: Tensor, symbols: Tensor, num_symbols: int) -> Tensor:
-    """The rows of `gradient` [T, G, B, K] summed by lane and symbol: [G, V, K]."""
-    num_lanes = len(symbols)
-    rows = lane_symbols(symbols, num_symbols).flatten()
-    total = gradient.new_zeros(num_lanes * num_symbols, gradient.shape[-1])
-    total.index_add_(0, rows, gradient.flatten(0, 2))
-    return total.unflatten(0, (num_lanes, num_symbols))
+    """The rows of `gradient` [T, G, B, K] summed by lane and symbol: [G, V, K].
+
+    A CPU adds each row to its sum at the price of a copy. A GPU would add in any order, with
+    another rounding each time, so there the sums are one matrix product.
+    """
+    if gradient.is_cuda:
+        read = one_hot(symbols.mT.flatten(1), num_symbols).to(gradient.dtype)  # [G, T * B, V]
+        return torch.bmm(read.mT, gradient.transpose(0, 1).flatten(1, 2))
+    num_lanes, width = len(symbols), gradient.shape[-1]
+    total = gradient.new_zeros(num_lanes * num_symbols, width)
+    total.index_add_(0, lane_symbols(symbols, num_symbols).flatten(), gradient.flatten(0, 2))
+    return total.view(num_lanes, num_symbols, width)

@@ -7,9 +7,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from statetrack.ops._lanes import place_lanes, widened
+from statetrack.ops._lanes import apply, backward_pass, place_lanes, widened
 
 
 def rotation_recurrence(angles: Tensor, first: Tensor) -> Tensor:
@@ -19,7 +18,7 @@ def rotation_recurrence(angles: Tensor, first: Tensor) -> Tensor:
     first [B, N, 2] give [T, B, N, 2]. Lengths are kept, so there is nothing to normalise.
     """
     assert first.shape == (*angles.shape[1:], 2), "first is [B, N, 2], angles are [T, B, N]"
-    states: Tensor = _Rotation.apply(widened(angles), widened(first))[0]
+    states: Tensor = apply(_Rotation, widened(angles), widened(first))[0]
     return states
 
 
@@ -42,8 +41,8 @@ class _Rotation(torch.autograd.Function):
         ctx.save_for_backward(inputs[1], output[1])
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor, _: None) -> tuple[Tensor | None, ...]:
+    @backward_pass
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         first, turns = ctx.saved_tensors
         back = _as_complex(gradient) * turns.conj()  # seen from the first state, [T, *L]
         wants_angles, wants_first = ctx.needs_input_grad
@@ -56,7 +55,8 @@ class _Rotation(torch.autograd.Function):
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], angles: Tensor, first: Tensor
     ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
-        return _Rotation.apply(
+        return apply(
+            _Rotation,
             place_lanes(angles, in_dims[0], info.batch_size, 1),
             place_lanes(first, in_dims[1], info.batch_size, 0),
         ), (1, 1)

@@ -30,7 +30,10 @@ def loss_of(settings: TrainSettings) -> Loss:
 
     def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
         flat = functional.cross_entropy(
-            logits.flatten(0, -2), labels.flatten(), reduction="none", label_smoothing=smoothing
+            widened(logits).flatten(0, -2),
+            labels.flatten(),
+            reduction="none",
+            label_smoothing=smoothing,
         )
         return flat.view(labels.shape)
 
@@ -44,9 +47,14 @@ def squared_error(logits: Tensor, labels: Tensor) -> Tensor:
     mode of its own, and which can come to dominate on long words.
     """
     index = labels.unsqueeze(-1)
-    centred = logits.float() + 1.0 / logits.shape[-1]
+    centred = widened(logits) + 1.0 / logits.shape[-1]
     minus_one = torch.full_like(index, -1, dtype=centred.dtype)
     return centred.scatter_add(-1, index, minus_one).square().sum(-1)
+
+
+def widened(logits: Tensor) -> Tensor:
+    """Logits in float32 where autocast has left them in bfloat16: losses need its digits."""
+    return logits.float() if logits.dtype == torch.bfloat16 else logits
 
 
 def mean_over_scored(values: Tensor, scored: Tensor) -> Tensor:

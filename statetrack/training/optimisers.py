@@ -95,6 +95,6 @@ def clip_each_replica(gradients: Sequence[Tensor | None], largest: float) -> Non
     """Scale the gradients [R, ...] of each replica to a joint norm of at most `largest`."""
     given = [gradient for gradient in gradients if gradient is not None]
     norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in given]).norm(dim=0)
-    scale = (largest / norms.clamp(min=1e-12)).clamp(max=1.0)  # [R]
+    scale = (largest / (norms + 1e-6)).clamp(max=1.0)  # [R], as torch.nn.utils has it
     for gradient in given:
         gradient.mul_(scale.view(-1, *[1] * (gradient.dim() - 1)))

@@ -97,7 +97,8 @@ class Population:
 
     def keep(self, rows: Sequence[int]) -> None:
         """Keep only the replicas in the given rows."""
-        index = torch.tensor(rows, device=next(iter(self.parameters.values())).device)
+        device = next(iter(self.parameters.values())).device
+        index = torch.tensor(rows, dtype=torch.int64, device=device)
         self.replicas = tuple(self.replicas[row] for row in rows)
         self.parameters = {
             name: value.detach()[index].requires_grad_(value.requires_grad)

@@ -8,6 +8,7 @@ R replicas, G seeds, B batch, T time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -68,6 +69,8 @@ class Trainer:
     everyone: tuple[Replica, ...] = field(init=False)
     progress: list[Progress] = field(init=False)
     best: Weights = field(init=False)
+    totals: Tensor = field(init=False)  # [2, R]: loss and accuracy, summed since the last record
+    counted: int = field(init=False)
 
     def __post_init__(self) -> None:
         if self.settings.freeze == "recurrence":
@@ -78,6 +81,12 @@ class Trainer:
         self.loss = loss_of(self.settings)
         self.optimiser: Optimiser | None = Optimiser(self.population, self.settings, {})
         self._regroup()
+        self._restart_totals()
+
+    def _restart_totals(self) -> None:
+        """Begin to average the training loss anew."""
+        self.totals = torch.zeros(2, len(self.population), device=self.device)
+        self.counted = 0
 
     def _regroup(self) -> None:
         """Note which row of the words, [G], belongs to which replica."""
@@ -95,7 +104,6 @@ class Trainer:
 
     def run(self) -> Iterator[list[Record]]:
         """Train to the end; after each step, yield its records (often none)."""
-        losses, scores, counted = torch.zeros(0), torch.zeros(0), 0
         first, block = 0, None
         while not self.finished:
             if block is None or self.step >= first + block.symbols.shape[0]:
@@ -103,22 +111,21 @@ class Trainer:
                 count = min(BLOCK - first % BLOCK, self.settings.steps - first)
                 block = self.batches.block(first, count)
             words = block[self.step - first][self.word_rows]
-            loss, score = self._train_step(words)
-            losses, scores = (losses + loss, scores + score) if counted else (loss, score)
-            counted += 1
+            self.totals = self.totals + self._train_step(words)
+            self.counted += 1
             self.step += 1
             validate = (
                 self.step % self.settings.validate_every == 0 or self.step == self.settings.steps
             )
             records: list[Record] = []
             if validate or self.step % LOG_EVERY == 0:
-                records = self._records(losses / counted, scores / counted, validate)
-                counted = 0
+                records = self._records(validate)
                 self._drop_stopped()
+                self._restart_totals()
             yield records
 
-    def _train_step(self, words: Words) -> tuple[Tensor, Tensor]:
-        """One optimisation step; the loss and accuracy of each replica before it, [R]."""
+    def _train_step(self, words: Words) -> Tensor:
+        """One optimisation step; the loss and accuracy of each replica before it, [2, R]."""
         self.population.model.train()
         with self._precision():
             logits = self.population(words.symbols)
@@ -126,7 +133,8 @@ class Trainer:
         losses.sum().backward()
         assert self.optimiser is not None
         self.optimiser.step(self.step)
-        return losses.detach(), accuracy(logits.detach(), words.labels, words.scored)
+        scores = accuracy(logits.detach(), words.labels, words.scored)
+        return torch.stack([losses.detach(), scores.to(losses.dtype)])
 
     def _precision(self) -> AbstractContextManager[Any]:
         if self.settings.precision == "float32":
@@ -143,9 +151,9 @@ class Trainer:
         losses = mean_over_scored(self.loss(logits, words.labels), words.scored)
         return losses, accuracy(logits, words.labels, words.scored)
 
-    def _records(self, losses: Tensor, scores: Tensor, validate: bool) -> list[Record]:
+    def _records(self, validate: bool) -> list[Record]:
         """One record for each replica; where validated, selection and stopping are updated."""
-        columns = [losses.tolist(), scores.tolist()]
+        columns = (self.totals / self.counted).tolist()
         if validate:
             columns += [values.tolist() for values in self._validate()]
         rows = zip(self.population.replicas, *columns, strict=True)
@@ -153,7 +161,7 @@ class Trainer:
         if validate:
             self._select(records)
         for record in records:
-            if record.loss != record.loss:
+            if not math.isfinite(record.loss):
                 self.progress[record.replica].stopped = "diverged"
         return records
 
@@ -164,7 +172,8 @@ class Trainer:
             loss, score = record.validation_loss, record.validation_accuracy
             assert loss is not None and score is not None
             progress = self.progress[record.replica]
-            if (score, -loss) > (progress.best_accuracy, -progress.best_loss):
+            best_so_far = (progress.best_accuracy, -progress.best_loss)
+            if math.isfinite(loss) and (score, -loss) > best_so_far:
                 progress.best_accuracy, progress.best_loss = score, loss
                 progress.best_step, progress.since_best = record.step, 0
                 better.append(row)
@@ -203,6 +212,8 @@ class Trainer:
             "moments": self.optimiser.moments() if self.optimiser else {},
             "best": self.best,
             "progress": [vars(progress) for progress in self.progress],
+            "totals": self.totals,
+            "counted": self.counted,
             "rng": torch.get_rng_state(),
         }
 
@@ -217,3 +228,4 @@ class Trainer:
         moments = state["moments"]
         self.optimiser = Optimiser(self.population, self.settings, moments) if moments else None
         self._regroup()
+        self.totals, self.counted = state["totals"].to(self.device), state["counted"]

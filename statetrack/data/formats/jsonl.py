@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from statetrack.data.batch import Batch
 from statetrack.data.formats.flat import Flat, pad
@@ -31,20 +32,17 @@ def read(folder: Path, split: str) -> Batch:
     Raises `DatasetError`, naming the line, where a line is no such word.
     """
     path = folder / f"{split}.jsonl"
-    columns: dict[str, list[list[int]]] = {name: [] for name in _COLUMNS}
+    columns: dict[str, list[NDArray[np.uint32]]] = {name: [] for name in _COLUMNS}
     with path.open(encoding="utf-8") as file:
         for number, text in enumerate(file, start=1):
             try:
                 line = json.loads(text)
                 for name in _COLUMNS:
-                    columns[name].append(line[name])
-            except (ValueError, KeyError, TypeError) as problem:
+                    columns[name].append(np.array(line[name], np.uint32).reshape(-1))
+            except (ValueError, KeyError, TypeError, OverflowError) as problem:
                 reason = f"{type(problem).__name__}: {problem}"
                 raise DatasetError(f"{path}, line {number}: not a word: {reason}") from None
-    symbols, labels, scored = (_joined(columns[name]) for name in _COLUMNS[:3])
-    lengths = np.array(columns["length"], np.int64)
-    return pad(Flat(symbols, labels, scored.astype(np.bool_), lengths), str(path))
-
-
-def _joined(rows: list[list[int]]) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
-    return np.fromiter((value for row in rows for value in row), np.uint32)
+    if not columns["length"]:
+        raise DatasetError(f"{path}: holds no words")
+    symbols, labels, scored, lengths = (np.concatenate(columns[name]) for name in _COLUMNS)
+    return pad(Flat(symbols, labels, scored.astype(np.bool_), lengths.astype(np.int64)), str(path))

@@ -32,7 +32,7 @@ def read(folder: Path, split: str) -> Batch:
     """
     path = folder / f"{split}.npz"
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             symbols, labels, scored, lengths = (archive[name] for name in _ARRAYS)
     except (KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as problem:
         raise DatasetError(f"{path}: not a split of a dataset: {problem}") from None

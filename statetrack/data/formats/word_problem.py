@@ -3,7 +3,7 @@
 arXiv 2404.08819. A file `GROUP=k.csv` holds words of one length k, one a row:
 
     seed,input,target
-    7,3 0 2,3 3 1
+    7,3 0 2,3 3 5
 
 `target` has the label after every symbol, so tasks that leave some out do not fit. In a dataset
 a split is a folder of such files, one for each length, and its words are in order of length.
@@ -24,6 +24,8 @@ from statetrack.data.formats.flat import Flat, pad
 from statetrack.errors import DatasetError
 
 HEADER = ["seed", "input", "target"]
+
+_NUMBER = re.compile(r"[0-9]{1,4}")
 
 
 def write(folder: Path, split: str, batch: Batch, group: str, seed: int) -> None:
@@ -118,24 +120,24 @@ def _parse(path: Path) -> tuple[Unsigned, Unsigned]:
             raise DatasetError(f"{path}, line {line}: {len(row)} columns, not {len(HEADER)}")
         inputs.append(_numbers(row[1], f"{path}, line {line}: input"))
         targets.append(_numbers(row[2], f"{path}, line {line}: target"))
-    return _table(inputs, path), _table(targets, path, len(inputs[0]))
+    length = len(inputs[0])
+    return _table(inputs, path, length), _table(targets, path, length)
 
 
-def _numbers(text: str, where: str) -> list[int]:
+def _numbers(text: str, where: str) -> Unsigned:
     parts = text.split()
-    if not parts or not all(part.isdecimal() for part in parts):
-        raise DatasetError(f"{where} is not whole numbers with spaces between them")
-    return [int(part) for part in parts]
+    if not parts or not all(_NUMBER.fullmatch(part) for part in parts):
+        raise DatasetError(f"{where} is not small whole numbers with spaces between them")
+    return np.array(parts, np.uint16)
 
 
-def _table(rows: Sequence[list[int]], path: Path, length: int | None = None) -> Unsigned:
-    length = len(rows[0]) if length is None else length
+def _table(rows: Sequence[Unsigned], path: Path, length: int) -> Unsigned:
     for line, row in enumerate(rows, start=2):
         if len(row) != length:
             raise DatasetError(
                 f"{path}, line {line}: {len(row)} numbers where others have {length}"
             )
-    return np.array(rows, np.uint32)
+    return np.stack(rows)
 
 
 def _length_in_name(path: Path) -> int:

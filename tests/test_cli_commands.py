@@ -1,0 +1,345 @@
+"""The commands as a user types them: train, eval and reproduce, and what they say when they cannot."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from statetrack.cli.app import run
+
+QUICK = ["--steps", "20", "--hidden", "8", "--validation-words", "32", "--batch-size", "16"]
+
+TURNSTILE = """
+title: Turnstile
+version: 1
+reference: own example
+automaton:
+  kind: transitions
+  start: locked
+  states:
+    locked: {coin: unlocked, push: locked}
+    unlocked: {coin: unlocked, push: locked}
+  outputs: {locked: 0, unlocked: 1}
+examples: {"coin push push coin": "1 0 0 1"}
+"""
+
+COUNTER_MODEL = '''
+"""A running sum of learned numbers, squashed."""
+import torch
+from torch import nn
+from statetrack.models import MODELS
+from statetrack.models._base import RecurrentModel
+from statetrack.settings import Settings, option
+
+class CounterSettings(Settings):
+    """Settings of the counter."""
+    slope: float = option(1.0, "Steepness of the squash.", above=0)
+
+@MODELS.register("counter")
+class Counter(RecurrentModel):
+    """A counter."""
+    settings_class = CounterSettings
+    family = "toy"
+    source = "a test"
+
+    def __init__(self, settings, *, num_symbols, num_labels):
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        self.amounts = nn.Parameter(torch.randn(num_symbols))
+        self.readout = nn.Linear(1, num_labels)
+
+    def initial_state(self, num_words):
+        return self.amounts.new_zeros(num_words)
+
+    def step(self, symbols, state):
+        state = state + self.amounts[symbols]
+        return self.readout(torch.tanh(self.settings.slope * state).unsqueeze(-1)), state
+'''
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+def succeed(*argv: str) -> None:
+    assert run(list(argv)) == 0, argv
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 1) -> str:
+    """The one line that a failing command prints."""
+    capsys.readouterr()
+    assert run(list(argv)) == code
+    printed = capsys.readouterr()
+    assert "Traceback" not in printed.err
+    lines = [line for line in printed.err.splitlines() if line.startswith("error: ")]
+    if code == 1:
+        assert len(lines) == 1, printed.err
+        return lines[0]
+    return printed.err
+
+
+def test_the_three_commands_work_as_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    succeed("gen")
+    succeed("train", "--model", "bilinear-cp", "--rank", "64")
+    capsys.readouterr()
+    succeed("eval", "--length", "500", "--json")
+    result = json.loads(capsys.readouterr().out)
+    (row,) = result["rows"]
+    assert result["model"] == "bilinear-cp" and result["task"] == "modular-addition"
+    assert row["length"] == 500 and row["sequences"] == 2000 and row["accuracy"] == 1.0
+
+
+def test_eval_takes_the_newest_run_and_every_replica_on_request(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    succeed("train", "--model", "diagonal-real", *QUICK, "--task", "parity")
+    succeed("train", "--model", "gru", *QUICK, "--seeds", "2", "--lrs", "1e-3,3e-3")
+    capsys.readouterr()
+    succeed("eval", "--all", "--json", "--length", "10-30:10", "--length", "7", "--samples", "50")
+    result = json.loads(capsys.readouterr().out)
+    rows = result["rows"]
+    assert result["model"] == "gru"
+    assert {row["length"] for row in rows} == {7, 10, 20, 30}
+    assert {(row["seed"], row["lr"]) for row in rows} == {
+        (0, 1e-3),
+        (1, 1e-3),
+        (0, 3e-3),
+        (1, 3e-3),
+    }
+    assert sum(row["selected"] for row in rows) == 4
+
+
+def test_rows_have_the_documented_names_as_json_and_as_csv(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    succeed("train", "--model", "diagonal-real", *QUICK)
+    capsys.readouterr()
+    succeed("eval", "--json", "--length", "20", "--samples", "50")
+    result = json.loads(capsys.readouterr().out)
+    assert set(result) == {"run", "task", "model", "rows"}
+    names = {
+        *("replica", "seed", "lr", "selected", "length", "sequences", "accuracy", "low", "high"),
+        *("symbol_accuracy", "prefix_accuracy", "floor", "chance", "scaled", "scaled_to_floor"),
+    }
+    assert set(result["rows"][0]) == names
+    succeed("eval", "--csv", "--length", "20", "--samples", "50")
+    (line,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert set(line) == names | {"run", "task", "model"}
+    assert float(line["accuracy"]) == result["rows"][0]["accuracy"]
+
+
+def test_the_table_and_the_curve_are_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+    succeed("train", "--model", "diagonal-real", *QUICK, "--task", "parity", "--out", "mine")
+    succeed("eval", "mine", "--length", "10-100:10", "--samples", "50")
+    printed = capsys.readouterr().out
+    assert "95 % interval" in printed and "floor" in printed and "run: mine" in printed
+    assert "└┬" in printed
+
+
+def test_a_machine_of_ones_own_goes_through_all_three_commands(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    Path("turnstile.yaml").write_text(TURNSTILE)
+    succeed("gen", "./turnstile.yaml", "--samples", "20", "--test-samples", "10")
+    succeed("train", "--task", "turnstile.yaml", "--model", "bilinear", *QUICK, "--out", "mine")
+    Path("turnstile.yaml").unlink()
+    capsys.readouterr()
+    succeed("eval", "mine", "--length", "30", "--samples", "50", "--json")
+    assert json.loads(capsys.readouterr().out)["rows"][0]["length"] == 30
+
+
+def test_a_plugin_model_trains_and_is_evaluated_after_its_file_has_moved(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("counter.py").write_text(COUNTER_MODEL)
+    options = ["--steps", "10", "--slope", "2.5", "--out", "mine", "--seeds", "2"]
+    succeed("train", "--plugin", "counter.py", "--model", "counter", *options)
+    Path("counter.py").unlink()
+    capsys.readouterr()
+    succeed("eval", "mine", "--length", "20", "--samples", "50", "--json")
+    assert json.loads(capsys.readouterr().out)["model"] == "counter"
+
+
+def test_a_run_repeats_from_its_own_config() -> None:
+    succeed("train", "--model", "bilinear-block", *QUICK, "--block-size", "4", "--out", "first")
+    succeed("train", "--config", "first/config.yaml", "--out", "second")
+    assert Path("first/config.yaml").read_text() == Path("second/config.yaml").read_text()
+    weights = [Path(run, "weights.safetensors").read_bytes() for run in ("first", "second")]
+    assert weights[0] == weights[1]
+    succeed("train", "--config", "first/config.yaml", "--seed", "5", "--out", "third")
+    assert Path("third/weights.safetensors").read_bytes() != weights[0]
+
+
+def test_the_command_line_beats_the_file_and_the_file_beats_the_protocol() -> None:
+    Path("mine.yaml").write_text("model: bilinear\nhidden: 6\nsteps: 7\nlrs: [0.5]\n")
+    options = ["--config", "mine.yaml", "--steps", "3", "--validation-words", "16"]
+    succeed("train", "--protocol", "bilinear-paper", *options, "--embed-dim", "5", "--out", "mine")
+    config = Path("mine/config.yaml").read_text()
+    for line in ("hidden: 6", "steps: 3", "loss: cross-entropy", "embed_dim: 5"):
+        assert line in config
+    assert "- 0.5" in config
+
+
+def test_training_options_reach_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--train-length", "3-5", "--supervision", "last", "--train-samples", "50"]
+    more = ["--loss", "smoothed-cross-entropy", "--optimizer", "adamw", "--weight-decay", "0.1"]
+    rest = ["--schedule", "linear", "--warmup", "0.2", "--clip", "1", "--precision", "bfloat16"]
+    succeed("train", "--model", "lstm", *QUICK, *options, *more, *rest, "--out", "mine")
+    succeed("eval", "mine", "--length", "20", "--samples", "20")
+    assert "smoothed-cross-entropy" in Path("mine/config.yaml").read_text()
+
+
+def test_a_suite_is_one_table_and_goes_on_where_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.yaml").write_text(
+        "title: Two by one\n"
+        "settings: {steps: 20, hidden: 8, seeds: 2, validation_words: 16}\n"
+        "models: {real: diagonal-real, Elman: {model: rnn, layers: 2}}\n"
+        "tasks: {parity: parity}\n"
+        "length: 20\nsamples: 50\nhorizon_lengths: [40]\nhorizon_samples: 20\n"
+        "published: {real: {parity: 1.0}}\n"
+    )
+    succeed("reproduce", "mine.yaml", "--jobs", "1", "--out", "cells", "--markdown", "mine.md")
+    first = capsys.readouterr().out
+    assert "Elman" in first and "[1.00]" in first
+    times = {path: path.stat().st_mtime_ns for path in Path("cells").rglob("cell.json")}
+    assert len(times) == 2
+    succeed("reproduce", "mine.yaml", "--jobs", "1", "--out", "cells")
+    assert {path: path.stat().st_mtime_ns for path in times} == times
+    line = complaint(capsys, "reproduce", "mine.yaml", "--seeds", "1", "--out", "cells")
+    assert "other settings" in line
+    assert Path("mine.md").read_text().count("\n| ") == 3 - 1
+
+
+@pytest.mark.parametrize(
+    ("argv", "wanted"),
+    [
+        (["train", "--model", "bilinr"], "Did you mean 'bilinear'?"),
+        (["train", "--task", "modular-adition"], "Did you mean 'modular-addition'?"),
+        (["train", "--task", "modular-addition:k=5"], "k"),
+        (["train", "--task", "missing.yaml"], "missing.yaml"),
+        (["train", "--model", "lstm", "--rank", "4"], "Models that have it: bilinear-cp"),
+        (["train", "--model", "lstm", "--layrs", "4"], "--layers"),
+        (["train", "--train-length", "10-2"], "write 2-10"),
+        (["train", "--lrs", "0"], "above 0"),
+        (["train", "--lrs", "1e-3,1e-3"], "twice"),
+        (["train", "--device", "tpu"], "cuda:INDEX"),
+        (["train", "--model", "bilinear-block", "--hidden", "5", "--block-size", "2"], "4 or 6"),
+        (["train", "--train-samples", "99999", "--train-length", "2"], "99999"),
+        (["train", "--config", "missing.yaml"], "missing.yaml"),
+        (["train", "--protocol", "papr"], "protocol"),
+        (["train", "--plugin", "missing.py"], "no such file"),
+        (["train", "--resume", "nowhere"], "no such run folder"),
+        (["eval"], "statetrack train"),
+        (["eval", "nowhere"], "no such run folder"),
+        (["eval", "."], "not a run folder"),
+        (["reproduce", "hierrchy"], "Did you mean 'hierarchy'?"),
+    ],
+)
+def test_bad_input_is_one_line_that_says_what_to_do(
+    argv: list[str], wanted: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert wanted in complaint(capsys, *argv)
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["train", "--steps", "0"],
+        ["train", "--lrs", "fast"],
+        ["train", "--loss", "hinge"],
+        ["eval", "--samples", "none"],
+        ["no-such-command"],
+    ],
+)
+def test_a_command_line_that_cannot_be_parsed_exits_with_2(
+    argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert complaint(capsys, *argv, code=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("model: bilinear\nhiden: 3\n", "'hidden'"),
+        ("model: bilinear\nhidden: many\n", "hidden"),
+        ("model: bilinear\nlrs: [1e-3]\n", "line 2"),
+        ("model: bilinear\nno: 3\n", "in quotes"),
+        ("model: bilinear\nhidden: yes\n", "hidden"),
+        ("model: bilinear\nsteps: 3\nsteps: 4\n", "twice"),
+        ("- 3\n", "key: value"),
+        ("model: [\n", "line"),
+    ],
+)
+def test_a_bad_config_file_is_named_with_its_key_or_line(
+    text: str, wanted: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("mine.yaml").write_text(text)
+    line = complaint(capsys, "train", "--config", "mine.yaml")
+    assert "mine.yaml" in line and wanted in line
+
+
+def test_an_existing_run_folder_is_never_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
+    succeed("train", "--model", "diagonal-real", *QUICK, "--out", "mine")
+    assert "not empty" in complaint(capsys, "train", "--out", "mine", *QUICK)
+    assert "has finished" in complaint(capsys, "train", "--resume", "mine")
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "summary.json", "task.yaml"])
+def test_a_damaged_run_is_one_line(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    succeed("train", "--model", "diagonal-real", *QUICK, "--out", "mine")
+    path = Path("mine", name)
+    path.write_bytes(path.read_bytes()[:10])
+    assert name in complaint(capsys, "eval", "mine", "--length", "10")
+    path.unlink()
+    assert name in complaint(capsys, "eval", "mine", "--length", "10")
+
+
+def _start_training(out: str, *options: str) -> subprocess.Popen[bytes]:
+    """A training process that is well under way."""
+    argv = ["train", "--model", "bilinear", "--hidden", "16", "--out", out, *options]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "statetrack", *argv],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+    )
+    metrics = Path(out, "metrics.jsonl")
+    deadline = time.monotonic() + 60
+    while not (metrics.is_file() and metrics.stat().st_size > 2000):
+        assert process.poll() is None, process.stderr and process.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return process
+
+
+LONG = ["--steps", "1500", "--batch-size", "16", "--validation-words", "32"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_training_that_was_stopped_goes_on_to_the_very_same_weights(how: signal.Signals) -> None:
+    process = _start_training("stopped", *LONG, "--checkpoint-every", "40")
+    process.send_signal(how)
+    _, errors = process.communicate(timeout=60)
+    code, message = process.returncode, errors.decode()
+    if how is signal.SIGKILL:
+        assert code == -signal.SIGKILL
+    else:
+        assert code == 130 and "statetrack train --resume stopped" in message
+    assert not Path("stopped/weights.safetensors").exists()
+    succeed("train", "--resume", "stopped")
+    succeed("train", "--config", "stopped/config.yaml", "--out", "whole")
+    for name in ("weights.safetensors", "config.yaml"):
+        assert Path("stopped", name).read_bytes() == Path("whole", name).read_bytes()
+    lines = Path("stopped/metrics.jsonl").read_text().splitlines()
+    steps = [json.loads(line)["step"] for line in lines]
+    assert steps == sorted(set(steps))

@@ -1,0 +1,476 @@
+"""Training a population: the sums are right, and no replica knows of any other.
+
+R replicas, G seeds, B batch, T time, C labels.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from statetrack.experiment import Experiment, Setup
+from statetrack.models._base import SequenceModel
+from statetrack.training import Population, Record, Trainer, TrainSettings
+from statetrack.training.losses import accuracy, loss_of, mean_over_scored, squared_error
+from statetrack.training.optimisers import Optimiser, clip_each_replica, schedule_factor
+from statetrack.training.population import replicas_of
+from statetrack.training.words import Words
+
+CPU = torch.device("cpu")
+
+SMALL = {
+    "model": "bilinear",
+    "task": "modular-addition:m=3",
+    "hidden": 6,
+    "batch_size": 8,
+    "train_length": "2-6",
+    "validation_words": 40,
+    "loss": "cross-entropy",
+    "schedule": "constant",
+    "device": "cpu",
+}
+
+
+def setup_of(**values: Any) -> Setup:
+    return Setup.of(Experiment.from_values({**SMALL, **values}, "test"))
+
+
+def trainer_of(setup: Setup, dtype: torch.dtype = torch.float64) -> Trainer:
+    """A trainer as a run has it; in float64 replicas differ from each alone by rounding only."""
+    population = Population(
+        lambda: setup.make_model().to(dtype), setup.experiment.replicas, setup.device
+    )
+    batches, validation = setup.words()
+    return Trainer(population, batches, validation, setup.experiment.training, setup.device)
+
+
+def finish(trainer: Trainer) -> list[Record]:
+    return [record for records in trainer.run() for record in records]
+
+
+# --- losses ---
+
+
+def example(*shape: int, num_labels: int = 5) -> tuple[Tensor, Tensor, Tensor]:
+    logits = torch.randn(*shape, num_labels)
+    return logits, torch.randint(num_labels, shape), torch.rand(shape) < 0.6
+
+
+def test_squared_error_is_the_distance_from_centred_one_hot_labels() -> None:
+    logits, labels, _ = example(2, 3, 4)
+    targets = functional.one_hot(labels, 5) - 1 / 5
+    each = functional.mse_loss(logits, targets, reduction="none").sum(-1)
+    torch.testing.assert_close(squared_error(logits, labels), each)
+    torch.testing.assert_close(
+        squared_error(targets, labels), torch.zeros(2, 3, 4), atol=1e-6, rtol=0
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "smoothing"),
+    [
+        (TrainSettings(loss="cross-entropy", label_smoothing=0.3), 0.0),
+        (TrainSettings(loss="smoothed-cross-entropy", label_smoothing=0.3), 0.3),
+    ],
+)
+def test_cross_entropy_is_smoothed_only_where_asked(
+    settings: TrainSettings, smoothing: float
+) -> None:
+    logits, labels, _ = example(2, 3, 4)
+    targets = (1 - smoothing) * functional.one_hot(labels, 5) + smoothing / 5
+    each = -(targets * logits.log_softmax(-1)).sum(-1)
+    torch.testing.assert_close(loss_of(settings)(logits, labels), each)
+
+
+@pytest.mark.parametrize("loss", ["squared-error", "smoothed-cross-entropy", "cross-entropy"])
+def test_labels_that_are_not_asked_for_never_matter(loss: str) -> None:
+    logits, labels, scored = example(2, 3, 4)
+    logits.requires_grad_()
+    others = torch.where(scored, labels, (labels + 1) % 5)
+    function = loss_of(TrainSettings.model_validate({"loss": loss}))
+    one, two = (mean_over_scored(function(logits, each), scored) for each in (labels, others))
+    assert torch.equal(one, two)
+    (gradient,) = torch.autograd.grad(one.sum(), logits)
+    assert (gradient[~scored] == 0).all() and (gradient[scored].abs().amax(-1) > 0).all()
+    assert torch.equal(accuracy(logits, labels, scored), accuracy(logits, others, scored))
+
+
+def test_the_mean_is_over_the_scored_positions_of_each_replica_alone() -> None:
+    values = torch.arange(12.0).view(2, 2, 3)
+    scored = torch.tensor([[[1, 0, 0], [0, 0, 1]], [[1, 1, 1], [1, 1, 1]]]).bool()
+    assert mean_over_scored(values, scored).tolist() == [2.5, 8.5]
+    assert mean_over_scored(values, torch.zeros_like(scored)).tolist() == [0.0, 0.0]
+
+
+def test_accuracy_counts_right_answers_where_they_are_asked_for() -> None:
+    logits = torch.eye(3)[torch.tensor([[[0, 1, 2, 2]]])]
+    labels = torch.tensor([[[0, 1, 1, 2]]])
+    scored = torch.tensor([[[True, False, True, True]]])
+    assert accuracy(logits, labels, scored).tolist() == [pytest.approx(2 / 3)]
+
+
+def test_losses_of_bfloat16_logits_are_taken_in_float32() -> None:
+    logits, labels, _ = example(2, 3, 4)
+    rounded = logits.bfloat16()
+    for settings in (TrainSettings(loss="cross-entropy"), TrainSettings(loss="squared-error")):
+        losses = loss_of(settings)(rounded, labels)
+        assert losses.dtype == torch.float32
+        torch.testing.assert_close(losses, loss_of(settings)(rounded.float(), labels))
+
+
+# --- schedules and clipping ---
+
+
+@pytest.mark.parametrize(
+    ("schedule", "warmup", "factors"),
+    [
+        ("constant", 0.0, {0: 1.0, 57: 1.0, 99: 1.0}),
+        ("linear", 0.0, {0: 1.0, 50: 0.5, 99: 0.01}),
+        ("cosine", 0.0, {0: 1.0, 50: 0.5, 25: 0.5 + math.sqrt(0.125), 99: 0.00024672}),
+        ("constant", 0.2, {0: 0.05, 9: 0.5, 19: 1.0, 20: 1.0, 99: 1.0}),
+        ("linear", 0.2, {0: 0.05, 19: 1.0, 20: 1.0, 60: 0.5, 99: 0.0125}),
+        ("cosine", 0.2, {19: 1.0, 20: 1.0, 60: 0.5}),
+    ],
+)
+def test_the_learning_rate_follows_its_schedule(
+    schedule: str, warmup: float, factors: dict[int, float]
+) -> None:
+    settings = TrainSettings.model_validate({"steps": 100, "schedule": schedule, "warmup": warmup})
+    for step, factor in factors.items():
+        assert schedule_factor(step, settings) == pytest.approx(factor, rel=1e-3), step
+
+
+@pytest.mark.parametrize("largest", [0.01, 1.0, 1e6])
+def test_each_replica_is_clipped_as_torch_clips_it_alone(largest: float) -> None:
+    scales = torch.tensor([0.01, 1.0, 100.0])
+    gradients = [torch.randn(3, 4, 5), torch.randn(3, 7)]
+    gradients = [g * scales.view(3, *[1] * (g.dim() - 1)) for g in gradients]
+    alone = []
+    for row in range(3):
+        parameters = [torch.nn.Parameter(torch.zeros_like(g[row])) for g in gradients]
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient[row].clone()
+        torch.nn.utils.clip_grad_norm_(parameters, largest)
+        alone.append([parameter.grad for parameter in parameters])
+    clip_each_replica(gradients, largest)
+    for row in range(3):
+        for gradient, expected in zip(gradients, alone[row], strict=True):
+            assert expected is not None
+            torch.testing.assert_close(gradient[row], expected, rtol=1e-4, atol=1e-7)
+
+
+# --- a population against plain torch.optim, one replica at a time ---
+
+OPTIMISERS: dict[str, Callable[[Any, float, float], torch.optim.Optimizer]] = {
+    "adam": lambda p, lr, decay: torch.optim.Adam(p, lr, weight_decay=decay),
+    "adamw": lambda p, lr, decay: torch.optim.AdamW(p, lr, weight_decay=decay),
+    "sgd": lambda p, lr, decay: torch.optim.SGD(p, lr, momentum=0.9, weight_decay=decay),
+    "rmsprop": lambda p, lr, decay: torch.optim.RMSprop(p, lr, weight_decay=decay),
+}
+
+
+@pytest.mark.parametrize("clip", [0.0, 0.05])
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_twenty_steps_are_those_of_a_plain_optimiser(name: str, clip: float) -> None:
+    setup = setup_of(
+        optimizer=name,
+        weight_decay=0.01,
+        clip=clip,
+        steps=20,
+        schedule="cosine",
+        warmup=0.2,
+        seeds=2,
+        lrs=(1e-3, 2e-2),
+    )
+    trainer = trainer_of(setup)
+    words = trainer.batches.block(0, 20)
+    finish(trainer)
+    trained = trainer.population.weights()
+    for row, replica in enumerate(setup.experiment.replicas):
+        alone = plainly_trained(setup, replica.seed, replica.lr, words[:, replica.seed], clip)
+        for key, parameter in alone.state_dict().items():
+            torch.testing.assert_close(trained[key][row], parameter, rtol=1e-7, atol=1e-9)
+
+
+def plainly_trained(setup: Setup, seed: int, lr: float, words: Words, clip: float) -> SequenceModel:
+    """One replica, trained by a loop that knows nothing of populations."""
+    settings = setup.experiment.training
+    torch.manual_seed(seed)
+    model = setup.make_model().double()
+    optimiser = OPTIMISERS[settings.optimizer](model.parameters(), lr, settings.weight_decay)
+    warm = [0.25, 0.5, 0.75, 1.0]
+    fall = [0.5 * (1 + math.cos(math.pi * step / 16)) for step in range(16)]
+    for step, factor in enumerate(warm + fall):
+        batch = words[step]
+        optimiser.param_groups[0]["lr"] = lr * factor
+        optimiser.zero_grad()
+        scored = batch.scored
+        functional.cross_entropy(model(batch.symbols)[scored], batch.labels[scored]).backward()
+        if clip:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
+        optimiser.step()
+    return model
+
+
+def test_replicas_of_one_seed_see_the_same_words_and_others_do_not() -> None:
+    setup = setup_of(seeds=2, lrs=(1e-3, 1e-2))
+    trainer = trainer_of(setup)
+    assert [(r.seed, r.lr) for r in setup.experiment.replicas] == [
+        (0, 1e-3),
+        (1, 1e-3),
+        (0, 1e-2),
+        (1, 1e-2),
+    ]
+    assert trainer.word_rows.tolist() == [0, 1, 0, 1]
+    words = trainer.batches.block(0, 3)
+    assert words.symbols.shape == (3, 2, 8, 6)
+    assert not torch.equal(words.symbols[:, 0], words.symbols[:, 1])
+
+
+def test_replicas_start_as_models_of_their_seed_do_whatever_stands_before_them() -> None:
+    setup = setup_of()
+    weights = Population(setup.make_model, replicas_of((4, 7), (1e-2, 1e-3)), CPU).weights()
+    for row, seed in enumerate((4, 7, 4, 7)):
+        torch.manual_seed(seed)
+        for key, value in setup.make_model().state_dict().items():
+            assert torch.equal(weights[key][row], value)
+
+
+def test_building_a_population_draws_nothing_from_torchs_own_random_numbers() -> None:
+    before = torch.get_rng_state()
+    Population(setup_of().make_model, replicas_of((1, 2), (1e-2,)), CPU)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+# --- leaving the population ---
+
+
+def assert_same_replica(one: Trainer, row: int, other: Trainer, other_row: int) -> None:
+    for key, value in one.best.items():
+        torch.testing.assert_close(value[row], other.best[key][other_row], rtol=1e-6, atol=1e-9)
+    assert one.progress[row].best_step == other.progress[other_row].best_step
+
+
+def test_a_replica_without_improvement_stops_and_the_others_never_notice() -> None:
+    """A learning rate of nearly 0 never improves; the replicas beside it go on to the end."""
+    common = {"steps": 60, "validate_every": 10, "patience": 3, "optimizer": "sgd"}
+    both = trainer_of(setup_of(lrs=(1e-300, 1e-2), seeds=2, **common))
+    start = both.population.weights()
+    records = finish(both)
+    assert [progress.stopped for progress in both.progress[:2]] == ["no improvement"] * 2
+    assert {record.step for record in records if record.replica == 0} == {10, 20, 30, 40}
+    for key, value in both.best.items():
+        torch.testing.assert_close(value[:2], start[key][:2], rtol=0, atol=1e-12)
+    alone = trainer_of(setup_of(lrs=(1e-2,), seeds=2, **common))
+    finish(alone)
+    for row in range(2):
+        assert_same_replica(both, 2 + row, alone, row)
+
+
+def test_a_replica_that_reaches_the_loss_stops_with_the_weights_that_reached_it() -> None:
+    common = {"steps": 150, "validate_every": 10, "hidden": 9, "schedule": "constant"}
+    trainer = trainer_of(setup_of(lrs=(1e-2, 1e-6), stop_loss=0.5, **common))
+    records = finish(trainer)
+    quick, slow = trainer.progress
+    assert (quick.stopped, slow.stopped) == ("loss reached", "")
+    assert quick.best_loss <= 0.5 < slow.best_loss
+    last = max(record.step for record in records if record.replica == 0)
+    assert quick.best_step == last < 150
+    assert max(record.step for record in records if record.replica == 1) == 150
+    alone = trainer_of(setup_of(lrs=(1e-6,), **common))
+    finish(alone)
+    assert_same_replica(trainer, 1, alone, 0)
+
+
+def test_training_ends_when_every_replica_has_stopped() -> None:
+    trainer = trainer_of(
+        setup_of(lrs=(1e-300, 1e-299), steps=500, validate_every=10, patience=1, optimizer="sgd")
+    )
+    finish(trainer)
+    assert trainer.finished and trainer.step == 20
+    assert [progress.stopped for progress in trainer.progress] == ["no improvement"] * 2
+
+
+@pytest.mark.parametrize("clip", [0.0, 1.0])
+def test_a_replica_that_diverges_stops_and_leaves_the_others_as_they_are(clip: float) -> None:
+    common = {"steps": 40, "validate_every": 10, "clip": clip}
+    trainer = trainer_of(setup_of(lrs=(1e200, 1e-2), **common))
+    start = trainer.population.weights()
+    finish(trainer)
+    wild, tame = trainer.progress
+    assert (wild.stopped, tame.stopped) == ("diverged", "")
+    for key, value in trainer.best.items():
+        assert torch.equal(value[0], start[key][0]), "weights that are no numbers were kept"
+    alone = trainer_of(setup_of(lrs=(1e-2,), **common))
+    finish(alone)
+    assert_same_replica(trainer, 1, alone, 0)
+
+
+# --- selection ---
+
+
+def test_the_best_weights_are_those_of_the_best_validation() -> None:
+    """At every validation the weights are copied; those kept are of the highest, first."""
+    trainer = trainer_of(setup_of(seeds=2, lrs=(5e-2,), steps=60, validate_every=5))
+    validated: dict[int, list[tuple[float, float, int]]] = {0: [], 1: []}
+    weights = {}
+    for records in trainer.run():
+        for record in records:
+            if record.validation_accuracy is not None and record.validation_loss is not None:
+                score = (record.validation_accuracy, -record.validation_loss, record.step)
+                validated[record.replica].append(score)
+                weights[record.step] = trainer.population.weights()
+    for row, scores in validated.items():
+        assert [step for _, _, step in scores] == list(range(5, 61, 5))
+        best = max(scores)[2]
+        assert trainer.progress[row].best_step == best
+        for key, value in trainer.best.items():
+            assert torch.equal(value[row], weights[best][key][row])
+
+
+def test_validation_is_computed_on_the_words_of_validation() -> None:
+    trainer = trainer_of(setup_of(seeds=2, steps=5, validate_every=5))
+    records = finish(trainer)
+    model = trainer.population.model
+    for row, record in enumerate(records):
+        words = trainer.validation[row]
+        model.load_state_dict({key: value[row] for key, value in trainer.best.items()})
+        with torch.no_grad():
+            logits = model(words.symbols)[words.scored]
+        labels = words.labels[words.scored]
+        right = (logits.argmax(-1) == labels).float().mean()
+        assert record.validation_accuracy == pytest.approx(float(right))
+        loss = functional.cross_entropy(logits, labels)
+        assert record.validation_loss == pytest.approx(float(loss))
+
+
+def test_validation_words_have_the_training_lengths_and_are_not_those_of_training() -> None:
+    batches, validation = setup_of(steps=10, validation_words=200).words()
+    lengths = validation.scored.sum(-1)
+    assert (int(lengths.min()), int(lengths.max())) == (2, 6)
+    trained = batches.block(0, 25)
+    assert not torch.equal(trained.symbols[:, 0].flatten(0, 1), validation.symbols[0])
+
+
+def test_a_frozen_recurrence_trains_the_readout_alone() -> None:
+    trainer = trainer_of(setup_of(freeze="recurrence", steps=10, optimizer="adamw"))
+    start = trainer.population.weights()
+    finish(trainer)
+    for key, value in trainer.population.weights().items():
+        assert torch.equal(value, start[key]) == (not key.startswith("readout."))
+
+
+# --- fixed words ---
+
+
+def test_a_fixed_training_set_is_all_that_training_sees() -> None:
+    setup = setup_of(train_samples=20, validation_words=30, seeds=2, batch_size=7)
+    batches, validation = setup.words()
+    words = batches.block(0, 40)
+    for row in range(2):
+        trained = keys(words.symbols[:, row].flatten(0, 1), words.scored[:, row].flatten(0, 1))
+        held_out = keys(validation.symbols[row], validation.scored[row])
+        assert len(trained) == 20 and len(held_out) == 30
+        assert not trained & held_out
+
+
+def keys(symbols: Tensor, scored: Tensor) -> set[tuple[int, ...]]:
+    """The words themselves, without their padding."""
+    return {
+        tuple(word[:length].tolist())
+        for word, length in zip(symbols, scored.sum(-1).tolist(), strict=True)
+    }
+
+
+# --- going on after an interruption ---
+
+
+def interrupted(setup: Setup, at: int) -> tuple[Trainer, list[Record]]:
+    """Train to a step, save, and go on in a new trainer from what was saved."""
+    first, records = trainer_of(setup, torch.float32), []
+    for some in first.run():
+        records += some
+        if first.step == at:
+            break
+    buffer = io.BytesIO()
+    torch.save(first.state(), buffer)
+    torch.manual_seed(12345)
+    second = trainer_of(setup, torch.float32)
+    buffer.seek(0)
+    second.restore(torch.load(buffer, weights_only=True))
+    assert second.step == at
+    return second, records + finish(second)
+
+
+@pytest.mark.parametrize(
+    ("at", "values"),
+    [
+        (25, {"optimizer": "adam", "schedule": "cosine"}),
+        (25, {"optimizer": "adamw", "weight_decay": 0.1, "clip": 0.5, "warmup": 0.3}),
+        (30, {"optimizer": "sgd", "freeze": "recurrence"}),
+        (1, {"optimizer": "rmsprop", "loss": "squared-error"}),
+        (59, {"curriculum": 0.5, "supervision": "last", "model": "lstm"}),
+        (33, {"lrs": (1e-300, 1e-2), "optimizer": "sgd", "patience": 1, "validate_every": 10}),
+        (17, {"train_samples": 20, "model": "bilinear-cp", "rank": 7, "first": "fixed"}),
+    ],
+    ids=str,
+)
+def test_an_interruption_changes_no_bit(at: int, values: dict[str, Any]) -> None:
+    common: dict[str, Any] = {"steps": 60, "validate_every": 15, "seeds": 2}
+    setup = setup_of(**{**common, **values})
+    straight = trainer_of(setup, torch.float32)
+    records = finish(straight)
+    resumed, records_of_both = interrupted(setup, at)
+    assert records_of_both == records
+    for key, value in straight.best.items():
+        assert torch.equal(resumed.best[key], value), key
+    for key, value in straight.population.weights().items():
+        assert torch.equal(resumed.population.weights()[key], value), key
+    assert resumed.progress == straight.progress
+
+
+# --- the optimiser's own state ---
+
+
+def test_replicas_that_leave_take_nothing_of_the_others_moments_with_them() -> None:
+    population = Population(
+        lambda: setup_of().make_model().double(), replicas_of((0, 1, 2), (1e-2,)), CPU
+    )
+    optimiser = Optimiser(population, TrainSettings(schedule="constant"), {})
+    symbols = torch.randint(3, (3, 4, 5))
+    population(symbols).square().sum().backward()
+    optimiser.step(0)
+    before = optimiser.moments()
+    population.keep([0, 2])
+    kept = Optimiser(population, TrainSettings(schedule="constant"), before).moments()
+    assert {index for _, index in kept} == {0, 2}
+    for key, moments in kept.items():
+        assert torch.equal(moments["exp_avg"], before[key]["exp_avg"])
+
+
+def test_a_tiny_model_learns_parity() -> None:
+    trainer = trainer_of(
+        setup_of(task="parity", hidden=4, lrs=(1e-2,), steps=150, validate_every=50, seeds=3),
+        torch.float32,
+    )
+    finish(trainer)
+    assert max(progress.best_accuracy for progress in trainer.progress) == 1.0
+
+
+def test_numpy_words_become_tensors_that_torch_can_index_with() -> None:
+    batches, validation = setup_of(seeds=2).words()
+    words = batches.block(0, 2)
+    for part in (words, validation):
+        assert part.symbols.dtype == part.labels.dtype == torch.int64
+        assert part.scored.dtype == torch.bool
+    automaton = setup_of().automaton
+    expected = automaton.labels_of(words.symbols.numpy())
+    assert np.array_equal(words.labels.numpy()[words.scored], expected[words.scored])
