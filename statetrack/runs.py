@@ -11,7 +11,8 @@
     eval.jsonl            one row per replica and length, appended by `statetrack eval`
 
 Every file but the two `.jsonl` is written beside its place and then moved there, so a killed
-process leaves either the old file or the new one.
+process leaves either the old file or the new one. A line of the two that was cut short is not
+read, and the next one is written over it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import pickle
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import safetensors.torch
 import torch
@@ -35,6 +36,9 @@ from statetrack.settings import read_yaml
 
 FORMAT = 1
 """Version of the names above and of those inside the files; raised when one changes meaning."""
+
+LONGEST_ROW = 1 << 16
+"""More bytes than any line of the two `.jsonl` has."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,10 @@ class RunFolder:
                 f"{path}: already exists and is not empty: choose another --out, or go on with "
                 f"`statetrack train --resume {path}`"
             )
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise RunError(f"{path}: cannot be made: {_reason(problem)}") from None
         return cls(path)
 
     @classmethod
@@ -110,28 +117,28 @@ class RunFolder:
             raise RunError(f"{path}: is missing; {self._advice()}") from None
         except ValueError as problem:
             raise RunError(f"{path}: is damaged ({problem})") from None
-        assert isinstance(content, dict)
+        if not isinstance(content, dict):
+            raise RunError(f"{path}: is damaged (it holds no names and values)")
         return content
 
     def append(self, name: str, rows: Iterable[dict[str, Any]]) -> None:
         """Append rows to metrics.jsonl or eval.jsonl."""
-        with (self.path / name).open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
+        path = self.path / name
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        try:
+            with path.open("a+b") as file:
+                _drop_cut_line(file)
+                file.write(lines.encode())
+        except OSError as problem:
+            raise RunError(f"{path}: cannot be written: {_reason(problem)}") from None
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl or eval.jsonl; a last line cut short by a kill is left out."""
         path = self.path / name
         if not path.is_file():
             return []
-        rows = []
-        lines = path.read_text(encoding="utf-8").splitlines()
-        for number, line in enumerate(lines, start=1):
-            try:
-                rows.append(json.loads(line))
-            except ValueError:
-                if number < len(lines):
-                    raise RunError(f"{path}, line {number}: is damaged: not JSON") from None
-        return rows
+        *lines, _ = path.read_bytes().split(b"\n")
+        return [_row(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
 
     def cut_metrics(self, step: int) -> None:
         """Forget the records after `step`, which training will write again."""
@@ -191,8 +198,25 @@ class RunFolder:
             raise RunError(f"{path}: cannot be written: {_reason(problem)}") from None
 
 
+def _row(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        raise RunError(f"{where}: is damaged: not JSON") from None
+    if not isinstance(row, dict):
+        raise RunError(f"{where}: is damaged: it holds no names and values")
+    return row
+
+
+def _drop_cut_line(file: BinaryIO) -> None:
+    """Take away a last line that a kill or a full disk left without its end."""
+    end = file.seek(0, os.SEEK_END)
+    begin = file.seek(max(0, end - LONGEST_ROW))
+    file.truncate(begin + file.read().rfind(b"\n") + 1)
+
+
 def _reason(problem: Exception) -> str:
-    reason = getattr(problem, "strerror", None) or str(problem)
+    reason = getattr(problem, "strerror", None) or str(problem).strip() or type(problem).__name__
     return str(reason).splitlines()[0]
 
 

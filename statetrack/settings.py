@@ -33,7 +33,6 @@ class Settings(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _yes_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
-        """Refuse YAML's `yes`, `no`, `on` and `off` where anything but a truth value is meant."""
         assert info.field_name is not None
         if isinstance(value, bool) and cls.model_fields[info.field_name].annotation is not bool:
             raise ValueError(f"`{'yes' if value else 'no'}` is a truth value to YAML: use quotes")

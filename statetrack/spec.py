@@ -65,7 +65,11 @@ class TaskSpec(Settings):
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """An automaton with its name and meaning; `name` is a text that loads it again."""
+    """An automaton with its name and meaning.
+
+    `name` is the text, written in one way, by which it was first loaded; a task read back from a
+    document keeps the name that it had there.
+    """
 
     name: str
     spec: TaskSpec

@@ -1,4 +1,4 @@
-"""The commands as a user types them: train, eval and reproduce, and what they say when they cannot."""
+"""The commands as a user types them: train, eval and reproduce, and how they refuse."""
 
 from __future__ import annotations
 

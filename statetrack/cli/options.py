@@ -27,7 +27,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from statetrack.errors import SettingsError, UnknownNameError, nearest
-from statetrack.settings import Settings, explain
+from statetrack.settings import Settings, build, explain
 
 S = TypeVar("S", bound=Settings)
 
@@ -165,21 +165,15 @@ def check_preset(
     Raises `SettingsError` for a key that is no field of `kinds`, with the nearest, and for
     a value that the field refuses. `where` opens the message.
     """
-    fields = {name: field for kind in kinds for name, field in kind.model_fields.items()}
-    checked = {}
-    for key, value in values.items():
-        if key in also:
-            checked[key] = value
-            continue
-        if key not in fields:
-            raise SettingsError(
-                f"{where}: unknown setting '{key}'.{nearest(key, [*fields, *also])}"
-            )
-        try:
-            checked[key] = _adapter(fields[key]).validate_python(value)
-        except ValidationError as invalid:
-            message = invalid.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
-            raise SettingsError(f"{where}: '{key}': {message} (given: {value!r})") from None
+    known = [name for kind in kinds for name in kind.model_fields]
+    for key in values:
+        if key not in (*known, *also):
+            raise SettingsError(f"{where}: unknown setting '{key}'.{nearest(key, [*known, *also])}")
+    checked = {key: values[key] for key in also if key in values}
+    for kind in kinds:
+        own = {key: value for key, value in values.items() if key in kind.model_fields}
+        built = build(kind, own, where)
+        checked |= {key: getattr(built, key) for key in own}
     return checked
 
 

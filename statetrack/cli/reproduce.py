@@ -16,7 +16,6 @@ from tqdm import tqdm
 from statetrack import sweep
 from statetrack.report.suites import suite_markdown, suite_table
 
-
 _SELECTED = " of the replica that validation selected, and replicas with nothing wrong"
 LEGENDS = {
     "accuracy": "accuracy" + _SELECTED,

@@ -85,11 +85,14 @@ class _Factored(torch.autograd.Function):
         adjoints = torch.empty_like(states)  # of every state, the first one's included
         scaled_adjoints = torch.empty_like(gains)  # of gain * state
         adjoints[-1] = gradient[-1]
-        for t in range(len(gains) - 1, -1, -1):
-            torch.bmm(adjoints[t + 1], core, out=scaled_adjoints[t])
+        steps, scaled = adjoints.unbind(0), scaled_adjoints.unbind(0)
+        gain, direct = gains.unbind(0), gradient.unbind(0)
+        for t in range(len(gain) - 1, -1, -1):
+            torch.bmm(steps[t + 1], core, out=scaled[t])
             if t > 0:
-                torch.addcmul(gradient[t - 1], gains[t], scaled_adjoints[t], out=adjoints[t])
-        torch.mul(gains[0], scaled_adjoints[0], out=adjoints[0])
+                torch.addcmul(direct[t - 1], gain[t], scaled[t], out=steps[t])
+            else:
+                torch.mul(gain[0], scaled[0], out=steps[0])
         wants_core, wants_gains, wants_first, wants_inputs, _ = ctx.needs_input_grad
         return (
             _core_gradient(adjoints[1:], gains * states[:-1]) if wants_core else None,

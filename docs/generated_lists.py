@@ -1,0 +1,194 @@
+"""A Sphinx extension: lists of what there is, made from the registries while the pages are built.
+
+In a page,
+
+    ```{statetrack} models
+    ```
+
+stands for the table of all models. `LISTS` has the names that can stand there. Nothing that a
+registry knows is typed into a page, so a new model or task is documented by existing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from statetrack.cli import options
+from statetrack.cli._inventory import LISTINGS
+from statetrack.cli.cite import model_sources
+from statetrack.cli.gen import GenSettings
+from statetrack.cli.show import describe_model
+from statetrack.errors import StatetrackError
+from statetrack.experiment import DataSettings
+from statetrack.models import MODELS
+from statetrack.references import Reference, ids_in, references
+from statetrack.settings import Settings
+from statetrack.spec import list_tasks
+from statetrack.training import TrainSettings
+
+NOWHERE = Path("no-such-folder")
+"""Lists other than that of runs look in no folder."""
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A Markdown table; what would end a cell or a line is escaped."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(map(_cell, line)) + " |\n" for line in lines)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_cell, value))
+    if value is None:
+        return ""
+    return " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def code(text: Any) -> str:
+    """Text as code."""
+    return f"`{text}`"
+
+
+def listing(name: str, *columns: str) -> str:
+    """The rows of `statetrack list NAME`; the first column is set as code."""
+    rows = list(LISTINGS[name].rows(NOWHERE))
+    broken = [row for row in rows if "error" in row]
+    if broken:
+        raise StatetrackError(f"{name}: {broken[0]['name']}: {broken[0]['error']}")
+    if not rows:
+        return LISTINGS[name].empty
+    cells = ([code(row[columns[0]]), *(row[column] for column in columns[1:])] for row in rows)
+    return markdown_table(columns, cells)
+
+
+def settings_table(kind: type[Settings]) -> str:
+    """The options of a settings class."""
+    return markdown_table(
+        ("option", "key", "type", "default", "what it is"),
+        (
+            (
+                code(row["option"]),
+                code(row["name"]),
+                _type(row),
+                code(options.as_text(row["default"])),
+                row["help"],
+            )
+            for row in options.describe(kind)
+        ),
+    )
+
+
+def _type(row: Mapping[str, Any]) -> str:
+    signs = (("min", "≥"), ("above", ">"), ("max", "≤"))
+    bounds = [f"{sign} {row[name]:g}" for name, sign in signs if row[name] is not None]
+    return " ".join([row["type"], ", ".join(bounds)]).rstrip()
+
+
+def models() -> str:
+    """Every model: what it is, its own description, its training defaults and options."""
+    return "\n".join(_model(name) for name in MODELS)
+
+
+def _model(name: str) -> str:
+    about = describe_model(name)
+    defaults = ", ".join(
+        code(f"{options.flag(key)} {options.as_text(value)}")
+        for key, value in about["training_defaults"].items()
+    )
+    return (
+        f"## {name}\n\n"
+        f"{about['summary']} Family: {about['family']}.\n\n"
+        f"{_docstring(about['description'])}\n\n"
+        f"Training defaults of its own: {defaults or 'none'}.\n\n"
+        f"{settings_table(MODELS[name].settings_class)}\n"
+    )
+
+
+def _docstring(text: str) -> str:
+    """A docstring as Markdown: its indented lines are code, the rest is escaped prose."""
+    parts = []
+    for paragraph in text.split("\n\n"):
+        if paragraph.startswith("    "):
+            parts.append(f"```text\n{paragraph}\n```")
+        else:
+            parts.append(re.sub(r"([\\*_<$\[\]|])", r"\\\1", paragraph))
+    return "\n\n".join(parts)
+
+
+def papers() -> str:
+    """Every known paper, with the models and tasks that name it."""
+    users = _users()
+    ordered = sorted(references().items(), key=lambda item: (item[1].authors[0], item[1].year))
+    return "\n".join(_paper(paper, entry, users.get(paper, [])) for paper, entry in ordered)
+
+
+def _users() -> dict[str, list[str]]:
+    users: dict[str, list[str]] = {}
+    for user, text in _texts():
+        for paper in ids_in(text):
+            users.setdefault(paper, []).append(user)
+    return users
+
+
+def _texts() -> Iterator[tuple[str, str]]:
+    for name in MODELS:
+        yield name, model_sources(name)
+    for name, task in list_tasks():
+        if isinstance(task, StatetrackError):
+            raise task
+        yield name, task.spec.reference
+
+
+def _paper(paper: str, entry: Reference, users: Sequence[str]) -> str:
+    scheme, _, identifier = paper.partition(":")
+    site = "arxiv.org/abs" if scheme == "arXiv" else "doi.org"
+    where = ", ".join(filter(None, (entry.booktitle, entry.journal)))
+    names = "; ".join(entry.authors)
+    used = f" Named by {', '.join(map(code, users))}." if users else ""
+    return (
+        f"- {names} ({entry.year}). *{entry.title}.* {where + '. ' if where else ''}"
+        f"[{paper}](https://{site}/{identifier}).{used}"
+    )
+
+
+LISTS: Mapping[str, Callable[[], str]] = {
+    "models": models,
+    "model-names": lambda: listing("models", "name", "family", "summary", "source"),
+    "tasks": lambda: listing(
+        "tasks", "name", "states", "symbols", "labels", "title", "version", "reference"
+    ),
+    "kinds": lambda: listing("kinds", "name", "arguments", "summary"),
+    "protocols": lambda: listing("protocols", "name", "title", "reference"),
+    "suites": lambda: listing("suites", "name", "title", "reference"),
+    "data-settings": lambda: settings_table(DataSettings),
+    "training-settings": lambda: settings_table(TrainSettings),
+    "gen-settings": lambda: settings_table(GenSettings),
+    "papers": papers,
+}
+"""What can stand in a page."""
+
+
+class GeneratedList(SphinxDirective):
+    """The directive: its one argument names the list."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The list, parsed as if it had been typed here."""
+        name = self.arguments[0]
+        if name not in LISTS:
+            raise self.error(f"there is no list '{name}'; there are {', '.join(LISTS)}")
+        return self.parse_text_to_nodes(LISTS[name](), allow_section_headings=True)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Called by Sphinx."""
+    app.add_directive("statetrack", GeneratedList)
+    return {"version": "1", "parallel_read_safe": True}
