@@ -63,6 +63,7 @@ def evaluate(
     device: torch.device,
 ) -> Iterator[Score]:
     """Score a model at the given lengths (in rising order), on the same words for the same seed."""
+    assert list(lengths) == sorted(set(lengths)) and num_words > 0, (lengths, num_words)
     floors = best_constant(automaton, lengths)
     chance = 1.0 / automaton.num_labels
     tally = Tally(num_words)

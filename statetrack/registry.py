@@ -12,6 +12,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -111,7 +112,8 @@ def load_plugin(path: Path) -> None:
     """
     if not path.is_file():
         raise SettingsError(f"--plugin {path}: there is no such file")
-    name = f"statetrack_plugin_{path.stem}"
+    place = zlib.crc32(str(path.resolve()).encode())  # every run folder has a `plugin.py`
+    name = f"statetrack_plugin_{path.stem}_{place:08x}"
     if name in sys.modules:
         return
     spec = importlib.util.spec_from_file_location(name, path)

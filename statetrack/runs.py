@@ -162,7 +162,7 @@ class RunFolder:
         return state
 
     def write_weights(self, weights: dict[str, Tensor]) -> None:
-        """Write weights.safetensors, each tensor [R, ...], and drop the checkpoint."""
+        """Write weights.safetensors, each tensor [R, ...]."""
         metadata = {"statetrack": json.dumps({"format": FORMAT, "config": self.config()})}
         plain = {name: value.detach().cpu().contiguous() for name, value in weights.items()}
         self._write(

@@ -177,7 +177,7 @@ def run_cell(suite: Suite, cell: Cell) -> Plain:
         experiment.evaluate_run(
             setup,
             folder,
-            [*suite.horizon_lengths],
+            sorted({*suite.horizon_lengths}),
             num_words=suite.horizon_samples,
             seed=1,
             everyone=False,
@@ -195,7 +195,7 @@ def run_cell(suite: Suite, cell: Cell) -> Plain:
         "rows": rows,
         "selected": selected,
         "success": sum(row["accuracy"] == 1.0 for row in rows) / len(rows),
-        "horizon": horizon_of(near + [(row["length"], row["accuracy"]) for row in far]),
+        "horizon": horizon_of(sorted(near + [(row["length"], row["accuracy"]) for row in far])),
         "steps": outcome["steps"],
         "seconds": outcome["seconds"],
     }

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from statetrack.errors import RunError
-from statetrack.runs import RunFolder, find_runs, newest_run
+from statetrack.runs import FORMAT, RunFolder, find_runs, newest_run
 
 CONFIG = {"model": "bilinear", "lrs": [1e-05, 0.003], "task": "modular-addition:m=3"}
 
@@ -86,7 +86,8 @@ def test_weights_are_read_as_they_were_written_and_say_where_they_come_from(
     assert all(torch.equal(read[name], weights[name].detach()) for name in weights)
     header_size = int.from_bytes((folder.path / "weights.safetensors").read_bytes()[:8], "little")
     header = (folder.path / "weights.safetensors").read_bytes()[8 : 8 + header_size]
-    assert json.loads(json.loads(header)["__metadata__"]["config"]) == CONFIG
+    about = json.loads(json.loads(header)["__metadata__"]["statetrack"])
+    assert about == {"format": FORMAT, "config": CONFIG}
 
 
 def test_a_checkpoint_is_read_as_it_was_written_and_gone_when_dropped(folder: RunFolder) -> None:

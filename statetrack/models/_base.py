@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +24,8 @@ from statetrack.errors import SettingsError
 from statetrack.ops.operators import Operators
 from statetrack.settings import Settings, option
 
-State = Tensor | tuple[Tensor, ...]
+State: TypeAlias = "Tensor | tuple[State, ...]"
+"""What a recurrent model remembers: a tensor, or tensors in nested tuples."""
 
 NORMALISE_EVERY = 8
 """Steps between two rescalings of the state in evaluation: far from overflow, and cheap."""

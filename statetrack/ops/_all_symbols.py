@@ -102,4 +102,4 @@ def _chosen_rows(symbols: Tensor, num_symbols: int) -> tuple[Tensor, ...]:
     return (words + symbols.permute(2, 0, 1).flatten(1)).unbind(0)
 
 
-_SLAB_NUMBERS = 2**27
+_SLAB_NUMBERS = 2**27  # half a gigabyte in float32

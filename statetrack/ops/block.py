@@ -92,7 +92,7 @@ def _by_coordinate(
 
 
 def _slab_length(operators: Tensor, batch: int) -> int:
-    """How many steps' operators, written out for every word, fit in the cache."""
+    """How many steps' operators, written out for every word, are written out at once."""
     return max(1, _SLAB_NUMBERS // (batch * operators[0].numel()))
 
 
@@ -197,4 +197,4 @@ def _sum_products(
 # 1.5 (5 symbols) to 5 times (50 symbols) at size 8, with the order turned over at size 16.
 LARGEST_BY_COORDINATE = 8
 
-_SLAB_NUMBERS = 2**22
+_SLAB_NUMBERS = 2**22  # 16 MB in float32

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import field_validator
+from pydantic import field_validator, model_validator
 
 from statetrack.settings import Settings, option
 
@@ -28,6 +28,15 @@ class TrainSettings(Settings):
         0.1, "Label smoothing of smoothed-cross-entropy.", above=0, max=0.9
     )
     optimizer: Literal["adam", "adamw", "sgd", "rmsprop"] = option("adam", "The optimiser.")
+    beta1: float = option(0.9, "Decay of Adam's average of gradients.", min=0, max=0.9999)
+    beta2: float = option(
+        0.999,
+        "Decay of Adam's average of squared gradients; a smaller one forgets early, larger "
+        "gradients sooner, so that steps do not shrink with them.",
+        min=0,
+        max=0.99999,
+    )
+    epsilon: float = option(1e-8, "Adam's guard against division by zero.", above=0)
     weight_decay: float = option(0.0, "Weight decay (decoupled in adamw, L2 elsewhere).", min=0)
     schedule: Literal["constant", "cosine", "linear"] = option(
         "cosine", "How the learning rate falls to zero after the warm-up."
@@ -69,6 +78,17 @@ class TrainSettings(Settings):
         if len(set(lrs)) < len(lrs):
             raise ValueError("a learning rate stands twice")
         return lrs
+
+    @model_validator(mode="after")
+    def _betas_are_adams(self) -> Self:
+        changed = [
+            name
+            for name in ("beta1", "beta2", "epsilon")
+            if getattr(self, name) != type(self).model_fields[name].default
+        ]
+        if changed and self.optimizer not in {"adam", "adamw"}:
+            raise ValueError(f"{changed[0]} is Adam's: {self.optimizer} has no such setting")
+        return self
 
     @field_validator("device")
     @classmethod

@@ -1,0 +1,181 @@
+"""Residual blocks around a sequence mixer: what most published recurrences are trained in.
+
+    x = E[symbols];    x = x + mixer(norm(x));    x = x + mlp(norm(x));    logits = C norm(x)
+
+with the mixer of the model's own file. A mixer reads vectors one position after the other and
+remembers only its state, so the whole model streams in constant memory.
+
+B batch, T time, V symbols, C labels, D width of the residual stream.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from statetrack.models._base import RecurrentModel, State
+from statetrack.settings import Settings, option
+
+
+class Mixer(nn.Module, abc.ABC):
+    """One layer's recurrence over vectors: a causal map [B, T, D] -> [B, T, D] with a state."""
+
+    @abc.abstractmethod
+    def initial_state(self, num_words: int) -> State:
+        """The state of `num_words` words before their first position."""
+
+    @abc.abstractmethod
+    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
+
+    @abc.abstractmethod
+    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
+
+
+class BlockSettings(Settings):
+    """What every model made of residual blocks can be told."""
+
+    width: int = option(64, "Width D of the residual stream.", min=1)
+    layers: int = option(1, "Number of blocks.", min=1)
+    norm: Literal["rms", "layer", "none"] = option(
+        "rms", "Normalisation before each mixer, each MLP and the readout."
+    )
+    mlp: float = option(
+        0.0, "Width of each block's MLP (GELU), as a multiple of D; 0 leaves it out.", min=0
+    )
+    residual: bool = option(True, "Whether blocks are added to their input.")
+
+
+class BlockModel(RecurrentModel):
+    """Embedding, blocks of a mixer and an optional MLP, normalised linear readout."""
+
+    family = "gated"
+    training_defaults = {"lrs": (3e-3,), "steps": 2000, "warmup": 0.1, "clip": 1.0}
+
+    def __init__(self, settings: BlockSettings, *, num_symbols: int, num_labels: int) -> None:
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        self.embedding = nn.Embedding(num_symbols, settings.width)
+        self.blocks = nn.ModuleList(
+            Block(settings, self.make_mixer(layer)) for layer in range(settings.layers)
+        )
+        self.norm = make_norm(settings.norm, settings.width)
+        self.readout = nn.Linear(settings.width, num_labels)
+
+    @abc.abstractmethod
+    def make_mixer(self, layer: int) -> Mixer:
+        """The mixer of block number `layer`, freshly initialised; called from `__init__`."""
+
+    def initial_state(self, num_words: int) -> State:
+        """The state of every block, in a tuple."""
+        return tuple(block.mixer.initial_state(num_words) for block in self._blocks())
+
+    def scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """Logits [B, T, C] and the last state, after symbols [B, T]."""
+        stream, after = self.embedding(symbols), []
+        for block, own in zip(self._blocks(), state, strict=True):
+            stream, own = block.scan(stream, own)
+            after.append(own)
+        return self.readout(self.norm(stream)), tuple(after)
+
+    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """Logits [B, C] and the next state, after one symbol [B] a word."""
+        stream, after = self.embedding(symbols), []
+        for block, own in zip(self._blocks(), state, strict=True):
+            stream, own = block.step(stream, own)
+            after.append(own)
+        return self.readout(self.norm(stream)), tuple(after)
+
+    def _blocks(self) -> list[Block]:
+        return [block for block in self.blocks if isinstance(block, Block)]
+
+
+class Block(nn.Module):
+    """A normalised mixer, then a normalised MLP where there is one, each added to its input."""
+
+    def __init__(self, settings: BlockSettings, mixer: Mixer) -> None:
+        super().__init__()
+        width = settings.width
+        self.residual = settings.residual
+        self.mixer_norm = make_norm(settings.norm, width)
+        self.mixer = mixer
+        inner = round(settings.mlp * width)
+        self.mlp: nn.Module | None = None
+        if inner:
+            self.mlp = nn.Sequential(
+                make_norm(settings.norm, width),
+                nn.Linear(width, inner),
+                nn.GELU(),
+                nn.Linear(inner, width),
+            )
+
+    def scan(self, stream: Tensor, state: State) -> tuple[Tensor, State]:
+        """The stream [B, T, D] after this block, and the mixer's last state."""
+        mixed, state = self.mixer.scan(self.mixer_norm(stream), state)
+        return self._finish(stream, mixed), state
+
+    def step(self, stream: Tensor, state: State) -> tuple[Tensor, State]:
+        """The stream [B, D] after this block, and the mixer's next state."""
+        mixed, state = self.mixer.step(self.mixer_norm(stream), state)
+        return self._finish(stream, mixed), state
+
+    def _finish(self, stream: Tensor, mixed: Tensor) -> Tensor:
+        stream = stream + mixed if self.residual else mixed
+        if self.mlp is None:
+            return stream
+        output: Tensor = self.mlp(stream)
+        return stream + output if self.residual else output
+
+
+class ShortConvolution(nn.Module):
+    """A causal convolution over the last `kernel` positions, one filter per channel.
+
+    Its state is the last `kernel - 1` inputs, [B, kernel - 1, D], zeros before the first.
+    """
+
+    def __init__(self, width: int, kernel: int, *, bias: bool = True) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.filters = nn.Conv1d(width, width, kernel, groups=width, bias=bias)
+
+    def initial_state(self, num_words: int) -> Tensor:
+        """Zeros [B, kernel - 1, D]."""
+        weight = self.filters.weight
+        return weight.new_zeros(num_words, self.kernel - 1, weight.shape[0])
+
+    def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
+        padded = torch.cat([state, inputs], 1)
+        outputs = self.filters(padded.mT).mT
+        return outputs, padded[:, padded.shape[1] - self.kernel + 1 :]
+
+    def step(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
+        window = torch.cat([state, inputs.unsqueeze(1)], 1)  # [B, kernel, D]
+        outputs = torch.einsum("bkd,dk->bd", window, self.filters.weight.squeeze(1))
+        if self.filters.bias is not None:
+            outputs = outputs + self.filters.bias
+        return outputs, window[:, 1:]
+
+
+class RMSNorm(nn.Module):
+    """x / rms(x) * g (Zhang & Sennrich 2019, arXiv:1910.07467)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Normalise over the last axis."""
+        return functional.rms_norm(inputs, self.weight.shape, self.weight, 1e-6)
+
+
+def make_norm(name: Literal["rms", "layer", "none"], width: int) -> nn.Module:
+    """The normalisation of a setting's name."""
+    if name == "rms":
+        return RMSNorm(width)
+    return nn.LayerNorm(width) if name == "layer" else nn.Identity()

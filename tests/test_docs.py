@@ -1,0 +1,312 @@
+"""The pages do what they say: their commands run, their examples load, their keys are written.
+
+A page is read from top to bottom in a folder of its own. A block after `<!-- file: NAME -->` is
+saved there under that name; every line `$ statetrack ...` of a console block is run there, and
+the lines printed beneath it must come out, in that order (`...` stands for what is left out).
+A console block after `<!-- not run: REASON -->` is passed over.
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import yaml
+
+from statetrack import sweep
+from statetrack.cli.app import COMMANDS, run
+from statetrack.experiment import DataSettings
+from statetrack.models import MODELS
+from statetrack.protocols import Protocol
+from statetrack.references import ids_in, references
+from statetrack.spec import TaskSpec, load_task
+from statetrack.training import TrainSettings
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
+COLUMNS = "100"
+
+FENCE = re.compile(
+    r"(?:<!-- (?P<mark>file|not run): (?P<text>[^\n]+?) -->\n+)?"
+    r"^(?P<fence>```+)(?P<language>[^\s`]*)[^\n]*\n(?P<body>.*?)^(?P=fence)$",
+    re.MULTILINE | re.DOTALL,
+)
+VARIES = (
+    (re.compile(r"\d{8}-\d{6}"), "TIME"),
+    (re.compile(r"\d+(\.\d+)?e-\d+"), "SMALL"),
+    (re.compile(r"\d+(\.\d+)? s\b"), "SECONDS"),
+    (re.compile(r"\s+"), " "),
+)
+"""What may differ between two runs of a command, and what it is taken for."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    language: str
+    body: str
+    mark: str
+    text: str
+
+
+def blocks(page: Path) -> list[Block]:
+    """The fenced blocks of a page, in their order."""
+    found = FENCE.finditer(page.read_text(encoding="utf-8"))
+    return [Block(m["language"], m["body"], m["mark"] or "", m["text"] or "") for m in found]
+
+
+def commands(block: Block) -> Iterator[tuple[list[str], list[str]]]:
+    """The command lines of a console block, each with the output lines beneath it."""
+    for part in re.split(r"^\$ ", block.body, flags=re.MULTILINE)[1:]:
+        line, _, output = part.replace("\\\n", " ").partition("\n")
+        yield shlex.split(line), [plain(o) for o in output.splitlines() if plain(o)]
+
+
+def plain(line: str) -> str:
+    """A line of output without what may differ between two runs; empty for `...`."""
+    for pattern, word in VARIES:
+        line = pattern.sub(word, line)
+    return line.strip().removesuffix("...")
+
+
+def first_missing(expected: list[str], output: str) -> str | None:
+    """The first expected line that does not come, in this order, in the output."""
+    printed = map(plain, output.splitlines())
+    return next((line for line in expected if not any(line in other for other in printed)), None)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder to run commands in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", COLUMNS)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_commands_of_a_page_run_and_print_what_it_shows(page, folder, capsys):
+    for block in blocks(page):
+        if block.mark == "file":
+            (folder / block.text).write_text(block.body, encoding="utf-8")
+        if block.language != "console" or block.mark == "not run":
+            continue
+        for (program, *argv), expected in commands(block):
+            assert program == "statetrack", f"{page.name}: console blocks are for statetrack"
+            code = run(argv)
+            shown = capsys.readouterr()
+            assert code == (1 if "error:" in " ".join(expected) else 0), shown.err
+            missing = first_missing(expected, shown.out + shown.err)
+            assert missing is None, f"statetrack {shlex.join(argv)}\n{missing}\n\n{shown.out}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_task_and_model_that_a_page_shows_is_used_in_it(page):
+    """An example that no command reads could be wrong without anyone seeing it."""
+    text = page.read_text(encoding="utf-8")
+    for block in blocks(page):
+        if block.mark == "file":
+            lines = [line for line in text.splitlines() if line.startswith("$ statetrack ")]
+            assert any(block.text in line for line in lines), block.text
+        is_task = block.language == "yaml" and "\nautomaton:" in block.body
+        is_model = block.language == "python" and "@MODELS.register" in block.body
+        assert block.mark == "file" or not (is_task or is_model), block.body
+
+
+def test_blocks_that_are_not_run_say_why():
+    for page in PAGES:
+        for block in blocks(page):
+            if block.language == "console" and block.mark:
+                assert block.mark == "not run" and len(block.text) > 10, page.name
+
+
+def test_lines_of_output_are_compared_in_their_order():
+    assert first_missing(["a", "c"], "a\nb\nc\n") is None
+    assert first_missing(["c", "a"], "a\nb\nc\n") == "a"
+
+
+def tasks_in(page: Path) -> list[Block]:
+    return [b for b in blocks(page) if b.language == "yaml" and "\nautomaton:" in b.body]
+
+
+def test_task_files_of_the_pages_are_tasks_with_examples(folder):
+    for page in PAGES:
+        for number, block in enumerate(tasks_in(page)):
+            path = folder / f"{page.stem}-{number}.yaml"
+            path.write_text(block.body, encoding="utf-8")
+            assert load_task(str(path)).spec.examples
+
+
+def documented(heading: str, page: str = "file-formats.md") -> set[str]:
+    """The keys in the first column of the first table under a heading."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", text, re.M | re.S)
+    assert found is not None, f"{page} has no heading {heading!r}"
+    table = re.search(r"(?:^\|.*\n)+", found[1], re.M)
+    assert table is not None, f"{page}: no table under {heading!r}"
+    keys = [re.findall(r"`([^`]+)`", row.split("|")[1]) for row in table[0].splitlines()[2:]]
+    assert all(keys), f"{page}: a row under {heading!r} names no key"
+    return {key for row in keys for key in row}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A folder with a run, a dataset and a suite, all as small as can be."""
+    folder = tmp_path_factory.mktemp("written")
+    suite = {
+        "title": "t",
+        "settings": {"steps": 5, "validate_every": 5},
+        "models": {"signs": "diagonal-real"},
+        "tasks": {"parity": "parity"},
+        "length": 20,
+        "samples": 10,
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        Path("suite.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")
+        train = "train --model diagonal-real --task parity --steps 10 --validate-every 5"
+        gen = "gen parity --length 2-5 --samples 20 --validation-samples 5 --test-samples 5"
+        for line in (
+            f"{train} --out run",
+            "eval run --length 20 --samples 10",
+            f"{gen} --test-length 20 --format jsonl --out words",
+            f"{gen} --test-length 20 --format npz --out arrays",
+            f"{gen} --test-length 20 --format csv --out csv",
+            "reproduce suite.yaml --jobs 1 --out suite",
+        ):
+            assert run(line.split()) == 0, line
+    return folder
+
+
+def rows_of(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def keys_of(rows: list[dict]) -> set[str]:
+    return {key for row in rows for key in row}
+
+
+def test_the_files_of_a_run_are_those_that_the_page_names(written):
+    names = {path.name for path in (written / "run").iterdir()}
+    assert names | {"plugin.py", "checkpoint.pt"} == documented("The run folder")
+
+
+def test_config_holds_the_settings_of_data_model_and_training(written):
+    config = yaml.safe_load((written / "run" / "config.yaml").read_text(encoding="utf-8"))
+    parts = (DataSettings, MODELS["diagonal-real"].settings_class, TrainSettings)
+    assert set(config) == {"model"}.union(*(part.model_fields for part in parts))
+    assert list(config)[0] == "model"
+
+
+@pytest.mark.parametrize("name", ["environment.json", "summary.json"])
+def test_the_json_files_of_a_run_have_the_documented_keys(written, name):
+    content = json.loads((written / "run" / name).read_text(encoding="utf-8"))
+    assert set(content) == documented(name)
+
+
+def test_a_replica_in_the_summary_has_the_documented_keys(written):
+    summary = json.loads((written / "run" / "summary.json").read_text(encoding="utf-8"))
+    assert keys_of(summary["replicas"]) == documented("A replica in summary.json")
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "eval.jsonl"])
+def test_the_rows_of_a_run_have_the_documented_keys(written, name):
+    assert keys_of(rows_of(written / "run" / name)) == documented(name)
+
+
+def test_weights_are_stacked_by_replica_and_say_which_run_they_are(written):
+    path = written / "run" / "weights.safetensors"
+    assert {len(value) for value in safetensors.torch.load_file(path).values()} == {1}
+    with safetensors.safe_open(path, "pt") as file:
+        assert set(file.metadata()) == documented("weights.safetensors")
+
+
+def test_eval_json_has_the_documented_keys(written, monkeypatch, capsys):
+    monkeypatch.chdir(written)
+    assert run(["eval", "run", "--length", "20", "--samples", "10", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert set(printed) == documented("eval --json")
+    assert keys_of(printed["rows"]) == documented("A row of eval --json")
+    assert keys_of(printed["rows"]) | {"evaluation_seed"} == documented("eval.jsonl")
+
+
+@pytest.mark.parametrize("name", ["parity", "lstm"])
+def test_show_json_has_the_documented_keys(name, capsys):
+    assert run(["show", name, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    kind = {"parity": "task", "lstm": "model"}[name]
+    assert set(printed) == documented(f"show --json of a {kind}")
+    if kind == "model":
+        assert keys_of(printed["settings"]) == documented("A setting in show --json")
+
+
+@pytest.mark.parametrize("what", ["models", "tasks", "kinds", "suites", "runs"])
+def test_list_json_has_the_documented_keys(written, what, monkeypatch, capsys):
+    monkeypatch.chdir(written)
+    assert run(["list", what, "--runs", ".", "--json"]) == 0
+    assert keys_of(json.loads(capsys.readouterr().out)) == documented(f"list {what} --json")
+
+
+def test_a_dataset_has_the_documented_keys_and_columns(written):
+    card = json.loads((written / "words" / "card.json").read_text(encoding="utf-8"))
+    assert set(card) == documented("card.json")
+    assert keys_of(list(card["splits"].values())) == documented("A split in card.json")
+    assert keys_of(rows_of(written / "words" / "data" / "train.jsonl")) == documented("Columns")
+
+
+def test_datasets_of_other_formats_have_the_documented_names(written):
+    import numpy as np
+
+    arrays = np.load(next((written / "arrays" / "data").glob("train*.npz")))
+    assert set(arrays.files) == documented("Arrays of npz")
+    header = next((written / "csv" / "data" / "train").glob("*=3.csv")).read_text().split("\n")[0]
+    assert set(header.split(",")) == documented("Columns of csv")
+
+
+def test_task_suite_and_protocol_files_have_the_documented_keys():
+    assert set(TaskSpec.model_fields) == documented("Task files")
+    assert set(sweep.Suite.model_fields) == documented("Suite files")
+    assert set(Protocol.model_fields) == documented("Protocol files")
+
+
+def test_a_cell_of_a_suite_has_the_documented_keys(written):
+    (path,) = (written / "suite").rglob("cell.json")
+    assert set(json.loads(path.read_text(encoding="utf-8"))) == documented("cell.json")
+
+
+def test_every_paper_that_is_named_stands_in_the_bibliography():
+    page = (DOCS / "bibliography.md").read_text(encoding="utf-8")
+    assert "{statetrack} papers" in page
+    sources = [
+        *(ROOT / "statetrack").rglob("*.py"),
+        *(ROOT / "tasks").rglob("*.yaml"),
+        *PAGES,
+    ]
+    known = {*references(), *ids_in(page)}
+    for path in sources:
+        for paper in ids_in(path.read_text(encoding="utf-8")):
+            assert paper in known, f"{path} names {paper}"
+
+
+def test_every_command_has_a_section():
+    text = (DOCS / "commands.md").read_text(encoding="utf-8")
+    for command in COMMANDS:
+        assert f"\n## {command}\n" in text, command
+
+
+def test_every_page_of_the_docs_is_in_the_table_of_contents():
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    for page in DOCS.glob("*.md"):
+        assert page.stem == "index" or re.search(rf"^{page.stem}$", index, re.M), page.name
+
+
+def test_links_between_files_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name}: {target}"

@@ -1,0 +1,612 @@
+"""Stations joined: settings to a run folder, interrupted and resumed, evaluated, swept."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+import statetrack
+from statetrack import experiment
+from statetrack.errors import (
+    DeviceError,
+    RunError,
+    SettingsError,
+    StatetrackError,
+    UnknownNameError,
+)
+from statetrack.experiment import Experiment, Setup, evaluate_run, reopen, start, train
+from statetrack.models import MODELS
+from statetrack.registry import load_plugin
+from statetrack.runs import RunFolder
+from statetrack.sweep import cells_of, load_suite, run_suite
+from statetrack.training import Trainer
+
+SMALL: dict[str, Any] = {
+    "model": "bilinear",
+    "task": "modular-addition:m=3",
+    "hidden": 6,
+    "steps": 60,
+    "batch_size": 8,
+    "train_length": "2-6",
+    "validate_every": 15,
+    "validation_words": 40,
+    "checkpoint_every": 20,
+    "seeds": 2,
+    "lrs": [0.003, 0.01],
+    "device": "cpu",
+}
+
+
+def experiment_of(**values: Any) -> Experiment:
+    return Experiment.from_values({**SMALL, **values}, "mine.yaml")
+
+
+def trained(out: Path, **values: Any) -> tuple[Setup, RunFolder]:
+    setup, folder = start(experiment_of(**values), out, None)
+    assert train(setup, folder, lambda *_: None, lambda: False)
+    return setup, folder
+
+
+def stop_after(steps: int) -> Callable[[], bool]:
+    """Is asked after every step, and says stop after so many."""
+    asked = iter(range(1, steps + 1))
+    return lambda: next(asked) == steps
+
+
+def the_error_of(kind: type[StatetrackError], action: Callable[[], object]) -> str:
+    with pytest.raises(kind) as caught:
+        action()
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1
+    return message
+
+
+# --- settings ---
+
+
+def test_settings_go_to_values_and_back() -> None:
+    made = experiment_of(additive="input", curriculum=0.25)
+    again = Experiment.from_values(yaml.safe_load(yaml.safe_dump(made.values())), "config.yaml")
+    assert again == made
+    assert again.values() == made.values()
+
+
+def test_what_is_left_out_has_the_defaults_of_the_model_and_then_of_all() -> None:
+    for name, model in MODELS.items():
+        made = Experiment.from_values({"model": name}, "mine.yaml").values()
+        for key, value in model.training_defaults.items():
+            assert made[key] == (list(value) if isinstance(value, tuple) else value)
+        assert (
+            made["batch_size"]
+            == Experiment.from_values({"model": name}, "x").values()["batch_size"]
+        )
+
+
+def test_what_is_given_goes_before_the_defaults_of_the_model() -> None:
+    given = experiment_of(steps=7, lrs=[0.5]).training
+    assert (given.steps, given.lrs) == (7, (0.5,))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"hiden": 3}, "mine.yaml: unknown setting 'hiden'. Did you mean 'hidden'?"),
+        ({"rank": 3}, "mine.yaml: unknown setting 'rank'."),
+        ({"hidden": "wide"}, "mine.yaml: 'hidden': "),
+        ({"hidden": 0}, "mine.yaml: 'hidden': "),
+        ({"lrs": [0.1, 0.1]}, "mine.yaml: 'lrs': a learning rate stands twice"),
+        ({"lrs": []}, "mine.yaml: 'lrs': learning rates must be above 0"),
+        ({"loss": "hinge"}, "mine.yaml: 'loss': "),
+        ({"device": "tpu"}, "mine.yaml: 'device': "),
+    ],
+)
+def test_a_wrong_setting_is_one_line_with_its_place(values: dict[str, Any], message: str) -> None:
+    assert the_error_of(SettingsError, lambda: experiment_of(**values)).startswith(message)
+
+
+def test_an_experiment_needs_a_model_that_there_is() -> None:
+    message = the_error_of(SettingsError, lambda: Experiment.from_values({}, "mine.yaml"))
+    assert message == "mine.yaml: 'model' is missing"
+    message = the_error_of(UnknownNameError, lambda: experiment_of(model="bilinera"))
+    assert "Did you mean 'bilinear'?" in message
+
+
+def test_replicas_are_every_seed_at_every_learning_rate() -> None:
+    replicas = experiment_of(seed=4).replicas
+    assert [(r.index, r.seed, r.lr) for r in replicas] == [
+        (0, 4, 0.003),
+        (1, 5, 0.003),
+        (2, 4, 0.01),
+        (3, 5, 0.01),
+    ]
+
+
+def test_supervision_and_lengths_are_the_tasks_own_unless_they_are_given() -> None:
+    own = Setup.of(experiment_of(task="flip-flop", train_length="task"))
+    assert (own.supervision, str(own.lengths)) == (own.task.spec.supervision, "2-64")
+    given = Setup.of(experiment_of(supervision="last", train_length="7"))
+    assert (given.supervision, str(given.lengths)) == ("last", "7")
+    batches, validation = given.words()
+    assert (batches.block(0, 3).scored.sum(-1) == 1).all()
+    assert (validation.scored.sum(-1) == 1).all()
+
+
+# --- starting ---
+
+
+def test_a_started_run_holds_all_that_is_known_beforehand(tmp_path: Path) -> None:
+    made = experiment_of(task="random-fsm:states=4,symbols=2,seed=5")
+    _, folder = start(made, tmp_path / "run", None)
+    assert {path.name for path in folder.path.iterdir()} == {
+        "config.yaml",
+        "environment.json",
+        "task.yaml",
+    }
+    about = folder.read_json("environment.json")
+    assert about["statetrack"] == statetrack.__version__
+    assert about["torch"] == str(torch.__version__)
+    assert about["device"] == "cpu"
+    assert about["command"].startswith("statetrack")
+    assert set(about) >= {"python", "numpy", "platform", "threads", "started"}
+    setup, again = reopen(folder.path)
+    assert (setup.experiment, again) == (made, folder)
+    assert setup.automaton.num_states == 4
+
+
+def test_a_run_keeps_its_task_when_the_tasks_own_file_is_gone(tmp_path: Path) -> None:
+    task = tmp_path / "mine.yaml"
+    task.write_text(
+        textwrap.dedent(
+            """
+            title: Turnstile
+            version: 1
+            reference: "own example"
+            automaton:
+              kind: transitions
+              start: locked
+              states:
+                locked:   {coin: unlocked, push: locked}
+                unlocked: {coin: unlocked, push: locked}
+            """
+        )
+    )
+    setup, folder = start(experiment_of(task=str(task)), tmp_path / "run", None)
+    task.unlink()
+    again, _ = reopen(folder.path)
+    assert (again.automaton.delta == setup.automaton.delta).all()
+    assert again.automaton.symbols == ("coin", "push")
+    assert train(again, folder, lambda *_: None, lambda: False)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ({"task": "modular-adition"}, StatetrackError),
+        ({"train_length": "10-2"}, SettingsError),
+        ({"model": "bilinear-block", "hidden": 7, "block_size": 2}, SettingsError),
+        ({"train_samples": 10_000}, SettingsError),
+        ({"device": "cuda:99"}, DeviceError),
+    ],
+    ids=str,
+)
+def test_what_would_fail_later_fails_before_there_is_a_folder(
+    tmp_path: Path, values: dict[str, Any], kind: type[StatetrackError]
+) -> None:
+    the_error_of(kind, lambda: start(experiment_of(**values), tmp_path / "run", None))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_never_starts_where_another_one_is(tmp_path: Path) -> None:
+    _, folder = start(experiment_of(), tmp_path / "run", None)
+    before = (folder.path / "config.yaml").read_bytes()
+    other = experiment_of(hidden=9)
+    assert "not empty" in the_error_of(RunError, lambda: start(other, folder.path, None))
+    assert (folder.path / "config.yaml").read_bytes() == before
+
+
+def test_runs_without_a_name_of_their_own_never_share_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = experiment_of(task="product(parity,cyclic:n=3)")
+    paths = {start(made, None, None)[1].path for _ in range(3)}
+    assert len(paths) == 3
+    assert all(path.parent == Path("runs") and path.name.startswith("bilinear_") for path in paths)
+
+
+# --- training ---
+
+
+def test_a_finished_run_holds_its_metrics_weights_and_summary(tmp_path: Path) -> None:
+    _, folder = trained(tmp_path / "run")
+    assert folder.finished and folder.checkpoint() is None
+    rows = folder.rows("metrics.jsonl")
+    assert {row["replica"] for row in rows} == {0, 1, 2, 3}
+    assert sorted({row["step"] for row in rows if "validation_loss" in row}) == [15, 30, 45, 60]
+    assert all(set(row) >= {"step", "replica", "loss", "accuracy"} for row in rows)
+    summary = folder.read_json("summary.json")
+    assert summary["steps"] == 60 and summary["seconds"] > 0
+    assert {len(value) for value in folder.weights().values()} == {4}
+    for outcome in summary["replicas"]:
+        validated = [
+            (row["validation_accuracy"], -row["validation_loss"], row["step"])
+            for row in rows
+            if row["replica"] == outcome["replica"] and "validation_loss" in row
+        ]
+        assert max(validated) == (
+            outcome["validation_accuracy"],
+            -outcome["validation_loss"],
+            outcome["best_step"],
+        )
+    best = max(summary["replicas"], key=lambda o: (o["validation_accuracy"], -o["validation_loss"]))
+    assert summary["selected"] == best["replica"]
+
+
+def test_a_replica_that_diverged_is_never_selected(tmp_path: Path) -> None:
+    setup, folder = trained(tmp_path / "run", lrs=[1e30, 0.01], seeds=1)
+    summary = folder.read_json("summary.json")
+    assert [o["stopped"] for o in summary["replicas"]] == ["diverged", ""]
+    assert summary["selected"] == 1
+    assert all(value.isfinite().all() for value in folder.weights().values())
+    (row,) = evaluate_run(setup, folder, [9], num_words=20, seed=0, everyone=False)
+    assert row["replica"] == 1
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
+    setup, folder = trained(tmp_path / "run", steps=5)
+    message = the_error_of(RunError, lambda: train(setup, folder, lambda *_: None, lambda: False))
+    assert "has finished" in message
+
+
+def assert_same_run(one: RunFolder, other: RunFolder) -> None:
+    """Bit-identical weights, and the same rows of metrics."""
+    weights = other.weights()
+    assert all(torch.equal(value, weights[name]) for name, value in one.weights().items())
+    assert one.rows("metrics.jsonl") == other.rows("metrics.jsonl")
+    first, second = one.read_json("summary.json"), other.read_json("summary.json")
+    assert first["replicas"] == second["replicas"]
+    assert first["selected"] == second["selected"]
+
+
+@pytest.mark.parametrize("stops", [[1], [25], [20, 13, 26]], ids=str)
+def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(
+    tmp_path: Path, stops: list[int]
+) -> None:
+    _, straight = trained(tmp_path / "straight")
+    start(experiment_of(), tmp_path / "stopped", None)
+    for number in stops:
+        setup, folder = reopen(tmp_path / "stopped")
+        assert not train(setup, folder, lambda *_: None, stop_after(number))
+        assert not folder.finished
+    setup, folder = reopen(tmp_path / "stopped")
+    assert train(setup, folder, lambda *_: None, lambda: False)
+    assert_same_run(straight, folder)
+
+
+def test_what_was_recorded_after_the_last_checkpoint_is_recorded_once(tmp_path: Path) -> None:
+    """A crash at step 33 goes on from the checkpoint of step 20."""
+
+    def crash(trainer: Trainer, _: object) -> None:
+        if trainer.step == 33:
+            raise ZeroDivisionError
+
+    _, straight = trained(tmp_path / "straight")
+    setup, folder = start(experiment_of(), tmp_path / "crashed", None)
+    with pytest.raises(ZeroDivisionError):
+        train(setup, folder, crash, lambda: False)
+    assert folder.rows("metrics.jsonl")[-1]["step"] == 30
+    setup, folder = reopen(tmp_path / "crashed")
+    assert train(setup, folder, lambda *_: None, lambda: False)
+    assert_same_run(straight, folder)
+
+
+def test_a_stop_at_the_very_end_finishes_the_run(tmp_path: Path) -> None:
+    setup, folder = start(experiment_of(steps=12), tmp_path / "run", None)
+    assert train(setup, folder, lambda *_: None, stop_after(12))
+    assert folder.finished
+
+
+def test_a_killed_process_loses_nothing_but_steps(tmp_path: Path) -> None:
+    program = """
+        import sys
+        from pathlib import Path
+        from statetrack.experiment import reopen, train
+        setup, folder = reopen(Path(sys.argv[1]))
+        train(setup, folder, lambda *_: None, lambda: False)
+        """
+    start(experiment_of(steps=100_000, checkpoint_every=20), tmp_path / "run", None)
+    root = Path(statetrack.__file__).parents[1]
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program), str(tmp_path / "run")],
+        env={**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"},
+    )
+    checkpoint = tmp_path / "run" / "checkpoint.pt"
+    limit = time.monotonic() + 60
+    while not checkpoint.exists() and process.poll() is None and time.monotonic() < limit:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    folder = RunFolder.open(tmp_path / "run")
+    reached = folder.checkpoint()
+    assert reached is not None and not folder.finished
+    step = reached["trainer"]["step"]
+    assert step >= 20 and step % 20 == 0
+    folder.write_config(folder.config() | {"steps": step + 7})
+    setup, folder = reopen(tmp_path / "run")
+    assert train(setup, folder, lambda *_: None, lambda: False)
+    assert folder.read_json("summary.json")["steps"] == step + 7
+    steps = [row["step"] for row in folder.rows("metrics.jsonl") if row["replica"] == 0]
+    assert steps == sorted(set(steps)) and steps[-1] == step + 7
+
+
+# --- evaluating ---
+
+
+def test_evaluation_gives_a_row_for_each_length_and_keeps_them(tmp_path: Path) -> None:
+    setup, folder = trained(tmp_path / "run")
+    selected = folder.read_json("summary.json")["selected"]
+    rows = list(evaluate_run(setup, folder, [5, 30], num_words=50, seed=3, everyone=False))
+    assert [(row["replica"], row["length"]) for row in rows] == [(selected, 5), (selected, 30)]
+    everyone = list(evaluate_run(setup, folder, [5, 30], num_words=50, seed=3, everyone=True))
+    assert [row["replica"] for row in everyone] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert [row for row in everyone if row["selected"]] == rows
+    assert folder.rows("eval.jsonl") == [
+        row | {"evaluation_seed": 3} for row in json.loads(json.dumps(rows + everyone))
+    ]
+    assert set(rows[0]) == {
+        *("replica", "seed", "lr", "selected", "length", "sequences", "accuracy", "low", "high"),
+        *("symbol_accuracy", "prefix_accuracy", "floor", "chance", "scaled", "scaled_to_floor"),
+    }
+
+
+def test_a_run_that_has_not_finished_cannot_be_evaluated(tmp_path: Path) -> None:
+    setup, folder = start(experiment_of(), tmp_path / "run", None)
+    message = the_error_of(
+        RunError,
+        lambda: list(evaluate_run(setup, folder, [5], num_words=5, seed=0, everyone=False)),
+    )
+    assert "--resume" in message
+
+
+def other_shapes(folder: RunFolder) -> None:
+    folder.write_weights({name: value[..., :-1] for name, value in folder.weights().items()})
+
+
+def other_names(folder: RunFolder) -> None:
+    folder.write_weights({f"x.{name}": value for name, value in folder.weights().items()})
+
+
+def fewer_replicas(folder: RunFolder) -> None:
+    folder.write_weights({name: value[:1] for name, value in folder.weights().items()})
+
+
+@pytest.mark.parametrize("change", [other_shapes, other_names, fewer_replicas])
+def test_weights_of_another_model_are_one_line(
+    tmp_path: Path, change: Callable[[RunFolder], None]
+) -> None:
+    setup, folder = trained(tmp_path / "run", steps=2)
+    change(folder)
+    message = the_error_of(
+        RunError,
+        lambda: list(evaluate_run(setup, folder, [5], num_words=5, seed=0, everyone=True)),
+    )
+    assert message == f"{folder.path}: weights.safetensors does not belong to config.yaml"
+
+
+# --- a user's own model ---
+
+PLUGIN = '''
+"""A model of one's own: it counts symbols.
+
+    h_t = h_{t-1} + W x_t
+"""
+
+import torch
+from torch import nn
+
+from statetrack.models import MODELS
+from statetrack.models._base import RecurrentModel
+from statetrack.settings import Settings, option
+
+
+class CounterSettings(Settings):
+    hidden: int = option(8, "Width of the state.", min=1)
+
+
+@MODELS.register("my-counter")
+class Counter(RecurrentModel):
+    settings_class = CounterSettings
+    family, source = "own", "own"
+
+    def __init__(self, settings, *, num_symbols, num_labels):
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        self.embedding = nn.Embedding(num_symbols, settings.hidden)
+        self.readout = nn.Linear(settings.hidden, num_labels)
+
+    def initial_state(self, num_words):
+        return self.embedding.weight.new_zeros(num_words, self.embedding.embedding_dim)
+
+    def step(self, symbols, state):
+        state = state + self.embedding(symbols)
+        return self.readout(state), state
+'''
+
+
+@pytest.fixture
+def own_models() -> Iterator[None]:
+    """What plugins register during the test is forgotten after it."""
+    yield
+    in_a_new_process()
+
+
+def in_a_new_process() -> None:
+    """Forget what plugins have registered, as a new process would."""
+    for name in [name for name in sys.modules if name.startswith("statetrack_plugin_")]:
+        del sys.modules[name]
+    for name in ("my-counter", "your-counter"):
+        MODELS._things.pop(name, None)
+
+
+@pytest.mark.usefixtures("own_models")
+def test_a_users_own_model_trains_and_evaluates_also_when_its_file_is_gone(
+    tmp_path: Path,
+) -> None:
+    plugin = tmp_path / "counter.py"
+    plugin.write_text(PLUGIN)
+    load_plugin(plugin)
+    made = experiment_of(model="my-counter", task="parity")
+    setup, folder = start(made, tmp_path / "run", plugin)
+    assert not train(setup, folder, lambda *_: None, stop_after(5))
+    plugin.unlink()
+    in_a_new_process()
+    setup, folder = reopen(tmp_path / "run")
+    assert train(setup, folder, lambda *_: None, lambda: False)
+    in_a_new_process()
+    setup, folder = reopen(tmp_path / "run")
+    (row,) = evaluate_run(setup, folder, [12], num_words=30, seed=0, everyone=False)
+    assert row["sequences"] == 30
+    again, _ = reopen(tmp_path / "run")
+    assert again.experiment == setup.experiment
+
+
+@pytest.mark.usefixtures("own_models")
+def test_runs_of_different_plugins_can_be_opened_side_by_side(tmp_path: Path) -> None:
+    for name in ("my-counter", "your-counter"):
+        plugin = tmp_path / f"{name}.py"
+        plugin.write_text(PLUGIN.replace("my-counter", name))
+        load_plugin(plugin)
+        start(experiment_of(model=name), tmp_path / name, plugin)
+    in_a_new_process()
+    for name in ("my-counter", "your-counter"):
+        setup, _ = reopen(tmp_path / name)
+        assert setup.experiment.model == name
+
+
+# --- suites ---
+
+SUITE: dict[str, Any] = {
+    "title": "Two models on two tasks",
+    "settings": {
+        **{key: value for key, value in SMALL.items() if key not in ("model", "task", "hidden")},
+        "steps": 10,
+        "seeds": 2,
+        "lrs": [0.01],
+    },
+    "models": {
+        "Signs": "diagonal-real",
+        "Blocks of 3": {"model": "bilinear-block", "hidden": 6, "block_size": 3},
+    },
+    "tasks": {"parity": "parity", "mod 3": "modular-addition:m=3"},
+    "length": 30,
+    "samples": 40,
+    "horizon_lengths": [90, 60],
+    "horizon_samples": 10,
+    "published": {"Signs": {"parity": 1.0}},
+}
+
+
+def suite_file(path: Path, **changes: Any) -> str:
+    path.write_text(yaml.safe_dump({**SUITE, **changes}, sort_keys=False))
+    return str(path)
+
+
+def test_a_suite_trains_and_evaluates_every_cell_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = load_suite(suite_file(tmp_path / "suite.yaml"))
+    cells = cells_of(suite, tmp_path / "out", {})
+    assert [(cell.column, cell.row) for cell in cells] == [
+        ("parity", "Signs"),
+        ("parity", "Blocks of 3"),
+        ("mod 3", "Signs"),
+        ("mod 3", "Blocks of 3"),
+    ]
+    assert len({cell.path for cell in cells}) == 4
+    results = list(run_suite(suite, cells, jobs=1))
+    assert [(r["column"], r["row"]) for r in results] == [(c.column, c.row) for c in cells]
+    for result in results:
+        assert len(result["rows"]) == 2 and result["selected"] in result["rows"]
+        assert result["selected"]["length"] == 30 and result["steps"] == 10
+        right = [row["accuracy"] == 1.0 for row in result["rows"]]
+        assert result["success"] == sum(right) / 2
+        assert result["horizon"] in (0, 30, 60, 90)
+        assert RunFolder.open(Path(result["run"])).finished
+
+    def never(*_: object) -> None:
+        raise AssertionError("a finished cell was trained again")
+
+    monkeypatch.setattr(experiment, "train", never)
+    again = list(run_suite(suite, cells_of(suite, tmp_path / "out", {}), jobs=1))
+    assert again == json.loads(json.dumps(results))
+
+
+def test_an_interrupted_suite_goes_on_where_it_was(tmp_path: Path) -> None:
+    suite = load_suite(suite_file(tmp_path / "suite.yaml", models={"Signs": "diagonal-real"}))
+    cells = cells_of(suite, tmp_path / "out", {})
+    first = next(iter(run_suite(suite, cells, jobs=1)))
+    setup, folder = start(cells[1].experiment, cells[1].path, None)
+    assert not train(setup, folder, lambda *_: None, stop_after(4))
+    results = list(run_suite(suite, cells, jobs=1))
+    assert results[0] == json.loads(json.dumps(first))
+    assert results[1]["steps"] == 10
+
+
+def test_a_cell_with_other_settings_is_neither_used_nor_overwritten(tmp_path: Path) -> None:
+    suite = load_suite(suite_file(tmp_path / "suite.yaml", models={"Signs": "diagonal-real"}))
+    cells = cells_of(suite, tmp_path / "out", {})
+    list(run_suite(suite, cells, jobs=1))
+    changed = cells_of(suite, tmp_path / "out", {"steps": 11})
+    message = the_error_of(RunError, lambda: list(run_suite(suite, changed, jobs=1)))
+    assert message.startswith(f"{changed[0].path}: holds a run with other settings")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"published": {"Sings": {"parity": 1.0}}}, "names the row 'Sings'"),
+        ({"published": {"Signs": {"s5": 1.0}}}, "names the column 's5'"),
+        ({"lenght": 5}, "unknown key 'lenght'. Did you mean 'length'?"),
+        ({"samples": 0}, "'samples'"),
+    ],
+    ids=str,
+)
+def test_a_suite_that_cannot_be_is_one_line(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    path = suite_file(tmp_path / "suite.yaml", **changes)
+    found = the_error_of(SettingsError, lambda: load_suite(path))
+    assert found.startswith(f"{path}: ") and message in found
+
+
+@pytest.mark.parametrize(
+    ("models", "message"),
+    [
+        ({"Signs": {"hidden": 3}}, "suite row 'Signs': 'model' is missing"),
+        ({"Signs": {"model": "diagonal-real", "rank": 3}}, "suite row 'Signs': unknown setting"),
+        ({"Signs": "diagonal-rael"}, "there is no model 'diagonal-rael'"),
+        (
+            {"Blocks": {"model": "bilinear-block", "hidden": 7, "block_size": 2}},
+            "--hidden 7 is not a multiple",
+        ),
+    ],
+    ids=str,
+)
+def test_a_cell_that_could_not_be_trained_is_found_before_any_is(
+    tmp_path: Path, models: dict[str, Any], message: str
+) -> None:
+    suite = load_suite(suite_file(tmp_path / "suite.yaml", models=models, published={}))
+    found = the_error_of(StatetrackError, lambda: cells_of(suite, tmp_path / "out", {}))
+    assert message in found
+    assert not (tmp_path / "out").exists()
