@@ -40,12 +40,18 @@ class Registry(Mapping[str, T], Generic[T]):
         self._listing = listing
         self._loaders: dict[str, Load] | None = None
         self._things: dict[str, T] = {}
+        self._loading = ""
 
     def register(self, name: str) -> Callable[[T], T]:
-        """A decorator that enters a thing under `name`."""
+        """A decorator that enters a thing under `name`.
+
+        A name that is known beforehand belongs to the file or entry point that it was found by.
+        """
 
         def enter(thing: T) -> T:
-            if name in self._things:
+            home = str(getattr(thing, "__module__", ""))
+            own = home.startswith("statetrack.") or name == self._loading
+            if name in self._things or (name in self._names() and not own):
                 raise ValueError(f"{self.kind} {name!r} is registered twice")
             self._things[name] = thing
             return thing
@@ -65,7 +71,9 @@ class Registry(Mapping[str, T], Generic[T]):
                     f"there is no {self.kind} '{name}'.{hint} "
                     f"`{self._listing}` shows all {len(self)}."
                 )
+            self._loading = name
             loaded = self._names()[name]()
+            self._loading = ""
             if name not in self._things:
                 self._things[name] = loaded  # type: ignore[assignment]
         return self._things[name]

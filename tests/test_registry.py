@@ -107,3 +107,12 @@ def test_a_plugin_that_cannot_be_imported_is_one_line(tmp_path, name, content, m
         path.write_text(content)
     with pytest.raises(SettingsError, match=re.escape(f"--plugin {path}: {message}")):
         load_plugin(path)
+
+
+def test_a_plugin_cannot_take_the_name_of_a_model_that_comes_along(tmp_path):
+    plugin = tmp_path / "thief.py"
+    plugin.write_text(
+        "from statetrack.models import MODELS\n\n@MODELS.register('lstm')\nclass Thief:\n    pass\n"
+    )
+    with pytest.raises(SettingsError, match="model 'lstm' is registered twice"):
+        load_plugin(plugin)

@@ -1,0 +1,165 @@
+"""The machine that a task needs: what is left of an automaton when only its answers count.
+
+The algebra of a task is that of its smallest machine, not that of the tables it was written in.
+Symbols that are never drawn in a state lead to a *void* state there, in which no label is asked
+for; states that no drawn word tells apart are one.
+
+Letters: S states, V symbols.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from statetrack.automata import Automaton, minimise
+from statetrack.automata.automaton import Booleans, Integers, reachable
+
+MOST_PAIR_STEPS = 2**26
+"""Most entries of the table of pairs of states and symbols that is worked through."""
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """The smallest automaton with the answers of another one, and its void state if it has one."""
+
+    automaton: Automaton
+    void: int | None
+
+    @property
+    def delta(self) -> Integers:
+        """The next state, `[S, V]`."""
+        return self.automaton.delta
+
+    @cached_property
+    def live(self) -> Booleans:
+        """The states that drawn words lead to: all but the void one. `[S]`."""
+        live = np.ones(len(self.delta), bool)
+        if self.void is not None:
+            live[self.void] = False
+        return live
+
+    @cached_property
+    def actions(self) -> Integers:
+        """The different maps of the states that symbols make, `[number of them, S]`."""
+        return np.unique(self.delta.T, axis=0)
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether every word can be drawn, and its label is asked for after every symbol."""
+        return self.void is None and self.automaton.all_scored
+
+    @cached_property
+    def apart(self) -> Booleans | None:
+        """Which pairs of states give different labels after some word drawn from both: `[S, S]`.
+
+        Where some labels are never asked for, a machine keeps states that need not be kept. None
+        where there are too many pairs to tell.
+        """
+        num_states, num_symbols = self.delta.shape
+        if self.complete:
+            return ~np.eye(num_states, dtype=bool)
+        if num_states**2 * num_symbols > MOST_PAIR_STEPS:
+            return None
+        output = np.where(self.automaton.scored, self.automaton.output, -1)
+        asked = self.automaton.scored[:, None] & self.automaton.scored[None, :]
+        apart: Booleans = asked & (output[:, None] != output[None, :])
+        while True:
+            further = apart.copy()
+            for targets in self.delta.T:
+                further |= apart[targets[:, None], targets[None, :]]
+            if (further == apart).all():
+                return apart
+            apart = further
+
+    @cached_property
+    def holds_two_states(self) -> bool | None:
+        """Whether some word leads two states that are told apart each back to itself.
+
+        None where there are too many pairs to tell.
+        """
+        num_states, num_symbols = self.delta.shape
+        permuted = (np.sort(self.actions, axis=1) == np.arange(num_states)).all(axis=1)
+        if self.complete and num_states > 1 and permuted.any():
+            return True
+        if self.apart is None or num_states**2 * num_symbols > MOST_PAIR_STEPS:
+            return None
+        kept = self.apart
+        while True:
+            followed = np.zeros_like(kept)
+            for targets in self.delta.T:
+                followed |= kept[targets[:, None], targets[None, :]]
+            fewer = kept & followed
+            if (fewer == kept).all():
+                return bool(kept.any())
+            kept = fewer
+
+    @cached_property
+    def order_matters(self) -> bool | None:
+        """Whether two symbols read in another order are seen to lead elsewhere; None: unknown."""
+        num_states = len(self.delta)
+        if self.apart is None or len(self.actions) ** 2 * num_states > MOST_PAIR_STEPS:
+            return None
+        return any(
+            bool(self.apart[second[first], first[second]].any())
+            for place, first in enumerate(self.actions)
+            for second in self.actions[:place]
+        )
+
+
+def needed_machine(automaton: Automaton) -> Machine:
+    """The smallest machine that answers as an automaton does, wherever a label is asked for.
+
+    How likely a symbol is does not count, only whether it is ever drawn. A start that is never
+    entered again is one with any state from which the same words lead to the same states: before
+    the first symbol no label is asked for.
+    """
+    smallest = _without_spare_start(minimise(_with_void(automaton)))
+    absorbing = (smallest.delta == np.arange(smallest.num_states)[:, None]).all(axis=1)
+    void = np.flatnonzero(absorbing & ~smallest.scored)
+    return Machine(smallest, int(void[0]) if len(void) else None)
+
+
+def _with_void(automaton: Automaton) -> Automaton:
+    """The automaton with forbidden symbols leading to one absorbing state that is not scored."""
+    forbidden = automaton.weights == 0
+    if not forbidden.any():
+        return automaton.with_uniform_weights()
+    void = automaton.num_states
+    loops = np.full((1, automaton.num_symbols), void)
+    return _reachable_part(
+        np.vstack([np.where(forbidden, void, automaton.delta), loops]),
+        np.append(automaton.output, 0),
+        np.append(automaton.scored, False),
+        automaton.start,
+        automaton,
+    )
+
+
+def _without_spare_start(automaton: Automaton) -> Automaton:
+    """The automaton begun in a state that goes on as its start does, where the start is spare."""
+    start, delta = automaton.start, automaton.delta
+    alike = np.flatnonzero((delta == delta[start]).all(axis=1))
+    if (delta == start).any() or len(alike) < 2:
+        return automaton
+    other = int(alike[alike != start][0])
+    return _reachable_part(delta, automaton.output, automaton.scored, other, automaton)
+
+
+def _reachable_part(
+    delta: Integers, output: Integers, scored: Booleans, start: int, named: Automaton
+) -> Automaton:
+    """What a start leads to; symbols and labels keep the names of another automaton."""
+    kept = np.flatnonzero(reachable(delta, start))
+    renumbered = np.full(len(delta), -1)
+    renumbered[kept] = np.arange(len(kept))
+    return Automaton(
+        renumbered[delta[kept]],
+        output[kept],
+        start=int(renumbered[start]),
+        symbols=named.symbols,
+        labels=named.labels,
+        scored=scored[kept],
+    )

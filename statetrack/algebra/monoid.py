@@ -1,0 +1,210 @@
+"""The transition monoid: all maps of the states that words make.
+
+Reading a word moves every state of a machine at once; the maps that arise, composed in the order
+in which words are read, are the transition monoid. That of a smallest machine is the syntactic
+monoid of its labels, on which nearly all that is known of a task's complexity depends.
+
+A map is a row of S small integers. The product `a b` reads a first: `(a b)[s] = b[a[s]]`.
+
+Letters: N elements, S states, K generators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from statetrack.algebra.components import strong_components
+from statetrack.automata.automaton import Booleans, Integers
+
+Maps = npt.NDArray[np.unsignedinteger]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How large a monoid may become before the answer is "too large"."""
+
+    most_elements: int = 50_000
+    most_products: int = 1_000_000
+    """Products of an element and a generator; this is what time goes into."""
+    most_entries: int = 2**26
+    """Elements times states; this is what memory goes into."""
+
+
+@dataclass(frozen=True, eq=False)
+class Monoid:
+    """All products of some maps, the identity first."""
+
+    elements: Maps  # [N, S]
+    generators: Maps  # [K, S]: none of them is a product of those before it
+    _number: dict[bytes, int] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.elements)
+
+    def numbers_of(self, maps: Maps) -> Integers:
+        """The numbers of maps `[..., S]` that are elements: `[...]`."""
+        rows = np.ascontiguousarray(maps, self.elements.dtype)
+        flat = [self._number[key] for key in _keys(rows.reshape(-1, rows.shape[-1]))]
+        return np.array(flat, np.int64).reshape(rows.shape[:-1])
+
+    def times(self, actions: Maps) -> Integers:
+        """The number of every element followed by every action: `[N, number of actions]`."""
+        products = [self.numbers_of(action[self.elements]) for action in actions]
+        return np.stack(products, axis=1) if products else np.zeros((len(self), 0), np.int64)
+
+    @cached_property
+    def idempotents(self) -> Integers:
+        """The elements e with e e = e, as numbers."""
+        squares = np.take_along_axis(self.elements, self.elements.astype(np.int64), axis=1)
+        return np.flatnonzero((squares == self.elements).all(axis=1))
+
+    @cached_property
+    def is_group(self) -> bool:
+        """Whether every element can be undone."""
+        return len(self.idempotents) == 1
+
+    @cached_property
+    def j_classes(self) -> Integers:
+        """The J-class of every element, `[N]`: those that reach each other by products on both sides.
+
+        In a finite monoid these are the D-classes.
+        """
+        if self.is_group:
+            return np.zeros(len(self), np.int64)
+        after = self.times(self.generators)
+        before = [
+            self.numbers_of(self.elements[:, generator.astype(np.int64)])
+            for generator in self.generators
+        ]
+        return strong_components(np.column_stack([after, *before]))
+
+    @cached_property
+    def frames(self) -> Integers:
+        """A number for every element, `[N]`, equal where image and kernel are.
+
+        Among the elements with the image and the kernel of an idempotent e, this is e's H-class:
+        the largest group that has e as its identity.
+        """
+        images = np.zeros(self.elements.shape, bool)
+        np.put_along_axis(images, self.elements.astype(np.int64), True, axis=1)
+        both = np.column_stack([np.packbits(images, axis=1), _kernels(self.elements).view(np.uint8)])
+        seen: dict[bytes, int] = {}
+        return np.array([seen.setdefault(key, len(seen)) for key in _keys(both)])
+
+    def maximal_subgroups(self) -> list[Integers]:
+        """One maximal subgroup for each regular J-class, its identity first, as permutations.
+
+        The group at an idempotent e permutes the states that e leaves where they are, which are
+        numbered from 0: `[order, number of these states]`.
+        """
+        _, first = np.unique(self.j_classes[self.idempotents], return_index=True)
+        return [self._group_at(int(self.idempotents[place])) for place in first]
+
+    def fixed_states(self, idempotent: int) -> Integers:
+        """The states that an idempotent leaves where they are."""
+        return np.unique(self.elements[idempotent])
+
+    def _group_at(self, idempotent: int) -> Integers:
+        points = self.fixed_states(idempotent)
+        members = np.flatnonzero(self.frames == self.frames[idempotent])
+        members = np.concatenate([[idempotent], members[members != idempotent]])
+        return np.searchsorted(points, self.elements[np.ix_(members, points)])
+
+
+def transition_monoid(actions: Integers, budget: Budget) -> Monoid | None:
+    """The monoid that maps `[K, S]` generate; None where it does not fit into the budget."""
+    num_states = actions.shape[1]
+    maps = actions.astype(np.min_scalar_type(num_states - 1))
+    closure = _Closure(maps.dtype, num_states, budget)
+    for action in maps:
+        if not closure.add(action):
+            return None
+    generators = np.array(closure.generators, maps.dtype).reshape(-1, num_states)
+    return Monoid(np.concatenate(closure.blocks), generators, closure.number)
+
+
+class _Closure:
+    """Maps closed under products with generators, which are added one by one."""
+
+    def __init__(self, dtype: np.dtype, num_states: int, budget: Budget) -> None:
+        identity = np.arange(num_states, dtype=dtype)[None]
+        self.number = {identity.tobytes(): 0}
+        self.blocks = [identity]
+        self.generators: list[Maps] = []
+        self._most = min(budget.most_elements, budget.most_entries // num_states)
+        self._products_left = budget.most_products
+
+    def add(self, generator: Maps) -> bool:
+        """Close under one more generator; False where that is too much."""
+        if generator.tobytes() in self.number:
+            return True
+        self.generators.append(generator)
+        fresh = self._fresh(np.concatenate(self.blocks), [generator])
+        while fresh is not None and len(fresh):
+            self.blocks.append(fresh)
+            fresh = self._fresh(fresh, self.generators)
+        return fresh is not None
+
+    def _fresh(self, block: Maps, generators: Sequence[Maps]) -> Maps | None:
+        """The products of a block and generators that were not there yet."""
+        found: list[Maps] = []
+        for generator in generators:
+            self._products_left -= len(block)
+            if self._products_left < 0:
+                return None
+            products = generator[block]
+            places = []
+            for place, key in enumerate(_keys(products)):
+                if key not in self.number:
+                    self.number[key] = len(self.number)
+                    places.append(place)
+            if len(self.number) > self._most:
+                return None
+            found.append(products[places])
+        return np.concatenate(found)
+
+
+def stable_elements(monoid: Monoid, actions: Integers, most_steps: int) -> Booleans | None:
+    """The stable semigroup: the elements that words of length s make, `[N]`, once s is stable.
+
+    Let M_n be the elements that words of length n make. The sets M_n repeat from some n on; s is
+    the first length with M_s = M_2s. None where they do not repeat within `most_steps` products.
+    """
+    table = monoid.times(actions.astype(monoid.elements.dtype))
+    made = np.zeros(len(monoid), bool)
+    made[0] = True
+    lengths: dict[bytes, int] = {}
+    history: list[Booleans] = []
+    while (key := np.packbits(made).tobytes()) not in lengths:
+        if (len(history) + 1) * table.size > most_steps:
+            return None
+        lengths[key] = len(history)
+        history.append(made)
+        made = np.zeros(len(monoid), bool)
+        made[table[history[-1]].ravel()] = True
+    begin = lengths[key]
+    period = len(history) - begin
+    stable = max(begin, 1)
+    stable += -stable % period
+    return history[begin + (stable - begin) % period]
+
+
+def _kernels(maps: Maps) -> Maps:
+    """For every state the first one that goes to the same place: `[N, S]` from `[N, S]`."""
+    first = np.zeros_like(maps)
+    rows = np.arange(len(maps))
+    for state in reversed(range(maps.shape[1])):
+        first[rows, maps[:, state]] = state
+    return np.take_along_axis(first, maps.astype(np.int64), axis=1)
+
+
+def _keys(rows: npt.NDArray[np.unsignedinteger]) -> list[bytes]:
+    """The bytes of every row."""
+    width = rows.shape[1] * rows.itemsize
+    data = np.ascontiguousarray(rows).tobytes()
+    return [data[begin : begin + width] for begin in range(0, len(data), width)]

@@ -1,0 +1,176 @@
+"""Names of groups, where they have one: Z4, Z2xZ2, S3, D4, Q8, A5, F20.
+
+A name is given only where it is certain: by invariants that no other group of the same order
+has, or by elements that satisfy the defining relations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+
+from statetrack.algebra.groups import Group, factorise
+
+
+def name_of(group: Group) -> str:
+    """What a group is called, or what is known of it: `order 48, solvable, not abelian`.
+
+    Zn is cyclic, Dn the symmetries of an n-gon, Qn generalised quaternions, Dicn dicyclic, Sn and
+    An permutations, Fn the affine maps of a prime field, Hpp the Heisenberg group modulo p, `Zp:Zk`
+    a group of turns of Zp. Abelian groups are written by invariant factors, each a multiple of
+    the one before.
+    """
+    if group.is_abelian:
+        return "x".join(f"Z{factor}" for factor in invariant_factors(group)) or "trivial"
+    for rule in (_permutations, _affine, _dihedral, _dicyclic, _heisenberg, _linear):
+        name = rule(group)
+        if name:
+            return name
+    return _coprime_product(group) or _with_a_center_aside(group) or _described(group)
+
+
+def invariant_factors(group: Group) -> list[int]:
+    """The orders of the cyclic factors of an abelian group, each dividing the next.
+
+    For a prime p, there are p^(sum of min(e_i, k)) elements with g^(p^k) = 1, from which the
+    exponents e_i of the cyclic factors of p-power order are read off.
+    """
+    orders = Counter(group.orders.tolist())
+    columns: list[list[int]] = []
+    for prime, highest in factorise(len(group)).items():
+        roots = [
+            sum(count for order, count in orders.items() if prime**power % order == 0)
+            for power in range(highest + 2)
+        ]
+        logs = [round(math.log(number, prime)) for number in roots]
+        at_least = [logs[power] - logs[power - 1] for power in range(1, highest + 2)]
+        columns.append([prime ** sum(n > place for n in at_least) for place in range(at_least[0])])
+    longest = max(map(len, columns), default=0)
+    padded = [column + [1] * (longest - len(column)) for column in columns]
+    return [math.prod(factors) for factors in zip(*padded, strict=True)][::-1]
+
+
+def _permutations(group: Group) -> str:
+    """S_n and A_n for n up to 7.
+
+    A4 and S4 are the only groups of order 12 and 24 without a center. A simple group is known by
+    its order and the orders of its elements (Shi and Bi 1987; here 60, 360 and 2520); S5, S6 and
+    S7 have one as their commutators, no center, and of S6's like only S6 has elements of order 6.
+    """
+    order, center = len(group), int(group.center.sum())
+    if center > 1:
+        return ""
+    spectrum = set(group.orders.tolist())
+    if order in (6, 12, 24):
+        return {6: "S3", 12: "A4", 24: "S4"}[order]
+    perfect = len(group.derived) == order
+    simple = {60: ("A5", {1, 2, 3, 5}), 360: ("A6", {1, 2, 3, 4, 5}), 2520: ("A7", set(range(1, 8)))}
+    if perfect and order in simple and spectrum == simple[order][1]:
+        return simple[order][0]
+    over = {120: "S5", 720: "S6", 5040: "S7"}
+    if order in over and 2 * len(group.derived) == order and 6 in spectrum:
+        below = _permutations(group.derived)
+        return over[order] if below == over[order].replace("S", "A") else ""
+    return ""
+
+
+def _affine(group: Group) -> str:
+    """Zp and a cyclic group of its turns: the commutators are Zp and commute with nothing else."""
+    prime = len(group.derived)
+    if factorise(prime) != {prime: 1} or (len(group) // prime) % prime == 0:
+        return ""
+    if int(group.center.sum()) > 1 or int((group.orders % prime == 0).sum()) != prime - 1:
+        return ""
+    turns = len(group) // prime
+    if turns == 2:
+        return f"D{prime}"
+    return f"F{len(group)}" if turns == prime - 1 else f"Z{prime}:Z{turns}"
+
+
+def _dihedral(group: Group) -> str:
+    """A turn r of order n, and s with s^2 = 1 and s r s = r^-1 that is no power of r."""
+    half = len(group) // 2
+    return f"D{half}" if _turned_over(group, half, square=0) else ""
+
+
+def _dicyclic(group: Group) -> str:
+    """An element r of order 2n, and s with s^2 = r^n and s^-1 r s = r^-1."""
+    half = len(group) // 2
+    if half % 2 or not _turned_over(group, half, square=half // 2):
+        return ""
+    is_two_group = set(factorise(len(group))) == {2}
+    return f"Q{len(group)}" if is_two_group else f"Dic{half // 2}"
+
+
+def _turned_over(group: Group, half: int, square: int) -> bool:
+    """Whether some s has s^-1 r s = r^-1 and s^2 = r^square, for an r of order `half`."""
+    turns = np.flatnonzero(group.orders == half)
+    if len(group) != 2 * half or not len(turns):
+        return False
+    for turn in turns.tolist():
+        powers = _powers(group, turn)
+        others = np.setdiff1d(np.arange(len(group)), powers)
+        conjugates = group.times(group.times(group.inverses[others], turn), others)
+        fits = (conjugates == group.inverses[turn]) & (
+            group.times(others, others) == powers[square]
+        )
+        if fits.any():
+            return True
+    return False
+
+
+def _heisenberg(group: Group) -> str:
+    """Matrices with ones on the diagonal: not abelian, of order p^3, with g^p = 1."""
+    factors = factorise(len(group))
+    if len(factors) != 1 or set(factors.values()) != {3}:
+        return ""
+    (prime,) = factors
+    return f"H{prime}" if group.exponent == prime else ""
+
+
+def _linear(group: Group) -> str:
+    """SL(2,3), with Q8 as commutators in order 24; SL(2,5), perfect of order 120; PSL(2,7)."""
+    order, commutators = len(group), len(group.derived)
+    if order == 24 and commutators == 8:
+        return "SL(2,3)"
+    if order == 120 and commutators == 120:
+        return "SL(2,5)"
+    if order == 168 and commutators == 168:
+        return "PSL(2,7)"
+    return ""
+
+
+def _coprime_product(group: Group) -> str:
+    """The direct product of groups of coprime orders: both are normal as sets of some orders."""
+    for prime, power in factorise(len(group)).items():
+        inside = np.array([set(factorise(order)) <= {prime} for order in group.orders.tolist()])
+        outside = group.orders % prime != 0
+        if inside.sum() == prime**power and outside.sum() * prime**power == len(group):
+            names = [name_of(group.subgroup(outside)), name_of(group.subgroup(inside))]
+            return "x".join(names) if not any("," in name for name in names) else ""
+    return ""
+
+
+def _with_a_center_aside(group: Group) -> str:
+    """The direct product of the commutators, where these are perfect, and the center."""
+    commutators, center = group.derived, group.subgroup(group.center)
+    if len(commutators) * len(center) != len(group) or len(commutators.derived) < len(commutators):
+        return ""
+    if int(commutators.center.sum()) > 1:
+        return ""
+    names = [name_of(commutators), name_of(center)]
+    return "x".join(names) if not any("," in name for name in names) else ""
+
+
+def _described(group: Group) -> str:
+    solvable = "not solvable" if group.derived_length is None else "solvable"
+    return f"order {len(group)}, {solvable}, not abelian"
+
+
+def _powers(group: Group, element: int) -> np.ndarray:
+    powers = [0]
+    while (following := int(group.times(powers[-1], element))) != 0:
+        powers.append(following)
+    return np.array(powers)
