@@ -135,6 +135,18 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_file(folder: RunFolder, name
     assert files_in(folder) == names
 
 
+@pytest.mark.parametrize("name", WRITES)
+def test_a_file_is_replaced_and_never_written_over(folder: RunFolder, name: str) -> None:
+    """Whoever has the old file open goes on reading it, whole."""
+    path = folder.path / name
+    WRITES[name](folder, 10)
+    before = path.read_bytes()
+    with path.open("rb") as reader:
+        WRITES[name](folder, 2000)
+        assert reader.read() == before
+    assert len(path.read_bytes()) > len(before)
+
+
 def test_rows_that_do_not_fit_on_the_disk_are_one_line_and_leave_the_rows_before(
     folder: RunFolder,
 ) -> None:

@@ -97,16 +97,23 @@ class Machine:
             kept = fewer
 
     @cached_property
-    def order_matters(self) -> bool | None:
-        """Whether two symbols read in another order are seen to lead elsewhere; None: unknown."""
-        num_states = len(self.delta)
-        if self.apart is None or len(self.actions) ** 2 * num_states > MOST_PAIR_STEPS:
+    def a_symbol_goes_round(self) -> bool | None:
+        """Whether some symbol, read again and again, keeps changing between states told apart.
+
+        None where there are too many pairs to tell.
+        """
+        apart = self.apart
+        return None if apart is None else any(_goes_round(each, apart) for each in self.actions)
+
+    def order_matters(self, maps: Integers) -> bool | None:
+        """Whether two maps of the states `[K, S]`, in another order, are seen to lead elsewhere.
+
+        None where there are too many pairs to tell.
+        """
+        apart = self.apart
+        if apart is None or len(maps) * maps.size > MOST_PAIR_STEPS:
             return None
-        return any(
-            bool(self.apart[second[first], first[second]].any())
-            for place, first in enumerate(self.actions)
-            for second in self.actions[:place]
-        )
+        return any(bool(apart[maps[:, each], each[maps]].any()) for each in maps)
 
 
 def needed_machine(automaton: Automaton) -> Machine:
@@ -120,6 +127,19 @@ def needed_machine(automaton: Automaton) -> Machine:
     absorbing = (smallest.delta == np.arange(smallest.num_states)[:, None]).all(axis=1)
     void = np.flatnonzero(absorbing & ~smallest.scored)
     return Machine(smallest, int(void[0]) if len(void) else None)
+
+
+def _goes_round(action: Integers, apart: Booleans) -> bool:
+    """Whether a map has a cycle on which two states are told apart."""
+    recurring = np.arange(len(action))
+    while len(image := np.unique(action[recurring])) < len(recurring):
+        recurring = image
+    reached = recurring
+    for _ in range(len(recurring)):
+        reached = action[reached]
+        if apart[recurring, reached].any():
+            return True
+    return False
 
 
 def _with_void(automaton: Automaton) -> Automaton:

@@ -96,24 +96,20 @@ class Monoid:
         seen: dict[bytes, int] = {}
         return np.array([seen.setdefault(key, len(seen)) for key in _keys(both)])
 
-    def maximal_subgroups(self) -> list[Integers]:
-        """One maximal subgroup for each regular J-class, its identity first, as permutations.
+    def maximal_subgroups(self) -> list[tuple[Integers, Integers]]:
+        """One maximal subgroup for each regular J-class: the states it permutes, and how.
 
-        The group at an idempotent e permutes the states that e leaves where they are, which are
-        numbered from 0: `[order, number of these states]`.
+        The group at an idempotent e permutes the states that e leaves where they are, `[P]`. Its
+        elements are permutations of these, numbered from 0: `[order, P]`, the identity first.
         """
         _, first = np.unique(self.j_classes[self.idempotents], return_index=True)
         return [self._group_at(int(self.idempotents[place])) for place in first]
 
-    def fixed_states(self, idempotent: int) -> Integers:
-        """The states that an idempotent leaves where they are."""
-        return np.unique(self.elements[idempotent])
-
-    def _group_at(self, idempotent: int) -> Integers:
-        points = self.fixed_states(idempotent)
+    def _group_at(self, idempotent: int) -> tuple[Integers, Integers]:
+        points = np.unique(self.elements[idempotent]).astype(np.int64)
         members = np.flatnonzero(self.frames == self.frames[idempotent])
         members = np.concatenate([[idempotent], members[members != idempotent]])
-        return np.searchsorted(points, self.elements[np.ix_(members, points)])
+        return points, np.searchsorted(points, self.elements[np.ix_(members, points)])
 
 
 def transition_monoid(actions: Integers, budget: Budget) -> Monoid | None:

@@ -55,24 +55,22 @@ def invariant_factors(group: Group) -> list[int]:
 def _permutations(group: Group) -> str:
     """S_n and A_n for n up to 7.
 
-    A4 and S4 are the only groups of order 12 and 24 without a center. A simple group is known by
-    its order and the orders of its elements (Shi and Bi 1987; here 60, 360 and 2520); S5, S6 and
-    S7 have one as their commutators, no center, and of S6's like only S6 has elements of order 6.
+    S3, A4 and S4 are the only groups of order 6, 12 and 24 without a center; A5, A6 and A7 the
+    only perfect ones of order 60, 360 and 2520. Without a center and with one of these as
+    commutators of index 2 there are S5, S7, and three groups above A6, of which only S6 has
+    elements of order 6.
     """
     order, center = len(group), int(group.center.sum())
     if center > 1:
         return ""
-    spectrum = set(group.orders.tolist())
     if order in (6, 12, 24):
         return {6: "S3", 12: "A4", 24: "S4"}[order]
-    perfect = len(group.derived) == order
-    simple = {60: ("A5", {1, 2, 3, 5}), 360: ("A6", {1, 2, 3, 4, 5}), 2520: ("A7", set(range(1, 8)))}
-    if perfect and order in simple and spectrum == simple[order][1]:
-        return simple[order][0]
-    over = {120: "S5", 720: "S6", 5040: "S7"}
-    if order in over and 2 * len(group.derived) == order and 6 in spectrum:
-        below = _permutations(group.derived)
-        return over[order] if below == over[order].replace("S", "A") else ""
+    alternating = {60: "A5", 360: "A6", 2520: "A7"}
+    if len(group.derived) == order:
+        return alternating.get(order, "")
+    above = 2 * len(group.derived) == order and order // 2 in alternating
+    if above and len(group.derived.derived) == order // 2 and 6 in group.orders:
+        return alternating[order // 2].replace("A", "S")
     return ""
 
 

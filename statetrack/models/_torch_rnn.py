@@ -27,7 +27,7 @@ class TorchRNN(RecurrentModel):
     settings_class = TorchRNNSettings
     family = "non-linear"
     vectorises = False
-    training_defaults = {"lrs": (3e-3,), "steps": 600}
+    training_defaults = {"lrs": (1e-2,), "steps": 500}
 
     network_class: ClassVar[type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]]
     state_parts: ClassVar[int] = 1

@@ -38,7 +38,7 @@ class BilinearCP(LinearModel):
     """Bilinear RNN with a CP-factored transition tensor."""
 
     settings_class = BilinearCPSettings
-    training_defaults = {"lrs": (1e-2,), "steps": 800}
+    training_defaults = {"lrs": (3e-2,), "steps": 1000}
 
     def __init__(self, settings: BilinearCPSettings, *, num_symbols: int, num_labels: int) -> None:
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)

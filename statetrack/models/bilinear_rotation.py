@@ -35,7 +35,7 @@ class BilinearRotation(LinearModel):
     """Bilinear RNN of 2 x 2 rotation blocks (R2)."""
 
     settings_class = BilinearRotationSettings
-    training_defaults = {"lrs": (1e-2,), "steps": 1200}
+    training_defaults = {"lrs": (1e-1,), "steps": 1500}
 
     def __init__(
         self, settings: BilinearRotationSettings, *, num_symbols: int, num_labels: int

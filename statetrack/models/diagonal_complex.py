@@ -38,7 +38,7 @@ class DiagonalComplex(LinearModel):
     """Complex diagonal RNN: one free complex gain per coordinate."""
 
     settings_class = DiagonalComplexSettings
-    training_defaults = {"lrs": (1e-2,), "steps": 1200}
+    training_defaults = {"lrs": (1e-1,), "steps": 1500}
 
     def __init__(
         self, settings: DiagonalComplexSettings, *, num_symbols: int, num_labels: int

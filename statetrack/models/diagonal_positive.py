@@ -37,7 +37,7 @@ class DiagonalPositive(LinearModel):
     """Positive diagonal RNN: gains in (0, 1), as in Mamba."""
 
     settings_class = DiagonalPositiveSettings
-    training_defaults = {"lrs": (1e-2,), "steps": 400}
+    training_defaults = {"lrs": (3e-2,), "steps": 400}
 
     def __init__(
         self, settings: DiagonalPositiveSettings, *, num_symbols: int, num_labels: int

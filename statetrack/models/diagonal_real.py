@@ -42,7 +42,7 @@ class DiagonalReal(LinearModel):
     """Real diagonal RNN: one gain of either sign per coordinate."""
 
     settings_class = DiagonalRealSettings
-    training_defaults = {"lrs": (1e-2,), "steps": 400}
+    training_defaults = {"lrs": (3e-2,), "steps": 400}
 
     def __init__(
         self, settings: DiagonalRealSettings, *, num_symbols: int, num_labels: int

@@ -1,10 +1,10 @@
 """How fast the recurrences are, as ratios measured side by side in one process.
 
-    python -m tests.benchmarks.ratios [--rounds 9] [--threads 2]
+    python -m tests.benchmarks.ratios [--rounds 9] [--threads 2] [--only TITLE]
 
 Absolute times of a shared machine say little, so every claim is a ratio: both sides run in
-alternation and the ratio of their medians is printed next to the one aimed at, as a markdown
-table. A side is a name and a function without arguments that does one unit of work; `SIDES` of
+alternation, rounds in which the machine was busy with something else are set aside, and the
+ratio of the medians is printed next to the one aimed at, as a markdown table. A side is a name and a function without arguments that does one unit of work; those of
 a comparison are built by the functions below, and a training step takes any module from
 symbols [B, T] to logits, so that a model of the toolkit can stand where a small module of this
 file stands.
@@ -349,46 +349,89 @@ COMPARISONS = (
 )
 
 
-def measure(comparison: Comparison, rounds: int) -> tuple[float, float]:
-    """Median seconds per part of the slow and the fast side, run in alternation."""
+class Gate:
+    """Tells whether the machine is quiet: whether a matrix product takes its usual time."""
+
+    def __init__(self) -> None:
+        self.matrix = torch.randn(768, 768)
+        self.best = float("inf")
+        for _ in range(50):
+            self.is_quiet()
+
+    def is_quiet(self) -> bool:
+        """Whether the product is within a quarter of the best time seen so far."""
+        seconds = _seconds(lambda: self.matrix @ self.matrix)
+        self.best = min(self.best, seconds)
+        return seconds < 1.25 * self.best
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Median seconds per part of both sides, and from how many of how many quiet rounds."""
+
+    slow: float
+    fast: float
+    quiet: int
+    rounds: int
+
+
+def measure(comparison: Comparison, gate: Gate, rounds: int, patience: int) -> Measurement:
+    """Both sides in alternation, until enough rounds were quiet before and after each side.
+
+    Gives up after `patience` times as many rounds; without any quiet one all are used.
+    """
     sides = comparison.slow(), comparison.fast()
-    times: tuple[list[float], list[float]] = [], []
     for side in sides:
         side.run()
         side.run()
+    every: list[tuple[float, ...]] = []
+    quiet: list[tuple[float, ...]] = []
     gc.collect()
     gc.disable()
     try:
-        for _ in range(rounds):
-            for side, seen in zip(sides, times, strict=True):
-                start = time.perf_counter()
-                side.run()
-                seen.append((time.perf_counter() - start) / side.parts)
+        while len(quiet) < rounds and len(every) < patience * rounds:
+            checks = [gate.is_quiet()]
+            times = []
+            for side in sides:
+                times.append(_seconds(side.run) / side.parts)
+                checks.append(gate.is_quiet())
+            every.append(tuple(times))
+            if all(checks):
+                quiet.append(tuple(times))
     finally:
         gc.enable()
-    return statistics.median(times[0]), statistics.median(times[1])
+    slow, fast = (statistics.median(times) for times in zip(*(quiet or every), strict=True))
+    return Measurement(slow, fast, len(quiet), len(every))
 
 
-def table(comparisons: tuple[Comparison, ...], rounds: int) -> Iterator[str]:
+def _seconds(work: Work) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def table(comparisons: tuple[Comparison, ...], rounds: int, patience: int) -> Iterator[str]:
     """The lines of a markdown table, each as soon as it is measured."""
     yield f"{_processor()}, {torch.get_num_threads()} threads, torch {torch.__version__}"
     yield ""
-    yield "| comparison | slow (ms) | fast (ms) | ratio | aim | met |"
-    yield "|---|---|---|---|---|---|"
+    yield "| comparison | slow (ms) | fast (ms) | ratio | aim | met | quiet rounds |"
+    yield "|---|---|---|---|---|---|---|"
+    gate = Gate()
     for comparison in comparisons:
-        slow, fast = measure(comparison, rounds)
-        ratio = slow / fast
+        found = measure(comparison, gate, rounds, patience)
+        ratio = found.slow / found.fast
         met = "yes" if ratio >= comparison.target else "no"
         yield (
-            f"| {comparison.title} | {1e3 * slow:.3f} | {1e3 * fast:.3f} "
-            f"| {ratio:.2f} | {comparison.target:.2f} | {met} |"
+            f"| {comparison.title} | {1e3 * found.slow:.3f} | {1e3 * found.fast:.3f} "
+            f"| {ratio:.2f} | {comparison.target:.2f} | {met} | {found.quiet}/{found.rounds} |"
         )
 
 
 def main() -> None:
     """Measure all comparisons, or those whose title contains `--only`, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=9, help="runs of each side")
+    parser.add_argument("--rounds", type=int, default=9, help="quiet rounds to wait for")
+    parser.add_argument("--patience", type=int, default=5, help="rounds at most, in their multiple")
     parser.add_argument("--threads", type=int, default=2, help="threads of torch")
     parser.add_argument("--only", default="", help="a part of the titles to measure")
     options = parser.parse_args()
@@ -396,7 +439,7 @@ def main() -> None:
     torch.manual_seed(0)
     ops.keep_freed_memory()
     chosen = tuple(each for each in COMPARISONS if options.only in each.title)
-    for line in table(chosen, options.rounds):
+    for line in table(chosen, options.rounds, options.patience):
         print(line, flush=True)
 
 

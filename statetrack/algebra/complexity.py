@@ -1,0 +1,65 @@
+"""How hard it is to find the label of a word, from the syntactic monoid: AC0, ACC0 or NC1-complete.
+
+| class | when |
+|---|---|
+| AC0 | quasi-aperiodic: no group among the elements that words of one and the same length make |
+| ACC0 | solvable: every group in the monoid is solvable; and not in AC0 |
+| NC1-complete | a group in the monoid is not solvable |
+
+Star-free languages have an aperiodic monoid (Schützenberger 1965) and are in AC0; (aa)* is in AC0
+too and not star-free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+ComplexityClass = Literal["AC0", "ACC0", "NC1-complete", "unknown"]
+
+
+@dataclass(frozen=True)
+class Complexity:
+    """The complexity class of a task's labels, with the theorem that gives it."""
+
+    name: ComplexityClass
+    theorem: str
+    source: str
+
+
+QUASI_APERIODIC = Complexity(
+    "AC0",
+    "words of one length never make a group: constant depth, polynomial size, no counting",
+    "Barrington, Compton, Straubing and Therien 1992, doi:10.1016/0022-0000(92)90014-A",
+)
+SOLVABLE = Complexity(
+    "ACC0",
+    "all groups are solvable: constant depth with counting modulo m; some word length makes a "
+    "group, so not AC0",
+    "Barrington and Therien 1988, doi:10.1145/48014.63138",
+)
+SOLVABLE_AT_MOST = Complexity(
+    "ACC0",
+    "all groups are solvable: constant depth with counting modulo m; whether AC0 is enough was "
+    "too much to find out",
+    "Barrington and Therien 1988, doi:10.1145/48014.63138",
+)
+NOT_SOLVABLE = Complexity(
+    "NC1-complete",
+    "a group is not solvable: as hard as evaluating formulas, under AC0 reductions",
+    "Barrington 1989, doi:10.1016/0022-0000(89)90037-8",
+)
+TOO_LARGE = Complexity(
+    "unknown",
+    "in NC1, as every regular language is; the monoid is too large to say more",
+    "Barrington 1989, doi:10.1016/0022-0000(89)90037-8",
+)
+
+
+def complexity_of(solvable: bool, quasi_aperiodic: bool | None) -> Complexity:
+    """The class of labels with such a monoid; `quasi_aperiodic` None where it is not known."""
+    if not solvable:
+        return NOT_SOLVABLE
+    if quasi_aperiodic is None:
+        return SOLVABLE_AT_MOST
+    return QUASI_APERIODIC if quasi_aperiodic else SOLVABLE

@@ -1,0 +1,145 @@
+"""Mamba, with eigenvalues in (0, 1) or in (-1, 1).
+
+    h_t = Abar_t * h_{t-1} + (dt_t x_t) B_t,    y_t = h_t C_t + D * x_t
+
+with a state of N numbers for each of the E = expand x width channels of x, all of them scaled by
+themselves: Abar_t = exp(dt_t A) for A < 0 ("positive"), or Abar_t = 2 exp(dt_t A) - 1 ("signed"),
+which adds the negative half at no cost and leaves the input term as it was. dt_t = softplus(W x_t
++ b), B_t and C_t are linear in x_t, and x_t is a short causal convolution (SiLU) of the
+projected input; y_t is gated by SiLU of a second projection.
+
+A positive recurrence cannot tell odd from even on long words; a signed one can.
+
+Source: Gu & Dao (2023), arXiv:2312.00752; the signed eigenvalues are those of Grazzi, Siems et al.
+(2024), arXiv:2411.12537.
+
+State: E N numbers and the last `conv - 1` positions of x, a block. Parameters, a block:
+3 D E for the projections, E (conv + 1), E (rank + 2 N), E (rank + 1), E N and E.
+
+Departures: width 64 rather than the papers' 128 and more; the step of the input term is Euler's
+(dt B), as in the authors' code, where the first paper's text has a zero-order hold.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from statetrack import ops
+from statetrack.models import MODELS
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, BlockSettings, Mixer, ShortConvolution
+from statetrack.models._time_steps import draw_time_steps, inverse_softplus
+from statetrack.ops._lanes import in_full_precision, widened
+from statetrack.settings import option
+
+Eigenvalues = Literal["positive", "signed"]
+
+
+class MambaSettings(BlockSettings):
+    """Settings of Mamba."""
+
+    eigenvalues: Eigenvalues = option(
+        "positive", "Range of the transition's eigenvalues: positive in (0, 1), signed in (-1, 1)."
+    )
+    state: int = option(16, "Numbers N remembered for each channel.", min=1)
+    expand: int = option(2, "Channels of the recurrence, as a multiple of the width.", min=1)
+    conv: int = option(4, "Positions the short convolution sees, its own included.", min=1)
+    rank: int = option(
+        0, "Rank of the map to the time steps; 0 means a sixteenth of the width.", min=0
+    )
+
+
+@MODELS.register("mamba")
+class Mamba(BlockModel):
+    """Mamba: an input-dependent diagonal recurrence behind a short convolution and a gate."""
+
+    settings_class = MambaSettings
+    family = "diagonal"
+    source = "Gu & Dao 2023, arXiv:2312.00752"
+
+    def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
+        assert isinstance(self.settings, MambaSettings)
+        return MambaMixer(self.settings)
+
+
+class MambaMixer(Mixer):
+    """Projection, short convolution, selective recurrence, gate, projection.
+
+    Its state is that of the convolution and h [B, E, N].
+    """
+
+    def __init__(self, settings: MambaSettings) -> None:
+        super().__init__()
+        width, inner = settings.width, settings.expand * settings.width
+        rank = settings.rank or -(-width // 16)
+        self.eigenvalues = settings.eigenvalues
+        self.sizes = (rank, settings.state, settings.state)
+        self.inward = nn.Linear(width, 2 * inner, bias=False)
+        self.convolution = ShortConvolution(inner, settings.conv)
+        self.selection = nn.Linear(inner, sum(self.sizes), bias=False)
+        self.time_steps = nn.Linear(rank, inner)
+        self.log_rates = nn.Parameter(
+            torch.arange(1.0, settings.state + 1).log().repeat(inner, 1)
+        )  # log(-A) [E, N]
+        self.skip = nn.Parameter(torch.ones(inner))
+        self.outward = nn.Linear(inner, width, bias=False)
+        with torch.no_grad():
+            self.time_steps.weight.uniform_(-(rank**-0.5), rank**-0.5)
+            self.time_steps.bias.copy_(inverse_softplus(draw_time_steps(inner)))
+
+    def initial_state(self, num_words: int) -> State:  # noqa: D102
+        zeros = self.log_rates.new_zeros(num_words, *self.log_rates.shape)
+        return self.convolution.initial_state(num_words), zeros
+
+    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
+        window, first = state
+        assert isinstance(window, Tensor) and isinstance(first, Tensor)
+        x, gate = self.inward(inputs).chunk(2, -1)
+        x, window = self.convolution.scan(x, window)
+        x = functional.silu(x)
+        gains, terms, readings = self._select(x.transpose(0, 1))  # [T, B, ..]
+        states = ops.diagonal_recurrence(gains.flatten(2), first.flatten(1), terms.flatten(2))
+        states = states.unflatten(2, first.shape[1:])  # [T, B, E, N]
+        outputs = _read(states, readings).transpose(0, 1)
+        return self._finish(outputs, x, gate), (window, states[-1])
+
+    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
+        window, h = state
+        assert isinstance(window, Tensor) and isinstance(h, Tensor)
+        x, gate = self.inward(inputs).chunk(2, -1)
+        x, window = self.convolution.step(x, window)
+        x = functional.silu(x)
+        gains, terms, readings = self._select(x)
+        h = gains * h + terms
+        return self._finish(_read(h, readings), x, gate), (window, h)
+
+    def transition(self, inputs: Tensor) -> Tensor:
+        """The diagonal of every transition, [B, T, E, N], for words of inputs [B, T, D]."""
+        x, _ = self.inward(inputs).chunk(2, -1)
+        x, _ = self.convolution.scan(x, self.convolution.initial_state(len(inputs)))
+        gains, _, _ = self._select(functional.silu(x))
+        return gains
+
+    def _select(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Gains and input terms [.., E, N], and what the state is read with [.., N]."""
+        steps, writings, readings = self.selection(x).split(self.sizes, -1)
+        steps = functional.softplus(widened(self.time_steps(steps)))
+        gains = torch.exp(steps.unsqueeze(-1) * -self.log_rates.exp())
+        if self.eigenvalues == "signed":
+            gains = 2 * gains - 1
+        terms = (steps * x).unsqueeze(-1) * widened(writings).unsqueeze(-2)
+        return gains, terms, widened(readings)
+
+    def _finish(self, outputs: Tensor, x: Tensor, gate: Tensor) -> Tensor:
+        finished: Tensor = self.outward((outputs + self.skip * x) * functional.silu(gate))
+        return finished
+
+
+@in_full_precision
+def _read(states: Tensor, readings: Tensor) -> Tensor:
+    """States [.., E, N] times what they are read with [.., N]."""
+    return torch.einsum("...en,...n->...e", states, readings)

@@ -1,0 +1,146 @@
+"""Mamba-2: one decay a head.
+
+    S_t = exp(dt_t A) S_{t-1} + B_t (dt_t x_t)^T,    y_t = S_t^T C_t + D x_t
+
+with a matrix state S [N, P] in each of the heads, of which P channels of x are one; A < 0, D and
+the bias of dt_t = softplus(. + b) are one number a head, B_t and C_t [N] are shared by all heads.
+x_t, B_t and C_t come out of one projection and a short causal convolution (SiLU); the output is
+gated by SiLU, normalised (RMS) and projected back. Every eigenvalue of a transition is the head's
+exp(dt_t A), in (0, 1): no parity on long words.
+
+Source: Dao & Gu (2024), Transformers are SSMs, arXiv:2405.21060.
+
+State: E N numbers (E = expand x width = heads x P) and the last `conv - 1` positions of x, B and
+C, a block. Parameters, a block: D (2 E + 2 N + heads) + E D for the projections,
+(E + 2 N) (conv + 1), 3 heads and E.
+
+Departures: N = 64 and heads of P = 32 channels, where the paper has 128 and 64 at widths from 768;
+one group of B and C.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from statetrack.errors import SettingsError
+from statetrack.models import MODELS
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, BlockSettings, Mixer, RMSNorm, ShortConvolution
+from statetrack.models._decayed_attention import CHUNK, decayed_attention
+from statetrack.models._time_steps import draw_time_steps, inverse_softplus
+from statetrack.ops._lanes import in_full_precision, widened
+from statetrack.settings import option
+
+
+class Mamba2Settings(BlockSettings):
+    """Settings of Mamba-2."""
+
+    state: int = option(64, "Numbers N remembered for each channel.", min=1)
+    expand: int = option(2, "Channels of the recurrence, as a multiple of the width.", min=1)
+    heads: int = option(4, "Heads, each with a decay of its own.", min=1)
+    conv: int = option(4, "Positions the short convolution sees, its own included.", min=1)
+
+
+@MODELS.register("mamba2")
+class Mamba2(BlockModel):
+    """Mamba-2: matrix states under an input-dependent scalar decay for each head."""
+
+    settings_class = Mamba2Settings
+    family = "diagonal"
+    source = "Dao & Gu 2024, arXiv:2405.21060"
+
+    def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
+        assert isinstance(self.settings, Mamba2Settings)
+        return Mamba2Mixer(self.settings)
+
+
+class Mamba2Mixer(Mixer):
+    """Projection, short convolution, decaying matrix states, gated norm, projection.
+
+    Its state is that of the convolution and S [B, heads, N, P].
+    """
+
+    def __init__(self, settings: Mamba2Settings) -> None:
+        super().__init__()
+        width, inner = settings.width, settings.expand * settings.width
+        heads, state = settings.heads, settings.state
+        if inner % heads:
+            raise SettingsError(
+                f"--heads {heads} does not divide the {inner} channels (--expand x --width)"
+            )
+        self.head_shape = (heads, inner // heads)
+        self.state_shape = (heads, state, inner // heads)
+        self.sizes = (inner, state, state)
+        self.inward = nn.Linear(width, 2 * inner + 2 * state + heads, bias=False)
+        self.convolution = ShortConvolution(inner + 2 * state, settings.conv)
+        self.log_rates = nn.Parameter(torch.empty(heads).uniform_(1, 16).log())  # log(-A)
+        self.time_step_bias = nn.Parameter(inverse_softplus(draw_time_steps(heads)))
+        self.skip = nn.Parameter(torch.ones(heads))
+        self.norm = RMSNorm(inner)
+        self.outward = nn.Linear(inner, width, bias=False)
+
+    def initial_state(self, num_words: int) -> State:  # noqa: D102
+        zeros = self.skip.new_zeros(num_words, *self.state_shape)
+        return self.convolution.initial_state(num_words), zeros
+
+    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
+        window, memory = state
+        assert isinstance(window, Tensor) and isinstance(memory, Tensor)
+        gate, mixed, steps = self._project(inputs)
+        mixed, window = self.convolution.scan(mixed, window)
+        x, writings, readings, steps, log_decays = self._select(mixed, steps)
+        values = (steps.unsqueeze(-1) * x).transpose(1, 2)  # [B, heads, T, P]
+        outputs = []
+        for decay, key, value, query in zip(
+            log_decays.mT.split(CHUNK, 2),
+            writings.unsqueeze(1).split(CHUNK, 2),
+            values.split(CHUNK, 2),
+            readings.unsqueeze(1).split(CHUNK, 2),
+            strict=True,
+        ):
+            output, memory = decayed_attention(decay, key, value, query, memory)
+            outputs.append(output)
+        read = torch.cat(outputs, 2).transpose(1, 2)  # [B, T, heads, P]
+        return self._finish(read, x, gate), (window, memory)
+
+    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
+        window, memory = state
+        assert isinstance(window, Tensor) and isinstance(memory, Tensor)
+        gate, mixed, steps = self._project(inputs)
+        mixed, window = self.convolution.step(mixed, window)
+        x, writings, readings, steps, log_decays = self._select(mixed, steps)
+        written = torch.einsum("bn,bhp->bhnp", writings, steps.unsqueeze(-1) * x)
+        memory = log_decays.exp()[..., None, None] * memory + written
+        return self._finish(_read(memory, readings), x, gate), (window, memory)
+
+    def transition(self, inputs: Tensor) -> Tensor:
+        """The decay of every head, [B, T, heads], for words of inputs [B, T, D]."""
+        _, mixed, steps = self._project(inputs)
+        _, _, _, _, log_decays = self._select(mixed, steps)
+        return log_decays.exp()
+
+    def _project(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The gate [.., E], what the convolution mixes [.., E + 2 N], time steps [.., heads]."""
+        heads, inner = self.head_shape[0], self.sizes[0]
+        gate, mixed, steps = self.inward(inputs).split((inner, sum(self.sizes), heads), -1)
+        return gate, mixed, steps
+
+    def _select(self, mixed: Tensor, steps: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """X [.., heads, P], B and C [.., N], time steps and log decays [.., heads]."""
+        x, writings, readings = widened(functional.silu(mixed)).split(self.sizes, -1)
+        steps = functional.softplus(widened(steps) + self.time_step_bias)
+        log_decays = steps * -self.log_rates.exp()
+        return x.unflatten(-1, self.head_shape), writings, readings, steps, log_decays
+
+    def _finish(self, read: Tensor, x: Tensor, gate: Tensor) -> Tensor:
+        outputs = (read + self.skip.unsqueeze(-1) * x).flatten(-2)
+        finished: Tensor = self.outward(self.norm(outputs * functional.silu(gate)))
+        return finished
+
+
+@in_full_precision
+def _read(memory: Tensor, readings: Tensor) -> Tensor:
+    """The states [B, heads, N, P] read with C [B, N]: [B, heads, P]."""
+    return torch.einsum("bhnp,bn->bhp", memory, readings)

@@ -1,0 +1,223 @@
+"""Mamba-3: a decaying, turning state under the trapezoidal rule.
+
+    S_t = a_t R_t (S_{t-1} + (1 - l_t) dt_t B_{t-1} x_{t-1}^T) + l_t dt_t B_t x_t^T
+    y_t = S_t^T C_t + D x_t
+
+with a matrix state S [N, P] in each head. The decay a_t = exp(-dt_t softplus(.)) depends on the
+input through both factors; R_t turns pairs of the state's rows by the angles pi tanh(.) dt_t, one
+a pair and head: real arithmetic for complex eigenvalues a_t exp(+-i angle), which reach -1 and the
+roots of unity and so track parity and modular counters. l_t = sigmoid(.) weighs the two ends of
+the step: 1 is Mamba-2's rule. B_t and C_t are normalised (RMS), then get a bias for every head.
+There is no short convolution: the rule looks one position back. The output is gated by SiLU.
+
+Over a chunk, B and C are turned by the angles so far instead of the state (the rotary embedding
+of the paper), the state is turned back at its end, and both ends of the rule are joined in one
+weight for each position; `step` is the equation above as it stands.
+
+Source: Lahoti, Li, Chen, Wang, Bick, Kolter, Dao & Gu (2026), arXiv:2603.15569, with the
+details (angles, floor of the decay rate, biases) of the authors' public layer.
+
+State: E N + heads N + E numbers (the state, the last B and x), a block, E = expand x width.
+Parameters, a block: D (2 E + 2 N + 3 heads + J) + E D for the projections (J = turned pairs),
+2 N + 2 heads N and 2 heads.
+
+Departures: one input and one output a head (no MIMO); one group of B and C; N = 64 and heads of
+P = 32 channels, where the authors' defaults are 128 and 64; angles are turned afresh in every
+chunk, and never pile up over a long word.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from statetrack.errors import SettingsError
+from statetrack.models import MODELS
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, BlockSettings, Mixer, RMSNorm
+from statetrack.models._decayed_attention import CHUNK, decayed_attention
+from statetrack.models._time_steps import draw_time_steps, inverse_softplus
+from statetrack.ops._lanes import in_full_precision, widened
+from statetrack.settings import option
+
+SLOWEST_RATE = 1e-4
+"""The least decay rate: a state forgets, however slowly."""
+
+
+class Mamba3Settings(BlockSettings):
+    """Settings of Mamba-3."""
+
+    state: int = option(64, "Numbers N remembered for each channel.", min=1)
+    expand: int = option(2, "Channels of the recurrence, as a multiple of the width.", min=1)
+    heads: int = option(4, "Heads, each with decay, angles and rule of its own.", min=1)
+    turned: float = option(
+        0.5, "Share of the state's rows that are turned in pairs; 0 leaves a real decay.", min=0, max=1
+    )
+
+
+@MODELS.register("mamba3")
+class Mamba3(BlockModel):
+    """Mamba-3: matrix states with complex input-dependent eigenvalues for each head."""
+
+    settings_class = Mamba3Settings
+    family = "diagonal"
+    source = "Lahoti et al. 2026, arXiv:2603.15569"
+
+    def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
+        assert isinstance(self.settings, Mamba3Settings)
+        return Mamba3Mixer(self.settings)
+
+
+class Mamba3Mixer(Mixer):
+    """Projection, turning and decaying matrix states, gate, projection.
+
+    Its state is S [B, heads, N, P] with the last B [B, heads, N] and x [B, heads, P].
+    """
+
+    def __init__(self, settings: Mamba3Settings) -> None:
+        super().__init__()
+        width, inner = settings.width, settings.expand * settings.width
+        heads, state = settings.heads, settings.state
+        if inner % heads:
+            raise SettingsError(
+                f"--heads {heads} does not divide the {inner} channels (--expand x --width)"
+            )
+        self.head_shape = (heads, inner // heads)
+        pairs = int(settings.turned * state) // 2
+        self.sizes = (inner, inner, state, state, heads, heads, heads, pairs)
+        self.inward = nn.Linear(width, sum(self.sizes), bias=False)
+        self.time_step_bias = nn.Parameter(inverse_softplus(draw_time_steps(heads)))
+        self.writing_norm, self.reading_norm = RMSNorm(state), RMSNorm(state)
+        self.writing_bias = nn.Parameter(torch.ones(heads, state))
+        self.reading_bias = nn.Parameter(torch.ones(heads, state))
+        self.skip = nn.Parameter(torch.ones(heads))
+        self.outward = nn.Linear(inner, width, bias=False)
+
+    def initial_state(self, num_words: int) -> State:  # noqa: D102
+        heads, state = self.writing_bias.shape
+        zeros = self.skip.new_zeros
+        width = self.head_shape[1]
+        return (
+            zeros(num_words, heads, state, width),
+            zeros(num_words, heads, state),
+            zeros(num_words, heads, width),
+        )
+
+    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
+        gate, selected = self._select(inputs)
+        outputs = []
+        for chunk in zip(*(part.split(CHUNK, 1) for part in selected), strict=True):
+            output, state = _scan_chunk(*chunk, state)
+            outputs.append(output)
+        return self._finish(torch.cat(outputs, 1), selected[0], gate), state
+
+    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
+        gate, selected = self._select(inputs)
+        output, state = _step(*selected, state)
+        return self._finish(output, selected[0], gate), state
+
+    def transition(self, inputs: Tensor) -> Tensor:
+        """The eigenvalues of every head's transition, complex [B, T, heads, N]."""
+        _, (_, writings, _, _, log_decays, _, angles) = self._select(inputs)
+        still = angles.new_zeros(*angles.shape[:-1], writings.shape[-1] - 2 * angles.shape[-1])
+        turns = torch.cat([angles, -angles, still], -1)
+        return log_decays.exp().unsqueeze(-1) * torch.complex(turns.cos(), turns.sin())
+
+    def _select(self, inputs: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The gate [.., E], and what the recurrence is made of.
+
+        That is x [.., heads, P], B and C [.., heads, N], and dt, log a and l [.., heads],
+        angles [.., heads, J].
+        """
+        parts = self.inward(inputs).split(self.sizes, -1)
+        gate, x, writings, readings, steps, rates, rule, angles = parts
+        steps = functional.softplus(widened(steps) + self.time_step_bias)
+        rates = functional.softplus(widened(rates)).clamp(min=SLOWEST_RATE)
+        angles = math.pi * torch.tanh(widened(angles)).unsqueeze(-2) * steps.unsqueeze(-1)
+        writings = self.writing_norm(widened(writings)).unsqueeze(-2) + self.writing_bias
+        readings = self.reading_norm(widened(readings)).unsqueeze(-2) + self.reading_bias
+        return gate, (
+            widened(x).unflatten(-1, self.head_shape),
+            writings,
+            readings,
+            steps,
+            -rates * steps,
+            torch.sigmoid(widened(rule)),
+            angles,
+        )
+
+    def _finish(self, read: Tensor, x: Tensor, gate: Tensor) -> Tensor:
+        outputs = (read + self.skip.unsqueeze(-1) * x).flatten(-2)
+        finished: Tensor = self.outward(outputs * functional.silu(gate))
+        return finished
+
+
+@in_full_precision
+def _step(
+    x: Tensor,
+    writing: Tensor,
+    reading: Tensor,
+    step: Tensor,
+    log_decay: Tensor,
+    rule: Tensor,
+    angle: Tensor,
+    state: State,
+) -> tuple[Tensor, State]:
+    """Output [B, heads, P] and the next state, by the equation."""
+    memory, earlier_writing, earlier_x = state
+    assert isinstance(memory, Tensor)
+    assert isinstance(earlier_writing, Tensor) and isinstance(earlier_x, Tensor)
+    memory = memory + _written(earlier_writing, earlier_x, (1 - rule) * step)
+    memory = log_decay.exp()[..., None, None] * turn(memory.mT, -angle.unsqueeze(-2)).mT
+    memory = memory + _written(writing, x, rule * step)
+    return torch.einsum("bhnp,bhn->bhp", memory, reading), (memory, writing, x)
+
+
+@in_full_precision
+def _scan_chunk(
+    x: Tensor,
+    writings: Tensor,
+    readings: Tensor,
+    steps: Tensor,
+    log_decays: Tensor,
+    rules: Tensor,
+    angles: Tensor,
+    state: State,
+) -> tuple[Tensor, State]:
+    """Outputs [B, T, heads, P] and the state after a chunk, in the frame of its start."""
+    memory, earlier_writing, earlier_x = state
+    assert isinstance(memory, Tensor)
+    assert isinstance(earlier_writing, Tensor) and isinstance(earlier_x, Tensor)
+    early, late = (1 - rules) * steps, rules * steps  # [B, T, heads]
+    memory = memory + _written(earlier_writing, earlier_x, early[:, 0])
+    # What is written at t counts `late` at once, and from t + 1 on also the next step's `early`.
+    weights = late + torch.cat([early[:, 1:], torch.zeros_like(early[:, :1])], 1)
+    turned = angles.cumsum(1)
+    outputs, memory = decayed_attention(
+        log_decays.mT,
+        turn(writings, turned).transpose(1, 2),
+        (weights.unsqueeze(-1) * x).transpose(1, 2),
+        turn(readings, turned).transpose(1, 2),
+        memory,
+    )
+    own = (late - weights) * (writings * readings).sum(-1)  # [B, T, heads]
+    memory = turn(memory.mT, -turned[:, -1].unsqueeze(-2)).mT
+    outputs = outputs.transpose(1, 2) + own.unsqueeze(-1) * x
+    return outputs, (memory, writings[:, -1], x[:, -1])
+
+
+def turn(vectors: Tensor, angles: Tensor) -> Tensor:
+    """Vectors [.., N], whose first J pairs of neighbours are turned by the angles [.., J]."""
+    num_turned = 2 * angles.shape[-1]
+    even, odd = vectors[..., :num_turned].unflatten(-1, (-1, 2)).unbind(-1)
+    cos, sin = angles.cos(), angles.sin()
+    turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
+    return torch.cat([turned, vectors[..., num_turned:]], -1)
+
+
+def _written(writing: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+    """Weight B x^T, [B, heads, N, P]."""
+    return torch.einsum("bhn,bhp->bhnp", writing, weight.unsqueeze(-1) * x)

@@ -1,0 +1,62 @@
+"""The built wheel, installed away from the checkout, brings everything along."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from statetrack.models import MODELS
+from statetrack.spec import TASKS
+
+ROOT = Path(__file__).parent.parent
+
+TRAIN_EVERY_TASK = """
+import sys
+from statetrack.cli.app import run
+import statetrack
+assert "SITE" in statetrack.__file__, statetrack.__file__
+for task in sys.argv[1:]:
+    options = ["--steps", "1", "--hidden", "4", "--validation-words", "8", "--batch-size", "4"]
+    code = run(["train", "--model", "bilinear", "--task", task, "--out", f"r/{task}", *options])
+    code = code or run(["eval", f"r/{task}", "--length", "20", "--samples", "4", "--json"])
+    assert code == 0, task
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with nothing but the wheel's content in it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    quiet = {"check": True, "stdout": subprocess.DEVNULL, "cwd": ROOT}
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
+    subprocess.run(build, **quiet)  # type: ignore[call-overload]
+    (wheel,) = folder.glob("*.whl")
+    target = folder / "SITE"
+    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index"]
+    subprocess.run([*install, "--target", str(target), str(wheel)], **quiet)  # type: ignore[call-overload]
+    return target
+
+
+def _run(site: Path, folder: Path, *arguments: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def test_the_wheel_lists_every_model_and_task(site: Path, tmp_path: Path) -> None:
+    for what, registry in (("models", MODELS), ("tasks", TASKS)):
+        listed = json.loads(_run(site, tmp_path, "-m", "statetrack", "list", what, "--json"))
+        assert {entry["name"] for entry in listed} == set(registry)
+
+
+def test_the_wheel_trains_every_shipped_task(site: Path, tmp_path: Path) -> None:
+    _run(site, tmp_path, "-c", TRAIN_EVERY_TASK, *TASKS)
+    assert {path.parent.name for path in tmp_path.glob("r/*/eval.jsonl")} == set(TASKS)
