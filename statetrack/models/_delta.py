@@ -1,0 +1,151 @@
+"""The layer around a delta rule, shared by DeltaNet, DeltaProduct and their gated forms.
+
+    q, k, v = silu(conv(W x)),    q and k of unit length,    beta = c sigmoid(W_beta x)
+    y = W_o [ RMSNorm(o) (* silu(W_g x)) ]
+
+for every head by itself, with o from the delta rule of `_delta_rule` and c = 1 or 2.
+
+B batch, T time, N heads, n keys a position, K key size, V value size, D width.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockSettings, Mixer, RMSNorm, ShortConvolution
+from statetrack.models._delta_rule import DeltaFactors, delta_scan, delta_step
+from statetrack.ops._lanes import widened
+from statetrack.settings import option
+
+BETA_RANGE = {"unit": 1.0, "double": 2.0}
+
+
+class DeltaSettings(BlockSettings):
+    """What every delta rule can be told."""
+
+    heads: int = option(4, "Number N of heads, each with a state of its own.", min=1)
+    key_dim: int = option(16, "Size K of a head's keys and queries.", min=1)
+    value_dim: int = option(16, "Size V of a head's values.", min=1)
+    beta: Literal["unit", "double"] = option(
+        "unit",
+        "Range of beta: unit is [0, 1], with eigenvalues 1 - beta in [0, 1]; double is [0, 2], "
+        "with eigenvalues in [-1, 1].",
+    )
+    conv: int = option(
+        4, "Kernel of the short convolution of queries, keys and values; 0 leaves it out.", min=0
+    )
+    output_gate: bool = option(False, "Whether outputs are multiplied by silu of a linear map.")
+
+
+class ForgetGate(nn.Module):
+    """log alpha = -a softplus(W x + b) for each head: alpha is in (0, 1).
+
+    As in Mamba-2 (Dao & Gu 2024, arXiv:2405.21060): at the start a is uniform in (0, 16), and
+    softplus(b) log-uniform in [0.001, 0.1].
+    """
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.steps = nn.Linear(width, heads, bias=False)
+        self.log_rates = nn.Parameter(torch.empty(heads).uniform_(1e-3, 16).log())
+        shortest, longest = math.log(1e-3), math.log(1e-1)
+        steps = (shortest + (longest - shortest) * torch.rand(heads)).exp()
+        self.bias = nn.Parameter(steps.expm1().log())
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The logarithms of the gates [..., N] of inputs [..., D]."""
+        steps = functional.softplus(widened(self.steps(inputs)) + self.bias)
+        return -self.log_rates.exp() * steps
+
+
+class DeltaMixer(Mixer):
+    """A delta rule in every head, with n keys a position and, where given, a forget gate."""
+
+    def __init__(
+        self, settings: DeltaSettings, *, num_keys: int = 1, forget_gate: ForgetGate | None = None
+    ) -> None:
+        super().__init__()
+        heads, key_dim, value_dim = settings.heads, settings.key_dim, settings.value_dim
+        self.query_shape = (heads, key_dim)
+        self.key_shape = (num_keys, heads, key_dim)
+        self.value_shape = (num_keys, heads, value_dim)
+        self.sizes = [math.prod(s) for s in (self.query_shape, self.key_shape, self.value_shape)]
+        self.beta_range = BETA_RANGE[settings.beta]
+        self.project = nn.Linear(settings.width, sum(self.sizes), bias=False)
+        self.convolution: ShortConvolution | None = None
+        if settings.conv:
+            self.convolution = ShortConvolution(sum(self.sizes), settings.conv, bias=False)
+        self.betas = nn.Linear(settings.width, num_keys * heads, bias=False)
+        self.forget_gate = forget_gate
+        self.norm = RMSNorm(value_dim)
+        self.gate: nn.Linear | None = None
+        if settings.output_gate:
+            self.gate = nn.Linear(settings.width, heads * value_dim, bias=False)
+        self.output = nn.Linear(heads * value_dim, settings.width, bias=False)
+
+    def initial_state(self, num_words: int) -> State:
+        """No associations, [B, N, K, V], and what the convolution remembers, if there is one."""
+        shape = (num_words, *self.query_shape, self.value_shape[-1])
+        associations = self.output.weight.new_zeros(shape)
+        if self.convolution is None:
+            return (associations,)
+        return associations, self.convolution.initial_state(num_words)
+
+    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
+        associations, *window = state
+        projected = self.project(inputs)
+        if self.convolution is not None:
+            projected, *window = self.convolution.scan(projected, *window)
+        outputs, associations = delta_scan(self._factors(inputs, projected), associations)
+        return self._finish(inputs, outputs), (associations, *window)
+
+    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
+        associations, *window = state
+        projected = self.project(inputs)
+        if self.convolution is not None:
+            projected, *window = self.convolution.step(projected, *window)
+        outputs, associations = delta_step(self._factors(inputs, projected), associations)
+        return self._finish(inputs, outputs), (associations, *window)
+
+    def factors(self, inputs: Tensor) -> DeltaFactors:
+        """Keys, values, betas and gates at each of the inputs [B, T, D] of whole words."""
+        projected = self.project(inputs)
+        if self.convolution is not None:
+            first = self.convolution.initial_state(inputs.shape[0])
+            projected, _ = self.convolution.scan(projected, first)
+        return self._factors(inputs, projected)
+
+    def transition(self, inputs: Tensor) -> Tensor:
+        """The matrices [B, T, N, K, K] that multiply the state, for inputs [B, T, D]."""
+        return self.factors(inputs).transition()
+
+    def _factors(self, inputs: Tensor, projected: Tensor) -> DeltaFactors:
+        queries, keys, values = functional.silu(widened(projected)).split(self.sizes, -1)
+        betas = self.beta_range * torch.sigmoid(widened(self.betas(inputs)))
+        if self.forget_gate is None:
+            log_gates = betas.new_zeros(()).expand(*inputs.shape[:-1], self.query_shape[0])
+        else:
+            log_gates = self.forget_gate(inputs)
+        return DeltaFactors(
+            functional.normalize(queries.unflatten(-1, self.query_shape), dim=-1),
+            functional.normalize(keys.unflatten(-1, self.key_shape), dim=-1),
+            values.unflatten(-1, self.value_shape),
+            betas.unflatten(-1, self.key_shape[:2]),
+            log_gates,
+        )
+
+    def _finish(self, inputs: Tensor, outputs: Tensor) -> Tensor:
+        """[..., D] from the outputs [..., N, V] of the delta rule."""
+        outputs = self.norm(outputs).flatten(-2)
+        if self.gate is not None:
+            outputs = outputs * functional.silu(self.gate(inputs))
+        finished: Tensor = self.output(outputs)
+        return finished

@@ -1,0 +1,51 @@
+"""DeltaProduct.
+
+    H_{t,j} = (I - beta_{t,j} k_{t,j} k_{t,j}^T) H_{t,j-1} + beta_{t,j} k_{t,j} v_{t,j}^T
+
+for j = 1 .. n_h, with H_{t,0} = H_{t-1}, H_t = H_{t,n_h} and o_t = H_t^T q_t: n_h steps of
+DeltaNet at every position, each with its own key, value and beta. The transition of a head is
+a product of n_h generalised Householder matrices: of norm at most 1, the identity plus a
+matrix of rank n_h, with determinant prod_j (1 - beta_{t,j}). One factor has real eigenvalues
+only; two already make any rotation in a plane where beta reaches 2 (`--beta double`). State:
+N K V numbers (and conv - 1 positions of N (K + n_h K + n_h V) where there is a convolution) a
+layer. Parameters of a layer's mixer, without output gate:
+D N (K + V + n_h (K + V + 1)) + conv N (K + n_h (K + V)) + V.
+
+Source: Siems, Carstensen, Zela, Hutter, Pontil & Grazzi (2025), arXiv:2502.10297.
+
+Departures: one layer without an MLP by default; no output gate unless asked for; queries are
+not scaled by 1 / sqrt(K), which the norm after them would undo.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from statetrack.models import MODELS
+from statetrack.models._blocks import BlockModel
+from statetrack.models._delta import DeltaMixer, DeltaSettings
+from statetrack.settings import option
+
+
+class DeltaProductSettings(DeltaSettings):
+    """Settings of DeltaProduct."""
+
+    householders: int = option(2, "Householder factors n_h of a transition.", min=1, max=64)
+    beta: Literal["unit", "double"] = option(
+        "double",
+        "Range of beta: unit is [0, 1], with projections; double is [0, 2], with reflections.",
+    )
+
+
+@MODELS.register("deltaproduct")
+class DeltaProduct(BlockModel):
+    """DeltaProduct: every position corrects the state along several keys in turn."""
+
+    settings_class = DeltaProductSettings
+    family = "delta rule"
+    source = "Siems et al. 2025, arXiv:2502.10297"
+
+    def make_mixer(self, layer: int) -> DeltaMixer:
+        """A delta rule with `householders` keys a position."""
+        assert isinstance(self.settings, DeltaProductSettings)
+        return DeltaMixer(self.settings, num_keys=self.settings.householders)

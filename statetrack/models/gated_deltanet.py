@@ -1,0 +1,47 @@
+"""Gated DeltaNet.
+
+    S_t = S_{t-1} (alpha_t (I - beta_t k_t k_t^T)) + beta_t v_t k_t^T,    o_t = S_t q_t
+
+which is DeltaNet with a forget gate alpha_t = exp(-a softplus(w . x_t + b)) in (0, 1) for
+each of N heads, values twice as wide as keys, and an output gate silu(W_g x_t). The
+transition of a head has the eigenvalue alpha_t (K - 1 times) and alpha_t (1 - beta_t): in
+(0, 1) for `--beta unit`, in (-1, 1) for `--beta double`. State: N K V numbers (and conv - 1
+positions of N (2 K + V) where there is a convolution) a layer. Parameters of a layer's mixer:
+D N (2 K + 3 V + 2) + conv N (2 K + V) + V + 2 N.
+
+Source: Yang, Kautz & Hatamizadeh (2024), arXiv:2412.06464; the range [0, 2] of beta is Grazzi,
+Siems et al.'s (2024), arXiv:2411.12537.
+
+Departures: one layer without an MLP by default, and heads whose keys together are as wide as
+the stream (three quarters of it in the source); queries are not scaled by 1 / sqrt(K), which
+the norm after them would undo.
+"""
+
+from __future__ import annotations
+
+from statetrack.models import MODELS
+from statetrack.models._blocks import BlockModel
+from statetrack.models._delta import DeltaMixer, DeltaSettings, ForgetGate
+from statetrack.settings import option
+
+
+class GatedDeltaNetSettings(DeltaSettings):
+    """Settings of Gated DeltaNet."""
+
+    value_dim: int = option(32, "Size V of a head's values.", min=1)
+    output_gate: bool = option(True, "Whether outputs are multiplied by silu of a linear map.")
+
+
+@MODELS.register("gated-deltanet")
+class GatedDeltaNet(BlockModel):
+    """Gated DeltaNet: the state decays, then is corrected along one key."""
+
+    settings_class = GatedDeltaNetSettings
+    family = "delta rule"
+    source = "Yang, Kautz & Hatamizadeh 2024, arXiv:2412.06464"
+
+    def make_mixer(self, layer: int) -> DeltaMixer:
+        """A gated delta rule with one key a position."""
+        settings = self.settings
+        assert isinstance(settings, GatedDeltaNetSettings)
+        return DeltaMixer(settings, forget_gate=ForgetGate(settings.width, settings.heads))

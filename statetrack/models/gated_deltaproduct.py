@@ -1,0 +1,58 @@
+"""Gated DeltaProduct.
+
+    H_{t,0} = alpha_t H_{t-1}
+    H_{t,j} = (I - beta_{t,j} k_{t,j} k_{t,j}^T) H_{t,j-1} + beta_{t,j} k_{t,j} v_{t,j}^T
+
+for j = 1 .. n_h, with H_t = H_{t,n_h} and o_t = H_t^T q_t: DeltaProduct with the forget gate
+alpha_t = exp(-a softplus(w . x_t + b)) in (0, 1) of Gated DeltaNet, once a position and
+before the first factor, and an output gate. The transition of a head is alpha_t times a
+product of n_h generalised Householder matrices: its norm is at most alpha_t. State: N K V
+numbers (and conv - 1 positions of N (K + n_h K + n_h V) where there is a convolution) a
+layer. Parameters of a layer's mixer: D N (K + 2 V + 1 + n_h (K + V + 1))
++ conv N (K + n_h (K + V)) + V + 2 N.
+
+Source: Siems, Carstensen, Zela, Hutter, Pontil & Grazzi (2025), arXiv:2502.10297; the gate is
+Yang, Kautz & Hatamizadeh's (2024), arXiv:2412.06464.
+
+Departures: one layer without an MLP by default; values as wide as keys; queries are not
+scaled by 1 / sqrt(K), which the norm after them would undo.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from statetrack.models import MODELS
+from statetrack.models._blocks import BlockModel
+from statetrack.models._delta import DeltaMixer, DeltaSettings, ForgetGate
+from statetrack.settings import option
+
+
+class GatedDeltaProductSettings(DeltaSettings):
+    """Settings of Gated DeltaProduct."""
+
+    householders: int = option(2, "Householder factors n_h of a transition.", min=1, max=64)
+    beta: Literal["unit", "double"] = option(
+        "double",
+        "Range of beta: unit is [0, 1], with projections; double is [0, 2], with reflections.",
+    )
+    output_gate: bool = option(True, "Whether outputs are multiplied by silu of a linear map.")
+
+
+@MODELS.register("gated-deltaproduct")
+class GatedDeltaProduct(BlockModel):
+    """Gated DeltaProduct: the state decays, then is corrected along several keys in turn."""
+
+    settings_class = GatedDeltaProductSettings
+    family = "delta rule"
+    source = "Siems et al. 2025, arXiv:2502.10297"
+
+    def make_mixer(self, layer: int) -> DeltaMixer:
+        """A gated delta rule with `householders` keys a position."""
+        settings = self.settings
+        assert isinstance(settings, GatedDeltaProductSettings)
+        return DeltaMixer(
+            settings,
+            num_keys=settings.householders,
+            forget_gate=ForgetGate(settings.width, settings.heads),
+        )
