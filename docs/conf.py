@@ -12,7 +12,7 @@ import statetrack  # noqa: E402
 
 project = "statetrack"
 author = "The statetrack contributors"
-copyright = "The statetrack contributors"  # noqa: A001
+copyright = "The statetrack contributors"
 release = version = statetrack.__version__
 
 extensions = ["myst_parser", "generated_lists"]

@@ -35,8 +35,8 @@ from statetrack.evaluation import Score, evaluate
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
 from statetrack.ops.memory import keep_freed_memory
-from statetrack.registry import load_plugin
-from statetrack.runs import RunFolder
+from statetrack.registry import load_plugin, plugin_file
+from statetrack.runs import RunFolder, to_json, to_yaml
 from statetrack.settings import Settings, build, option
 from statetrack.spec import Task, load_task
 from statetrack.training import Population, Record, Trainer, TrainSettings
@@ -216,7 +216,7 @@ OnRecords = Callable[[Trainer, list[Record]], None]
 """Called after every step with the trainer and the step's records (often none)."""
 
 
-def start(experiment: Experiment, out: Path | None, plugin: Path | None) -> tuple[Setup, RunFolder]:
+def start(experiment: Experiment, out: Path | None) -> tuple[Setup, RunFolder]:
     """Make the run folder of a new experiment, with everything in it that is known beforehand.
 
     Raises `StatetrackError` for anything that would make the run fail later.
@@ -225,13 +225,14 @@ def start(experiment: Experiment, out: Path | None, plugin: Path | None) -> tupl
     choose_device(experiment.training.device)
     setup.make_model()
     setup.words()
-    folder = RunFolder.create(out or _new_path(experiment, setup.task))
-    folder.write_text("task.yaml", setup.task.document())
-    if plugin is not None:
-        folder.write_text("plugin.py", plugin.read_text(encoding="utf-8"))
-    folder.write_json("environment.json", environment(setup.device))
-    folder.write_config(experiment.values())
-    return setup, folder
+    plugin = plugin_file(MODELS[experiment.model])
+    files = {
+        "task.yaml": setup.task.document(),
+        "environment.json": to_json(environment(setup.device), indent=2) + "\n",
+        **({} if plugin is None else {"plugin.py": plugin.read_text(encoding="utf-8")}),
+        "config.yaml": to_yaml(experiment.values()),
+    }
+    return setup, RunFolder.create(out or _new_path(experiment, setup.task), files)
 
 
 def reopen(path: Path, device: str | None = None) -> tuple[Setup, RunFolder]:
@@ -310,7 +311,7 @@ def summary(trainer: Trainer, seconds: float) -> dict[str, Any]:
             "replica": replica.index,
             "seed": replica.seed,
             "lr": replica.lr,
-            "validation_accuracy": progress.best_accuracy,
+            "validation_accuracy": progress.best_accuracy if progress.best_step else None,
             "validation_loss": progress.best_loss,
             "best_step": progress.best_step,
             "stopped": progress.stopped,

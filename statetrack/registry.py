@@ -23,6 +23,9 @@ from statetrack.errors import SettingsError, UnknownNameError, nearest
 T = TypeVar("T")
 Load = Callable[[], object]
 
+PLUGIN = "statetrack_plugin_"
+"""How the module names of users' own files begin."""
+
 
 class Registry(Mapping[str, T], Generic[T]):
     """A read-only mapping of the things of one kind, each loaded when first asked for.
@@ -121,7 +124,7 @@ def load_plugin(path: Path) -> None:
     if not path.is_file():
         raise SettingsError(f"--plugin {path}: there is no such file")
     place = zlib.crc32(str(path.resolve()).encode())  # every run folder has a `plugin.py`
-    name = f"statetrack_plugin_{path.stem}_{place:08x}"
+    name = f"{PLUGIN}{path.stem}_{place:08x}"
     if name in sys.modules:
         return
     spec = importlib.util.spec_from_file_location(name, path)
@@ -136,3 +139,10 @@ def load_plugin(path: Path) -> None:
         raise SettingsError(
             f"--plugin {path}: cannot be imported: {type(error).__name__}: {error}"
         ) from error
+
+
+def plugin_file(thing: object) -> Path | None:
+    """The user's own file that a registered thing was loaded from, or None for any other."""
+    name = str(getattr(thing, "__module__", ""))
+    file = sys.modules[name].__file__ if name.startswith(PLUGIN) else None
+    return None if file is None else Path(file)

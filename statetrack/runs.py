@@ -18,9 +18,11 @@ read, and the next one is written over it.
 from __future__ import annotations
 
 import json
+import math
 import os
 import pickle
-from collections.abc import Callable, Iterable
+import shutil
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -51,16 +53,26 @@ class RunFolder:
     path: Path
 
     @classmethod
-    def create(cls, path: Path) -> RunFolder:
-        """A new, empty run folder; an existing one with anything in it is refused."""
+    def create(cls, path: Path, files: Mapping[str, str]) -> RunFolder:
+        """A new run folder with these text files in it, which appears whole or not at all.
+
+        An existing folder is taken only if it is empty; anything else is refused.
+        """
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise RunError(
                 f"{path}: already exists and is not empty: choose another --out, or go on with "
                 f"`statetrack train --resume {path}`"
             )
+        beside = path if path.exists() else path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
+            beside.mkdir(parents=True, exist_ok=True)
+            for name, text in files.items():
+                cls(beside).write_text(name, text)
+            if beside != path:
+                beside.rename(path)
+        except (OSError, RunError) as problem:
+            if beside != path:
+                shutil.rmtree(beside, ignore_errors=True)
             raise RunError(f"{path}: cannot be made: {_reason(problem)}") from None
         return cls(path)
 
@@ -79,11 +91,6 @@ class RunFolder:
     def finished(self) -> bool:
         """Whether training has come to its end."""
         return (self.path / "summary.json").is_file()
-
-    def write_config(self, config: dict[str, Any]) -> None:
-        """Write config.yaml."""
-        text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
-        self._write("config.yaml", lambda path: path.write_text(text, encoding="utf-8"))
 
     def config(self) -> dict[str, Any]:
         """Read config.yaml."""
@@ -106,7 +113,7 @@ class RunFolder:
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
         """Write environment.json or summary.json."""
-        self.write_text(name, json.dumps(content, indent=2) + "\n")
+        self.write_text(name, to_json(content, indent=2) + "\n")
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Read environment.json or summary.json."""
@@ -124,7 +131,7 @@ class RunFolder:
     def append(self, name: str, rows: Iterable[dict[str, Any]]) -> None:
         """Append rows to metrics.jsonl or eval.jsonl."""
         path = self.path / name
-        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        lines = "".join(to_json(row) + "\n" for row in rows)
         try:
             with path.open("a+b") as file:
                 _drop_cut_line(file)
@@ -143,7 +150,7 @@ class RunFolder:
     def cut_metrics(self, step: int) -> None:
         """Forget the records after `step`, which training will write again."""
         kept = [row for row in self.rows("metrics.jsonl") if row["step"] <= step]
-        self.write_text("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in kept))
+        self.write_text("metrics.jsonl", "".join(to_json(row) + "\n" for row in kept))
 
     def write_checkpoint(self, state: dict[str, Any]) -> None:
         """Write checkpoint.pt."""
@@ -180,9 +187,17 @@ class RunFolder:
         if not path.is_file():
             raise RunError(f"{path}: is missing; {self._advice()}")
         try:
-            return safetensors.torch.load_file(path)
-        except (SafetensorError, OSError) as problem:
+            with safetensors.safe_open(path, "pt") as file:
+                about = json.loads((file.metadata() or {}).get("statetrack", "{}"))
+            weights: dict[str, Tensor] = safetensors.torch.load_file(path)
+        except (SafetensorError, OSError, ValueError) as problem:
             raise RunError(f"{path}: is damaged ({problem})") from None
+        if about.get("format") != FORMAT:
+            raise RunError(
+                f"{path}: is of format {about.get('format', 'unknown')}, and this version of "
+                f"statetrack reads format {FORMAT}"
+            )
+        return weights
 
     def _advice(self) -> str:
         return f"if training was interrupted, `statetrack train --resume {self.path}` goes on"
@@ -196,6 +211,24 @@ class RunFolder:
         except (OSError, RuntimeError, SafetensorError) as problem:
             beside.unlink(missing_ok=True)
             raise RunError(f"{path}: cannot be written: {_reason(problem)}") from None
+
+
+def to_json(content: Any, indent: int | None = None) -> str:
+    """Strict JSON: what is no number (NaN, infinity) becomes null."""
+    return json.dumps(_finite(content), indent=indent, allow_nan=False)
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+def to_yaml(content: dict[str, Any]) -> str:
+    """The text of a YAML file, keys in the order given."""
+    return str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
 
 def _row(line: bytes, where: str) -> dict[str, Any]:

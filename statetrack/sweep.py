@@ -22,8 +22,9 @@ from statetrack import experiment
 from statetrack.errors import RunError, SettingsError
 from statetrack.evaluation import horizon_of
 from statetrack.experiment import Experiment, Setup
+from statetrack.models import MODELS
 from statetrack.protocols import settings_for
-from statetrack.registry import Registry
+from statetrack.registry import Registry, load_plugin, plugin_file
 from statetrack.runs import RunFolder
 from statetrack.settings import Settings, build, option, read_yaml
 from statetrack.spec import tasks_folder
@@ -73,12 +74,23 @@ class Suite(Settings):
 
 @dataclass(frozen=True)
 class Cell:
-    """One model on one task, and the place of its run."""
+    """One model on one task, the place of its run, and the user's file its model is in, if any.
+
+    Plain values alone, so that a worker process can take it over.
+    """
 
     row: str
     column: str
-    experiment: Experiment
+    values: Plain
     path: Path
+    plugin: Path | None
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment that the values make."""
+        if self.plugin is not None and self.values["model"] not in MODELS:
+            load_plugin(self.plugin)
+        return Experiment.from_values(self.values, f"suite row '{self.row}'")
 
 
 def read_suite(path: Path) -> Suite:
@@ -114,9 +126,10 @@ def cells_of(suite: Suite, out: Path, overrides: Mapping[str, Any]) -> list[Cell
                 raise SettingsError(f"suite row '{row}': 'model' is missing")
             published = settings_for(suite.protocol, own["model"]) if suite.protocol else {}
             values = {**published, **suite.settings, **own, "task": task, **overrides}
-            checked = Experiment.from_values(values, f"suite row '{row}'")
-            Setup.of(checked).make_model()
-            cells.append(Cell(row, column, checked, out / _plain_name(column) / _plain_name(row)))
+            path = out / _plain_name(column) / _plain_name(row)
+            cell = Cell(row, column, values, path, plugin_file(MODELS[own["model"]]))
+            Setup.of(cell.experiment).make_model()
+            cells.append(cell)
     return cells
 
 
@@ -165,7 +178,7 @@ def run_cell(suite: Suite, cell: Cell) -> Plain:
     if (cell.path / "config.yaml").is_file():
         setup, folder = experiment.reopen(cell.path)
     else:
-        setup, folder = experiment.start(cell.experiment, cell.path, None)
+        setup, folder = experiment.start(cell.experiment, cell.path)
     if not folder.finished:
         experiment.train(setup, folder, lambda *_: None, lambda: False)
     rows = list(

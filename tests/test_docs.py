@@ -45,7 +45,7 @@ VARIES = (
     (re.compile(r"[\d.]+ │ +\d+ │(?= +\S+ │ +[\d.]+ │ ◀)"), "LR │ BEST_STEP │"),
     (re.compile(r"\s+"), " "),
 )
-"""What differs between two runs of a command, or when a model's recipe is tuned, and its stand-in."""
+"""What differs between two runs, or once a model's recipe is tuned, and what stands in for it."""
 
 WRONG_ON_PURPOSE = "broken.yaml"
 """The name under which a page shows a file that is refused."""
@@ -208,7 +208,7 @@ def test_config_holds_the_settings_of_data_model_and_training(written):
     config = yaml.safe_load((written / "run" / "config.yaml").read_text(encoding="utf-8"))
     parts = (DataSettings, MODELS["diagonal-real"].settings_class, TrainSettings)
     assert set(config) == {"model"}.union(*(part.model_fields for part in parts))
-    assert list(config)[0] == "model"
+    assert next(iter(config)) == "model"
 
 
 @pytest.mark.parametrize("name", ["environment.json", "summary.json"])

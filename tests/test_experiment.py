@@ -29,7 +29,7 @@ from statetrack.errors import (
 from statetrack.experiment import Experiment, Setup, evaluate_run, reopen, start, train
 from statetrack.models import MODELS
 from statetrack.registry import load_plugin
-from statetrack.runs import RunFolder
+from statetrack.runs import RunFolder, to_yaml
 from statetrack.sweep import cells_of, load_suite, run_suite
 from statetrack.training import Trainer, TrainSettings
 
@@ -54,7 +54,7 @@ def experiment_of(**values: Any) -> Experiment:
 
 
 def trained(out: Path, **values: Any) -> tuple[Setup, RunFolder]:
-    setup, folder = start(experiment_of(**values), out, None)
+    setup, folder = start(experiment_of(**values), out)
     assert train(setup, folder, lambda *_: None, lambda: False)
     return setup, folder
 
@@ -144,7 +144,7 @@ def test_supervision_and_lengths_are_the_tasks_own_unless_they_are_given() -> No
 
 def test_a_started_run_holds_all_that_is_known_beforehand(tmp_path: Path) -> None:
     made = experiment_of(task="random-fsm:states=4,symbols=2,seed=5")
-    _, folder = start(made, tmp_path / "run", None)
+    _, folder = start(made, tmp_path / "run")
     assert {path.name for path in folder.path.iterdir()} == {
         "config.yaml",
         "environment.json",
@@ -178,7 +178,7 @@ def test_a_run_keeps_its_task_when_the_tasks_own_file_is_gone(tmp_path: Path) ->
             """
         )
     )
-    setup, folder = start(experiment_of(task=str(task)), tmp_path / "run", None)
+    setup, folder = start(experiment_of(task=str(task)), tmp_path / "run")
     task.unlink()
     again, _ = reopen(folder.path)
     assert (again.automaton.delta == setup.automaton.delta).all()
@@ -200,15 +200,15 @@ def test_a_run_keeps_its_task_when_the_tasks_own_file_is_gone(tmp_path: Path) ->
 def test_what_would_fail_later_fails_before_there_is_a_folder(
     tmp_path: Path, values: dict[str, Any], kind: type[StatetrackError]
 ) -> None:
-    the_error_of(kind, lambda: start(experiment_of(**values), tmp_path / "run", None))
+    the_error_of(kind, lambda: start(experiment_of(**values), tmp_path / "run"))
     assert not (tmp_path / "run").exists()
 
 
 def test_a_run_never_starts_where_another_one_is(tmp_path: Path) -> None:
-    _, folder = start(experiment_of(), tmp_path / "run", None)
+    _, folder = start(experiment_of(), tmp_path / "run")
     before = (folder.path / "config.yaml").read_bytes()
     other = experiment_of(hidden=9)
-    assert "not empty" in the_error_of(RunError, lambda: start(other, folder.path, None))
+    assert "not empty" in the_error_of(RunError, lambda: start(other, folder.path))
     assert (folder.path / "config.yaml").read_bytes() == before
 
 
@@ -217,7 +217,7 @@ def test_runs_without_a_name_of_their_own_never_share_a_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     made = experiment_of(task="product(parity,cyclic:n=3)")
-    paths = {start(made, None, None)[1].path for _ in range(3)}
+    paths = {start(made, None)[1].path for _ in range(3)}
     assert len(paths) == 3
     assert all(path.parent == Path("runs") and path.name.startswith("bilinear_") for path in paths)
 
@@ -281,7 +281,7 @@ def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(
     tmp_path: Path, stops: list[int]
 ) -> None:
     _, straight = trained(tmp_path / "straight")
-    start(experiment_of(), tmp_path / "stopped", None)
+    start(experiment_of(), tmp_path / "stopped")
     for number in stops:
         setup, folder = reopen(tmp_path / "stopped")
         assert not train(setup, folder, lambda *_: None, stop_after(number))
@@ -299,7 +299,7 @@ def test_what_was_recorded_after_the_last_checkpoint_is_recorded_once(tmp_path: 
             raise ZeroDivisionError
 
     _, straight = trained(tmp_path / "straight")
-    setup, folder = start(experiment_of(), tmp_path / "crashed", None)
+    setup, folder = start(experiment_of(), tmp_path / "crashed")
     with pytest.raises(ZeroDivisionError):
         train(setup, folder, crash, lambda: False)
     assert folder.rows("metrics.jsonl")[-1]["step"] == 30
@@ -309,7 +309,7 @@ def test_what_was_recorded_after_the_last_checkpoint_is_recorded_once(tmp_path: 
 
 
 def test_a_stop_at_the_very_end_finishes_the_run(tmp_path: Path) -> None:
-    setup, folder = start(experiment_of(steps=12), tmp_path / "run", None)
+    setup, folder = start(experiment_of(steps=12), tmp_path / "run")
     assert train(setup, folder, lambda *_: None, stop_after(12))
     assert folder.finished
 
@@ -322,7 +322,7 @@ def test_a_killed_process_loses_nothing_but_steps(tmp_path: Path) -> None:
         setup, folder = reopen(Path(sys.argv[1]))
         train(setup, folder, lambda *_: None, lambda: False)
         """
-    start(experiment_of(steps=100_000, checkpoint_every=20), tmp_path / "run", None)
+    start(experiment_of(steps=100_000, checkpoint_every=20), tmp_path / "run")
     root = Path(statetrack.__file__).parents[1]
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(program), str(tmp_path / "run")],
@@ -339,7 +339,7 @@ def test_a_killed_process_loses_nothing_but_steps(tmp_path: Path) -> None:
     assert reached is not None and not folder.finished
     step = reached["trainer"]["step"]
     assert step >= 20 and step % 20 == 0
-    folder.write_config(folder.config() | {"steps": step + 7})
+    folder.write_text("config.yaml", to_yaml(folder.config() | {"steps": step + 7}))
     setup, folder = reopen(tmp_path / "run")
     assert train(setup, folder, lambda *_: None, lambda: False)
     assert folder.read_json("summary.json")["steps"] == step + 7
@@ -368,7 +368,7 @@ def test_evaluation_gives_a_row_for_each_length_and_keeps_them(tmp_path: Path) -
 
 
 def test_a_run_that_has_not_finished_cannot_be_evaluated(tmp_path: Path) -> None:
-    setup, folder = start(experiment_of(), tmp_path / "run", None)
+    setup, folder = start(experiment_of(), tmp_path / "run")
     message = the_error_of(
         RunError,
         lambda: list(evaluate_run(setup, folder, [5], num_words=5, seed=0, everyone=False)),
@@ -463,7 +463,7 @@ def test_a_users_own_model_trains_and_evaluates_also_when_its_file_is_gone(
     plugin.write_text(PLUGIN)
     load_plugin(plugin)
     made = experiment_of(model="my-counter", task="parity")
-    setup, folder = start(made, tmp_path / "run", plugin)
+    setup, folder = start(made, tmp_path / "run")
     assert not train(setup, folder, lambda *_: None, stop_after(5))
     plugin.unlink()
     in_a_new_process()
@@ -483,7 +483,7 @@ def test_runs_of_different_plugins_can_be_opened_side_by_side(tmp_path: Path) ->
         plugin = tmp_path / f"{name}.py"
         plugin.write_text(PLUGIN.replace("my-counter", name))
         load_plugin(plugin)
-        start(experiment_of(model=name), tmp_path / name, plugin)
+        start(experiment_of(model=name), tmp_path / name)
     in_a_new_process()
     for name in ("my-counter", "your-counter"):
         setup, _ = reopen(tmp_path / name)
@@ -552,7 +552,7 @@ def test_an_interrupted_suite_goes_on_where_it_was(tmp_path: Path) -> None:
     suite = load_suite(suite_file(tmp_path / "suite.yaml", models={"Signs": "diagonal-real"}))
     cells = cells_of(suite, tmp_path / "out", {})
     first = next(iter(run_suite(suite, cells, jobs=1)))
-    setup, folder = start(cells[1].experiment, cells[1].path, None)
+    setup, folder = start(cells[1].experiment, cells[1].path)
     assert not train(setup, folder, lambda *_: None, stop_after(4))
     results = list(run_suite(suite, cells, jobs=1))
     assert results[0] == json.loads(json.dumps(first))

@@ -11,19 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import safetensors.torch
 import torch
 
 from statetrack.errors import RunError
-from statetrack.runs import FORMAT, RunFolder, find_runs, newest_run
+from statetrack.runs import FORMAT, RunFolder, find_runs, newest_run, to_yaml
 
 CONFIG = {"model": "bilinear", "lrs": [1e-05, 0.003], "task": "modular-addition:m=3"}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
-    made = RunFolder.create(tmp_path / "run")
-    made.write_config(CONFIG)
-    return made
+    return RunFolder.create(tmp_path / "run", {"config.yaml": to_yaml(CONFIG)})
 
 
 @contextmanager
@@ -117,7 +116,7 @@ def test_writing_leaves_nothing_beside_the_files(folder: RunFolder) -> None:
 # --- a write that fails leaves the old file ---
 
 WRITES: dict[str, Callable[[RunFolder, int], None]] = {
-    "config.yaml": lambda folder, size: folder.write_config({"text": "x" * size}),
+    "config.yaml": lambda folder, size: folder.write_text("config.yaml", "x" * size),
     "summary.json": lambda folder, size: folder.write_json("summary.json", {"text": "x" * size}),
     "checkpoint.pt": lambda folder, size: folder.write_checkpoint({"w": torch.zeros(size)}),
     "weights.safetensors": lambda folder, size: folder.write_weights({"w": torch.zeros(1, size)}),
@@ -174,14 +173,14 @@ def test_a_folder_that_cannot_be_made_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
-    message = the_error_of(lambda: RunFolder.create(tmp_path / "file" / "run"))
+    message = the_error_of(lambda: RunFolder.create(tmp_path / "file" / "run", {}))
     assert message.startswith(f"{tmp_path / 'file' / 'run'}: cannot be made: ")
 
     def refuse(self: Path, *_: Any, **__: Any) -> None:
         raise PermissionError(13, os.strerror(13), str(self))
 
     monkeypatch.setattr(Path, "mkdir", refuse)
-    message = the_error_of(lambda: RunFolder.create(tmp_path / "run"))
+    message = the_error_of(lambda: RunFolder.create(tmp_path / "run", {}))
     assert message == f"{tmp_path / 'run'}: cannot be made: {os.strerror(13)}"
 
 
@@ -191,10 +190,10 @@ def test_a_folder_that_cannot_be_made_is_one_line(
 def test_a_new_run_never_takes_a_folder_with_anything_in_it(tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.mkdir()
-    assert RunFolder.create(taken).path == taken
+    assert RunFolder.create(taken, {}).path == taken
     (taken / "notes.txt").write_text("mine")
-    assert "not empty" in the_error_of(lambda: RunFolder.create(taken))
-    assert "not empty" in the_error_of(lambda: RunFolder.create(taken / "notes.txt"))
+    assert "not empty" in the_error_of(lambda: RunFolder.create(taken, {}))
+    assert "not empty" in the_error_of(lambda: RunFolder.create(taken / "notes.txt", {}))
     assert (taken / "notes.txt").read_text() == "mine"
 
 
@@ -283,10 +282,31 @@ def test_rows_that_are_no_text_are_one_line(folder: RunFolder) -> None:
 def test_the_newest_run_is_the_one_that_was_started_last(tmp_path: Path) -> None:
     assert "there is no run" in the_error_of(lambda: newest_run(tmp_path / "runs"))
     for name, time in [("b", 20), ("c", 10), ("a", 30)]:
-        made = RunFolder.create(tmp_path / "runs" / name)
-        made.write_config(CONFIG)
+        made = RunFolder.create(tmp_path / "runs" / name, {"config.yaml": to_yaml(CONFIG)})
         os.utime(made.path / "config.yaml", (time, time))
     (tmp_path / "runs" / "other").mkdir()
     (tmp_path / "runs" / "notes.txt").write_text("")
     assert [run.path.name for run in find_runs(tmp_path / "runs")] == ["c", "b", "a"]
     assert newest_run(tmp_path / "runs").path.name == "a"
+
+
+def test_what_is_no_number_is_null_in_every_json_file(folder: RunFolder) -> None:
+    folder.append("metrics.jsonl", [{"step": 1, "loss": float("nan"), "best": [float("inf"), 2.5]}])
+    folder.write_json("summary.json", {"seconds": float("-inf")})
+    assert folder.rows("metrics.jsonl") == [{"step": 1, "loss": None, "best": [None, 2.5]}]
+    assert folder.read_json("summary.json") == {"seconds": None}
+
+
+def test_a_run_folder_that_cannot_be_filled_does_not_appear(tmp_path: Path) -> None:
+    with files_no_longer_than(100):
+        message = the_error_of(
+            lambda: RunFolder.create(tmp_path / "run", {"a": "x", "b": "x" * 200})
+        )
+    assert "cannot be made" in message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_of_another_format_are_refused(folder: RunFolder) -> None:
+    weights = {"readout": torch.zeros(2, 3)}
+    safetensors.torch.save_file(weights, folder.path / "weights.safetensors", {"statetrack": "{}"})
+    assert "format unknown" in the_error_of(folder.weights)

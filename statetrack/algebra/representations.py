@@ -39,7 +39,7 @@ class Part:
 
     @property
     def dimension(self) -> int:
-        """d."""
+        """D."""
         return self.points.shape[1]
 
     def matrices(self, actions: Integers) -> Floats:

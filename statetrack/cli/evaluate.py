@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -19,7 +18,7 @@ from statetrack.errors import SettingsError
 from statetrack.evaluation import horizon_of
 from statetrack.report.curves import accuracy_curve
 from statetrack.report.tables import evaluation_table
-from statetrack.runs import RunFolder, newest_run
+from statetrack.runs import RunFolder, newest_run, to_json
 
 CURVE_FROM = 5
 """From this many lengths on, a curve is drawn beneath the table."""
@@ -79,7 +78,7 @@ def evaluate(
         "model": setup.experiment.model,
     }
     if as_json:
-        typer.echo(json.dumps({**about, "rows": rows}))
+        typer.echo(to_json({**about, "rows": rows}))
     elif as_csv:
         _write_csv(about, rows)
     else:

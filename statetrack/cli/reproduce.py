@@ -52,7 +52,8 @@ def reproduce(
     chosen = sweep.load_suite(suite)
     given = {"seeds": seeds, "steps": steps}
     folder = out or Path("suites") / Path(suite).stem
-    cells = sweep.cells_of(chosen, folder, {key: n for key, n in given.items() if n})
+    overrides = {key: number for key, number in given.items() if number}
+    cells = sweep.cells_of(chosen, folder, overrides)
     started = time.perf_counter()
     results = list(
         tqdm(

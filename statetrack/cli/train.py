@@ -58,8 +58,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             options.collect(DataSettings, given),
             options.collect(TrainSettings, given),
         )
-        plugins = [Path(path) for path in options.peek_all(argv, "--plugin")]
-        setup, folder = experiment.start(chosen, given["out"], plugins[0] if plugins else None)
+        setup, folder = experiment.start(chosen, given["out"])
         _run(setup, folder)
 
     return options.with_parameters(

@@ -2,9 +2,12 @@
 
     S_t = exp(a_t) S_{t-1} + k_t v_t^T,    y_t = S_t^T q_t
 
-Written out, y_t = sum_{s <= t} exp(a_{s+1} + .. + a_t) (q_t . k_s) v_s + exp(a_1 + .. + a_t) S_0^T q_t:
-attention with a decaying mask, and a read of the first state. It takes the place of T steps that
-each touch the whole state (Dao & Gu 2024, arXiv:2405.21060, section 6).
+Written out, with a(s, t) = a_{s+1} + .. + a_t,
+
+    y_t = sum_{s <= t} exp(a(s, t)) (q_t . k_s) v_s + exp(a(0, t)) S_0^T q_t
+
+which is attention with a decaying mask, and a read of the first state. It takes the place of T
+steps that each touch the whole state (Dao & Gu 2024, arXiv:2405.21060, section 6).
 
 B batch, H heads, T positions of the chunk, N width of keys and queries, P width of values.
 """

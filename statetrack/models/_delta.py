@@ -99,7 +99,7 @@ class DeltaMixer(Mixer):
 
     def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
         """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        associations, *window = state
+        associations, *window = tensors_of(state)
         projected = self.project(inputs)
         if self.convolution is not None:
             projected, *window = self.convolution.scan(projected, *window)
@@ -108,7 +108,7 @@ class DeltaMixer(Mixer):
 
     def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
         """Outputs [B, D] and the next state, of inputs [B, D]."""
-        associations, *window = state
+        associations, *window = tensors_of(state)
         projected = self.project(inputs)
         if self.convolution is not None:
             projected, *window = self.convolution.step(projected, *window)
@@ -149,3 +149,9 @@ class DeltaMixer(Mixer):
             outputs = outputs * functional.silu(self.gate(inputs))
         finished: Tensor = self.output(outputs)
         return finished
+
+
+def tensors_of(state: State) -> list[Tensor]:
+    """The tensors of a state that is a flat tuple of them."""
+    assert isinstance(state, tuple)
+    return [part for part in state if isinstance(part, Tensor)]

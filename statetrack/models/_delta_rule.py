@@ -108,7 +108,8 @@ def _in_chunks(part: Tensor, padding: int, length: int) -> Tensor:
     """[B, T, N, ...] as [M, B, N, c, ...], with zeros, which change nothing, at the end."""
     if padding:
         part = functional.pad(part, (0, 0) * (part.dim() - 2) + (0, padding))
-    return part.unflatten(1, (-1, length)).movedim(1, 0).transpose(2, 3)
+    chunks: Tensor = part.unflatten(1, (-1, length))
+    return chunks.movedim(1, 0).transpose(2, 3)
 
 
 def _lower_triangle(exponents: Tensor, num_keys: int) -> Tensor:

@@ -127,7 +127,9 @@ class Mamba2Mixer(Mixer):
         gate, mixed, steps = self.inward(inputs).split((inner, sum(self.sizes), heads), -1)
         return gate, mixed, steps
 
-    def _select(self, mixed: Tensor, steps: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    def _select(
+        self, mixed: Tensor, steps: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """X [.., heads, P], B and C [.., N], time steps and log decays [.., heads]."""
         x, writings, readings = widened(functional.silu(mixed)).split(self.sizes, -1)
         steps = functional.softplus(widened(steps) + self.time_step_bias)

@@ -29,6 +29,7 @@ chunk, and never pile up over a long word.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -54,7 +55,10 @@ class Mamba3Settings(BlockSettings):
     expand: int = option(2, "Channels of the recurrence, as a multiple of the width.", min=1)
     heads: int = option(4, "Heads, each with decay, angles and rule of its own.", min=1)
     turned: float = option(
-        0.5, "Share of the state's rows that are turned in pairs; 0 leaves a real decay.", min=0, max=1
+        0.5,
+        "Share of the state's rows that are turned in pairs; 0 leaves a real decay.",
+        min=0,
+        max=1,
     )
 
 
@@ -69,6 +73,18 @@ class Mamba3(BlockModel):
     def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
         assert isinstance(self.settings, Mamba3Settings)
         return Mamba3Mixer(self.settings)
+
+
+class Selected(NamedTuple):
+    """What the recurrence is made of, at every position (or at one)."""
+
+    x: Tensor  # [.., heads, P]
+    writings: Tensor  # B, [.., heads, N]
+    readings: Tensor  # C, [.., heads, N]
+    steps: Tensor  # dt, [.., heads]
+    log_decays: Tensor  # log a, [.., heads]
+    rules: Tensor  # l, [.., heads]
+    angles: Tensor  # [.., heads, J]
 
 
 class Mamba3Mixer(Mixer):
@@ -107,31 +123,31 @@ class Mamba3Mixer(Mixer):
         )
 
     def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
+        memory, last = _parts(state)
         gate, selected = self._select(inputs)
         outputs = []
         for chunk in zip(*(part.split(CHUNK, 1) for part in selected), strict=True):
-            output, state = _scan_chunk(*chunk, state)
+            output, memory, last = _scan_chunk(memory, last, Selected(*chunk))
             outputs.append(output)
-        return self._finish(torch.cat(outputs, 1), selected[0], gate), state
+        return self._finish(torch.cat(outputs, 1), selected.x, gate), (memory, *last)
 
     def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
+        memory, last = _parts(state)
         gate, selected = self._select(inputs)
-        output, state = _step(*selected, state)
-        return self._finish(output, selected[0], gate), state
+        output, memory = _step(memory, last, selected)
+        last = (selected.writings, selected.x)
+        return self._finish(output, selected.x, gate), (memory, *last)
 
     def transition(self, inputs: Tensor) -> Tensor:
         """The eigenvalues of every head's transition, complex [B, T, heads, N]."""
-        _, (_, writings, _, _, log_decays, _, angles) = self._select(inputs)
-        still = angles.new_zeros(*angles.shape[:-1], writings.shape[-1] - 2 * angles.shape[-1])
+        _, selected = self._select(inputs)
+        angles, num_rows = selected.angles, self.writing_bias.shape[-1]
+        still = angles.new_zeros(*angles.shape[:-1], num_rows - 2 * angles.shape[-1])
         turns = torch.cat([angles, -angles, still], -1)
-        return log_decays.exp().unsqueeze(-1) * torch.complex(turns.cos(), turns.sin())
+        return selected.log_decays.exp().unsqueeze(-1) * torch.complex(turns.cos(), turns.sin())
 
-    def _select(self, inputs: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """The gate [.., E], and what the recurrence is made of.
-
-        That is x [.., heads, P], B and C [.., heads, N], and dt, log a and l [.., heads],
-        angles [.., heads, J].
-        """
+    def _select(self, inputs: Tensor) -> tuple[Tensor, Selected]:
+        """The gate [.., E], and what the recurrence is made of."""
         parts = self.inward(inputs).split(self.sizes, -1)
         gate, x, writings, readings, steps, rates, rule, angles = parts
         steps = functional.softplus(widened(steps) + self.time_step_bias)
@@ -139,7 +155,7 @@ class Mamba3Mixer(Mixer):
         angles = math.pi * torch.tanh(widened(angles)).unsqueeze(-2) * steps.unsqueeze(-1)
         writings = self.writing_norm(widened(writings)).unsqueeze(-2) + self.writing_bias
         readings = self.reading_norm(widened(readings)).unsqueeze(-2) + self.reading_bias
-        return gate, (
+        return gate, Selected(
             widened(x).unflatten(-1, self.head_shape),
             writings,
             readings,
@@ -155,44 +171,31 @@ class Mamba3Mixer(Mixer):
         return finished
 
 
+def _parts(state: State) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """The state S, and the last B and x."""
+    memory, writing, x = state
+    assert isinstance(memory, Tensor) and isinstance(writing, Tensor) and isinstance(x, Tensor)
+    return memory, (writing, x)
+
+
 @in_full_precision
-def _step(
-    x: Tensor,
-    writing: Tensor,
-    reading: Tensor,
-    step: Tensor,
-    log_decay: Tensor,
-    rule: Tensor,
-    angle: Tensor,
-    state: State,
-) -> tuple[Tensor, State]:
+def _step(memory: Tensor, last: tuple[Tensor, Tensor], selected: Selected) -> tuple[Tensor, Tensor]:
     """Output [B, heads, P] and the next state, by the equation."""
-    memory, earlier_writing, earlier_x = state
-    assert isinstance(memory, Tensor)
-    assert isinstance(earlier_writing, Tensor) and isinstance(earlier_x, Tensor)
-    memory = memory + _written(earlier_writing, earlier_x, (1 - rule) * step)
+    x, writing, reading, step, log_decay, rule, angle = selected
+    memory = memory + _written(*last, (1 - rule) * step)
     memory = log_decay.exp()[..., None, None] * turn(memory.mT, -angle.unsqueeze(-2)).mT
     memory = memory + _written(writing, x, rule * step)
-    return torch.einsum("bhnp,bhn->bhp", memory, reading), (memory, writing, x)
+    return torch.einsum("bhnp,bhn->bhp", memory, reading), memory
 
 
 @in_full_precision
 def _scan_chunk(
-    x: Tensor,
-    writings: Tensor,
-    readings: Tensor,
-    steps: Tensor,
-    log_decays: Tensor,
-    rules: Tensor,
-    angles: Tensor,
-    state: State,
-) -> tuple[Tensor, State]:
-    """Outputs [B, T, heads, P] and the state after a chunk, in the frame of its start."""
-    memory, earlier_writing, earlier_x = state
-    assert isinstance(memory, Tensor)
-    assert isinstance(earlier_writing, Tensor) and isinstance(earlier_x, Tensor)
+    memory: Tensor, last: tuple[Tensor, Tensor], selected: Selected
+) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
+    """Outputs [B, T, heads, P], state, and last B and x, in the frame of the chunk's start."""
+    x, writings, readings, steps, log_decays, rules, angles = selected
     early, late = (1 - rules) * steps, rules * steps  # [B, T, heads]
-    memory = memory + _written(earlier_writing, earlier_x, early[:, 0])
+    memory = memory + _written(*last, early[:, 0])
     # What is written at t counts `late` at once, and from t + 1 on also the next step's `early`.
     weights = late + torch.cat([early[:, 1:], torch.zeros_like(early[:, :1])], 1)
     turned = angles.cumsum(1)
@@ -204,15 +207,15 @@ def _scan_chunk(
         memory,
     )
     own = (late - weights) * (writings * readings).sum(-1)  # [B, T, heads]
-    memory = turn(memory.mT, -turned[:, -1].unsqueeze(-2)).mT
     outputs = outputs.transpose(1, 2) + own.unsqueeze(-1) * x
-    return outputs, (memory, writings[:, -1], x[:, -1])
+    memory = turn(memory.mT, -turned[:, -1].unsqueeze(-2)).mT
+    return outputs, memory, (writings[:, -1], x[:, -1])
 
 
 def turn(vectors: Tensor, angles: Tensor) -> Tensor:
     """Vectors [.., N], whose first J pairs of neighbours are turned by the angles [.., J]."""
     num_turned = 2 * angles.shape[-1]
-    even, odd = vectors[..., :num_turned].unflatten(-1, (-1, 2)).unbind(-1)
+    even, odd = vectors[..., :num_turned].unflatten(-1, (angles.shape[-1], 2)).unbind(-1)
     cos, sin = angles.cos(), angles.sin()
     turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
     return torch.cat([turned, vectors[..., num_turned:]], -1)

@@ -32,7 +32,8 @@ def training_table(title: str, replicas: Sequence[Row], selected: int) -> Table:
         table.add_column(heading, justify="right")
     table.add_column("")
     for row in replicas:
-        mark = f"{MARK} selected" if row["replica"] == selected else row["stopped"]
+        chosen = row["replica"] == selected and row["validation_accuracy"] is not None
+        mark = f"{MARK} selected" if chosen else row["stopped"]
         table.add_row(
             str(row["replica"]),
             str(row["seed"]),
@@ -41,7 +42,7 @@ def training_table(title: str, replicas: Sequence[Row], selected: int) -> Table:
             small(row["validation_loss"]),
             share(row["validation_accuracy"]),
             mark,
-            style="bold" if row["replica"] == selected else None,
+            style="bold" if chosen else None,
         )
     return table
 

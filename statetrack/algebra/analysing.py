@@ -1,0 +1,361 @@
+"""Everything that the algebra says of a task, from its automaton alone.
+
+`analyse` reduces the automaton to its smallest machine, takes the transition monoid of that, and
+reports what is known of it. A budget bounds the work: where it is not enough, what can be said
+without the monoid is said, and `too_large` tells what was too large.
+
+Letters: S states, V symbols, C labels.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from statetrack.algebra.characters import character_table, real_irreducibles
+from statetrack.algebra.complexity import TOO_LARGE, Complexity, complexity_of
+from statetrack.algebra.components import orbits
+from statetrack.algebra.groups import Group
+from statetrack.algebra.machine import Machine, needed_machine
+from statetrack.algebra.monoid import Budget, Monoid, stable_elements, transition_monoid
+from statetrack.algebra.representations import MOST_STATES
+from statetrack.algebra.state_space import StateSpace, state_space
+from statetrack.algebra.subgroups import (
+    MOST_POINTS,
+    Subgroup,
+    generated_subgroup,
+    listed_subgroup,
+)
+from statetrack.automata import Automaton
+from statetrack.automata.automaton import Integers
+
+MOST_STABLE_STEPS = 2**27
+"""Most products that the search for the stable semigroup may take."""
+
+MOST_CLASSES = 400
+"""Most conjugacy classes of a group whose characters are worked out."""
+
+MOST_OBSERVED = 256
+"""Most states for which the linear dimension of the labels is worked out."""
+
+
+@dataclass(frozen=True)
+class MonoidFacts:
+    """What is known of a transition monoid."""
+
+    size: int
+    idempotents: int
+    commutative: bool
+    quasi_aperiodic: bool | None
+    """No group among the elements that words of one length make; None where it was too much."""
+    j_classes: int
+    regular_j_classes: int
+    subgroups: tuple[Subgroup, ...]
+    """One maximal subgroup for each regular J-class, largest first."""
+
+    @property
+    def aperiodic(self) -> bool:
+        """Whether every group in it is trivial: the labels are star-free."""
+        return all(group.order == 1 for group in self.subgroups)
+
+    @property
+    def solvable(self) -> bool:
+        """Whether every group in it is solvable."""
+        return all(group.solvable for group in self.subgroups)
+
+    @property
+    def nilpotent(self) -> bool:
+        """Whether every group in it is nilpotent."""
+        return all(group.nilpotent for group in self.subgroups)
+
+    @property
+    def derived_length(self) -> int | None:
+        """The largest derived length of a group in it; None where one is not solvable."""
+        lengths = [group.derived_length for group in self.subgroups if group.derived_length is not None]
+        return max(lengths) if len(lengths) == len(self.subgroups) else None
+
+
+@dataclass(frozen=True)
+class Irreducibles:
+    """The dimensions of a group's irreducible representations, smallest first."""
+
+    complex: tuple[int, ...]
+    real: tuple[int, ...]
+    real_faithful: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Algebra:
+    """What the algebra says of a task; `to_json` gives it as plain values.
+
+    `monoid` is None where it was too large, `irreducibles` and `space` where the machine's symbols
+    do not all permute its states, or too many. `order_matters` and the machine's own facts count
+    only what words that are drawn and labels that are asked for can show.
+    """
+
+    machine: Machine
+    monoid: MonoidFacts | None
+    order_matters: bool | None
+    irreducibles: Irreducibles | None
+    space: StateSpace | None
+    too_large: str | None
+
+    @property
+    def num_states(self) -> int:
+        """States that a model must tell apart: all but the void one."""
+        return int(self.machine.live.sum())
+
+    @property
+    def is_group(self) -> bool:
+        """Whether every symbol permutes the states: then the monoid is a group."""
+        return _permutes(self.machine)
+
+    @property
+    def complexity(self) -> Complexity:
+        """The complexity class of the labels."""
+        if self.monoid is None:
+            return TOO_LARGE
+        return complexity_of(self.monoid.solvable, self.monoid.quasi_aperiodic)
+
+    @cached_property
+    def num_moves(self) -> int:
+        """How many pairs of a state and the next one some symbol makes."""
+        return len(np.unique(_moves(self.machine), axis=0))
+
+    @cached_property
+    def linear_dimension(self) -> int | None:
+        """The smallest H for which A(x) [H, H] and a readout give a 1 for the right label, else 0.
+
+        It is the rank of the Hankel matrix of the labels (Carlyle and Paz 1971; Fliess 1974). None
+        where there are too many states to work it out.
+        """
+        return _linear_dimension(self.machine)
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain values; what is not known is None."""
+        facts, irreducibles = self.monoid, self.irreducibles
+        return {
+            "states": self.num_states,
+            "symbols": self.machine.automaton.num_symbols,
+            "too_large": self.too_large,
+            "group": self.is_group,
+            "commutative": facts and facts.commutative,
+            "order_matters": self.order_matters,
+            "monoid_size": facts and facts.size,
+            "idempotents": facts and facts.idempotents,
+            "aperiodic": facts and facts.aperiodic,
+            "quasi_aperiodic": facts and facts.quasi_aperiodic,
+            "nilpotent": facts and facts.nilpotent,
+            "solvable": facts and facts.solvable,
+            "derived_length": facts and facts.derived_length,
+            "j_classes": facts and facts.j_classes,
+            "regular_j_classes": facts and facts.regular_j_classes,
+            "subgroups": facts and _counted(facts.subgroups),
+            "irreducible_dimensions": irreducibles
+            and {
+                "complex": list(irreducibles.complex),
+                "real": list(irreducibles.real),
+                "real_faithful": list(irreducibles.real_faithful),
+            },
+            "complexity": {
+                "class": self.complexity.name,
+                "theorem": self.complexity.theorem,
+                "source": self.complexity.source,
+            },
+        }
+
+
+DEFAULT_BUDGET = Budget()
+
+
+def analyse(automaton: Automaton, budget: Budget = DEFAULT_BUDGET) -> Algebra:
+    """What the algebra says of the labels of an automaton, within a budget."""
+    machine = needed_machine(automaton)
+    monoid = transition_monoid(machine.actions, budget)
+    if monoid is None:
+        return _without_monoid(machine, budget)
+    listed = [
+        (points, Group(permutations)) for points, permutations in monoid.maximal_subgroups()
+    ]
+    facts = MonoidFacts(
+        size=len(monoid),
+        idempotents=len(monoid.idempotents),
+        commutative=_commute(monoid.generators),
+        quasi_aperiodic=_is_quasi_aperiodic(machine, monoid),
+        j_classes=int(monoid.j_classes.max()) + 1,
+        regular_j_classes=len(listed),
+        subgroups=tuple(
+            sorted(
+                (listed_subgroup(group, _is_seen(machine, points, group)) for points, group in listed),
+                key=lambda group: -group.order,
+            )
+        ),
+    )
+    whole = listed[0][1] if monoid.is_group else None
+    return Algebra(
+        machine,
+        facts,
+        order_matters=_order_matters(machine, monoid, facts.commutative),
+        irreducibles=None if whole is None else _irreducibles(whole),
+        space=None if whole is None else _listed_space(machine, whole, monoid.generators),
+        too_large=None,
+    )
+
+
+def _without_monoid(machine: Machine, budget: Budget) -> Algebra:
+    """What can be said without a list of the monoid's elements."""
+    actions, num_states = machine.actions, len(machine.delta)
+    order_matters = machine.order_matters(actions)
+    too_large = f"the monoid has more than {budget.most_elements:,} elements, or takes too long"
+    if not _permutes(machine):
+        return Algebra(machine, None, order_matters, None, None, too_large)
+    alone = np.ones(len(actions), np.int64)
+    space = _space(machine, actions, actions, alone) if num_states <= MOST_STATES else None
+    if num_states > MOST_POINTS:
+        return Algebra(machine, None, order_matters, None, space, too_large)
+    group = generated_subgroup(actions)
+    facts = MonoidFacts(
+        size=group.order,
+        idempotents=1,
+        commutative=group.abelian,
+        quasi_aperiodic=len(actions) == 1,
+        j_classes=1,
+        regular_j_classes=1,
+        subgroups=(group,),
+    )
+    return Algebra(machine, facts, not group.abelian, None, space, None)
+
+
+def _permutes(machine: Machine) -> bool:
+    """Whether all symbols permute the states."""
+    moved = np.sort(machine.actions, axis=1)
+    return bool((moved == np.arange(len(machine.delta))).all())
+
+
+def _commute(maps: np.ndarray) -> bool:
+    return all(
+        bool((second[first] == first[second]).all())
+        for place, first in enumerate(maps)
+        for second in maps[:place]
+    )
+
+
+def _order_matters(machine: Machine, monoid: Monoid, commutative: bool) -> bool | None:
+    """Whether labels show that words do not commute."""
+    if machine.complete or commutative:
+        return not commutative
+    return machine.order_matters(monoid.elements.astype(np.int64))
+
+
+def _is_quasi_aperiodic(machine: Machine, monoid: Monoid) -> bool | None:
+    """Whether the stable semigroup has no group: none of its elements has a power that goes round."""
+    if monoid.is_group:
+        return len(machine.actions) == 1
+    stable = stable_elements(monoid, machine.actions, MOST_STABLE_STEPS)
+    if stable is None:
+        return None
+    maps = monoid.elements[stable].astype(np.int64)
+    powers = maps
+    for _ in range(len(machine.delta).bit_length()):
+        powers = np.take_along_axis(powers, powers, axis=1)  # m^(2^k), then beyond the S-th
+    return bool((np.take_along_axis(maps, powers, axis=1) == powers).all())
+
+
+def _is_seen(machine: Machine, points: Integers, group: Group) -> bool:
+    """Whether all states that a group moves into each other are told apart by labels."""
+    if machine.complete:
+        return True
+    if machine.apart is None:
+        return False
+    orbit = orbits(group.permutations[list(group.generators)], len(points))
+    moved = (orbit[:, None] == orbit[None, :]) & ~np.eye(len(points), dtype=bool)
+    return bool(machine.apart[np.ix_(points, points)][moved].all())
+
+
+def _irreducibles(group: Group) -> Irreducibles | None:
+    """The dimensions of the irreducible representations; None where there are too many."""
+    if group.is_abelian:
+        real = int((group.orders <= 2).sum())
+        pairs = (len(group) - real) // 2
+        faithful = _num_faithful_of_abelian(group)
+        return Irreducibles((1,) * len(group), (1,) * real + (2,) * pairs, faithful)
+    if int(group.classes.max()) >= MOST_CLASSES:
+        return None
+    degrees = character_table(group).degrees.tolist()
+    real_ones = real_irreducibles(group)
+    return Irreducibles(
+        tuple(degrees),
+        tuple(each.dimension for each in real_ones),
+        tuple(each.dimension for each in real_ones if each.is_faithful),
+    )
+
+
+def _num_faithful_of_abelian(group: Group) -> tuple[int, ...]:
+    """Only cyclic groups have faithful ones: by the elements that generate them."""
+    generating = int((group.orders == len(group)).sum())
+    return (1,) * generating if len(group) <= 2 else (2,) * (generating // 2)
+
+
+def _listed_space(machine: Machine, group: Group, generators: np.ndarray) -> StateSpace | None:
+    """The states' space, with one symbol from each conjugacy class."""
+    if len(machine.delta) > MOST_STATES:
+        return None
+    numbers = [group.number_of(action) for action in machine.actions]
+    _, first, count = np.unique(group.classes[numbers], return_index=True, return_counts=True)
+    return _space(machine, generators.astype(np.int64), machine.actions[first], count)
+
+
+def _space(
+    machine: Machine, generators: Integers, symbols: Integers, num_alike: Integers
+) -> StateSpace:
+    automaton = machine.automaton
+    return state_space(generators, automaton.output, automaton.start, symbols, num_alike)
+
+
+def _moves(machine: Machine) -> Integers:
+    """Pairs of a state and the next one, without those to the void: `[number, 2]`."""
+    states = np.repeat(np.arange(len(machine.delta)), machine.delta.shape[1])
+    targets = machine.delta.ravel()
+    live = machine.live[states] & machine.live[targets]
+    return np.column_stack([states, targets])[live]
+
+
+def _linear_dimension(machine: Machine) -> int | None:
+    """The dimension of the span of the labels' indicators and all that symbols make of them."""
+    automaton, num_states = machine.automaton, int(machine.live.sum())
+    if num_states > MOST_OBSERVED:
+        return None
+    asked = automaton.scored & machine.live
+    span = (automaton.output[:, None] == np.unique(automaton.output[asked])) & asked[:, None]
+    basis = _orthonormal(span.astype(np.float64))
+    while True:
+        before = [np.where(machine.live[:, None], basis[targets], 0) for targets in machine.delta.T]
+        larger = _orthonormal(np.column_stack([basis, *before]))
+        if larger.shape[1] == basis.shape[1]:
+            return basis.shape[1]
+        basis = larger
+
+
+def _orthonormal(columns: np.ndarray) -> np.ndarray:
+    """An orthonormal basis of the span of some columns."""
+    vectors, sizes, _ = np.linalg.svd(columns, full_matrices=False)
+    basis: np.ndarray = vectors[:, sizes > 1e-9 * sizes[0]]
+    return basis
+
+
+def _counted(subgroups: tuple[Subgroup, ...]) -> list[dict[str, Any]]:
+    """Groups that are alike, once each, with their number."""
+    return [
+        {
+            "name": group.name,
+            "order": group.order,
+            "abelian": group.abelian,
+            "solvable": group.solvable,
+            "number": number,
+        }
+        for group, number in Counter(subgroups).items()
+    ]

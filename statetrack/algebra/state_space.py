@@ -1,0 +1,171 @@
+"""What a linear model must carry to track a group: which parts of the states' space it needs.
+
+A model that sees the states through some irreducible parts of R^S gives every state a point.
+Symbols move points as they move states, and all points of a part are equally far from 0. So where
+the points are all different, each state's label is read out by the point itself: the product with
+its own point is the largest. Conversely, averaging a linear readout over the group leaves one
+that depends on these points alone, so that states with the same point get the same label.
+
+Letters: S states, C labels, V symbols, d the dimension of a part.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from statetrack.algebra.representations import Part, irreducible_parts
+from statetrack.automata.automaton import Booleans, Integers
+
+FULL_RANK = 1e-6
+"""Singular values above this count."""
+
+CLEAR = 1e-6
+"""How far the right label must be ahead."""
+
+MOST_SETS = 20_000
+"""Most sets of states that a search for the cheapest parts goes through."""
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Parts of the states' space that are enough, what they cost, and whether less never is."""
+
+    parts: tuple[Part, ...]
+    cost: int
+    smallest: bool
+
+
+@dataclass(frozen=True, eq=False)
+class StateSpace:
+    """The irreducible parts of the space of a group machine's states.
+
+    `symbols` are representatives of the different symbols, one for each conjugacy class that has
+    some, and `num_alike` says for how many each stands: conjugate ones turn as much.
+    """
+
+    parts: tuple[Part, ...]
+    output: Integers  # [S]
+    start: int
+    symbols: Integers  # [V, S]
+    num_alike: Integers  # [V]
+
+    @cached_property
+    def dimensions(self) -> tuple[int, ...]:
+        """The size of every part."""
+        return tuple(part.dimension for part in self.parts)
+
+    @cached_property
+    def turned(self) -> tuple[int, ...]:
+        """For every part, the most dimensions that one symbol turns: the rank of I - A(x)."""
+        return tuple(int(turned.max()) for turned in self._turned)
+
+    @cached_property
+    def ranks(self) -> tuple[int, ...]:
+        """For every part, a number of terms a b^T of whose sums all of its A(x) are made.
+
+        All d x d matrices are made of d^2; V matrices of V d, or of d for the identity and as
+        many as each turns; turns of a plane of three, as products of complex numbers (Gauss).
+        """
+        num_symbols = int(self.num_alike.sum())
+        ranks = []
+        for part, turned in zip(self.parts, self._turned, strict=True):
+            size = part.dimension
+            beside_identity = size + int(turned @ self.num_alike)
+            rank = min(size * size, size * num_symbols, beside_identity)
+            ranks.append(min(rank, 3) if self._is_a_turned_plane(part) else rank)
+        return tuple(ranks)
+
+    @cached_property
+    def _turned(self) -> tuple[Integers, ...]:
+        """For every part, the rank of I - A(x) for every symbol, `[V]`."""
+        return tuple(
+            np.array([
+                np.linalg.matrix_rank(np.eye(part.dimension) - matrix, tol=FULL_RANK)
+                for matrix in part.matrices(self.symbols)
+            ])
+            for part in self.parts
+        )
+
+    def with_smallest_largest(self, costs: Sequence[int]) -> Choice | None:
+        """Parts enough to read all labels whose largest cost is as small as possible."""
+        bound = None
+        for cost in sorted(set(costs)):
+            chosen = [part for part, each in zip(self.parts, costs, strict=True) if each <= cost]
+            if bound is None and self._tell_apart(chosen):
+                bound = cost
+            if bound is not None and self._read(chosen):
+                return Choice(tuple(chosen), cost, smallest=cost == bound)
+        return None
+
+    def with_smallest_sum(self, costs: Sequence[int]) -> Choice | None:
+        """Parts enough to read all labels whose costs sum up to as little as possible.
+
+        Only where every state has a label of its own; None where it does not, or where the search
+        (for the shortest way through the sets of states that look like the start) takes too long.
+        """
+        if not self.labels_tell_states_apart:
+            return None
+        options: dict[bytes, tuple[int, int]] = {}
+        for place, cost in enumerate(costs):
+            key = self._like_start[place].tobytes()
+            options[key] = min(options.get(key, (cost, place)), (cost, place))
+        everything = np.ones(len(self.output), bool)
+        heap: list[tuple[int, bytes, tuple[int, ...]]] = [(0, everything.tobytes(), ())]
+        done: set[bytes] = set()
+        while heap and len(heap) < MOST_SETS:
+            cost, key, places = heapq.heappop(heap)
+            if key in done:
+                continue
+            done.add(key)
+            left = np.frombuffer(key, bool)
+            if left.sum() == 1:
+                return Choice(tuple(self.parts[place] for place in places), cost, smallest=True)
+            for option, (more, place) in options.items():
+                fewer = (left & np.frombuffer(option, bool)).tobytes()
+                if fewer not in done and fewer != key:
+                    heapq.heappush(heap, (cost + more, fewer, (*places, place)))
+        return None
+
+    @cached_property
+    def labels_tell_states_apart(self) -> bool:
+        """Whether every state has a label of its own."""
+        return len(np.unique(self.output)) == len(self.output)
+
+    @cached_property
+    def _like_start(self) -> tuple[Booleans, ...]:
+        """For every part, the states with the point of the start."""
+        return tuple(part.looks_like(self.start) for part in self.parts)
+
+    def _tell_apart(self, chosen: Sequence[Part]) -> bool:
+        like = [part.looks_like(self.start) for part in chosen]
+        return int(np.logical_and.reduce(like).sum()) == 1
+
+    def _read(self, chosen: Sequence[Part]) -> bool:
+        """Whether the labels can be read from some parts: by each label's mean point."""
+        if self.labels_tell_states_apart:
+            return True
+        points = np.column_stack([part.points for part in chosen])  # [S, d]
+        mine = self.output[:, None] == np.unique(self.output)[None, :]  # [S, C]
+        scores = points @ (points.T @ (mine / mine.sum(axis=0)))  # [S, C]
+        best_other = np.where(mine, -np.inf, scores).max(axis=1)
+        return bool((scores[mine] > best_other + CLEAR / len(self.output)).all())
+
+    def _is_a_turned_plane(self, part: Part) -> bool:
+        if part.dimension != 2:
+            return False
+        return bool((np.linalg.det(part.matrices(self.symbols)) > 0).all())
+
+
+def state_space(
+    generators: Integers, output: Integers, start: int, symbols: Integers, num_alike: Integers
+) -> StateSpace:
+    """The space of a machine's states whose group some permutations `[K, S]` generate.
+
+    Raises `ArithmeticError` where it does not come apart.
+    """
+    return StateSpace(irreducible_parts(generators), output, start, symbols, num_alike)

@@ -1,0 +1,97 @@
+"""Pieces of multi-head recurrences: projections with a short memory, heads, their normalisation.
+
+B batch, T time, D width, N heads.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from statetrack.errors import SettingsError
+from statetrack.models._base import State
+from statetrack.models._blocks import ShortConvolution
+
+
+class Projection(nn.Module):
+    """A linear map without bias; with a `kernel`, then a short convolution and SiLU.
+
+    Its state is that of the convolution, or an empty tuple.
+    """
+
+    def __init__(self, width: int, outputs: int, kernel: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(width, outputs, bias=False)
+        self.convolution = ShortConvolution(outputs, kernel) if kernel else None
+
+    def initial_state(self, num_words: int) -> State:
+        """The state before the first position."""
+        return self.convolution.initial_state(num_words) if self.convolution else ()
+
+    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, T, outputs] and the last state, of inputs [B, T, D]."""
+        outputs = self.linear(inputs)
+        if self.convolution is None:
+            return outputs, state
+        assert isinstance(state, Tensor)
+        outputs, state = self.convolution.scan(outputs, state)
+        return functional.silu(outputs), state
+
+    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, outputs] and the next state, of inputs [B, D]."""
+        outputs = self.linear(inputs)
+        if self.convolution is None:
+            return outputs, state
+        assert isinstance(state, Tensor)
+        outputs, state = self.convolution.step(outputs, state)
+        return functional.silu(outputs), state
+
+
+class HeadNorm(nn.Module):
+    """Each head normalised by itself over its own coordinates, with a gain per coordinate."""
+
+    def __init__(self, kind: Literal["rms", "layer"], heads: int, size: int) -> None:
+        super().__init__()
+        self.kind = kind
+        self.weight = nn.Parameter(torch.ones(heads, size))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Heads [..., N, size], normalised and joined to [..., N size]."""
+        size = inputs.shape[-1:]
+        if self.kind == "rms":
+            normal = functional.rms_norm(inputs, size, eps=1e-6)
+        else:
+            normal = functional.layer_norm(inputs, size, eps=1e-5)
+        return (normal * self.weight).flatten(-2)
+
+
+class BlockDiagonal(nn.Module):
+    """A linear map without bias that mixes only channels of the same block."""
+
+    def __init__(self, width: int, blocks: int, outputs_per_block: int, deviation: float) -> None:
+        super().__init__()
+        weight = torch.randn(blocks, width // blocks, outputs_per_block)
+        self.weight = nn.Parameter(weight * deviation)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Blocks [..., blocks, outputs per block] of inputs [..., D]."""
+        blocks = split_heads(inputs, self.weight.shape[0])
+        return torch.einsum("...ni,nij->...nj", blocks, self.weight)
+
+
+def split_heads(inputs: Tensor, heads: int) -> Tensor:
+    """[..., D] as [..., N, D / N]."""
+    return inputs.unflatten(-1, (heads, -1))
+
+
+def require_divisor(width: int, option_name: str, divisor: int, what: str = "--width") -> None:
+    """Raise `SettingsError` unless `divisor`, the value of an option, divides `width`."""
+    if width % divisor:
+        fitting = [size for size in range(1, width + 1) if width % size == 0]
+        near = min(fitting, key=lambda size: (abs(size - divisor), size))
+        raise SettingsError(
+            f"{option_name} {divisor} does not divide {what} {width}: take {near} instead"
+        )

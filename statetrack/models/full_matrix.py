@@ -1,0 +1,98 @@
+"""The "full matrix simple" model: a product of one free matrix for every symbol.
+
+    H_t = A(x_t) H_{t-1},    H_0 = I,    logits = W P(vec H_t) + c
+
+with A(x) a learned n x n matrix for every symbol and P the projection to the unit ball,
+P(h) = h / max(1, |h|). As the whole product is read, not its action on one vector, a state can
+be told from the symbols' matrices alone; their eigenvalues are not bounded. It is a bilinear
+RNN whose n columns share their operators, with a readout that does not see the state's size
+above 1. State: n^2 numbers and a scale. Parameters: V n^2 + C (n^2 + 1).
+
+Source: Grazzi, Siems et al. (2024), arXiv:2411.12537 (the baseline of the S5 experiments).
+
+Departures: matrices start as scaled random orthogonal ones (the source does not give its
+initialisation). The state is kept as H_t / |H_t| and log |H_t|, from which P(vec H_t) follows
+exactly: so words of any length stay within the range of floats.
+
+B batch, T time, V symbols, C labels, n matrix size.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from statetrack.models import MODELS
+from statetrack.models._base import RecurrentModel, State
+from statetrack.ops._lanes import in_full_precision, widened
+from statetrack.settings import Settings, option
+
+
+class FullMatrixSettings(Settings):
+    """Settings of the full-matrix model."""
+
+    size: int = option(32, "Rows and columns n of each matrix.", min=1)
+    gain: float = option(1.0, "Scale of the orthogonal matrices at the start.", above=0)
+
+
+@MODELS.register("full-matrix")
+class FullMatrix(RecurrentModel):
+    """Full matrix simple: the product of the symbols' free matrices, read as a whole."""
+
+    settings_class = FullMatrixSettings
+    family = "bilinear"
+    source = "Grazzi, Siems et al. 2024, arXiv:2411.12537"
+
+    def __init__(self, settings: FullMatrixSettings, *, num_symbols: int, num_labels: int) -> None:
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        size = settings.size
+        matrices, _ = torch.linalg.qr(torch.randn(num_symbols, size, size))
+        self.matrices = nn.Parameter(settings.gain * matrices)  # [V, n, n]
+        self.readout = nn.Linear(size * size, num_labels)
+
+    def initial_state(self, num_words: int) -> State:
+        """I / |I| [B, n, n] and log |I| [B] for every word."""
+        size = self.matrices.shape[-1]
+        matrices = self.matrices
+        identity = torch.eye(size, dtype=matrices.dtype, device=matrices.device) / size**0.5
+        log_norms = torch.full_like(matrices[0, 0, 0], size**0.5).log()
+        return identity.expand(num_words, -1, -1), log_norms.expand(num_words)
+
+    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """Logits [B, C] and the next state, after one symbol [B] a word."""
+        direction, log_norm = state
+        assert isinstance(direction, Tensor) and isinstance(log_norm, Tensor)
+        direction, log_norm = multiply(self.transition(symbols), direction, log_norm)
+        return self.read(direction, log_norm), (direction, log_norm)
+
+    def scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """Logits [B, T, C] and the last state, after symbols [B, T]."""
+        direction, log_norm = state
+        assert isinstance(direction, Tensor) and isinstance(log_norm, Tensor)
+        directions, log_norms = [], []
+        for symbol in symbols.unbind(1):
+            direction, log_norm = multiply(self.transition(symbol), direction, log_norm)
+            directions.append(direction)
+            log_norms.append(log_norm)
+        logits = self.read(torch.stack(directions, 1), torch.stack(log_norms, 1))
+        return logits, (direction, log_norm)
+
+    def transition(self, symbols: Tensor) -> Tensor:
+        """The matrices A(x) [..., n, n] of symbols [...]."""
+        return self.matrices[symbols]
+
+    def read(self, direction: Tensor, log_norm: Tensor) -> Tensor:
+        """Logits [..., C] of states: the decoder on their projection to the unit ball."""
+        projected = log_norm.clamp(max=0).exp().unsqueeze(-1) * direction.flatten(-2)
+        logits: Tensor = self.readout(projected)
+        return logits
+
+
+@in_full_precision
+def multiply(matrices: Tensor, direction: Tensor, log_norm: Tensor) -> tuple[Tensor, Tensor]:
+    """Direction [B, n, n] and log-norm [B] of a product with matrices [B, n, n] from the left."""
+    product = widened(matrices) @ direction
+    norm = torch.linalg.vector_norm(product, dim=(-2, -1)).clamp_min(
+        torch.finfo(product.dtype).tiny
+    )
+    return product / norm[..., None, None], log_norm + norm.log()

@@ -1,0 +1,161 @@
+"""Gated linear attention.
+
+    S_t = diag(a_t) S_{t-1} + k_t v_t^T,    a_t = sigmoid(W_2 W_1 x_t + b)^(1/16)
+    o_t = W_o (norm(S_t^T q_t / sqrt(K)) * silu(W_r x_t))
+
+for each of N heads, with q, k in R^K and v in R^(D/N) linear in x, and the norm by head. The
+transition is diagonal, with a gain for each row of the state that depends on the input: its
+eigenvalues a_t lie in (0, 1).
+
+Source: Yang, Wang, Shen, Panda & Kim (2023), Gated Linear Attention Transformers with
+Hardware-Efficient Training, arXiv:2312.06635.
+
+State: e D^2 / N numbers a word in each layer, e the key expansion (`--expand-keys`, 1/2).
+Parameters: (3 + 2 e) D^2 + (1 + e) D r + e D + D in each mixer, r the rank of the gate.
+
+Departures: heads are normalised by their root mean square, and queries scaled by 1 / sqrt(K),
+as in the authors' later library; W_r has no bias; the gated MLP of a block is left out by
+default (`--mlp 4` puts a plain one there).
+
+All of a chunk's outer products are formed at once; the recurrence between them is the
+diagonal one of `statetrack.ops`, exact for any gate.
+
+B batch, T time, D width, N heads, K key size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from statetrack import ops
+from statetrack.errors import SettingsError
+from statetrack.models import MODELS
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, BlockSettings, Mixer
+from statetrack.models._heads import HeadNorm, Projection, require_divisor, split_heads
+from statetrack.ops._lanes import in_full_precision, widened
+from statetrack.settings import option
+
+CHUNK = 64
+"""Positions whose outer products are held at once."""
+
+
+class GLASettings(BlockSettings):
+    """Settings of gated linear attention."""
+
+    heads: int = option(4, "Number of heads; must divide the width.", min=1)
+    expand_keys: float = option(
+        0.5, "Width of all heads' keys together, as a multiple of D.", above=0
+    )
+    gate_rank: int = option(16, "Rank of the map from the input to the gates.", min=1)
+    gate_slowness: float = option(
+        16.0, "The gates are sigmoids to the power of one over this: more is slower.", above=0
+    )
+    convolution: int = option(
+        0, "Positions that a short convolution of q, k and v spans; 0 leaves it out.", min=0
+    )
+
+
+class GLAMixer(Mixer):
+    """A matrix state per head whose rows decay by gates of their own."""
+
+    def __init__(self, settings: GLASettings) -> None:
+        super().__init__()
+        width, heads = settings.width, settings.heads
+        require_divisor(width, "--heads", heads)
+        self.heads = heads
+        self.key_size = round(settings.expand_keys * width / heads)
+        if self.key_size == 0:
+            raise SettingsError(
+                f"--expand-keys {settings.expand_keys} leaves the {heads} heads no keys: "
+                f"take {heads / width:g} or more"
+            )
+        self.value_size = width // heads
+        self.slowness = settings.gate_slowness
+        keys = heads * self.key_size
+        self.sizes = (keys, keys, width)
+        self.projection = Projection(width, sum(self.sizes), settings.convolution)
+        self.gate = nn.Sequential(
+            nn.Linear(width, settings.gate_rank, bias=False), nn.Linear(settings.gate_rank, keys)
+        )
+        self.norm = HeadNorm("rms", heads, self.value_size)
+        self.output_gate = nn.Linear(width, width, bias=False)
+        self.output = nn.Linear(width, width, bias=False)
+
+    def initial_state(self, num_words: int) -> State:
+        """The projection's state, and matrices [B, N, K, D / N] of zeros."""
+        weight = self.output.weight
+        matrices = weight.new_zeros(num_words, self.heads, self.key_size, self.value_size)
+        return self.projection.initial_state(num_words), matrices
+
+    def transition(self, inputs: Tensor) -> Tensor:
+        """Eigenvalues a [..., N, K] of the transition at inputs [..., D], each D / N fold."""
+        logits = split_heads(widened(self.gate(inputs)), self.heads)
+        return torch.exp(functional.logsigmoid(logits) / self.slowness)
+
+    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
+        memory, matrices = state
+        assert isinstance(matrices, Tensor)
+        projected, memory = self.projection.scan(inputs, memory)
+        read, matrices = recur(self.transition(inputs), *self._heads(projected), matrices)
+        return self._finish(read, inputs), (memory, matrices)
+
+    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
+        memory, matrices = state
+        assert isinstance(matrices, Tensor)
+        projected, memory = self.projection.step(inputs, memory)
+        queries, keys, values = self._heads(projected)
+        gains = self.transition(inputs).unsqueeze(-1)
+        matrices = gains * matrices + keys.unsqueeze(-1) * values.unsqueeze(-2)
+        read = torch.einsum("bnk,bnkv->bnv", queries, matrices)
+        return self._finish(read, inputs), (memory, matrices)
+
+    def _heads(self, projected: Tensor) -> Iterator[Tensor]:
+        """Q / sqrt(K), k and v by head, [..., N, size]."""
+        queries, keys, values = widened(projected).split(self.sizes, -1)
+        for vectors in (queries / self.key_size**0.5, keys, values):
+            yield split_heads(vectors, self.heads)
+
+    def _finish(self, read: Tensor, inputs: Tensor) -> Tensor:
+        output: Tensor = self.output(
+            self.norm(read) * functional.silu(self.output_gate(inputs))
+        )
+        return output
+
+
+@MODELS.register("gla")
+class GLA(BlockModel):
+    """Gated linear attention: linear attention whose state's rows decay by input gates."""
+
+    settings_class = GLASettings
+    source = "Yang et al. 2023, arXiv:2312.06635"
+
+    def make_mixer(self, layer: int) -> GLAMixer:
+        """Gated linear attention with the model's heads."""
+        assert isinstance(self.settings, GLASettings)
+        return GLAMixer(self.settings)
+
+
+@in_full_precision
+def recur(
+    gains: Tensor, queries: Tensor, keys: Tensor, values: Tensor, matrices: Tensor
+) -> tuple[Tensor, Tensor]:
+    """S_t = diag(a_t) S_{t-1} + k_t v_t^T, read as S_t^T q_t, for heads [B, T, N, size].
+
+    Gives what is read, [B, T, N, size of v], and the last matrices, [B, N, K, size of v].
+    """
+    read = []
+    pieces = (tensor.transpose(0, 1).split(CHUNK) for tensor in (gains, queries, keys, values))
+    for gain, query, key, value in zip(*pieces, strict=True):  # [chunk, B, N, size]
+        products = key.unsqueeze(-1) * value.unsqueeze(-2)  # [chunk, B, N, K, size of v]
+        spread = gain.unsqueeze(-1).expand_as(products)
+        states = ops.diagonal_recurrence(spread, matrices, products)
+        read.append(torch.einsum("tbnk,tbnkv->tbnv", query, states))
+        matrices = states[-1]
+    return torch.cat(read).transpose(0, 1), matrices

@@ -1,0 +1,140 @@
+"""The hierarchically gated recurrent network.
+
+    h_t = lambda_t e^{i theta} h_{t-1} + (1 - lambda_t) c_t
+    lambda_t = gamma + (1 - gamma) sigmoid(W_l x_t + b_l)
+    o_t = W_o (norm([Re h_t, Im h_t]) * silu(W_g x_t + b_g)) + b_o
+
+coordinate by coordinate, with c_t complex, silu of a linear map of x_t, and learned phases
+theta. The lower bounds gamma rise with the layer: that of layer k is the sum of the first k - 1
+of L softmax weights over layers, by coordinate, so that lower layers may forget and upper ones
+remember. The transition is diagonal: its eigenvalues lambda_t e^{i theta} have moduli between
+gamma and 1 that depend on the input, and phases that do not.
+
+Source: Qin, Yang & Zhong (2023), Hierarchically Gated Recurrent Neural Network for Sequence
+Modeling, arXiv:2311.04823; order of norm and output gate as in the authors' published layer.
+
+State: 2 D numbers a word in each layer (D without phases). Parameters: 7 D^2 + 11 D in each
+mixer (4 D^2 + 6 D without phases), and L D bounds in all where L > 1.
+
+Departures: the gated MLP of a block is left out by default (`--mlp 4` puts a plain one there).
+`--phase none` is the real network that libraries know by this name.
+
+B batch, T time, D width, L layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from statetrack import ops
+from statetrack.models import MODELS
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, BlockSettings, Mixer
+from statetrack.ops._lanes import widened
+from statetrack.settings import option
+
+
+class HGRNSettings(BlockSettings):
+    """Settings of the hierarchically gated recurrent network."""
+
+    layers: int = option(2, "Number of blocks; the first may forget everything.", min=1)
+    phase: Literal["learned", "none"] = option(
+        "learned", "Whether states are complex and turn by learned phases, or are real."
+    )
+
+
+class HGRNMixer(Mixer):
+    """A diagonal recurrence whose input gate is one minus its forget gate."""
+
+    def __init__(self, settings: HGRNSettings, lower_bound: Callable[[], Tensor]) -> None:
+        super().__init__()
+        width = settings.width
+        self.lower_bound = lower_bound
+        self.phases: nn.Parameter | None = None
+        parts = 1
+        if settings.phase == "learned":
+            parts = 2
+            self.phases = nn.Parameter(10000 ** (-2 / width * torch.arange(width)))
+        self.inputs = nn.Linear(width, parts * width)
+        self.forget = nn.Linear(width, width)
+        self.output_gate = nn.Linear(width, parts * width)
+        self.norm = nn.LayerNorm(parts * width)
+        self.output = nn.Linear(parts * width, width)
+
+    def initial_state(self, num_words: int) -> State:
+        """Zeros [B, D], complex where there are phases."""
+        weight = self.output.weight
+        dtype = weight.dtype if self.phases is None else weight.dtype.to_complex()
+        return weight.new_zeros(num_words, weight.shape[0], dtype=dtype)
+
+    def transition(self, inputs: Tensor) -> Tensor:
+        """Eigenvalues [..., D] of the transition at inputs [..., D]."""
+        return self._turned(self._forget(inputs))
+
+    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
+        assert isinstance(state, Tensor)
+        gains, terms = self._gains_and_terms(inputs)
+        states = ops.diagonal_recurrence(gains.transpose(0, 1), state, terms.transpose(0, 1))
+        return self._finish(states.transpose(0, 1), inputs), states[-1]
+
+    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
+        assert isinstance(state, Tensor)
+        gains, terms = self._gains_and_terms(inputs)
+        state = gains * state + terms
+        return self._finish(state, inputs), state
+
+    def _forget(self, inputs: Tensor) -> Tensor:
+        """The moduli lambda."""
+        bound = self.lower_bound()
+        return bound + (1 - bound) * torch.sigmoid(widened(self.forget(inputs)))
+
+    def _turned(self, forget: Tensor) -> Tensor:
+        """The gains lambda e^{i theta}."""
+        return forget if self.phases is None else torch.polar(forget, self.phases + 0 * forget)
+
+    def _gains_and_terms(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        forget = self._forget(inputs)
+        values = functional.silu(widened(self.inputs(inputs)))
+        if self.phases is not None:
+            values = torch.complex(*values.chunk(2, -1))
+        return self._turned(forget), (1 - forget) * values
+
+    def _finish(self, states: Tensor, inputs: Tensor) -> Tensor:
+        if self.phases is not None:
+            states = torch.cat([states.real, states.imag], -1)
+        gate = functional.silu(self.output_gate(inputs))
+        output: Tensor = self.output(self.norm(states) * gate)
+        return output
+
+
+@MODELS.register("hgrn")
+class HGRN(BlockModel):
+    """Hierarchically gated recurrent network: forget gates bounded from below, layer by layer."""
+
+    settings_class = HGRNSettings
+    source = "Qin et al. 2023, arXiv:2311.04823"
+
+    def __init__(self, settings: HGRNSettings, *, num_symbols: int, num_labels: int) -> None:
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        self.bounds: nn.Parameter | None = None
+        if settings.layers > 1:
+            self.bounds = nn.Parameter(torch.zeros(settings.layers, settings.width))
+
+    def make_mixer(self, layer: int) -> HGRNMixer:
+        """A mixer that asks the model for its layer's lower bound, which all layers share in."""
+        assert isinstance(self.settings, HGRNSettings)
+        return HGRNMixer(self.settings, partial(self.lower_bound, layer))
+
+    def lower_bound(self, layer: int) -> Tensor:
+        """The least forget gate of a layer, [D]: 0 in the first, rising from layer to layer."""
+        if self.bounds is None:
+            return self.readout.weight.new_zeros(())
+        return self.bounds.softmax(0)[:layer].sum(0)

@@ -1,0 +1,139 @@
+"""Linear attention, as a recurrence.
+
+    S_i = S_{i-1} + phi(k_i) v_i^T,    z_i = z_{i-1} + phi(k_i)
+    y_i = S_i^T phi(q_i) / (phi(q_i) . z_i),    phi(x) = elu(x) + 1
+
+for each of N heads, with q, k, v linear in the block's input; the heads are joined by a linear
+map. The state is only ever added to: every transition is the identity.
+
+Source: Katharopoulos, Vyas, Pappas & Fleuret (2020), Transformers are RNNs: Fast Autoregressive
+Transformers with Linear Attention, arXiv:2006.16236.
+
+State: D (D / N + 1) numbers a word in each layer. Parameters: 4 D^2 in each mixer.
+
+Departures: normalisation stands before each sublayer instead of after it; there are no
+positions (`--convolution 4` gives q, k and v a short memory instead); 1e-6 is added to the
+denominator; the MLP's activation is GELU.
+
+The scan takes words in chunks of 64: inside a chunk it is masked attention, between chunks the
+state is handed on.
+
+B batch, T time, D width, N heads.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from statetrack.models import MODELS
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, BlockSettings, Mixer
+from statetrack.models._heads import Projection, require_divisor, split_heads
+from statetrack.ops._lanes import in_full_precision, widened
+from statetrack.settings import option
+
+CHUNK = 64
+"""Positions that are read at once, by attention among themselves."""
+
+SMALLEST_SUM = 1e-6
+"""Added to the sum of weights, which float32 could round to 0."""
+
+
+class LinearAttentionSettings(BlockSettings):
+    """Settings of linear attention."""
+
+    norm: Literal["rms", "layer", "none"] = option(
+        "layer", "Normalisation before each mixer, each MLP and the readout."
+    )
+    mlp: float = option(
+        4.0, "Width of each block's MLP (GELU), as a multiple of D; 0 leaves it out.", min=0
+    )
+    heads: int = option(4, "Number of heads; must divide the width.", min=1)
+    convolution: int = option(
+        0, "Positions that a short convolution of q, k and v spans; 0 leaves it out.", min=0
+    )
+
+
+class LinearAttentionMixer(Mixer):
+    """Additive outer products, read by a normalised query."""
+
+    def __init__(self, settings: LinearAttentionSettings) -> None:
+        super().__init__()
+        require_divisor(settings.width, "--heads", settings.heads)
+        self.heads = settings.heads
+        self.size = settings.width // settings.heads
+        self.projection = Projection(settings.width, 3 * settings.width, settings.convolution)
+        self.output = nn.Linear(settings.width, settings.width, bias=False)
+
+    def initial_state(self, num_words: int) -> State:
+        """The projection's state, and sums [B, N, D / N, D / N + 1] of zeros."""
+        weight = self.output.weight
+        sums = weight.new_zeros(num_words, self.heads, self.size, self.size + 1)
+        return self.projection.initial_state(num_words), sums
+
+    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
+        memory, sums = state
+        assert isinstance(sums, Tensor)
+        projected, memory = self.projection.scan(inputs, memory)
+        queries, keys, values = self._heads(projected)
+        read, sums = add_up(queries, keys, values, sums)
+        return self.output(_divide(read)), (memory, sums)
+
+    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
+        memory, sums = state
+        assert isinstance(sums, Tensor)
+        projected, memory = self.projection.step(inputs, memory)
+        queries, keys, values = self._heads(projected)
+        sums = sums + keys.unsqueeze(-1) * values.unsqueeze(-2)
+        read = torch.einsum("bnk,bnkv->bnv", queries, sums)
+        return self.output(_divide(read)), (memory, sums)
+
+    def _heads(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """phi(q) and phi(k) [..., N, D / N], and v with a last coordinate of 1."""
+        queries, keys, values = split_heads(widened(projected), 3 * self.heads).chunk(3, -2)
+        ones = torch.ones_like(values[..., :1])
+        return _positive(queries), _positive(keys), torch.cat([values, ones], -1)
+
+
+@MODELS.register("linear-attention")
+class LinearAttention(BlockModel):
+    """Linear attention: outer products of keys and values, added up and read by queries."""
+
+    settings_class = LinearAttentionSettings
+    family = "attention"
+    source = "Katharopoulos et al. 2020, arXiv:2006.16236"
+
+    def make_mixer(self, layer: int) -> LinearAttentionMixer:
+        """Linear attention with the model's heads."""
+        assert isinstance(self.settings, LinearAttentionSettings)
+        return LinearAttentionMixer(self.settings)
+
+
+@in_full_precision
+def add_up(queries: Tensor, keys: Tensor, values: Tensor, sums: Tensor) -> tuple[Tensor, Tensor]:
+    """S_i = S_{i-1} + k_i v_i^T, read as S_i^T q_i, for heads [B, T, N, size].
+
+    Gives what is read, [B, T, N, size of v], and the last sums, [B, N, size of k, size of v].
+    """
+    read = []
+    pieces = (tensor.transpose(1, 2).split(CHUNK, 2) for tensor in (queries, keys, values))
+    for query, key, value in zip(*pieces, strict=True):  # [B, N, chunk, size]
+        among = (query @ key.mT).tril()
+        read.append(among @ value + query @ sums)
+        sums = sums + key.mT @ value
+    return torch.cat(read, 2).transpose(1, 2), sums
+
+
+def _positive(vectors: Tensor) -> Tensor:
+    return functional.elu(vectors) + 1
+
+
+def _divide(read: Tensor) -> Tensor:
+    """The weighted sum of values over the sum of weights, heads joined."""
+    return (read[..., :-1] / (read[..., -1:] + SMALLEST_SUM)).flatten(-2)

@@ -1,0 +1,110 @@
+"""The linear recurrent unit (LRU).
+
+    h_t = lambda * h_{t-1} + gamma * (B u_t),    y_t = Re(C h_t) + D * u_t
+    lambda = exp(-exp(nu) + i exp(theta))
+
+with N complex numbers in h, dense complex B [N, D] and C [D, N], and gamma > 0 trained from
+sqrt(1 - |lambda|^2); y goes through GELU and a gated linear map (GLU). The same transition at
+every step: its eigenvalues lie inside the unit circle whatever the parameters.
+
+Source: Orvieto, Smith, Gu, Fernando, Gulcehre, Pascanu & De (2023), arXiv:2303.06349.
+
+State: 2 N numbers a block. Parameters, a block: 4 D N + 3 N + D for the unit and 2 D (D + 1) for
+the gated map.
+
+Departures: normalisation before the unit (RMS by default) where the paper normalises batches; no
+dropout.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from statetrack import ops
+from statetrack.models import MODELS
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, BlockSettings, Mixer
+from statetrack.ops._lanes import widened
+from statetrack.settings import option
+
+
+class LRUSettings(BlockSettings):
+    """Settings of the linear recurrent unit."""
+
+    state: int = option(64, "Complex numbers N remembered.", min=1)
+    least_radius: float = option(
+        0.0, "Least modulus of the eigenvalues at the start.", min=0, max=0.9999
+    )
+    largest_radius: float = option(
+        1.0, "Largest modulus of the eigenvalues at the start.", above=0, max=1
+    )
+    largest_phase: float = option(
+        6.28, "Largest phase of the eigenvalues at the start.", above=0, max=6.28
+    )
+
+
+@MODELS.register("lru")
+class LRU(BlockModel):
+    """Linear recurrent unit: an input-independent complex diagonal recurrence."""
+
+    settings_class = LRUSettings
+    family = "diagonal, time-invariant"
+    source = "Orvieto et al. 2023, arXiv:2303.06349"
+
+    def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
+        assert isinstance(self.settings, LRUSettings)
+        return LRUMixer(self.settings)
+
+
+class LRUMixer(Mixer):
+    """The unit, GELU, gated linear map. Its state is h [B, N], complex."""
+
+    def __init__(self, settings: LRUSettings) -> None:
+        super().__init__()
+        width, state = settings.width, settings.state
+        least, largest = settings.least_radius**2, settings.largest_radius**2
+        square = least + (largest - least) * torch.rand(state)  # |lambda|^2, uniform on the ring
+        square = square.clamp(1e-6, 1 - 1e-6)
+        self.log_damping = nn.Parameter((-0.5 * square.log()).log())  # nu
+        self.log_phases = nn.Parameter((settings.largest_phase * torch.rand(state)).log())  # theta
+        self.log_scales = nn.Parameter(0.5 * torch.log1p(-square))  # log gamma
+        self.writings = nn.Parameter(torch.randn(2, state, width) / (2 * width) ** 0.5)  # B
+        self.readings = nn.Parameter(torch.randn(2, width, state) / state**0.5)  # C
+        self.skip = nn.Parameter(torch.randn(width))
+        self.outward = nn.Linear(width, 2 * width)
+
+    def initial_state(self, num_words: int) -> State:  # noqa: D102
+        gains = self._gains().detach()
+        return gains.new_zeros(num_words, len(gains))
+
+    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
+        assert isinstance(state, Tensor)
+        terms = self._write(inputs.transpose(0, 1))  # [T, B, N]
+        states = ops.diagonal_recurrence(self._gains().expand_as(terms), state, terms)
+        return self._finish(states.transpose(0, 1), inputs), states[-1]
+
+    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
+        assert isinstance(state, Tensor)
+        state = self._gains() * state + self._write(inputs)
+        return self._finish(state, inputs), state
+
+    def transition(self, inputs: Tensor) -> Tensor:
+        """The diagonal of the transition, complex [B, T, N], the same for all inputs."""
+        return self._gains().expand(*inputs.shape[:2], -1)
+
+    def _gains(self) -> Tensor:
+        """Lambda, [N]."""
+        return torch.exp(torch.complex(-self.log_damping.exp(), self.log_phases.exp()))
+
+    def _write(self, inputs: Tensor) -> Tensor:
+        """Gamma * (B u), complex [.., N], of inputs [.., D]."""
+        real, imaginary = (functional.linear(inputs, part) for part in self.writings.unbind(0))
+        return self.log_scales.exp() * torch.complex(widened(real), widened(imaginary))
+
+    def _finish(self, states: Tensor, inputs: Tensor) -> Tensor:
+        real, imaginary = self.readings.unbind(0)
+        read = functional.linear(states.real, real) - functional.linear(states.imag, imaginary)
+        outputs = functional.gelu(read + self.skip * inputs)
+        return functional.glu(self.outward(outputs), -1)

@@ -1,0 +1,224 @@
+"""The matrix LSTM.
+
+    C_t = f_t C_{t-1} + i_t v_t k_t^T,    n_t = f_t n_{t-1} + i_t k_t
+    h_t = C_t q_t / max(|n_t . q_t|, 1)
+    i_t = exp(w_i . [q, k, v]_t + b_i),    f_t = sigmoid(w_f . [q, k, v]_t + b_f)
+
+for each of N heads, k scaled by 1 / sqrt(K). Around it, the block's input is mapped to twice an
+inner width E: one half u gives v directly, and q, k through a short convolution and silu, all by
+block-diagonal maps; the other half z gates the output, W_o ((norm(h) + s * conv(u)) * silu(z)),
+with the norm by head and a learned skip s. The state of a head decays as a whole: the only
+eigenvalue of its transition is f_t, in (0, 1) (`--forget exponential`: in (0, inf)).
+
+Source: Beck, Pöppel, Spanring, Auer, Prudnikova, Kopp, Klambauer, Brandstetter & Hochreiter
+(2024), xLSTM: Extended Long Short-Term Memory, arXiv:2405.04517.
+
+State: E (E / N + 1) + N numbers a word in each layer, and the convolution's (kernel - 1) E.
+Parameters: 3 D E + E (3 b + kernel + 3 + 6 N) + 2 N in each mixer, b the size of a block.
+
+Departures: none known in the equations. As in the authors' layer, gates are linear in
+[q, k, v] rather than in x; i_t and f_t are held as differences from a running maximum m, which
+changes no answer, and no gradient flows through m, because it would be zero.
+
+The scan takes words in chunks of 64: inside a chunk it is gated attention, between chunks the
+state is handed on.
+
+B batch, T time, D width, E inner width, N heads, K key size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from statetrack.models import MODELS
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, Mixer, ShortConvolution
+from statetrack.models._exponential import ExponentialGateSettings, log_forget, small_deviation
+from statetrack.models._heads import BlockDiagonal, HeadNorm, require_divisor, split_heads
+from statetrack.ops._lanes import in_full_precision, widened
+from statetrack.settings import option
+
+CHUNK = 64
+"""Positions that are read at once, by attention among themselves."""
+
+
+class MLSTMSettings(ExponentialGateSettings):
+    """Settings of the matrix LSTM."""
+
+    expansion: float = option(2.0, "Inner width E of a mixer, as a multiple of D.", above=0)
+    projection_block: int = option(
+        4, "Channels in each block of the maps to q, k and v; must divide E.", min=1
+    )
+
+
+class Sequence(NamedTuple):
+    """What the recurrence reads: heads [B, T, N, K], and gates [B, T, N] as logarithms."""
+
+    queries: Tensor
+    keys: Tensor
+    values: Tensor
+    log_input: Tensor
+    log_forget: Tensor
+
+
+class MLSTMMixer(Mixer):
+    """A matrix memory with exponential gates, between an up- and a down-projection."""
+
+    def __init__(self, settings: MLSTMSettings) -> None:
+        super().__init__()
+        width, heads, block = settings.width, settings.heads, settings.projection_block
+        inner = round(settings.expansion * width)
+        require_divisor(inner, "--heads", heads, "the inner width")
+        require_divisor(inner, "--projection-block", block, "the inner width")
+        self.heads = heads
+        self.inner = inner
+        self.forget_kind = settings.forget
+        self.up = nn.Linear(width, 2 * inner, bias=False)
+        kernel = settings.convolution
+        self.convolution = ShortConvolution(inner, kernel) if kernel else None
+        deviation = small_deviation(width)
+        self.queries_and_keys = BlockDiagonal(inner, inner // block, 2 * block, deviation)
+        self.values = BlockDiagonal(inner, inner // block, block, deviation)
+        self.gates = nn.Linear(3 * inner, 2 * heads)
+        self.norm = HeadNorm("layer", heads, inner // heads)
+        self.skip = nn.Parameter(torch.ones(inner))
+        self.down = nn.Linear(inner, width, bias=False)
+        nn.init.normal_(self.up.weight, std=deviation)
+        nn.init.normal_(self.down.weight, std=2 / settings.layers / width**0.5)
+        nn.init.zeros_(self.gates.weight)
+        with torch.no_grad():
+            input_bias, forget_bias = self.gates.bias.chunk(2)
+            input_bias.normal_(std=0.1)
+            forget_bias.copy_(torch.linspace(3, 6, heads))
+
+    def initial_state(self, num_words: int) -> State:
+        """The convolution's state, [C, n] as zeros [B, N, K, K + 1], and m as zeros [B, N]."""
+        size, weight = self.inner // self.heads, self.down.weight
+        return (
+            self.convolution.initial_state(num_words) if self.convolution else (),
+            weight.new_zeros(num_words, self.heads, size, size + 1),
+            weight.new_zeros(num_words, self.heads),
+        )
+
+    def transition(self, inputs: Tensor) -> Tensor:
+        """The eigenvalue f [B, T, N] of each head's transition, of inputs [B, T, D]."""
+        state = self.initial_state(inputs.shape[0])
+        upper, _ = self.up(inputs).chunk(2, -1)
+        mixed, _ = self._convolve(upper, state[0])
+        return self._sequence(upper, mixed).log_forget.exp()
+
+    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
+        memory, matrices, maxima = state
+        assert isinstance(matrices, Tensor) and isinstance(maxima, Tensor)
+        upper, gate = self.up(inputs).chunk(2, -1)
+        mixed, memory = self._convolve(upper, memory)
+        sequence = self._sequence(upper, mixed)
+        read, matrices, maxima = remember(*sequence, matrices, maxima)
+        return self._finish(read, mixed, gate), (memory, matrices, maxima)
+
+    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
+        memory, matrices, maxima = state
+        assert isinstance(matrices, Tensor) and isinstance(maxima, Tensor)
+        upper, gate = self.up(inputs).chunk(2, -1)
+        mixed, memory = self._convolve(upper.unsqueeze(1), memory)
+        mixed = mixed.squeeze(1)
+        now = self._sequence(upper, mixed)
+        before = now.log_forget + maxima
+        maxima = torch.maximum(before, now.log_input).detach()
+        forget, write = torch.exp(before - maxima), torch.exp(now.log_input - maxima)
+        products = now.keys.unsqueeze(-1) * now.values.unsqueeze(-2)
+        matrices = forget[..., None, None] * matrices + write[..., None, None] * products
+        read = torch.einsum("bnk,bnkv->bnv", now.queries, matrices)
+        return self._finish(normalised(read, maxima), mixed, gate), (memory, matrices, maxima)
+
+    def _convolve(self, upper: Tensor, memory: State) -> tuple[Tensor, State]:
+        """Short convolution and silu of u [B, T, E], where there is one."""
+        if self.convolution is None:
+            return upper, memory
+        assert isinstance(memory, Tensor)
+        mixed, memory = self.convolution.scan(upper, memory)
+        return functional.silu(mixed), memory
+
+    def _sequence(self, upper: Tensor, mixed: Tensor) -> Sequence:
+        """Queries, keys, values (with a last coordinate of 1) and gates, of u and conv(u)."""
+        pair = self.queries_and_keys(mixed)
+        half = pair.shape[-1] // 2
+        flat = pair[..., :half].flatten(-2), pair[..., half:].flatten(-2)
+        flat = *flat, self.values(upper).flatten(-2)
+        gates = widened(self.gates(torch.cat(flat, -1)))
+        log_input, forget = gates.chunk(2, -1)
+        queries, keys, values = (split_heads(widened(part), self.heads) for part in flat)
+        values = torch.cat([values, torch.ones_like(values[..., :1])], -1)
+        keys = keys / keys.shape[-1] ** 0.5
+        return Sequence(queries, keys, values, log_input, log_forget(self.forget_kind, forget))
+
+    def _finish(self, read: Tensor, mixed: Tensor, gate: Tensor) -> Tensor:
+        hidden = self.norm(read) + self.skip * mixed
+        output: Tensor = self.down(hidden * functional.silu(gate))
+        return output
+
+
+@MODELS.register("mlstm")
+class MLSTM(BlockModel):
+    """Matrix LSTM: a matrix memory of outer products, with exponential gates."""
+
+    settings_class = MLSTMSettings
+    source = "Beck et al. 2024, arXiv:2405.04517"
+
+    def make_mixer(self, layer: int) -> MLSTMMixer:
+        """A matrix memory with the model's heads."""
+        assert isinstance(self.settings, MLSTMSettings)
+        return MLSTMMixer(self.settings)
+
+
+@in_full_precision
+def remember(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    log_input: Tensor,
+    log_forget: Tensor,
+    matrices: Tensor,
+    maxima: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gated sum of outer products and its normalised reading, chunk by chunk.
+
+    Heads are [B, T, N, size], values with a last coordinate of 1, gates [B, T, N]; gives h
+    [B, T, N, size], and the last [C, n] [B, N, K, K + 1] and m [B, N].
+    """
+    read = []
+    for query, key, value, write, forget in _chunks(
+        queries, keys, values, log_input, log_forget
+    ):  # [B, N, chunk, size], gates [B, N, chunk]
+        decay = forget.cumsum(-1)
+        later = torch.ones_like(decay[0, 0, :, None] * decay[0, 0]).triu(1).bool()
+        kept = decay.unsqueeze(-1) - decay.unsqueeze(-2) + write.unsqueeze(-2)
+        kept = kept.masked_fill(later, -torch.inf)  # [B, N, reading, writing]
+        carried = decay + maxima.unsqueeze(-1)
+        running = torch.maximum(kept.amax(-1), carried).detach()
+        weights = torch.exp(kept - running.unsqueeze(-1))
+        carry = torch.exp(carried - running).unsqueeze(-1)
+        among = (query @ key.mT) * weights
+        read.append(normalised(among @ value + carry * (query @ matrices), running))
+        last = weights[..., -1, :].unsqueeze(-1)
+        matrices = carry[..., -1:, :] * matrices + (key * last).mT @ value
+        maxima = running[..., -1]
+    return torch.cat(read, 2).transpose(1, 2), matrices, maxima
+
+
+def normalised(read: Tensor, maxima: Tensor) -> Tensor:
+    """C q / max(|n . q|, 1), where C and n are held as multiples of exp(m)."""
+    one = torch.exp(-maxima).clamp_min(torch.finfo(maxima.dtype).tiny)
+    return read[..., :-1] / torch.maximum(read[..., -1].abs(), one).unsqueeze(-1)
+
+
+def _chunks(*sequences: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    pieces = (sequence.transpose(1, 2).split(CHUNK, 2) for sequence in sequences)
+    return zip(*pieces, strict=True)

@@ -1,0 +1,265 @@
+"""RWKV-7 ("Goose").
+
+    S_t = S_{t-1} (diag(w_t) - kappa_t (a_t * kappa_t)^T) + v_t k_t^T,    y_t = S_t r_t
+
+in each of N heads of size K, every vector from a mixture of x_t and x_{t-1} of its own:
+w_t = exp(-e^{-1/2} sigmoid(w_0 + tanh(x W_1) W_2)), the in-context learning rates
+a_t = sigmoid(a_0 + x A_1 A_2), the removal key kappa_t = normalised (W_k x * xi), the
+replacement key k_t = W_k x * (1 + (a_t - 1) * alpha), v_t = W_v x and r_t = W_r x. The output
+is W_o (g_t * (GroupNorm(y_t) + (r_t . (rho * k_t)) v_t)) with g_t = sigmoid(x G_1) G_2.
+
+The transition of a head is similar to the symmetric diag(w) - (sqrt(a) kappa)(sqrt(a) kappa)^T,
+so its eigenvalues are real, and with w in (exp(-e^{-1/2}), 1) = (0.545, 1) and a in (0, 1)
+they lie in (-0.455, 1): a sign can turn, but not without the state shrinking.
+
+State: D K + D numbers a layer (D = N K). Parameters of a layer's mixer, with rank R of the
+low-rank maps: 4 D^2 + 6 R D + 13 D.
+
+Source: Peng et al. (2025), arXiv:2503.14456; initialisation as in its released training code.
+
+Departures: in a stack, values are not mixed with those of the first layer (v_t of the first
+layer is the source's exactly); blocks have no MLP by default, and theirs is not the source's
+channel mixing; one rank for all low-rank maps (32, which the source's rule gives up to a
+width of about 100); normalisation around the mixer is RMS by default (`--norm layer` is the
+source's).
+
+B batch, T time, N heads, K head size, D width, R rank, c positions of a chunk.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from statetrack.errors import SettingsError
+from statetrack.models import MODELS
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, BlockSettings, Mixer
+from statetrack.ops._lanes import in_full_precision, widened
+from statetrack.settings import option
+
+CHUNK = 16
+"""Positions of a chunk; a decay over so many, at least exp(-9.8), is far from underflow."""
+
+FASTEST_DECAY = math.exp(-0.5)
+"""The largest -log w."""
+
+
+class RWKV7Settings(BlockSettings):
+    """Settings of RWKV-7."""
+
+    heads: int = option(4, "Number N of heads; the width is a multiple of it.", min=1)
+    rank: int = option(32, "Rank R of the low-rank maps of decays, rates and gates.", min=1)
+
+
+@MODELS.register("rwkv7")
+class RWKV7(BlockModel):
+    """RWKV-7: decay by coordinate, and a removal along one key with vector-valued rates."""
+
+    settings_class = RWKV7Settings
+    family = "delta rule"
+    source = "Peng et al. 2025, arXiv:2503.14456"
+
+    def make_mixer(self, layer: int) -> RWKV7Mixer:
+        """The time mixing of a layer; how it starts depends on the layer's depth."""
+        settings = self.settings
+        assert isinstance(settings, RWKV7Settings)
+        if settings.width % settings.heads:
+            raise SettingsError(
+                f"--width {settings.width} is not a multiple of --heads {settings.heads}"
+            )
+        return RWKV7Mixer(settings, layer)
+
+
+class RWKV7Factors(NamedTuple):
+    """What the recurrence does at some positions; each [..., N, K], log_decays at most 0."""
+
+    queries: Tensor  # r
+    log_decays: Tensor  # log w
+    removals: Tensor  # kappa
+    rates: Tensor  # a
+    keys: Tensor  # k
+    values: Tensor  # v
+
+    def transition(self) -> Tensor:
+        """The matrices by which states are multiplied, from the left: [..., N, K, K]."""
+        removed = (self.rates * self.removals).unsqueeze(-1) * self.removals.unsqueeze(-2)
+        return torch.diag_embed(self.log_decays.exp()) - removed
+
+
+class RWKV7Mixer(Mixer):
+    """The time mixing of RWKV-7; the state is the transpose of the source's S, [B, N, K, K]."""
+
+    def __init__(self, settings: RWKV7Settings, layer: int) -> None:
+        super().__init__()
+        width, rank = settings.width, settings.rank
+        self.heads = (settings.heads, width // settings.heads)
+        self.shifts = nn.Parameter(_first_shifts(width, layer / settings.layers))
+        self.receptance = nn.Linear(width, width, bias=False)
+        self.key = nn.Linear(width, width, bias=False)
+        self.value = nn.Linear(width, width, bias=False)
+        self.output = nn.Linear(width, width, bias=False)
+        for linear, bound in ((self.receptance, 0.5), (self.key, 0.05), (self.value, 0.5)):
+            nn.init.uniform_(linear.weight, -bound * width**-0.5, bound * width**-0.5)
+        nn.init.zeros_(self.output.weight)
+
+        depth = layer / (settings.layers - 1) if settings.layers > 1 else 0.0
+        ramp = torch.linspace(0, 1, width)
+        within = torch.linspace(-1, 1, self.heads[1]).repeat(settings.heads)
+        within = within * within.abs()
+        self.decay = LowRank(-5.5 + 6 * ramp ** (1 + depth**0.3) + 2.5 * within, rank, nn.Tanh())
+        self.rate = LowRank(-0.19 + 0.3 * within + 0.4 * (ramp - 0.5), rank, nn.Identity())
+        self.gate = LowRank(None, rank, nn.Sigmoid(), width=width)
+        self.removal = nn.Parameter(0.71 - 0.1 * (ramp - 0.5))
+        self.replacement = nn.Parameter(torch.full((width,), 1.02))
+        self.bonus = nn.Parameter(torch.full(self.heads, -0.04))
+        self.norm = nn.GroupNorm(settings.heads, width, eps=64e-5)
+
+    def initial_state(self, num_words: int) -> State:
+        """An empty memory [B, N, K, K], and zeros [B, D] before the first position."""
+        zeros = self.output.weight.new_zeros
+        return zeros(num_words, *self.heads, self.heads[1]), zeros(num_words, math.prod(self.heads))
+
+    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
+        memory, last = state
+        assert isinstance(memory, Tensor) and isinstance(last, Tensor)
+        before = torch.cat([last.unsqueeze(1), inputs[:, :-1]], 1)
+        factors, gate = self._factors(inputs, before)
+        outputs, memory = rwkv7_scan(factors, memory)
+        return self._finish(outputs, factors, gate), (memory, inputs[:, -1])
+
+    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
+        memory, last = state
+        assert isinstance(memory, Tensor) and isinstance(last, Tensor)
+        factors, gate = self._factors(inputs, last)
+        outputs, memory = rwkv7_step(factors, memory)
+        return self._finish(outputs, factors, gate), (memory, inputs)
+
+    def factors(self, inputs: Tensor) -> RWKV7Factors:
+        """Decays, rates, keys and values at each of the inputs [B, T, D] of whole words."""
+        return self._factors(inputs, functional.pad(inputs[:, :-1], (0, 0, 1, 0)))[0]
+
+    def transition(self, inputs: Tensor) -> Tensor:
+        """The matrices [B, T, N, K, K] that multiply the state, for inputs [B, T, D]."""
+        return self.factors(inputs).transition()
+
+    def _factors(self, inputs: Tensor, before: Tensor) -> tuple[RWKV7Factors, Tensor]:
+        """What the recurrence does, and the output gate [..., D]."""
+        for_r, for_w, for_k, for_v, for_a, for_g = (
+            inputs + shift * (before - inputs) for shift in self.shifts.unbind(0)
+        )
+        keys = widened(self.key(for_k))
+        rates = torch.sigmoid(widened(self.rate(for_a)))
+        factors = (
+            widened(self.receptance(for_r)),
+            -FASTEST_DECAY * torch.sigmoid(widened(self.decay(for_w))),
+            keys * self.removal,
+            rates,
+            keys * (1 + (rates - 1) * self.replacement),
+            widened(self.value(for_v)),
+        )
+        queries, decays, removals, rates, keys, values = (
+            factor.unflatten(-1, self.heads) for factor in factors
+        )
+        removals = functional.normalize(removals, dim=-1)
+        return RWKV7Factors(queries, decays, removals, rates, keys, values), self.gate(for_g)
+
+    def _finish(self, outputs: Tensor, factors: RWKV7Factors, gate: Tensor) -> Tensor:
+        """[..., D] from the outputs [..., N, K] of the recurrence."""
+        shape = gate.shape
+        normed = self.norm(outputs.reshape(-1, shape[-1])).view(shape)
+        weights = (factors.queries * self.bonus * factors.keys).sum(-1, keepdim=True)
+        own = (weights * factors.values).flatten(-2)
+        finished: Tensor = self.output(gate * (normed + own))
+        return finished
+
+
+class LowRank(nn.Module):
+    """bias + activation(x W_1) W_2, which starts as the bias: W_1 is 0, W_2 orthogonal."""
+
+    def __init__(
+        self, bias: Tensor | None, rank: int, activation: nn.Module, *, width: int = 0
+    ) -> None:
+        super().__init__()
+        width = width if bias is None else len(bias)
+        self.bias = None if bias is None else nn.Parameter(bias)
+        self.inner = nn.Linear(width, rank, bias=False)
+        self.outer = nn.Linear(rank, width, bias=False)
+        self.activation = activation
+        nn.init.zeros_(self.inner.weight)
+        nn.init.orthogonal_(self.outer.weight, gain=0.1 * max(1.0, rank / width) ** 0.5)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """[..., D] of inputs [..., D]."""
+        outputs: Tensor = self.outer(self.activation(self.inner(inputs)))
+        return outputs if self.bias is None else outputs + self.bias
+
+
+@in_full_precision
+def rwkv7_step(factors: RWKV7Factors, state: Tensor) -> tuple[Tensor, Tensor]:
+    """Outputs [B, N, K] and the next state [B, N, K, K], at one position."""
+    removed = torch.einsum("bnk,bnkv->bnv", factors.removals, state)
+    state = (
+        factors.log_decays.exp().unsqueeze(-1) * state
+        - torch.einsum("bnk,bnv->bnkv", factors.rates * factors.removals, removed)
+        + torch.einsum("bnk,bnv->bnkv", factors.keys, factors.values)
+    )
+    return torch.einsum("bnk,bnkv->bnv", factors.queries, state), state
+
+
+@in_full_precision
+def rwkv7_scan(factors: RWKV7Factors, state: Tensor) -> tuple[Tensor, Tensor]:
+    """Outputs [B, T, N, K] and the last state [B, N, K, K], chunk by chunk.
+
+    With E_t the product of a chunk's decays so far, H_0 the state before the chunk and
+    u_t = -kappa_t^T H_{t-1} what position t removes,
+
+        H_t = E_t * (H_0 + sum_{i <= t} (a_i kappa_i / E_i) u_i^T + (k_i / E_i) v_i^T)
+
+    so that the rows u_t solve a triangular system, all chunks side by side.
+    """
+    num_steps = factors.keys.shape[1]
+    length = min(num_steps, CHUNK)
+    padding = -num_steps % length
+    queries, log_decays, removals, rates, keys, values = (
+        functional.pad(part, (0, 0, 0, 0, 0, padding))
+        .unflatten(1, (-1, length))
+        .movedim(1, 0)
+        .transpose(2, 3)
+        for part in factors
+    )  # [M, B, N, c, K]
+    sums = log_decays.cumsum(-2)
+    decays, growths = sums.exp(), (-sums).exp()
+    reads = decays * queries
+    removals_before = -(sums - log_decays).exp() * removals
+    replacements = growths * rates * removals
+    additions = growths * keys
+    known = torch.cat([(removals_before @ additions.mT).tril(-1) @ values, removals_before], -1)
+    system = -(removals_before @ replacements.mT).tril(-1)
+    rows = torch.linalg.solve_triangular(system, known, upper=False, unitriangular=True)
+    from_values, from_state = rows.split([values.shape[-1], keys.shape[-1]], -1)
+    read_rows = (reads @ replacements.mT).tril()
+    read_values = (reads @ additions.mT).tril() @ values
+    last = decays[..., -1, :].unsqueeze(-1)
+    write_rows, write_values = last * replacements.mT, (last * additions.mT) @ values
+
+    outputs = []
+    for m in range(len(queries)):
+        rows = from_values[m] + from_state[m] @ state
+        outputs.append(reads[m] @ state + read_rows[m] @ rows + read_values[m])
+        state = last[m] * state + write_rows[m] @ rows + write_values[m]
+    joined = torch.stack(outputs, 2).flatten(2, 3)  # [B, N, M c, K]
+    return joined[:, :, :num_steps].transpose(1, 2), state
+
+
+def _first_shifts(width: int, depth: float) -> Tensor:
+    """How much of the position before each coordinate takes, [6, D], for r, w, k, v, a, g."""
+    place = torch.arange(width) / width
+    powers = torch.tensor([0.2, 0.9, 0.7, 0.7, 0.9, 0.2])
+    return 1 - place ** (powers.unsqueeze(-1) * (1 - depth))

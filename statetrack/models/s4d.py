@@ -1,0 +1,122 @@
+"""S4D: every channel filtered by a bank of damped oscillators, the same at every step.
+
+    h_t = Abar * h_{t-1} + Bbar u_t,    y_t = 2 Re(C . h_t) + D u_t
+    Abar = exp(dt A),    Bbar = (exp(dt A) - 1) / A
+
+for each channel u, with N complex numbers in h (each stands for a conjugate pair), A with a
+negative real part, and a time step dt of the channel's own; y goes through GELU and a gated
+linear map (GLU) that mixes the channels. Nothing in the transition depends on the input: its
+eigenvalues lie inside the unit circle, and a single layer is a linear filter before the GELU.
+
+A sequence is filtered by its impulse response (a convolution by FFT); `step` is the recurrence.
+
+Source: Gu, Gupta, Goel & Re (2022), arXiv:2206.11893 (S4D-Lin: A_n = -1/2 + i pi n, zero-order
+hold).
+
+State: 2 D N numbers a block. Parameters, a block: D (4 N + 2) for the filters (dt, A, C, D), and
+2 D (D + 1) for the gated map.
+
+Departures: B is 1 and not trained (a filter knows only the product of B and C); D stands for the
+width as well as for the skip, as in the paper; no dropout.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from statetrack.models import MODELS
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, BlockSettings, Mixer
+from statetrack.models._time_steps import draw_time_steps
+from statetrack.ops._lanes import in_full_precision, widened
+from statetrack.settings import option
+
+PIECE = 1024
+"""Positions filtered at once: long words then need no response as long as themselves."""
+
+
+class S4DSettings(BlockSettings):
+    """Settings of S4D."""
+
+    state: int = option(32, "Complex numbers N remembered for each channel.", min=1)
+
+
+@MODELS.register("s4d")
+class S4D(BlockModel):
+    """S4D: an input-independent complex diagonal filter for each channel."""
+
+    settings_class = S4DSettings
+    family = "diagonal, time-invariant"
+    source = "Gu et al. 2022, arXiv:2206.11893"
+
+    def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
+        assert isinstance(self.settings, S4DSettings)
+        return S4DMixer(self.settings)
+
+
+class S4DMixer(Mixer):
+    """Filters, GELU, gated linear map. Its state is h [B, D, N], complex."""
+
+    def __init__(self, settings: S4DSettings) -> None:
+        super().__init__()
+        width, state = settings.width, settings.state
+        self.log_steps = nn.Parameter(draw_time_steps(width).log())
+        self.log_damping = nn.Parameter(torch.full((width, state), math.log(0.5)))  # log(-Re A)
+        self.frequencies = nn.Parameter(math.pi * torch.arange(1.0 * state).repeat(width, 1))
+        self.readings = nn.Parameter(torch.randn(width, state, 2) / 2**0.5)  # C: Re, Im
+        self.skip = nn.Parameter(torch.randn(width))
+        self.outward = nn.Linear(width, 2 * width)
+
+    def initial_state(self, num_words: int) -> State:  # noqa: D102
+        gains, _, _ = self._filters()
+        return gains.detach().new_zeros(num_words, *gains.shape)
+
+    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
+        assert isinstance(state, Tensor)
+        outputs = []
+        for piece in widened(inputs).split(PIECE, 1):
+            output, state = _convolve(piece.mT, state, *self._filters())
+            outputs.append(output.mT)
+        return self._finish(torch.cat(outputs, 1), inputs), state
+
+    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
+        assert isinstance(state, Tensor)
+        log_gains, writings, readings = self._filters()
+        state = log_gains.exp() * state + writings * widened(inputs).unsqueeze(-1)
+        return self._finish(2 * (readings * state).real.sum(-1), inputs), state
+
+    def transition(self, inputs: Tensor) -> Tensor:
+        """The diagonal of the transition, complex [B, T, D, N], the same for all inputs."""
+        log_gains, _, _ = self._filters()
+        return log_gains.exp().expand(*inputs.shape[:2], -1, -1)
+
+    def _filters(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Log Abar, Bbar and C, complex [D, N]."""
+        rates = torch.complex(-self.log_damping.exp(), self.frequencies)
+        log_gains = self.log_steps.exp().unsqueeze(-1) * rates
+        return log_gains, torch.expm1(log_gains) / rates, torch.complex(*self.readings.unbind(-1))
+
+    def _finish(self, filtered: Tensor, inputs: Tensor) -> Tensor:
+        outputs = functional.gelu(filtered + self.skip * inputs)
+        return functional.glu(self.outward(outputs), -1)
+
+
+@in_full_precision
+def _convolve(
+    inputs: Tensor, first: Tensor, log_gains: Tensor, writings: Tensor, readings: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Filtered inputs [B, D, T] and the last state [B, D, N], by the filters' responses."""
+    num_steps = inputs.shape[-1]
+    times = torch.arange(num_steps + 1, device=inputs.device)
+    powers = torch.exp(log_gains.unsqueeze(-1) * times)  # [D, N, T + 1]
+    response = 2 * torch.einsum("dn,dnt->dt", readings * writings, powers[..., :-1]).real
+    spectrum = torch.fft.rfft(inputs, 2 * num_steps) * torch.fft.rfft(response, 2 * num_steps)
+    from_inputs = torch.fft.irfft(spectrum, 2 * num_steps)[..., :num_steps]
+    from_first = 2 * torch.einsum("bdn,dnt->bdt", readings * first, powers[..., 1:]).real
+    written = writings.unsqueeze(-1) * powers[..., :-1].flip(-1)
+    last = powers[..., -1] * first + torch.einsum("bdt,dnt->bdn", inputs.to(written), written)
+    return from_inputs + from_first, last

@@ -1,0 +1,145 @@
+"""The scalar LSTM with exponential gates.
+
+    c_t = f_t c_{t-1} + i_t tanh(z_t),    n_t = f_t n_{t-1} + i_t,    h_t = sigmoid(o_t) c_t / n_t
+    log i_t = W_i u_t + R_i h_{t-1},    f_t = sigmoid(W_f u_t + R_f h_{t-1} + b_f)
+    z_t = W_z x_t + R_z h_{t-1} + b_z,    o_t = W_o x_t + R_o h_{t-1} + b_o
+
+with all maps block-diagonal over N heads, and u_t the silu of a short convolution of x. The
+mixer gives h, normalised by head. State feeds back through the gates: the recurrence is
+non-linear, and can hold a bit against any number of symbols that leave it as it is.
+
+Source: Beck, Pöppel, Spanring, Auer, Prudnikova, Kopp, Klambauer, Brandstetter & Hochreiter
+(2024), xLSTM: Extended Long Short-Term Memory, arXiv:2405.04517.
+
+State: 4 D numbers a word in each layer (c, n, h, and a running maximum m of the gates'
+logarithms, which changes no answer), and the convolution's (kernel - 1) D. Parameters:
+8 D^2 / N + (5 + kernel) D in each mixer.
+
+Departures: the input gate has no bias, because from n_0 = 0 on it would cancel in c / n; the
+MLP that follows is a plain one of the same width, not a gated one.
+
+B batch, T time, D width, N heads.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from statetrack.models import MODELS
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, Mixer, ShortConvolution
+from statetrack.models._exponential import (
+    ExponentialGateSettings,
+    ForgetKind,
+    log_forget,
+    small_deviation,
+)
+from statetrack.models._heads import BlockDiagonal, HeadNorm, require_divisor
+from statetrack.ops._lanes import in_full_precision, widened
+from statetrack.settings import option
+
+Cell = tuple[Tensor, Tensor, Tensor, Tensor]
+"""c, n, h and m, each [B, N, D / N]."""
+
+
+class SLSTMSettings(ExponentialGateSettings):
+    """Settings of the scalar LSTM."""
+
+    mlp: float = option(
+        1.33, "Width of each block's MLP (GELU), as a multiple of D; 0 leaves it out.", min=0
+    )
+
+
+class SLSTMMixer(Mixer):
+    """A recurrence with memory mixing within each head."""
+
+    def __init__(self, settings: SLSTMSettings, layer: int) -> None:
+        super().__init__()
+        width, heads = settings.width, settings.heads
+        require_divisor(width, "--heads", heads)
+        self.width = width
+        self.heads = heads
+        self.forget_kind = settings.forget
+        kernel = settings.convolution
+        self.convolution = ShortConvolution(width, kernel) if kernel else None
+        size, deviation = width // heads, small_deviation(width)
+        self.input_and_forget = BlockDiagonal(width, heads, 2 * size, deviation)
+        self.update_and_output = BlockDiagonal(width, heads, 2 * size, deviation)
+        self.recurrent = nn.Parameter(torch.zeros(heads, size, 4 * size))
+        depth = layer / max(settings.layers - 1, 1)
+        spread = torch.linspace(0, 1, size) ** (0.3 + 1.3 * depth)
+        self.forget_bias = nn.Parameter((5 - 12 * spread).repeat(heads, 1))
+        self.update_bias = nn.Parameter(torch.zeros(heads, size))
+        self.output_bias = nn.Parameter(torch.zeros(heads, size))
+        self.norm = HeadNorm("layer", heads, size)
+
+    def initial_state(self, num_words: int) -> State:
+        """The convolution's state and the cell: zeros, and a maximum of nothing yet."""
+        memory = self.convolution.initial_state(num_words) if self.convolution else ()
+        zeros = self.recurrent.new_zeros(num_words, self.heads, self.width // self.heads)
+        return memory, zeros, zeros, zeros, torch.full_like(zeros, -torch.inf)
+
+    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
+        memory, *cell = state
+        gates, memory = self._gates(inputs, memory)
+        hidden, cell = self._run(gates, tuple(cell))
+        return self.norm(hidden), (memory, *cell)
+
+    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
+        outputs, state = self.scan(inputs.unsqueeze(1), state)
+        return outputs.squeeze(1), state
+
+    def _gates(self, inputs: Tensor, memory: State) -> tuple[Tensor, State]:
+        """What the inputs add to the four gates i, f, z, o: [B, T, N, 4 D / N]."""
+        mixed = inputs
+        if self.convolution is not None:
+            assert isinstance(memory, Tensor)
+            mixed, memory = self.convolution.scan(inputs, memory)
+            mixed = functional.silu(mixed)
+        nothing = torch.zeros_like(self.forget_bias)
+        biases = (nothing, self.forget_bias, self.update_bias, self.output_bias)
+        gates = torch.cat([self.input_and_forget(mixed), self.update_and_output(inputs)], -1)
+        return widened(gates) + torch.cat(biases, -1), memory
+
+    def _run(self, gates: Tensor, cell: Cell) -> tuple[Tensor, Cell]:
+        """Hidden states [B, T, N, D / N] and the last cell."""
+        hidden = []
+        for now in gates.unbind(1):
+            cell = advance(now, self.recurrent, cell, self.forget_kind)
+            hidden.append(cell[2])
+        return torch.stack(hidden, 1), cell
+
+
+@MODELS.register("slstm")
+class SLSTM(BlockModel):
+    """Scalar LSTM with exponential gates, a normaliser, and memory mixing within heads."""
+
+    settings_class = SLSTMSettings
+    family = "non-linear"
+    source = "Beck et al. 2024, arXiv:2405.04517"
+
+    def make_mixer(self, layer: int) -> SLSTMMixer:
+        """A recurrence whose forget gates start between short and long memory."""
+        assert isinstance(self.settings, SLSTMSettings)
+        return SLSTMMixer(self.settings, layer)
+
+
+@in_full_precision
+def advance(gates: Tensor, recurrent: Tensor, cell: Cell, forget_kind: ForgetKind) -> Cell:
+    """The cell after one position, whose inputs add `gates` [B, N, 4 D / N].
+
+    No gradient flows through m, because it would be zero: c and n both scale with exp(-m).
+    """
+    update, normaliser, hidden, maximum = cell
+    mixed = gates + torch.einsum("bni,nij->bnj", hidden, recurrent)
+    log_input, forget, candidate, output = mixed.chunk(4, -1)
+    before = log_forget(forget_kind, forget) + maximum
+    maximum = torch.maximum(before, log_input).detach()
+    keep, write = torch.exp(before - maximum), torch.exp(log_input - maximum)
+    update = keep * update + write * torch.tanh(candidate)
+    normaliser = keep * normaliser + write
+    return update, normaliser, torch.sigmoid(output) * update / normaliser, maximum

@@ -1,0 +1,102 @@
+"""The state-gated RNN.
+
+    h_t = phi(g(h_{t-1}, x_t) * (A(x_t) h_{t-1}) + b(x_t)),    y_t = C h_t
+
+with g(h, x) = sigmoid(U_g h + W_g x + c_g) in (0, 1) for every coordinate, A(x) a full matrix
+and b(x) a vector, both linear in (1, x), and phi = tanh or the identity. As the gate reads the
+state, the Jacobian depends on it, so the map can pull states together around each of several
+points and correct errors between them, which no affine recurrence can (Theorem 1 of the
+source). State: H numbers a layer, within (-1, 1) for tanh. Parameters of a layer's mixer:
+(D + 1) (H^2 + 2 H) + H^2 + H D.
+
+Source: Chung, Choi & Kim (2026), arXiv:2605.07755. Its family of recurrences is public, the
+parametrisation is not: that A, b and the gate's logits are linear is ours, and so is tanh as
+the default.
+
+Departures: the residual block of this project around it; gates start open (c_g near 2).
+
+B batch, T time, D width, H hidden.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from statetrack.models import MODELS
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._gated_rnn import OPEN_GATE, GatedRNNSettings, InputMatrices, multiply
+from statetrack.ops._lanes import in_full_precision, widened
+from statetrack.settings import option
+
+
+class StateGatedRNNSettings(GatedRNNSettings):
+    """Settings of the state-gated RNN."""
+
+    activation: Literal["tanh", "identity"] = option(
+        "tanh", "phi, applied to every new state; with identity only the gate reads the state."
+    )
+
+
+@MODELS.register("state-gated-rnn")
+class StateGatedRNN(BlockModel):
+    """State-gated RNN: a gate that reads the state, which can correct errors."""
+
+    settings_class = StateGatedRNNSettings
+    family = "non-linear"
+    source = "Chung, Choi & Kim 2026, arXiv:2605.07755"
+
+    def make_mixer(self, layer: int) -> StateGatedMixer:
+        """One recurrence with a gate of the input and the state."""
+        assert isinstance(self.settings, StateGatedRNNSettings)
+        return StateGatedMixer(self.settings)
+
+
+class StateGatedMixer(Mixer):
+    """h_t = phi(g(h_{t-1}, x_t) * (A(x_t) h_{t-1}) + b(x_t)), from zeros."""
+
+    def __init__(self, settings: StateGatedRNNSettings) -> None:
+        super().__init__()
+        width, hidden = settings.width, settings.hidden
+        self.matrices = InputMatrices(width, hidden, settings.gain)
+        self.gate = nn.Linear(width, hidden)
+        nn.init.constant_(self.gate.bias, OPEN_GATE)
+        self.gate_of_state = nn.Linear(hidden, hidden, bias=False)
+        self.bias = nn.Linear(width, hidden)
+        self.activation = nn.Tanh() if settings.activation == "tanh" else nn.Identity()
+        self.output = nn.Linear(hidden, width, bias=False)
+
+    def initial_state(self, num_words: int) -> Tensor:
+        """Zeros [B, H]."""
+        weight = self.output.weight
+        return weight.new_zeros(num_words, weight.shape[1])
+
+    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, T, D] and the last state [B, H], of inputs [B, T, D]."""
+        assert isinstance(state, Tensor)
+        parts = (
+            self.matrices(inputs),
+            widened(self.gate(inputs)),
+            widened(self.bias(inputs)),
+        )
+        states = []
+        for matrix, gate, bias in zip(*(part.unbind(1) for part in parts), strict=True):
+            state = self._next(matrix, gate, bias, state)
+            states.append(state)
+        outputs: Tensor = self.output(torch.stack(states, 1))
+        return outputs, state
+
+    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, D] and the next state [B, H], of inputs [B, D]."""
+        outputs, state = self.scan(inputs.unsqueeze(1), state)
+        return outputs.squeeze(1), state
+
+    @in_full_precision
+    def _next(self, matrix: Tensor, gate: Tensor, bias: Tensor, state: Tensor) -> Tensor:
+        """The next state [B, H] of an input's matrix [B, H, H], gate logits and bias [B, H]."""
+        gate = torch.sigmoid(gate + self.gate_of_state(state))
+        state = self.activation(gate * multiply(matrix, state) + bias)
+        return state

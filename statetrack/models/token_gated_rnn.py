@@ -1,0 +1,94 @@
+"""The token-gated RNN.
+
+    h_t = g(x_t) * (A(x_t) h_{t-1}) + b(x_t),    y_t = C h_t
+
+with g(x) = sigmoid(W_g x + c_g) in (0, 1) for every coordinate, A(x) a full matrix and b(x) a
+vector, both linear in (1, x). The map from h_{t-1} to h_t is affine for every input, its
+Jacobian diag(g(x_t)) A(x_t): where it keeps states apart under words that return to them, it
+cannot correct errors between them (Theorem 1 of the source), unlike the state-gated RNN. The
+eigenvalues of the Jacobian are not bounded. State: H numbers a layer. Parameters of a layer's
+mixer: (D + 1) (H^2 + 2 H) + H D.
+
+Source: Chung, Choi & Kim (2026), arXiv:2605.07755. Its family of recurrences is public, the
+parametrisation is not: that A, b and the gate's logits are linear in the input is ours.
+
+Departures: the residual block of this project around it; gates start open (c_g near 2).
+
+B batch, T time, D width, H hidden.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from statetrack.models import MODELS
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._gated_rnn import OPEN_GATE, GatedRNNSettings, InputMatrices, multiply
+from statetrack.ops._lanes import in_full_precision, widened
+
+
+class TokenGatedRNNSettings(GatedRNNSettings):
+    """Settings of the token-gated RNN."""
+
+
+@MODELS.register("token-gated-rnn")
+class TokenGatedRNN(BlockModel):
+    """Token-gated RNN: an affine map of the state for every input."""
+
+    settings_class = TokenGatedRNNSettings
+    family = "affine"
+    source = "Chung, Choi & Kim 2026, arXiv:2605.07755"
+
+    def make_mixer(self, layer: int) -> TokenGatedMixer:
+        """One affine recurrence with a gate of the input."""
+        assert isinstance(self.settings, TokenGatedRNNSettings)
+        return TokenGatedMixer(self.settings)
+
+
+class TokenGatedMixer(Mixer):
+    """h_t = g(x_t) * (A(x_t) h_{t-1}) + b(x_t), from zeros."""
+
+    def __init__(self, settings: TokenGatedRNNSettings) -> None:
+        super().__init__()
+        width, hidden = settings.width, settings.hidden
+        self.matrices = InputMatrices(width, hidden, settings.gain)
+        self.gate = nn.Linear(width, hidden)
+        nn.init.constant_(self.gate.bias, OPEN_GATE)
+        self.bias = nn.Linear(width, hidden)
+        self.output = nn.Linear(hidden, width, bias=False)
+
+    def initial_state(self, num_words: int) -> Tensor:
+        """Zeros [B, H]."""
+        weight = self.output.weight
+        return weight.new_zeros(num_words, weight.shape[1])
+
+    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, T, D] and the last state [B, H], of inputs [B, T, D]."""
+        assert isinstance(state, Tensor)
+        matrices, biases = self.transition(inputs), widened(self.bias(inputs))
+        states = _run(matrices.transpose(0, 1), biases.transpose(0, 1), state)
+        outputs: Tensor = self.output(states.transpose(0, 1))
+        return outputs, states[-1]
+
+    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, D] and the next state [B, H], of inputs [B, D]."""
+        outputs, state = self.scan(inputs.unsqueeze(1), state)
+        return outputs.squeeze(1), state
+
+    def transition(self, inputs: Tensor) -> Tensor:
+        """The Jacobians diag(g(x)) A(x) [..., H, H], for inputs [..., D]."""
+        gates = torch.sigmoid(widened(self.gate(inputs)))
+        matrices: Tensor = self.matrices(inputs)
+        return gates.unsqueeze(-1) * matrices
+
+
+@in_full_precision
+def _run(matrices: Tensor, biases: Tensor, state: Tensor) -> Tensor:
+    """States [T, B, H] of matrices [T, B, H, H] and biases [T, B, H]."""
+    states = []
+    for matrix, bias in zip(matrices.unbind(0), biases.unbind(0), strict=True):
+        state = multiply(matrix, state) + bias
+        states.append(state)
+    return torch.stack(states)

@@ -1,0 +1,68 @@
+"""The xLSTM: matrix and scalar LSTM blocks in turn.
+
+    x = x + mlstm(norm(x))                                       in the blocks marked m
+    x = x + slstm(norm(x)),    x = x + mlp(norm(x))              in the blocks marked s
+
+with the mixers of `mlstm` and `slstm`. The pattern is repeated over the layers: `ms` is the
+source's xLSTM[1:1], `m` xLSTM[1:0], `mmmmmmms` xLSTM[7:1].
+
+Source: Beck, Pöppel, Spanring, Auer, Prudnikova, Kopp, Klambauer, Brandstetter & Hochreiter
+(2024), xLSTM: Extended Long Short-Term Memory, arXiv:2405.04517.
+
+State and parameters: those of its blocks. Departures: those of `mlstm` and `slstm`.
+"""
+
+from __future__ import annotations
+
+from pydantic import field_validator
+
+from statetrack.models import MODELS
+from statetrack.models._blocks import Block, BlockModel, Mixer
+from statetrack.models.mlstm import MLSTMMixer, MLSTMSettings
+from statetrack.models.slstm import SLSTMMixer, SLSTMSettings
+from statetrack.settings import option
+
+
+class XLSTMSettings(MLSTMSettings, SLSTMSettings):
+    """Settings of the xLSTM."""
+
+    layers: int = option(2, "Number of blocks.", min=1)
+    mlp: float = option(
+        1.33, "Width of the MLP (GELU) in blocks marked s, as a multiple of D; 0: none.", min=0
+    )
+    pattern: str = option(
+        "ms", "Blocks from the first on, m for matrix and s for scalar LSTM; then again."
+    )
+
+    @field_validator("pattern")
+    @classmethod
+    def _only_blocks(cls, pattern: str) -> str:
+        if not pattern or set(pattern) - {"m", "s"}:
+            raise ValueError("a pattern is made of the letters m and s")
+        return pattern
+
+
+@MODELS.register("xlstm")
+class XLSTM(BlockModel):
+    """Matrix and scalar LSTM blocks in turn."""
+
+    settings_class = XLSTMSettings
+    family = "non-linear"
+    source = "Beck et al. 2024, arXiv:2405.04517"
+
+    def make_mixer(self, layer: int) -> Mixer:
+        """The mixer that the pattern has at this layer."""
+        assert isinstance(self.settings, XLSTMSettings)
+        if self._letter(layer) == "m":
+            return MLSTMMixer(self.settings)
+        return SLSTMMixer(self.settings, layer)
+
+    def make_block(self, layer: int) -> Block:
+        """A block whose MLP is left out around a matrix LSTM, which has its own projections."""
+        assert isinstance(self.settings, XLSTMSettings)
+        mlp = 0.0 if self._letter(layer) == "m" else self.settings.mlp
+        return Block(self.settings.model_copy(update={"mlp": mlp}), self.make_mixer(layer))
+
+    def _letter(self, layer: int) -> str:
+        assert isinstance(self.settings, XLSTMSettings)
+        return self.settings.pattern[layer % len(self.settings.pattern)]
