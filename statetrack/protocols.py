@@ -6,13 +6,12 @@ settings for those models that have them (`models`). `--protocol NAME` makes the
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
-from statetrack.registry import Registry
+from statetrack.registry import Registry, files_in
 from statetrack.settings import Settings, build, read_yaml
 from statetrack.spec import tasks_folder
 
@@ -33,10 +32,7 @@ def read_protocol(path: Path) -> Protocol:
 
 PROTOCOLS: Registry[Protocol] = Registry(
     "protocol",
-    find=lambda: {
-        path.stem: partial(read_protocol, path)
-        for path in sorted((tasks_folder() / "protocols").glob("*.yaml"))
-    },
+    find=lambda: files_in(tasks_folder() / "protocols", read_protocol),
     listing="statetrack list protocols",
 )
 

@@ -116,6 +116,11 @@ def modules_in(package: str, entry_points: str | None = None) -> dict[str, Load]
     return loaders
 
 
+def files_in(folder: Path, read: Callable[[Path], object]) -> dict[str, Load]:
+    """A loader for every YAML file of a folder, by the file's stem."""
+    return {path.stem: partial(read, path) for path in sorted(folder.glob("*.yaml"))}
+
+
 def load_plugin(path: Path) -> None:
     """Import a user's own Python file, so that what it registers can be used by name.
 

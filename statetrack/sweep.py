@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -24,7 +23,7 @@ from statetrack.evaluation import horizon_of
 from statetrack.experiment import Experiment, Setup
 from statetrack.models import MODELS
 from statetrack.protocols import settings_for
-from statetrack.registry import Registry, load_plugin, plugin_file
+from statetrack.registry import Registry, files_in, load_plugin, plugin_file
 from statetrack.runs import RunFolder
 from statetrack.settings import Settings, build, option, read_yaml
 from statetrack.spec import tasks_folder
@@ -100,10 +99,7 @@ def read_suite(path: Path) -> Suite:
 
 SUITES: Registry[Suite] = Registry(
     "suite",
-    find=lambda: {
-        path.stem: partial(read_suite, path)
-        for path in sorted((tasks_folder() / "suites").glob("*.yaml"))
-    },
+    find=lambda: files_in(tasks_folder() / "suites", read_suite),
     listing="statetrack list suites",
 )
 

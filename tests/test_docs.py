@@ -9,6 +9,7 @@ A console block after `<!-- not run: REASON -->` is passed over.
 import json
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,13 @@ import safetensors.torch
 import yaml
 
 from statetrack import sweep
+from statetrack.automata import KINDS
 from statetrack.cli.app import COMMANDS, run
 from statetrack.experiment import DataSettings
 from statetrack.models import MODELS
 from statetrack.protocols import Protocol
 from statetrack.references import ids_in, references
+from statetrack.registry import load_plugin
 from statetrack.spec import TaskSpec, load_task
 from statetrack.training import TrainSettings
 
@@ -87,6 +90,18 @@ def first_missing(expected: list[str], output: str) -> str | None:
     return next((line for line in expected if not any(line in other for other in printed)), None)
 
 
+@pytest.fixture(autouse=True)
+def _plugins_stay_here():
+    """What a page's plugins register is forgotten, so that other tests do not meet it."""
+    before = [(registry, set(registry)) for registry in (MODELS, KINDS)]
+    yield
+    for registry, names in before:
+        for name in set(registry) - names:
+            del registry._things[name]
+    for module in [name for name in sys.modules if name.startswith("statetrack_plugin_")]:
+        del sys.modules[module]
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder to run commands in."""
@@ -107,8 +122,9 @@ def test_the_commands_of_a_page_run_and_print_what_it_shows(page, folder, capsys
             code = run(argv)
             shown = capsys.readouterr()
             assert code == (1 if "error:" in " ".join(expected) else 0), shown.err
-            missing = first_missing(expected, shown.out + shown.err)
-            assert missing is None, f"statetrack {shlex.join(argv)}\n{missing}\n\n{shown.out}"
+            printed = shown.out + shown.err
+            missing = first_missing(expected, printed)
+            assert missing is None, f"statetrack {shlex.join(argv)}\n{missing}\n\n{printed}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -144,10 +160,13 @@ def tasks_in(page: Path) -> list[Block]:
 
 def test_task_files_of_the_pages_are_tasks_with_examples(folder):
     for page in PAGES:
-        for number, block in enumerate(tasks_in(page)):
-            path = folder / f"{page.stem}-{number}.yaml"
-            path.write_text(block.body, encoding="utf-8")
-            assert load_task(str(path)).spec.examples
+        for block in blocks(page):
+            if block.language == "python" and "@KINDS.register" in block.body:
+                (folder / block.text).write_text(block.body, encoding="utf-8")
+                load_plugin(folder / block.text)
+        for block in tasks_in(page):
+            (folder / block.text).write_text(block.body, encoding="utf-8")
+            assert load_task(block.text).spec.examples
 
 
 def documented(heading: str, page: str = "file-formats.md") -> set[str]:

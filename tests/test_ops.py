@@ -5,6 +5,7 @@ T time, B batch, V symbols, H hidden, N blocks, b block size, K rank, R replicas
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -446,6 +447,14 @@ def test_words_that_all_read_one_symbol_are_not_padded() -> None:
     even = _grouping.group((torch.arange(1024) % 120).unsqueeze(0), 120, 64)
     assert isinstance(skewed, _grouping.Packed)
     assert isinstance(even, _grouping.Padded)
+
+
+def test_rows_are_summed_alike_on_every_device() -> None:
+    module = importlib.import_module("statetrack.ops.lookup")
+    symbols, gradient = torch.randint(4, (3, 5, 7)), torch.randn(7, 3, 5, 2).double()
+    torch.testing.assert_close(
+        module._sum_by_product(gradient, symbols, 6), module._sum_by_addition(gradient, symbols, 6)
+    )
 
 
 def test_freed_memory_can_be_kept_more_than_once() -> None:

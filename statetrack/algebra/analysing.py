@@ -31,9 +31,9 @@ from statetrack.algebra.subgroups import (
     listed_subgroup,
 )
 from statetrack.automata import Automaton
-from statetrack.automata.automaton import Integers
+from statetrack.automata.automaton import Floats, Integers
 
-MOST_STABLE_STEPS = 2**27
+MOST_STABLE_STEPS = 2**25
 """Most products that the search for the stable semigroup may take."""
 
 MOST_CLASSES = 400
@@ -41,6 +41,9 @@ MOST_CLASSES = 400
 
 MOST_OBSERVED = 256
 """Most states for which the linear dimension of the labels is worked out."""
+
+SAME_SPAN = 1e-10
+"""Squared lengths below this, as a part of the largest, are rounding."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,9 @@ class MonoidFacts:
     @property
     def derived_length(self) -> int | None:
         """The largest derived length of a group in it; None where one is not solvable."""
-        lengths = [group.derived_length for group in self.subgroups if group.derived_length is not None]
+        lengths = [
+            group.derived_length for group in self.subgroups if group.derived_length is not None
+        ]
         return max(lengths) if len(lengths) == len(self.subgroups) else None
 
 
@@ -178,9 +183,7 @@ def analyse(automaton: Automaton, budget: Budget = DEFAULT_BUDGET) -> Algebra:
     monoid = transition_monoid(machine.actions, budget)
     if monoid is None:
         return _without_monoid(machine, budget)
-    listed = [
-        (points, Group(permutations)) for points, permutations in monoid.maximal_subgroups()
-    ]
+    listed = [(points, Group(permutations)) for points, permutations in monoid.maximal_subgroups()]
     facts = MonoidFacts(
         size=len(monoid),
         idempotents=len(monoid.idempotents),
@@ -190,7 +193,10 @@ def analyse(automaton: Automaton, budget: Budget = DEFAULT_BUDGET) -> Algebra:
         regular_j_classes=len(listed),
         subgroups=tuple(
             sorted(
-                (listed_subgroup(group, _is_seen(machine, points, group)) for points, group in listed),
+                (
+                    listed_subgroup(group, _is_seen(machine, points, group))
+                    for points, group in listed
+                ),
                 key=lambda group: -group.order,
             )
         ),
@@ -252,7 +258,7 @@ def _order_matters(machine: Machine, monoid: Monoid, commutative: bool) -> bool 
 
 
 def _is_quasi_aperiodic(machine: Machine, monoid: Monoid) -> bool | None:
-    """Whether the stable semigroup has no group: none of its elements has a power that goes round."""
+    """Whether the stable semigroup has no group: no element of it goes round."""
     if monoid.is_group:
         return len(machine.actions) == 1
     stable = stable_elements(monoid, machine.actions, MOST_STABLE_STEPS)
@@ -332,18 +338,19 @@ def _linear_dimension(machine: Machine) -> int | None:
     asked = automaton.scored & machine.live
     span = (automaton.output[:, None] == np.unique(automaton.output[asked])) & asked[:, None]
     basis = _orthonormal(span.astype(np.float64))
-    while True:
-        before = [np.where(machine.live[:, None], basis[targets], 0) for targets in machine.delta.T]
+    while basis.shape[1] < num_states:
+        before = [np.where(machine.live[:, None], basis[action], 0) for action in machine.actions]
         larger = _orthonormal(np.column_stack([basis, *before]))
         if larger.shape[1] == basis.shape[1]:
-            return basis.shape[1]
+            break
         basis = larger
+    return int(basis.shape[1])
 
 
-def _orthonormal(columns: np.ndarray) -> np.ndarray:
+def _orthonormal(columns: Floats) -> Floats:
     """An orthonormal basis of the span of some columns."""
-    vectors, sizes, _ = np.linalg.svd(columns, full_matrices=False)
-    basis: np.ndarray = vectors[:, sizes > 1e-9 * sizes[0]]
+    squares, vectors = np.linalg.eigh(columns @ columns.T)
+    basis: Floats = vectors[:, squares > SAME_SPAN * squares[-1]]
     return basis
 
 

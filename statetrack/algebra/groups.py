@@ -22,7 +22,7 @@ from statetrack.automata.automaton import Booleans, Integers
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """A group of permutations `[N, P]`: closed under products, all different, the identity first."""
+    """A group of permutations `[N, P]`: closed under products, the identity first."""
 
     permutations: Integers
 
@@ -162,7 +162,7 @@ class Group:
 
     @cached_property
     def _keys(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], Integers]:
-        """Factors for the images of the base, the sorted keys of all elements, and their numbers."""
+        """Factors for images of the base; the sorted keys of all elements, and their numbers."""
         draw = np.random.default_rng(0)
         images = self.permutations[:, self._base].astype(np.uint64)
         while True:

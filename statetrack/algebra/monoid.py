@@ -29,7 +29,7 @@ class Budget:
     """How large a monoid may become before the answer is "too large"."""
 
     most_elements: int = 50_000
-    most_products: int = 1_000_000
+    most_products: int = 400_000
     """Products of an element and a generator; this is what time goes into."""
     most_entries: int = 2**26
     """Elements times states; this is what memory goes into."""
@@ -70,7 +70,7 @@ class Monoid:
 
     @cached_property
     def j_classes(self) -> Integers:
-        """The J-class of every element, `[N]`: those that reach each other by products on both sides.
+        """The J-class of every element, `[N]`: those that reach each other by products.
 
         In a finite monoid these are the D-classes.
         """
@@ -92,7 +92,9 @@ class Monoid:
         """
         images = np.zeros(self.elements.shape, bool)
         np.put_along_axis(images, self.elements.astype(np.int64), True, axis=1)
-        both = np.column_stack([np.packbits(images, axis=1), _kernels(self.elements).view(np.uint8)])
+        both = np.column_stack(
+            [np.packbits(images, axis=1), _kernels(self.elements).view(np.uint8)]
+        )
         seen: dict[bytes, int] = {}
         return np.array([seen.setdefault(key, len(seen)) for key in _keys(both)])
 

@@ -40,7 +40,7 @@ class Part:
     @property
     def dimension(self) -> int:
         """D."""
-        return self.points.shape[1]
+        return int(self.points.shape[1])
 
     def matrices(self, actions: Integers) -> Floats:
         """What maps of the states `[V, S]` do: orthogonal `[V, d, d]`.
@@ -85,7 +85,7 @@ def _eigenspaces(orbit: Integers, draw: np.random.Generator) -> list[Floats]:
 
 
 def _is_invariant(basis: Floats, permutations: Integers) -> bool:
-    """Whether permutations keep a subspace, as they do not where part of an eigenspace is cut off."""
+    """Whether permutations keep a subspace: not where part of an eigenspace was cut off."""
     for permutation in permutations:
         matrix = basis[permutation].T @ basis
         if np.abs(matrix.T @ matrix - np.eye(basis.shape[1])).max() > ORTHOGONAL:

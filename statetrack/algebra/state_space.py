@@ -84,22 +84,29 @@ class StateSpace:
     def _turned(self) -> tuple[Integers, ...]:
         """For every part, the rank of I - A(x) for every symbol, `[V]`."""
         return tuple(
-            np.array([
-                np.linalg.matrix_rank(np.eye(part.dimension) - matrix, tol=FULL_RANK)
-                for matrix in part.matrices(self.symbols)
-            ])
+            np.array(
+                [
+                    np.linalg.matrix_rank(np.eye(part.dimension) - matrix, tol=FULL_RANK)
+                    for matrix in part.matrices(self.symbols)
+                ]
+            )
             for part in self.parts
         )
 
     def with_smallest_largest(self, costs: Sequence[int]) -> Choice | None:
-        """Parts enough to read all labels whose largest cost is as small as possible."""
+        """Parts enough to read all labels whose largest cost is as small as possible.
+
+        None of them can be left out.
+        """
         bound = None
         for cost in sorted(set(costs)):
-            chosen = [part for part, each in zip(self.parts, costs, strict=True) if each <= cost]
-            if bound is None and self._tell_apart(chosen):
+            places = [place for place, each in enumerate(costs) if each <= cost]
+            if bound is None and self._tell_apart(places):
                 bound = cost
-            if bound is not None and self._read(chosen):
-                return Choice(tuple(chosen), cost, smallest=cost == bound)
+            if bound is not None and self._read(places):
+                needed = self._without_spare_parts(places)
+                parts = tuple(self.parts[place] for place in needed)
+                return Choice(parts, cost, smallest=cost == bound)
         return None
 
     def with_smallest_sum(self, costs: Sequence[int]) -> Choice | None:
@@ -141,19 +148,28 @@ class StateSpace:
         """For every part, the states with the point of the start."""
         return tuple(part.looks_like(self.start) for part in self.parts)
 
-    def _tell_apart(self, chosen: Sequence[Part]) -> bool:
-        like = [part.looks_like(self.start) for part in chosen]
-        return int(np.logical_and.reduce(like).sum()) == 1
+    def _tell_apart(self, places: Sequence[int]) -> bool:
+        like = np.logical_and.reduce([self._like_start[place] for place in places])
+        return int(like.sum()) == 1
 
-    def _read(self, chosen: Sequence[Part]) -> bool:
+    def _read(self, places: Sequence[int]) -> bool:
         """Whether the labels can be read from some parts: by each label's mean point."""
         if self.labels_tell_states_apart:
-            return True
-        points = np.column_stack([part.points for part in chosen])  # [S, d]
+            return self._tell_apart(places)
+        points = np.column_stack([self.parts[place].points for place in places])  # [S, d]
         mine = self.output[:, None] == np.unique(self.output)[None, :]  # [S, C]
         scores = points @ (points.T @ (mine / mine.sum(axis=0)))  # [S, C]
         best_other = np.where(mine, -np.inf, scores).max(axis=1)
         return bool((scores[mine] > best_other + CLEAR / len(self.output)).all())
+
+    def _without_spare_parts(self, places: Sequence[int]) -> list[int]:
+        """Some of the parts, of which none can be left out: the large ones go first."""
+        kept = list(places)
+        for place in reversed(places):
+            others = [each for each in kept if each != place]
+            if others and self._read(others):
+                kept = others
+        return kept
 
     def _is_a_turned_plane(self, part: Part) -> bool:
         if part.dimension != 2:

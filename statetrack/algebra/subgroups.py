@@ -10,7 +10,7 @@ from statetrack.algebra.naming import name_of
 from statetrack.automata.automaton import Integers
 
 MOST_POINTS = 24
-"""The most states whose permutations are worked with without a list of them: this takes S^5 steps."""
+"""The most states whose permutations are worked with unlisted: this takes S^5 steps."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,10 @@ class Subgroup:
     exponent: int | None
     """The smallest n with g^n = 1 for all g; None where it was not worked out."""
     squares_length: int | None
-    """The fewest elementary abelian 2-groups it is built of; None where it is not built of any."""
+    """The fewest elementary abelian 2-groups it is built of.
+
+    None where it is not built of these, and where it was not worked out.
+    """
     seen: bool
 
 

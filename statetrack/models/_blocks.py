@@ -60,15 +60,18 @@ class BlockModel(RecurrentModel):
     def __init__(self, settings: BlockSettings, *, num_symbols: int, num_labels: int) -> None:
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
         self.embedding = nn.Embedding(num_symbols, settings.width)
-        self.blocks = nn.ModuleList(
-            Block(settings, self.make_mixer(layer)) for layer in range(settings.layers)
-        )
+        self.blocks = nn.ModuleList(self.make_block(layer) for layer in range(settings.layers))
         self.norm = make_norm(settings.norm, settings.width)
         self.readout = nn.Linear(settings.width, num_labels)
 
     @abc.abstractmethod
     def make_mixer(self, layer: int) -> Mixer:
         """The mixer of block number `layer`, freshly initialised; called from `__init__`."""
+
+    def make_block(self, layer: int) -> Block:
+        """Block number `layer`: by default every block has the model's settings."""
+        assert isinstance(self.settings, BlockSettings)
+        return Block(self.settings, self.make_mixer(layer))
 
     def initial_state(self, num_words: int) -> State:
         """The state of every block, in a tuple."""

@@ -28,8 +28,8 @@ from torch.nn import functional
 
 from statetrack.ops._lanes import in_full_precision
 
-CHUNK_ROWS = 32
-"""Corrections of a chunk (positions times keys)."""
+CHUNK_POSITIONS, CHUNK_ROWS = 16, 32
+"""A chunk has at most so many positions, and at most so many corrections (positions times keys)."""
 
 
 class DeltaFactors(NamedTuple):
@@ -68,7 +68,7 @@ def delta_step(factors: DeltaFactors, state: Tensor) -> tuple[Tensor, Tensor]:
 def delta_scan(factors: DeltaFactors, state: Tensor) -> tuple[Tensor, Tensor]:
     """Outputs [B, T, N, V] and the last state [B, N, K, V], of all positions."""
     num_steps, num_keys = factors.keys.shape[1:3]
-    length = min(num_steps, max(1, CHUNK_ROWS // num_keys))
+    length = min(num_steps, CHUNK_POSITIONS, max(1, CHUNK_ROWS // num_keys))
     padding = -num_steps % length
     queries, log_gates = (
         _in_chunks(part, padding, length) for part in (factors.queries, factors.log_gates)

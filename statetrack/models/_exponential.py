@@ -23,7 +23,7 @@ class ExponentialGateSettings(BlockSettings):
         "layer", "Normalisation before each mixer, each MLP and the readout."
     )
     heads: int = option(4, "Number of heads, which see channels of their own.", min=1)
-    convolution: int = option(
+    conv: int = option(
         4, "Positions that the short convolution of a mixer spans; 0 leaves it out.", min=0
     )
     forget: ForgetKind = option(

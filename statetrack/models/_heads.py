@@ -84,7 +84,8 @@ class BlockDiagonal(nn.Module):
 
 def split_heads(inputs: Tensor, heads: int) -> Tensor:
     """[..., D] as [..., N, D / N]."""
-    return inputs.unflatten(-1, (heads, -1))
+    split: Tensor = inputs.unflatten(-1, (heads, -1))
+    return split
 
 
 def require_divisor(width: int, option_name: str, divisor: int, what: str = "--width") -> None:

@@ -7,7 +7,7 @@ for each of N heads, with q, k in R^K and v in R^(D/N) linear in x, and the norm
 transition is diagonal, with a gain for each row of the state that depends on the input: its
 eigenvalues a_t lie in (0, 1).
 
-Source: Yang, Wang, Shen, Panda & Kim (2023), Gated Linear Attention Transformers with
+Source: Yang, Wang, Shen, Panda & Kim (2024), Gated Linear Attention Transformers with
 Hardware-Efficient Training, arXiv:2312.06635.
 
 State: e D^2 / N numbers a word in each layer, e the key expansion (`--expand-keys`, 1/2).
@@ -25,8 +25,6 @@ B batch, T time, D width, N heads, K key size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -40,7 +38,7 @@ from statetrack.models._heads import HeadNorm, Projection, require_divisor, spli
 from statetrack.ops._lanes import in_full_precision, widened
 from statetrack.settings import option
 
-CHUNK = 64
+CHUNK = 32
 """Positions whose outer products are held at once."""
 
 
@@ -55,7 +53,7 @@ class GLASettings(BlockSettings):
     gate_slowness: float = option(
         16.0, "The gates are sigmoids to the power of one over this: more is slower.", above=0
     )
-    convolution: int = option(
+    conv: int = option(
         0, "Positions that a short convolution of q, k and v spans; 0 leaves it out.", min=0
     )
 
@@ -78,7 +76,7 @@ class GLAMixer(Mixer):
         self.slowness = settings.gate_slowness
         keys = heads * self.key_size
         self.sizes = (keys, keys, width)
-        self.projection = Projection(width, sum(self.sizes), settings.convolution)
+        self.projection = Projection(width, sum(self.sizes), settings.conv)
         self.gate = nn.Sequential(
             nn.Linear(width, settings.gate_rank, bias=False), nn.Linear(settings.gate_rank, keys)
         )
@@ -102,7 +100,8 @@ class GLAMixer(Mixer):
         memory, matrices = state
         assert isinstance(matrices, Tensor)
         projected, memory = self.projection.scan(inputs, memory)
-        read, matrices = recur(self.transition(inputs), *self._heads(projected), matrices)
+        queries, keys, values = self._heads(projected)
+        read, matrices = recur(self.transition(inputs), queries, keys, values, matrices)
         return self._finish(read, inputs), (memory, matrices)
 
     def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
@@ -116,16 +115,17 @@ class GLAMixer(Mixer):
         read = torch.einsum("bnk,bnkv->bnv", queries, matrices)
         return self._finish(read, inputs), (memory, matrices)
 
-    def _heads(self, projected: Tensor) -> Iterator[Tensor]:
+    def _heads(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Q / sqrt(K), k and v by head, [..., N, size]."""
         queries, keys, values = widened(projected).split(self.sizes, -1)
-        for vectors in (queries / self.key_size**0.5, keys, values):
-            yield split_heads(vectors, self.heads)
+        return (
+            split_heads(queries / self.key_size**0.5, self.heads),
+            split_heads(keys, self.heads),
+            split_heads(values, self.heads),
+        )
 
     def _finish(self, read: Tensor, inputs: Tensor) -> Tensor:
-        output: Tensor = self.output(
-            self.norm(read) * functional.silu(self.output_gate(inputs))
-        )
+        output: Tensor = self.output(self.norm(read) * functional.silu(self.output_gate(inputs)))
         return output
 
 
@@ -134,7 +134,7 @@ class GLA(BlockModel):
     """Gated linear attention: linear attention whose state's rows decay by input gates."""
 
     settings_class = GLASettings
-    source = "Yang et al. 2023, arXiv:2312.06635"
+    source = "Yang et al. 2024, arXiv:2312.06635"
 
     def make_mixer(self, layer: int) -> GLAMixer:
         """Gated linear attention with the model's heads."""

@@ -12,10 +12,10 @@ Transformers with Linear Attention, arXiv:2006.16236.
 State: D (D / N + 1) numbers a word in each layer. Parameters: 4 D^2 in each mixer.
 
 Departures: normalisation stands before each sublayer instead of after it; there are no
-positions (`--convolution 4` gives q, k and v a short memory instead); 1e-6 is added to the
+positions (`--conv 4` gives q, k and v a short memory instead); 1e-6 is added to the
 denominator; the MLP's activation is GELU.
 
-The scan takes words in chunks of 64: inside a chunk it is masked attention, between chunks the
+The scan takes words in chunks of 32: inside a chunk it is masked attention, between chunks the
 state is handed on.
 
 B batch, T time, D width, N heads.
@@ -36,7 +36,7 @@ from statetrack.models._heads import Projection, require_divisor, split_heads
 from statetrack.ops._lanes import in_full_precision, widened
 from statetrack.settings import option
 
-CHUNK = 64
+CHUNK = 32
 """Positions that are read at once, by attention among themselves."""
 
 SMALLEST_SUM = 1e-6
@@ -53,7 +53,7 @@ class LinearAttentionSettings(BlockSettings):
         4.0, "Width of each block's MLP (GELU), as a multiple of D; 0 leaves it out.", min=0
     )
     heads: int = option(4, "Number of heads; must divide the width.", min=1)
-    convolution: int = option(
+    conv: int = option(
         0, "Positions that a short convolution of q, k and v spans; 0 leaves it out.", min=0
     )
 
@@ -66,7 +66,7 @@ class LinearAttentionMixer(Mixer):
         require_divisor(settings.width, "--heads", settings.heads)
         self.heads = settings.heads
         self.size = settings.width // settings.heads
-        self.projection = Projection(settings.width, 3 * settings.width, settings.convolution)
+        self.projection = Projection(settings.width, 3 * settings.width, settings.conv)
         self.output = nn.Linear(settings.width, settings.width, bias=False)
 
     def initial_state(self, num_words: int) -> State:

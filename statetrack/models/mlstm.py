@@ -20,7 +20,7 @@ Departures: none known in the equations. As in the authors' layer, gates are lin
 [q, k, v] rather than in x; i_t and f_t are held as differences from a running maximum m, which
 changes no answer, and no gradient flows through m, because it would be zero.
 
-The scan takes words in chunks of 64: inside a chunk it is gated attention, between chunks the
+The scan takes words in chunks of 32: inside a chunk it is gated attention, between chunks the
 state is handed on.
 
 B batch, T time, D width, E inner width, N heads, K key size.
@@ -43,20 +43,20 @@ from statetrack.models._heads import BlockDiagonal, HeadNorm, require_divisor, s
 from statetrack.ops._lanes import in_full_precision, widened
 from statetrack.settings import option
 
-CHUNK = 64
+CHUNK = 32
 """Positions that are read at once, by attention among themselves."""
 
 
 class MLSTMSettings(ExponentialGateSettings):
     """Settings of the matrix LSTM."""
 
-    expansion: float = option(2.0, "Inner width E of a mixer, as a multiple of D.", above=0)
+    expand: float = option(2.0, "Inner width E of a mixer, as a multiple of D.", above=0)
     projection_block: int = option(
         4, "Channels in each block of the maps to q, k and v; must divide E.", min=1
     )
 
 
-class Sequence(NamedTuple):
+class Heads(NamedTuple):
     """What the recurrence reads: heads [B, T, N, K], and gates [B, T, N] as logarithms."""
 
     queries: Tensor
@@ -72,14 +72,14 @@ class MLSTMMixer(Mixer):
     def __init__(self, settings: MLSTMSettings) -> None:
         super().__init__()
         width, heads, block = settings.width, settings.heads, settings.projection_block
-        inner = round(settings.expansion * width)
+        inner = round(settings.expand * width)
         require_divisor(inner, "--heads", heads, "the inner width")
         require_divisor(inner, "--projection-block", block, "the inner width")
         self.heads = heads
         self.inner = inner
         self.forget_kind = settings.forget
         self.up = nn.Linear(width, 2 * inner, bias=False)
-        kernel = settings.convolution
+        kernel = settings.conv
         self.convolution = ShortConvolution(inner, kernel) if kernel else None
         deviation = small_deviation(width)
         self.queries_and_keys = BlockDiagonal(inner, inner // block, 2 * block, deviation)
@@ -110,7 +110,7 @@ class MLSTMMixer(Mixer):
         state = self.initial_state(inputs.shape[0])
         upper, _ = self.up(inputs).chunk(2, -1)
         mixed, _ = self._convolve(upper, state[0])
-        return self._sequence(upper, mixed).log_forget.exp()
+        return self._heads(upper, mixed).log_forget.exp()
 
     def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
         """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
@@ -118,8 +118,8 @@ class MLSTMMixer(Mixer):
         assert isinstance(matrices, Tensor) and isinstance(maxima, Tensor)
         upper, gate = self.up(inputs).chunk(2, -1)
         mixed, memory = self._convolve(upper, memory)
-        sequence = self._sequence(upper, mixed)
-        read, matrices, maxima = remember(*sequence, matrices, maxima)
+        heads = self._heads(upper, mixed)
+        read, matrices, maxima = remember(*heads, matrices, maxima)
         return self._finish(read, mixed, gate), (memory, matrices, maxima)
 
     def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
@@ -129,7 +129,7 @@ class MLSTMMixer(Mixer):
         upper, gate = self.up(inputs).chunk(2, -1)
         mixed, memory = self._convolve(upper.unsqueeze(1), memory)
         mixed = mixed.squeeze(1)
-        now = self._sequence(upper, mixed)
+        now = self._heads(upper, mixed)
         before = now.log_forget + maxima
         maxima = torch.maximum(before, now.log_input).detach()
         forget, write = torch.exp(before - maxima), torch.exp(now.log_input - maxima)
@@ -146,18 +146,18 @@ class MLSTMMixer(Mixer):
         mixed, memory = self.convolution.scan(upper, memory)
         return functional.silu(mixed), memory
 
-    def _sequence(self, upper: Tensor, mixed: Tensor) -> Sequence:
+    def _heads(self, upper: Tensor, mixed: Tensor) -> Heads:
         """Queries, keys, values (with a last coordinate of 1) and gates, of u and conv(u)."""
         pair = self.queries_and_keys(mixed)
         half = pair.shape[-1] // 2
-        flat = pair[..., :half].flatten(-2), pair[..., half:].flatten(-2)
-        flat = *flat, self.values(upper).flatten(-2)
+        parts = pair[..., :half], pair[..., half:], self.values(upper)
+        flat = [part.flatten(-2) for part in parts]
         gates = widened(self.gates(torch.cat(flat, -1)))
         log_input, forget = gates.chunk(2, -1)
         queries, keys, values = (split_heads(widened(part), self.heads) for part in flat)
         values = torch.cat([values, torch.ones_like(values[..., :1])], -1)
         keys = keys / keys.shape[-1] ** 0.5
-        return Sequence(queries, keys, values, log_input, log_forget(self.forget_kind, forget))
+        return Heads(queries, keys, values, log_input, log_forget(self.forget_kind, forget))
 
     def _finish(self, read: Tensor, mixed: Tensor, gate: Tensor) -> Tensor:
         hidden = self.norm(read) + self.skip * mixed
@@ -198,9 +198,10 @@ def remember(
         queries, keys, values, log_input, log_forget
     ):  # [B, N, chunk, size], gates [B, N, chunk]
         decay = forget.cumsum(-1)
-        later = torch.ones_like(decay[0, 0, :, None] * decay[0, 0]).triu(1).bool()
-        kept = decay.unsqueeze(-1) - decay.unsqueeze(-2) + write.unsqueeze(-2)
-        kept = kept.masked_fill(later, -torch.inf)  # [B, N, reading, writing]
+        ones = torch.ones(2 * decay.shape[-1:], dtype=torch.bool, device=decay.device)
+        # summed anew from each position: a difference of running sums would lose short spans
+        between = torch.where(ones.tril(-1), forget.unsqueeze(-1), 0.0).cumsum(-2)
+        kept = torch.where(ones.tril(), between + write.unsqueeze(-2), -torch.inf)
         carried = decay + maxima.unsqueeze(-1)
         running = torch.maximum(kept.amax(-1), carried).detach()
         weights = torch.exp(kept - running.unsqueeze(-1))

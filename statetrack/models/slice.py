@@ -23,12 +23,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from statetrack import ops
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
 from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, BlockSettings, Mixer
-from statetrack.ops._lanes import widened
+from statetrack.ops._lanes import in_full_precision, widened
 from statetrack.settings import option
 
 
@@ -80,17 +79,16 @@ class SliceMixer(Mixer):
     def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
         """Outputs [B, T, D] and the last state [B, D], of inputs [B, T, D]."""
         assert isinstance(state, Tensor)
-        matrices = self.transition(inputs).flatten(0, 1)
-        positions = torch.arange(len(matrices), device=inputs.device).view(inputs.shape[:2])
-        first = state.unflatten(-1, self.blocks[:2])
-        states = ops.block_recurrence(matrices, positions, first).flatten(2).transpose(0, 1)
-        return states, states[:, -1]
+        states = []
+        for matrices in self.transition(inputs).unbind(1):
+            state = self._next(matrices, state)
+            states.append(state)
+        return torch.stack(states, 1), state
 
     def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
         """Outputs [B, D] and the next state [B, D], of inputs [B, D]."""
         assert isinstance(state, Tensor)
-        blocks = state.unflatten(-1, self.blocks[:2])
-        state = torch.einsum("bnij,bnj->bni", self.transition(inputs), blocks).flatten(1)
+        state = self._next(self.transition(inputs), state)
         return state, state
 
     def transition(self, inputs: Tensor) -> Tensor:
@@ -99,3 +97,10 @@ class SliceMixer(Mixer):
         identity = torch.eye(self.blocks[-1], dtype=fields.dtype, device=fields.device)
         matrices: Tensor = identity + self.dt * fields
         return matrices
+
+    @in_full_precision
+    def _next(self, matrices: Tensor, state: Tensor) -> Tensor:
+        """The next state [B, D] of blocks [B, N, b, b]."""
+        blocks = state.unflatten(-1, self.blocks[:2])
+        products: Tensor = matrices @ blocks.unsqueeze(-1)
+        return products.flatten(1)

@@ -40,9 +40,6 @@ from statetrack.models._heads import BlockDiagonal, HeadNorm, require_divisor
 from statetrack.ops._lanes import in_full_precision, widened
 from statetrack.settings import option
 
-Cell = tuple[Tensor, Tensor, Tensor, Tensor]
-"""c, n, h and m, each [B, N, D / N]."""
-
 
 class SLSTMSettings(ExponentialGateSettings):
     """Settings of the scalar LSTM."""
@@ -62,7 +59,7 @@ class SLSTMMixer(Mixer):
         self.width = width
         self.heads = heads
         self.forget_kind = settings.forget
-        kernel = settings.convolution
+        kernel = settings.conv
         self.convolution = ShortConvolution(width, kernel) if kernel else None
         size, deviation = width // heads, small_deviation(width)
         self.input_and_forget = BlockDiagonal(width, heads, 2 * size, deviation)
@@ -76,17 +73,17 @@ class SLSTMMixer(Mixer):
         self.norm = HeadNorm("layer", heads, size)
 
     def initial_state(self, num_words: int) -> State:
-        """The convolution's state and the cell: zeros, and a maximum of nothing yet."""
+        """The convolution's state, and c, n, h and m: zeros, and the maximum of nothing."""
         memory = self.convolution.initial_state(num_words) if self.convolution else ()
         zeros = self.recurrent.new_zeros(num_words, self.heads, self.width // self.heads)
-        return memory, zeros, zeros, zeros, torch.full_like(zeros, -torch.inf)
+        return memory, (zeros, zeros, zeros, torch.full_like(zeros, -torch.inf))
 
     def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
         """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        memory, *cell = state
+        memory, cell = state
         gates, memory = self._gates(inputs, memory)
-        hidden, cell = self._run(gates, tuple(cell))
-        return self.norm(hidden), (memory, *cell)
+        hidden, cell = self._run(gates, cell)
+        return self.norm(hidden), (memory, cell)
 
     def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
         """Outputs [B, D] and the next state, of inputs [B, D]."""
@@ -105,13 +102,18 @@ class SLSTMMixer(Mixer):
         gates = torch.cat([self.input_and_forget(mixed), self.update_and_output(inputs)], -1)
         return widened(gates) + torch.cat(biases, -1), memory
 
-    def _run(self, gates: Tensor, cell: Cell) -> tuple[Tensor, Cell]:
-        """Hidden states [B, T, N, D / N] and the last cell."""
-        hidden = []
+    def _run(self, gates: Tensor, cell: State) -> tuple[Tensor, State]:
+        """Hidden states [B, T, N, D / N], and the last c, n, h and m, each [B, N, D / N]."""
+        update, normaliser, hidden, maximum = cell
+        assert isinstance(update, Tensor) and isinstance(normaliser, Tensor)
+        assert isinstance(hidden, Tensor) and isinstance(maximum, Tensor)
+        steps = []
         for now in gates.unbind(1):
-            cell = advance(now, self.recurrent, cell, self.forget_kind)
-            hidden.append(cell[2])
-        return torch.stack(hidden, 1), cell
+            update, normaliser, hidden, maximum = advance(
+                now, self.recurrent, update, normaliser, hidden, maximum, self.forget_kind
+            )
+            steps.append(hidden)
+        return torch.stack(steps, 1), (update, normaliser, hidden, maximum)
 
 
 @MODELS.register("slstm")
@@ -129,12 +131,19 @@ class SLSTM(BlockModel):
 
 
 @in_full_precision
-def advance(gates: Tensor, recurrent: Tensor, cell: Cell, forget_kind: ForgetKind) -> Cell:
-    """The cell after one position, whose inputs add `gates` [B, N, 4 D / N].
+def advance(
+    gates: Tensor,
+    recurrent: Tensor,
+    update: Tensor,
+    normaliser: Tensor,
+    hidden: Tensor,
+    maximum: Tensor,
+    forget_kind: ForgetKind,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """c, n, h and m after one position, whose inputs add `gates` [B, N, 4 D / N].
 
     No gradient flows through m, because it would be zero: c and n both scale with exp(-m).
     """
-    update, normaliser, hidden, maximum = cell
     mixed = gates + torch.einsum("bni,nij->bnj", hidden, recurrent)
     log_input, forget, candidate, output = mixed.chunk(4, -1)
     before = log_forget(forget_kind, forget) + maximum

@@ -109,10 +109,13 @@ def padding_pays(num_groups: int, width: int, num_words: int, hidden: int) -> bo
 
     A product costs 3 to 4 microseconds to launch, in which a core pair does about 2^20
     multiplications. Padding wins by 2 to 5 times where matrices are small (hidden 64, 5 to 120
-    symbols), and loses with large batches or where all words read the same symbol.
+    symbols), and loses with large batches or where all words read the same symbol: there the
+    places would be many times the words, in memory too, which is bounded as well.
     """
-    wasted = (num_groups * width - num_words) * hidden * hidden
-    return wasted <= num_groups * _PRODUCTS_PER_LAUNCH
+    num_places = num_groups * width
+    wasted = (num_places - num_words) * hidden * hidden
+    affordable = num_places <= 4 * num_words + 16 * num_groups
+    return affordable and wasted <= num_groups * _PRODUCTS_PER_LAUNCH
 
 
 _PRODUCTS_PER_LAUNCH = 2**20

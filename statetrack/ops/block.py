@@ -92,7 +92,7 @@ def _by_coordinate(
 
 
 def _slab_length(operators: Tensor, batch: int) -> int:
-    """How many steps' operators, written out for every word, are written out at once."""
+    """How many steps' operators are written out for every word at once."""
     return max(1, _SLAB_NUMBERS // (batch * operators[0].numel()))
 
 

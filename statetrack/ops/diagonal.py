@@ -30,6 +30,7 @@ def diagonal_recurrence(
     """
     assert gains.shape[1:] == first.shape, "gains are [T, B, H], first is [B, H]"
     assert inputs is None or inputs.shape == gains.shape, "inputs are [T, B, H]"
+    assert gains.is_complex() == first.is_complex(), "all are real or all are complex"
     check_normalise(normalise_every, inputs)
     gains, first = widened(gains), widened(first)
     inputs = None if inputs is None else widened(inputs)

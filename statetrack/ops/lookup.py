@@ -36,7 +36,8 @@ class _Lookup(torch.autograd.Function):
     @backward_pass
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (symbols,) = ctx.saved_tensors
-        return _sum_by_symbol(gradient, symbols, ctx.num_symbols), None
+        sum_rows = _sum_by_product if gradient.is_cuda else _sum_by_addition
+        return sum_rows(gradient, symbols, ctx.num_symbols), None
 
     @staticmethod
     def vmap(
@@ -56,16 +57,18 @@ def lane_symbols(symbols: Tensor, num_symbols: int) -> Tensor:
     return (symbols + offsets[:, None, None]).permute(2, 0, 1).contiguous()
 
 
-def _sum_by_symbol(gradient: Tensor, symbols: Tensor, num_symbols: int) -> Tensor:
-    """The rows of `gradient` [T, G, B, K] summed by lane and symbol: [G, V, K].
+def _sum_by_addition(gradient: Tensor, symbols: Tensor, num_symbols: int) -> Tensor:
+    """The rows of `gradient` [T, G, B, K] summed by lane and symbol, [G, V, K], one by one.
 
-    A CPU adds each row to its sum at the price of a copy. A GPU would add in any order, with
-    another rounding each time, so there the sums are one matrix product.
+    On a CPU the price of a copy. A GPU would add in any order, rounded otherwise each time.
     """
-    if gradient.is_cuda:
-        read = one_hot(symbols.mT.flatten(1), num_symbols).to(gradient.dtype)  # [G, T * B, V]
-        return torch.bmm(read.mT, gradient.transpose(0, 1).flatten(1, 2))
     num_lanes, width = len(symbols), gradient.shape[-1]
     total = gradient.new_zeros(num_lanes * num_symbols, width)
     total.index_add_(0, lane_symbols(symbols, num_symbols).flatten(), gradient.flatten(0, 2))
     return total.view(num_lanes, num_symbols, width)
+
+
+def _sum_by_product(gradient: Tensor, symbols: Tensor, num_symbols: int) -> Tensor:
+    """The same sums as one matrix product with the symbols written as ones and zeros."""
+    read = one_hot(symbols.mT.flatten(1), num_symbols).to(gradient.dtype)  # [G, T * B, V]
+    return torch.bmm(read.mT, gradient.transpose(0, 1).flatten(1, 2))

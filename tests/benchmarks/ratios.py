@@ -4,10 +4,11 @@
 
 Absolute times of a shared machine say little, so every claim is a ratio: both sides run in
 alternation, rounds in which the machine was busy with something else are set aside, and the
-ratio of the medians is printed next to the one aimed at, as a markdown table. A side is a name and a function without arguments that does one unit of work; those of
-a comparison are built by the functions below, and a training step takes any module from
-symbols [B, T] to logits, so that a model of the toolkit can stand where a small module of this
-file stands.
+ratio of the medians is printed next to the one aimed at, as a markdown table.
+
+A side is a function without arguments that does one unit of work. A training step takes any
+module from symbols [B, T] to logits, so that a model of the toolkit can stand where a small
+module of this file stands: give `training_step` another `build`.
 
 T time, B batch, V symbols, C labels, D embedding, H hidden, K rank, R replicas.
 """
@@ -431,7 +432,9 @@ def main() -> None:
     """Measure all comparisons, or those whose title contains `--only`, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9, help="quiet rounds to wait for")
-    parser.add_argument("--patience", type=int, default=5, help="rounds at most, in their multiple")
+    parser.add_argument(
+        "--patience", type=int, default=5, help="how many times as many to run at most"
+    )
     parser.add_argument("--threads", type=int, default=2, help="threads of torch")
     parser.add_argument("--only", default="", help="a part of the titles to measure")
     options = parser.parse_args()

@@ -1,0 +1,21 @@
+"""The algebra of a task, and what it predicts of models before any training."""
+
+from statetrack.algebra.analysing import Algebra, Irreducibles, MonoidFacts, analyse
+from statetrack.algebra.complexity import Complexity
+from statetrack.algebra.monoid import Budget
+from statetrack.algebra.predicting import RULES, predict
+from statetrack.algebra.prediction import Prediction
+from statetrack.algebra.subgroups import Subgroup
+
+__all__ = [
+    "RULES",
+    "Algebra",
+    "Budget",
+    "Complexity",
+    "Irreducibles",
+    "MonoidFacts",
+    "Prediction",
+    "Subgroup",
+    "analyse",
+    "predict",
+]

@@ -1,0 +1,62 @@
+"""The table of predictions: which rule holds for which model.
+
+A model that is not in the table gets "unknown": an own model can be tried all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from statetrack.algebra import rules
+from statetrack.algebra.analysing import Algebra
+from statetrack.algebra.prediction import Prediction
+
+RULES: Mapping[str, rules.Rule] = {
+    "aussm": rules.unit_layers,
+    "bilinear": rules.full_matrices,
+    "bilinear-block": rules.blocks,
+    "bilinear-cp": rules.factored,
+    "bilinear-rotation": rules.rotations,
+    "deltanet": rules.one_householder,
+    "deltaproduct": rules.householder_products,
+    "diagonal-complex": rules.complex_gains,
+    "diagonal-positive": rules.positive_gains,
+    "diagonal-real": rules.real_gains,
+    "full-matrix": rules.read_freely(rules.full_matrices),
+    "gated-deltanet": rules.one_householder,
+    "gated-deltaproduct": rules.householder_products,
+    "gla": rules.positive_layers,
+    "gru": rules.saturating,
+    "linear-attention": rules.constant_depth,
+    "lru": rules.constant_depth,
+    "lstm": rules.saturating,
+    "mamba": rules.positive_layers,
+    "mamba2": rules.positive_layers,
+    "mamba3": rules.complex_layers,
+    "minmax": rules.nonlinear_by_its_paper("Ronca 2026, arXiv:2605.06384"),
+    "mlstm": rules.positive_layers,
+    "pd-ssm": rules.one_hot_times_diagonal,
+    "rnn": rules.saturating,
+    "rwkv7": rules.linear_by_its_paper("Peng et al. 2025, arXiv:2503.14456"),
+    "s4d": rules.constant_depth,
+    "slice": rules.read_freely(rules.blocks),
+    "slstm": rules.saturating,
+    "state-gated-rnn": rules.saturating,
+    "token-gated-rnn": rules.affine,
+    "transformer": rules.constant_depth,
+    "xlstm": rules.saturating_inside,
+}
+
+
+def predict(algebra: Algebra, model: str, settings: Mapping[str, Any] | None = None) -> Prediction:
+    """Whether a model can track the task that an algebra is of, and what it takes.
+
+    `settings` are the model's own: those that change its class count (`additive` of the bilinear
+    family; `eigenvalues`), and those that give its size do not: `Prediction.answer_for` weighs
+    them.
+    """
+    rule = RULES.get(model)
+    if rule is None:
+        return Prediction("unknown", "no rule for this model", "none")
+    return rule(algebra, settings or {})

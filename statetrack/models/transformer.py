@@ -1,0 +1,226 @@
+"""The causal Transformer: softmax attention over everything read so far.
+
+    y_i = sum_{j <= i} p_ij v_j,    p_ij = softmax_j(q_i . k_j / sqrt(K) + position terms)
+
+for each of N heads, with q, k, v linear in the normalised input x; then x = x + W_o y and
+x = x + mlp(norm(x)). Positions are none; learned or sinusoidal vectors added to the symbols'
+embeddings; rotary, which turn pairs of coordinates of q and k by angles in proportion to the
+position; or ALiBi, which takes m_n (i - j) from the scores, with slopes m_n = 2^(-8 n / N).
+
+It has no state of constant size: every position reads all that came before it, so words are
+read as a whole, in time T^2.
+
+Source: Vaswani et al. (2017), Attention Is All You Need, arXiv:1706.03762; rotary positions of
+Su et al. (2021), arXiv:2104.09864; ALiBi of Press, Smith & Lewis (2022), arXiv:2108.12409.
+
+Parameters: 4 D^2 + 2 D M + D + M in each block with an MLP of width M, and D in each norm.
+
+Departures: normalisation (root mean square) stands before each sublayer, the MLP's activation
+is GELU, the four maps of attention have no biases, and there is no dropout. ALiBi's slopes
+follow the formula also where N is not a power of two.
+
+B batch, T time, D width, N heads, K head size.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+from statetrack.errors import SettingsError
+from statetrack.models import MODELS
+from statetrack.models._base import SequenceModel
+from statetrack.models._blocks import BlockSettings, make_norm
+from statetrack.models._heads import require_divisor, split_heads
+from statetrack.ops._lanes import apply, join_lanes
+from statetrack.settings import option
+
+LONGEST_PERIOD = 10_000
+"""The base of sinusoidal and rotary frequencies, of both sources."""
+
+
+class TransformerSettings(BlockSettings):
+    """Settings of the causal Transformer."""
+
+    layers: int = option(2, "Number of blocks.", min=1)
+    mlp: float = option(
+        4.0, "Width of each block's MLP (GELU), as a multiple of D; 0 leaves it out.", min=0
+    )
+    heads: int = option(4, "Number of heads; must divide the width.", min=1)
+    positions: Literal["none", "learned", "sinusoidal", "rotary", "alibi"] = option(
+        "rotary", "How attention knows of positions; none leaves it the causal mask alone."
+    )
+    max_positions: int = option(
+        512, "Longest word that learned positions can read (not used by others).", min=1
+    )
+
+
+class TransformerBlock(nn.Module):
+    """Attention, then an MLP where there is one, each of the normalised stream."""
+
+    def __init__(self, settings: TransformerSettings) -> None:
+        super().__init__()
+        width = settings.width
+        self.heads = settings.heads
+        self.residual = settings.residual
+        self.rotary = settings.positions == "rotary"
+        self.attention_norm = make_norm(settings.norm, width)
+        self.projection = nn.Linear(width, 3 * width, bias=False)
+        self.output = nn.Linear(width, width, bias=False)
+        inner = round(settings.mlp * width)
+        self.mlp: nn.Module | None = None
+        if inner:
+            self.mlp = nn.Sequential(
+                make_norm(settings.norm, width),
+                nn.Linear(width, inner),
+                nn.GELU(),
+                nn.Linear(inner, width),
+            )
+
+    def forward(self, stream: Tensor, bias: Tensor | None) -> Tensor:
+        """The stream [B, T, D] after this block; `bias` [N, T, T] is added to the scores."""
+        projected = self.projection(self.attention_norm(stream))
+        heads = split_heads(projected, 3 * self.heads).transpose(1, 2)  # [B, 3 N, T, K]
+        queries, keys, values = heads.chunk(3, 1)
+        if self.rotary:
+            queries, keys = turned(queries), turned(keys)
+        read: Tensor = apply(_Attention, queries, keys, values, bias)
+        stream = self._add(stream, self.output(read.transpose(1, 2).flatten(-2)))
+        return stream if self.mlp is None else self._add(stream, self.mlp(stream))
+
+    def _add(self, stream: Tensor, change: Tensor) -> Tensor:
+        return stream + change if self.residual else change
+
+
+@MODELS.register("transformer")
+class Transformer(SequenceModel):
+    """Causal Transformer: softmax attention, with a choice of positions."""
+
+    settings_class = TransformerSettings
+    family = "attention"
+    source = "Vaswani et al. 2017, arXiv:1706.03762"
+    training_defaults = {"lrs": (1e-3,), "steps": 2000, "warmup": 0.1, "clip": 1.0}
+
+    def __init__(self, settings: TransformerSettings, *, num_symbols: int, num_labels: int) -> None:
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        width, positions = settings.width, settings.positions
+        require_divisor(width, "--heads", settings.heads)
+        turns = {"sinusoidal": width, "rotary": width // settings.heads}
+        if turns.get(positions, 0) % 2:
+            raise SettingsError(
+                f"--positions {positions} pairs coordinates, and {turns[positions]} is odd: "
+                f"take an even {'width' if positions == 'sinusoidal' else 'width per head'}"
+            )
+        self.positions = positions
+        self.heads = settings.heads
+        self.max_positions = settings.max_positions
+        self.embedding = nn.Embedding(num_symbols, width)
+        self.learned: nn.Parameter | None = None
+        if positions == "learned":
+            self.learned = nn.Parameter(0.02 * torch.randn(settings.max_positions, width))
+        self.blocks = nn.ModuleList(TransformerBlock(settings) for _ in range(settings.layers))
+        self.norm = make_norm(settings.norm, width)
+        self.readout = nn.Linear(width, num_labels)
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        """Logits [B, T, C] of int64 symbols [B, T].
+
+        Raises `SettingsError` for words longer than learned positions reach.
+        """
+        stream = self.embedding(symbols)
+        length = symbols.shape[1]
+        if self.learned is not None:
+            if length > self.max_positions:
+                raise SettingsError(
+                    f"--positions learned: a word of {length} symbols is longer than "
+                    f"--max-positions {self.max_positions}: train with {length}, or take other "
+                    "positions"
+                )
+            stream = stream + self.learned[:length]
+        if self.positions == "sinusoidal":
+            stream = stream + torch.cat(waves(length, stream.shape[-1], stream), -1)
+        bias = distances(length, self.heads, stream) if self.positions == "alibi" else None
+        for block in self.blocks:
+            stream = block(stream, bias)
+        logits: Tensor = self.readout(self.norm(stream))
+        return logits
+
+
+def waves(length: int, width: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Sines and cosines [T, width / 2] of positions times falling frequencies."""
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    places = torch.arange(length, dtype=dtype, device=like.device)
+    exponents = torch.arange(0, width, 2, dtype=dtype, device=like.device) / width
+    angles = places.unsqueeze(-1) * LONGEST_PERIOD**-exponents
+    return angles.sin(), angles.cos()
+
+
+def turned(vectors: Tensor) -> Tensor:
+    """Vectors [..., T, K], coordinates k and k + K / 2 turned by the angle of their position."""
+    sines, cosines = waves(vectors.shape[-2], vectors.shape[-1], vectors)
+    one, two = vectors.chunk(2, -1)
+    both = torch.cat([one * cosines - two * sines, one * sines + two * cosines], -1)
+    return both.to(vectors.dtype)
+
+
+def distances(length: int, heads: int, like: Tensor) -> Tensor:
+    """ALiBi's terms [N, T, T]: minus slope times distance, and minus infinity for the future."""
+    places = torch.arange(length, device=like.device)
+    distance = places.unsqueeze(1) - places
+    numbers = torch.arange(1, heads + 1, device=like.device)
+    slopes = 2.0 ** (-8.0 * numbers / heads)
+    bias = (-slopes[:, None, None] * distance).to(like.dtype)
+    return bias.masked_fill(distance < 0, -torch.inf)
+
+
+class _Attention(torch.autograd.Function):
+    """Causal softmax attention of heads [B, N, T, K], by torch's fused kernel.
+
+    On a CPU that kernel has no batching rule, so replicas are merged into the batch here. The
+    backward pass computes the forward one again rather than keep what is quadratic in T.
+    """
+
+    @staticmethod
+    def forward(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None) -> Tensor:
+        return _attend(queries, keys, values, bias)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        queries, keys, values, bias = ctx.saved_tensors
+        heads = [part.detach().requires_grad_() for part in (queries, keys, values)]
+        with torch.enable_grad():
+            read = _attend(heads[0], heads[1], heads[2], bias)
+        return *torch.autograd.grad(read, heads, gradient), None
+
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        bias: Tensor | None,
+    ) -> tuple[Tensor, int]:
+        assert in_dims[3] is None, "replicas have the same positions"
+        merged = (
+            join_lanes(part, axis, info.batch_size, 0)
+            for part, axis in zip((queries, keys, values), in_dims[:3], strict=True)
+        )
+        read: Tensor = apply(_Attention, *merged, bias)
+        return read.unflatten(0, (info.batch_size, -1)), 0
+
+
+def _attend(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None) -> Tensor:
+    mask = None if bias is None else bias.to(queries.dtype)
+    return functional.scaled_dot_product_attention(
+        queries, keys, values, attn_mask=mask, is_causal=bias is None
+    )

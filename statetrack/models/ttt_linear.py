@@ -1,0 +1,171 @@
+"""Test-time training with a linear inner model.
+
+    f(x; W, b) = x + norm(x W + b),    l_t(W, b) = |f(k_t; W, b) - v_t|^2 / 2
+    W_t = W_{t-1} - eta_t dl_t/dW,    b_t = b_{t-1} - eta_t dl_t/db        at (W_{t-1}, b_{t-1})
+    y_t = f(q_t; W_t, b_t),    eta_t = eta sigmoid(w . x_t + c) / K
+
+for each of N heads: the state is a linear model, learned by gradient descent on the word as it
+is read. norm is a LayerNorm over the head's K channels, with gain and bias that are trained
+outside, as are W_0 and b_0; y is normalised over all heads and mapped by W_o. The norm makes
+the step non-linear in W; below it, each token adds a rank-one term, as in the delta rule.
+
+Source: Sun, Li, Dalal, Xu, Vikram, Zhang, Dubois, Chen, Wang, Koyejo, Hashimoto & Guestrin
+(2024), Learning to (Learn at Test Time): RNNs with Expressive Hidden States, arXiv:2407.04620.
+
+State: D (K + 1) numbers a word in each layer. Parameters: 4 D^2 + D (K + N + 5) + N in each
+mixer.
+
+Departures: one token is one inner step (the source takes 16 against the same W, which is faster
+and less exact; with one token its rotary positions and step weights drop out); the inner
+gradient is written out, so that training the outer model differentiates through it once.
+
+B batch, T time, D width, N heads, K head size.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from statetrack.errors import SettingsError
+from statetrack.models import MODELS
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, BlockSettings, Mixer
+from statetrack.models._heads import Projection, require_divisor, split_heads
+from statetrack.ops._lanes import in_full_precision, widened
+from statetrack.settings import option
+
+EPSILON = 1e-6
+"""Added to the inner norm's variance."""
+
+
+class TTTLinearSettings(BlockSettings):
+    """Settings of test-time training with a linear inner model."""
+
+    heads: int = option(4, "Number of heads; must divide the width.", min=1)
+    inner_rate: float = option(
+        1.0, "Largest learning rate eta of the inner model, before the division by K.", above=0
+    )
+    conv: int = option(
+        0, "Positions that a short convolution of q, k and v spans; 0 leaves it out.", min=0
+    )
+
+
+class Tokens(NamedTuple):
+    """What the inner model reads: heads [..., N, K], and the rates [..., N, 1] of its steps."""
+
+    queries: Tensor
+    keys: Tensor
+    values: Tensor
+    rates: Tensor
+
+
+class TTTLinearMixer(Mixer):
+    """A linear model per head that learns to turn keys into values."""
+
+    def __init__(self, settings: TTTLinearSettings) -> None:
+        super().__init__()
+        width, heads = settings.width, settings.heads
+        require_divisor(width, "--heads", heads)
+        size = width // heads
+        if size == 1:
+            raise SettingsError(
+                f"--heads {heads} leaves 1 channel to each head, which its norm makes constant: "
+                f"take fewer"
+            )
+        self.heads = heads
+        self.inner_rate = settings.inner_rate / size
+        self.projection = Projection(width, 3 * width, settings.conv)
+        self.rate = nn.Linear(width, heads)
+        nn.init.normal_(self.rate.weight, std=0.02)
+        nn.init.zeros_(self.rate.bias)
+        self.first_weight = nn.Parameter(0.02 * torch.randn(heads, size, size))
+        self.first_bias = nn.Parameter(torch.zeros(heads, size))
+        self.gain = nn.Parameter(torch.ones(heads, size))
+        self.shift = nn.Parameter(torch.zeros(heads, size))
+        self.norm = nn.LayerNorm(width, eps=EPSILON)
+        self.output = nn.Linear(width, width, bias=False)
+
+    def initial_state(self, num_words: int) -> State:
+        """The projection's state, W_0 [B, N, K, K] and b_0 [B, N, K]."""
+        return (
+            self.projection.initial_state(num_words),
+            self.first_weight.expand(num_words, -1, -1, -1),
+            self.first_bias.expand(num_words, -1, -1),
+        )
+
+    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
+        memory, weight, bias = state
+        assert isinstance(weight, Tensor) and isinstance(bias, Tensor)
+        projected, memory = self.projection.scan(inputs, memory)
+        tokens, read = self._tokens(projected, inputs), []
+        for parts in zip(*(part.unbind(1) for part in tokens), strict=True):
+            output, weight, bias = learn(Tokens(*parts), weight, bias, self.gain, self.shift)
+            read.append(output)
+        return self._finish(torch.stack(read, 1)), (memory, weight, bias)
+
+    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
+        memory, weight, bias = state
+        assert isinstance(weight, Tensor) and isinstance(bias, Tensor)
+        projected, memory = self.projection.step(inputs, memory)
+        tokens = self._tokens(projected, inputs)
+        read, weight, bias = learn(tokens, weight, bias, self.gain, self.shift)
+        return self._finish(read), (memory, weight, bias)
+
+    def _tokens(self, projected: Tensor, inputs: Tensor) -> Tokens:
+        queries, keys, values = split_heads(widened(projected), 3 * self.heads).chunk(3, -2)
+        rates = self.inner_rate * torch.sigmoid(widened(self.rate(inputs)))
+        return Tokens(queries, keys, values, rates.unsqueeze(-1))
+
+    def _finish(self, read: Tensor) -> Tensor:
+        output: Tensor = self.output(self.norm(read.flatten(-2)))
+        return output
+
+
+@MODELS.register("ttt-linear")
+class TTTLinear(BlockModel):
+    """Test-time training: a linear model per head, trained on the word as it is read."""
+
+    settings_class = TTTLinearSettings
+    family = "non-linear"
+    source = "Sun et al. 2024, arXiv:2407.04620"
+
+    def make_mixer(self, layer: int) -> TTTLinearMixer:
+        """Linear inner models, one for each of the model's heads."""
+        assert isinstance(self.settings, TTTLinearSettings)
+        return TTTLinearMixer(self.settings)
+
+
+@in_full_precision
+def learn(
+    tokens: Tokens, weight: Tensor, bias: Tensor, gain: Tensor, shift: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One inner step on (key, value), then what the new inner model makes of the query.
+
+    Heads are [B, N, K], weight [B, N, K, K]; gives y [B, N, K] and the new weight and bias.
+    """
+    query, key, value, rate = tokens
+    normal, inverse_deviation = _normal(_linear(key, weight) + bias)
+    error = gain * (normal * gain + shift - (value - key))
+    through_mean = error.mean(-1, keepdim=True)
+    through_deviation = normal * (error * normal).mean(-1, keepdim=True)
+    change = rate * inverse_deviation * (error - through_mean - through_deviation)
+    weight = weight - key.unsqueeze(-1) * change.unsqueeze(-2)
+    bias = bias - change
+    normal, _ = _normal(_linear(query, weight) + bias)
+    return query + normal * gain + shift, weight, bias
+
+
+def _linear(vector: Tensor, weight: Tensor) -> Tensor:
+    return torch.einsum("bni,bnij->bnj", vector, weight)
+
+
+def _normal(vector: Tensor) -> tuple[Tensor, Tensor]:
+    """The vector with mean 0 and variance 1, and one over the deviation it had."""
+    centred = vector - vector.mean(-1, keepdim=True)
+    inverse_deviation = torch.rsqrt(centred.square().mean(-1, keepdim=True) + EPSILON)
+    return centred * inverse_deviation, inverse_deviation

@@ -1,0 +1,748 @@
+"""Attention, gated linear recurrences, xLSTM and TTT against other people's code or equations.
+
+`fla-core` and `transformers` compute in float32 (or round to it) and check the recurrences and
+rotary attention; float64 loops over the papers' equations check every layer whole, and the
+gradient by each of its weights. Words are longer than the chunks in which the models read them.
+
+B batch, T time, D width, N heads, K head size.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+from torch.nn import functional
+from transformers import LlamaConfig
+from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotaryEmbedding
+
+from statetrack.errors import SettingsError
+from statetrack.models import MODELS, gla, linear_attention, mlstm, slstm, ttt_linear
+from statetrack.models._base import SequenceModel
+from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models.hgrn import HGRN
+from statetrack.models.transformer import Transformer
+from statetrack.settings import build
+
+B, T, D, N, K = 2, 71, 8, 2, 4
+V, C = 5, 3
+EXACT = {"rtol": 1e-9, "atol": 1e-11}  # float64 on both sides
+SINGLE = {"rtol": 2e-4, "atol": 2e-5}  # the reference computes in float32
+
+Equations = Callable[[nn.Module, Tensor], Tensor]
+
+
+def make(name: str, **options: object) -> SequenceModel:
+    """A model in float64, with none of its weights where it started."""
+    kind = MODELS[name]
+    torch.manual_seed(0)
+    settings = build(kind.settings_class, {"width": D, "heads": N} | options, name)
+    model = kind(settings, num_symbols=V, num_labels=C).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    return model
+
+
+def make_mixer(name: str, **options: object) -> Mixer:
+    model = make(name, **options)
+    assert isinstance(model, BlockModel)
+    mixer = model.blocks[0].mixer
+    assert isinstance(mixer, Mixer)
+    return mixer
+
+
+def scan(mixer: nn.Module, inputs: Tensor) -> Tensor:
+    assert isinstance(mixer, Mixer)
+    return mixer.scan(inputs, mixer.initial_state(len(inputs)))[0]
+
+
+def assert_agree(
+    one: Tensor, two: Tensor, leaves: Sequence[Tensor], tolerance: dict[str, float]
+) -> None:
+    """Two results agree, and so do their gradients by each leaf, none of which is zero."""
+    torch.testing.assert_close(one, two.to(one), **tolerance)
+    mix = torch.randn(one.shape, dtype=one.dtype)
+    ours = torch.autograd.grad((one * mix).sum(), leaves)
+    theirs = torch.autograd.grad((two * mix.to(two)).sum(), leaves)
+    for mine, other in zip(ours, theirs, strict=True):
+        scale = float(other.abs().max())
+        assert scale > 0
+        torch.testing.assert_close(mine / scale, other / scale, **tolerance)
+
+
+def assert_mixer_follows(mixer: Mixer, equations: Equations) -> None:
+    """A mixer's outputs, and gradients by inputs and weights, are those of its equations."""
+    inputs = torch.randn(B, T, D, dtype=torch.float64, requires_grad=True)
+    leaves = [inputs, *mixer.parameters()]
+    assert_agree(scan(mixer, inputs), equations(mixer, inputs), leaves, EXACT)
+
+
+def leaf(*shape: int, scale: float = 1.0) -> Tensor:
+    return (scale * torch.randn(*shape, dtype=torch.float64)).requires_grad_()
+
+
+def fla(*place: str) -> ModuleType:
+    """A module of fla-core by its path: importing the package would need a compiler's kernels."""
+    package = importlib.util.find_spec("fla")
+    assert package is not None and package.submodule_search_locations is not None
+    path = Path(package.submodule_search_locations[0], "ops", *place)
+    spec = importlib.util.spec_from_file_location("_".join(("fla", *place)), path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def by_head(vectors: Tensor) -> Tensor:
+    """[..., N size] as [..., N, size]."""
+    return vectors.unflatten(-1, (N, -1))
+
+
+def convolved(convolution: nn.Module, inputs: Tensor) -> Tensor:
+    """silu of a causal filter of every channel, position by position."""
+    weight, bias = convolution.filters.weight[:, 0], convolution.filters.bias
+    kernel = weight.shape[1]
+    outputs = []
+    for time in range(inputs.shape[1]):
+        total = bias.expand(len(inputs), -1)
+        for back in range(min(kernel, time + 1)):
+            total = total + weight[:, kernel - 1 - back] * inputs[:, time - back]
+        outputs.append(total / (1 + torch.exp(-total)))
+    return torch.stack(outputs, 1)
+
+
+def projected(projection: nn.Module, inputs: Tensor) -> Tensor:
+    outputs = inputs @ projection.linear.weight.mT
+    return outputs if projection.convolution is None else convolved(projection.convolution, outputs)
+
+
+def standardised(vectors: Tensor, epsilon: float) -> Tensor:
+    """Mean 0 and variance 1 over the last axis."""
+    centred = vectors - vectors.sum(-1, keepdim=True) / vectors.shape[-1]
+    variance = (centred**2).sum(-1, keepdim=True) / vectors.shape[-1]
+    return centred / (variance + epsilon) ** 0.5
+
+
+def silu(inputs: Tensor) -> Tensor:
+    return inputs / (1 + torch.exp(-inputs))
+
+
+def logistic(inputs: Tensor) -> Tensor:
+    return 1 / (1 + torch.exp(-inputs))
+
+
+# --- the Transformer ---
+
+POSITIONS = ["none", "learned", "sinusoidal", "rotary", "alibi"]
+
+
+def rotate_as_complex(vectors: Tensor) -> Tensor:
+    """Coordinates k and k + K / 2 of [B, T, K] as complex numbers, times e^{i t / 10000^(2k/K)}."""
+    half = vectors.shape[-1] // 2
+    numbers = torch.complex(vectors[..., :half], vectors[..., half:])
+    for k in range(half):
+        angles = torch.arange(vectors.shape[1]).double() / 10000 ** (2 * k / (2 * half))
+        turned = numbers[..., k] * torch.polar(torch.ones_like(angles), angles)
+        numbers = torch.cat([numbers[..., :k], turned.unsqueeze(-1), numbers[..., k + 1 :]], -1)
+    return torch.cat([numbers.real, numbers.imag], -1)
+
+
+def attention_word_by_word(model: Transformer, symbols: Tensor) -> Tensor:
+    """The logits of a Transformer, every position and head by itself."""
+    length = symbols.shape[1]
+    stream = model.embedding.weight[symbols]
+    if model.learned is not None:
+        stream = stream + model.learned[:length]
+    if model.positions == "sinusoidal":
+        rates = 10000.0 ** (-torch.arange(D // 2).double() * 2 / D)
+        angles = torch.arange(length).double()[:, None] * rates
+        stream = stream + torch.cat([torch.sin(angles), torch.cos(angles)], -1)
+    slopes = build_alibi_tensor(torch.ones(1, 2, dtype=torch.int64), N, torch.float64)[:, 0, 1]
+    for block in model.blocks:
+        q, k, v = (by_head_of(block, stream, part) for part in range(3))
+        read = []
+        for i in range(length):
+            heads = []
+            for n in range(N):
+                scores = (k[:, : i + 1, n] * q[:, i, None, n]).sum(-1) / K**0.5
+                if model.positions == "alibi":
+                    scores = scores - slopes[n] * (i - torch.arange(i + 1))
+                weights = torch.exp(scores) / torch.exp(scores).sum(-1, keepdim=True)
+                heads.append((weights.unsqueeze(-1) * v[:, : i + 1, n]).sum(1))
+            read.append(torch.cat(heads, -1))
+        stream = stream + torch.stack(read, 1) @ block.output.weight.mT
+        norm, up, _, down = block.mlp
+        inner = functional.gelu(root_mean_square(norm, stream) @ up.weight.mT + up.bias)
+        stream = stream + inner @ down.weight.mT + down.bias
+    return root_mean_square(model.norm, stream) @ model.readout.weight.mT + model.readout.bias
+
+
+def by_head_of(block: nn.Module, stream: Tensor, part: int) -> Tensor:
+    """Queries (part 0), keys (1) or values (2) of all heads, [B, T, N, K]."""
+    weight = block.projection.weight[part * D : (part + 1) * D]
+    heads = by_head(root_mean_square(block.attention_norm, stream) @ weight.mT)
+    if block.rotary and part < 2:
+        return torch.stack([rotate_as_complex(heads[:, :, n]) for n in range(N)], 2)
+    return heads
+
+
+def root_mean_square(norm: nn.Module, inputs: Tensor) -> Tensor:
+    return inputs / (inputs.square().mean(-1, keepdim=True) + 1e-6) ** 0.5 * norm.weight
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_a_transformer_is_softmax_attention_with_its_positions(positions: str) -> None:
+    model = make("transformer", positions=positions, max_positions=9)
+    assert isinstance(model, Transformer)
+    symbols = torch.randint(V, (B, 9))
+    leaves = list(model.parameters())
+    assert_agree(model(symbols), attention_word_by_word(model, symbols), leaves, EXACT)
+
+
+def test_rotary_attention_is_that_of_llama() -> None:
+    block = make("transformer", norm="none", mlp=0.0, residual=False).blocks[0]
+    config = LlamaConfig(
+        hidden_size=D, num_attention_heads=N, num_key_value_heads=N, attn_implementation="eager"
+    )
+    llama = LlamaAttention(config, 0).double()
+    inputs = leaf(B, T, D)
+    parts = block.projection.weight.split(D)
+    names = ("q_proj.weight", "k_proj.weight", "v_proj.weight", "o_proj.weight")
+    weights = dict(zip(names, (*parts, block.output.weight), strict=True))
+    waves = LlamaRotaryEmbedding(config)(inputs, torch.arange(T).unsqueeze(0))
+    mask = torch.full((T, T), -torch.inf).triu(1).expand(B, 1, T, T)
+    expected, _ = functional_call(
+        llama, weights, (inputs,), {"position_embeddings": waves, "attention_mask": mask}
+    )
+    leaves = [inputs, block.projection.weight, block.output.weight]
+    assert_agree(block(inputs, None), expected, leaves, SINGLE)
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_replicas_of_a_transformer_are_each_one_alone(positions: str) -> None:
+    models = [make("transformer", positions=positions) for _ in range(3)]
+    for model in models[1:]:
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(1.5)
+    symbols = torch.randint(V, (3, B, 9))
+    weights, _ = stack_module_state(list(models))
+    together = vmap(lambda own, word: functional_call(models[0], own, (word,)))(weights, symbols)
+    for model, word, logits in zip(models, symbols, together, strict=True):
+        torch.testing.assert_close(logits, model(word), **EXACT)
+
+
+def test_learned_positions_refuse_words_that_are_too_long() -> None:
+    model = make("transformer", positions="learned", max_positions=6)
+    assert model(torch.zeros(1, 6, dtype=torch.int64)).shape == (1, 6, C)
+    with pytest.raises(SettingsError, match="7 symbols is longer than --max-positions 6"):
+        model(torch.zeros(1, 7, dtype=torch.int64))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("transformer", {"width": 9, "heads": 3, "positions": "sinusoidal"}, "9 is odd: .* width"),
+        ("transformer", {"width": 9, "heads": 3}, "3 is odd: take an even width per head"),
+        ("transformer", {"heads": 3}, "--heads 3 does not divide --width 8: take 2 instead"),
+        ("linear-attention", {"heads": 16}, "--heads 16 does not divide --width 8: take 8"),
+        ("gla", {"expand_keys": 0.1}, "leaves the 2 heads no keys: take 0.25 or more"),
+        ("mlstm", {"projection_block": 3}, "3 does not divide the inner width 16: take 2"),
+        ("slstm", {"heads": 5}, "--heads 5 does not divide --width 8: take 4"),
+        ("ttt-linear", {"heads": 8}, "leaves 1 channel to each head"),
+        ("xlstm", {"pattern": "msx"}, "made of the letters m and s"),
+        ("xlstm", {"pattern": ""}, "made of the letters m and s"),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_refused(
+    name: str, options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(SettingsError, match=message):
+        make(name, **options)
+
+
+# --- linear attention ---
+
+
+def test_adding_up_is_the_normalised_linear_attention_of_fla() -> None:
+    queries, keys, values = (leaf(B, T, N, K) for _ in range(3))
+    naive = fla("linear_attn", "naive.py").naive_recurrent_linear_attn
+    expected, (sums, norms) = naive(
+        functional.elu(queries) + 1,
+        functional.elu(keys) + 1,
+        values,
+        scale=1.0,
+        normalize=True,
+        output_final_state=True,
+    )
+    with_one = torch.cat([values, torch.ones(B, T, N, 1)], -1)
+    read, last = linear_attention.add_up(
+        functional.elu(queries) + 1,
+        functional.elu(keys) + 1,
+        with_one,
+        torch.zeros(B, N, K, K + 1, dtype=torch.float64),
+    )
+    assert_agree(read[..., :-1] / read[..., -1:], expected, [queries, keys, values], SINGLE)
+    torch.testing.assert_close(last[..., :-1].float(), sums, **SINGLE)
+    torch.testing.assert_close(last[..., -1], norms.squeeze(1), **SINGLE)
+
+
+def attention_with_a_kernel(mixer: nn.Module, inputs: Tensor) -> Tensor:
+    """Every value weighed by phi(q) . phi(k), the weights divided by their sum."""
+    q, k, v = (by_head(part) for part in projected(mixer.projection, inputs).chunk(3, -1))
+    q, k = (torch.where(part > 0, part + 1, torch.exp(part)) for part in (q, k))
+    weights = torch.einsum("binc,bjnc->bnij", q, k) * torch.ones(T, T).tril()
+    weights = weights / (weights.sum(-1, keepdim=True) + 1e-6)
+    return torch.einsum("bnij,bjnc->binc", weights, v).flatten(-2) @ mixer.output.weight.mT
+
+
+@pytest.mark.parametrize("conv", [0, 3])
+def test_linear_attention_is_attention_with_a_kernel(conv: int) -> None:
+    assert_mixer_follows(make_mixer("linear-attention", conv=conv), attention_with_a_kernel)
+
+
+# --- gated linear attention ---
+
+
+def test_the_recurrence_of_gla_is_that_of_fla() -> None:
+    queries, keys, values = leaf(B, T, N, K), leaf(B, T, N, K), leaf(B, T, N, 3)
+    logits = leaf(B, T, N, K)
+    gains = torch.exp(functional.logsigmoid(logits))
+    expected, last = fla("gla", "naive.py").naive_recurrent_gla(
+        queries * K**0.5, keys, values, functional.logsigmoid(logits), output_final_state=True
+    )
+    first = torch.zeros(B, N, K, 3, dtype=torch.float64)
+    read, matrices = gla.recur(gains, queries, keys, values, first)
+    assert_agree(read, expected, [queries, keys, values, logits], SINGLE)
+    torch.testing.assert_close(matrices.float(), last, **SINGLE)
+
+
+def gated_attention(mixer: nn.Module, inputs: Tensor) -> Tensor:
+    """Every value weighed by q . k times the gates between, the output normalised and gated."""
+    size = mixer.key_size
+    sizes = (N * size, N * size, D)
+    q, k, v = (by_head(part) for part in projected(mixer.projection, inputs).split(sizes, -1))
+    first, second = mixer.gate
+    logits = inputs @ first.weight.mT @ second.weight.mT + second.bias
+    gains = by_head(logistic(logits) ** (1 / mixer.slowness))
+    read = []
+    for i in range(T):
+        total, decay = torch.zeros(()), torch.ones(())
+        for j in range(i, -1, -1):
+            score = (q[:, i] * decay * k[:, j]).sum(-1, keepdim=True) / size**0.5
+            total, decay = total + score * v[:, j], decay * gains[:, j]
+        read.append(total)
+    heads = torch.stack(read, 1)
+    normal = heads / (heads.square().mean(-1, keepdim=True) + 1e-6) ** 0.5 * mixer.norm.weight
+    gate = silu(inputs @ mixer.output_gate.weight.mT)
+    return (normal.flatten(-2) * gate) @ mixer.output.weight.mT
+
+
+@pytest.mark.parametrize("options", [{}, {"conv": 2, "expand_keys": 1.5, "gate_slowness": 2.0}])
+def test_gla_is_attention_with_the_product_of_gates_between(options: dict[str, object]) -> None:
+    assert_mixer_follows(make_mixer("gla", **options), gated_attention)
+
+
+# --- HGRN ---
+
+
+def lower_bounds(model: HGRN) -> list[Tensor]:
+    """The sum of the softmax weights of the layers below."""
+    if model.bounds is None:
+        return [torch.zeros(D)]
+    weights = torch.exp(model.bounds) / torch.exp(model.bounds).sum(0)
+    return [sum(weights[:layer], torch.zeros(D)) for layer in range(len(weights))]  # type: ignore
+
+
+def hgrn_by_layers(model: HGRN, symbols: Tensor) -> Tensor:
+    """The logits of an HGRN, in real numbers: a complex state is a pair that is turned."""
+    stream = model.embedding.weight[symbols]
+    for block, bound in zip(model.blocks, lower_bounds(model), strict=True):
+        mixer, x = block.mixer, root_mean_square(block.mixer_norm, stream)
+        forget = x @ mixer.forget.weight.mT + mixer.forget.bias
+        forget = bound + (1 - bound) * logistic(forget)
+        values = silu(x @ mixer.inputs.weight.mT + mixer.inputs.bias)
+        real, imaginary = values[..., :D], values[..., D:]
+        turn = torch.zeros(D) if mixer.phases is None else mixer.phases
+        a, b, states = torch.zeros(B, D), torch.zeros(B, D), []
+        for time in range(symbols.shape[1]):
+            keep, write = forget[:, time], 1 - forget[:, time]
+            a, b = (
+                keep * (torch.cos(turn) * a - torch.sin(turn) * b) + write * real[:, time],
+                keep * (torch.sin(turn) * a + torch.cos(turn) * b)
+                + (write * imaginary[:, time] if mixer.phases is not None else 0),
+            )
+            states.append(a if mixer.phases is None else torch.cat([a, b], -1))
+        normal = standardised(torch.stack(states, 1), 1e-5) * mixer.norm.weight + mixer.norm.bias
+        gate = silu(x @ mixer.output_gate.weight.mT + mixer.output_gate.bias)
+        stream = stream + (normal * gate) @ mixer.output.weight.mT + mixer.output.bias
+    return root_mean_square(model.norm, stream) @ model.readout.weight.mT + model.readout.bias
+
+
+@pytest.mark.parametrize("phase", ["learned", "none"])
+@pytest.mark.parametrize("layers", [1, 3])
+def test_hgrn_turns_and_forgets_above_its_lower_bounds(phase: str, layers: int) -> None:
+    kind = MODELS["hgrn"]
+    torch.manual_seed(0)
+    options = {"width": D, "layers": layers, "phase": phase}
+    model = kind(build(kind.settings_class, options, "hgrn"), num_symbols=V, num_labels=C).double()
+    assert isinstance(model, HGRN)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    symbols = torch.randint(V, (B, 40))
+    leaves = list(model.parameters())
+    assert_agree(model(symbols), hgrn_by_layers(model, symbols), leaves, EXACT)
+
+
+def test_real_hgrn_states_are_those_of_fla() -> None:
+    kind = MODELS["hgrn"]
+    settings = build(kind.settings_class, {"width": D, "phase": "none"}, "hgrn")
+    mixer = kind(settings, num_symbols=V, num_labels=C).double().blocks[1].mixer
+    inputs = leaf(B, T, D)
+    forget = mixer.transition(inputs)
+    assert ((forget > 0.5) & (forget < 1)).all(), "the upper of two layers keeps half or more"
+    terms = silu(mixer.inputs(inputs)) * (1 - forget)
+    expected, last = fla("hgrn", "naive.py").naive_recurrent_hgrn(
+        terms, forget.log(), output_final_state=True
+    )
+    outputs, state = mixer.scan(inputs, mixer.initial_state(B))
+    torch.testing.assert_close(state.float(), last, **SINGLE)
+    gate = silu(mixer.output_gate(inputs))
+    assert_agree(outputs, mixer.output(mixer.norm(expected.double()) * gate), [inputs], SINGLE)
+
+
+# --- the matrix LSTM ---
+
+
+def plain_matrix_memory(
+    queries: Tensor, keys: Tensor, values: Tensor, write: Tensor, keep: Tensor
+) -> Tensor:
+    """C and n as the equations have them, without running maxima; heads [B, T, N, K]."""
+    read = []
+    memory = torch.zeros(*values[:, 0].shape, keys.shape[-1], dtype=torch.float64)
+    total = torch.zeros_like(keys[:, 0])
+    for time in range(queries.shape[1]):
+        i, f = write[:, time].unsqueeze(-1), keep[:, time].unsqueeze(-1)
+        product = values[:, time].unsqueeze(-1) * keys[:, time].unsqueeze(-2)  # v k^T
+        memory = f.unsqueeze(-1) * memory + i.unsqueeze(-1) * product
+        total = f * total + i * keys[:, time]
+        weight = (total * queries[:, time]).sum(-1, keepdim=True).abs()
+        answer = (memory @ queries[:, time].unsqueeze(-1)).squeeze(-1)
+        read.append(answer / torch.where(weight > 1, weight, torch.ones_like(weight)))
+    return torch.stack(read, 1)
+
+
+@pytest.mark.parametrize("forget", ["sigmoid", "exponential"])
+def test_running_maxima_change_no_reading_of_a_matrix_memory(forget: str) -> None:
+    queries, keys, values = (leaf(B, T, N, K) for _ in range(3))
+    logits = leaf(B, T, N)
+    keep = logistic(logits) if forget == "sigmoid" else torch.exp(0.2 * logits)
+    log_input = leaf(B, T, N, scale=2.0)
+    with_one = torch.cat([values, torch.ones(B, T, N, 1)], -1)
+    first = torch.zeros(B, N, K, K + 1, dtype=torch.float64)
+    read, matrices, maxima = mlstm.remember(
+        queries, keys, with_one, log_input, keep.log(), first, first[..., 0, 0]
+    )
+    expected = plain_matrix_memory(queries, keys, values, log_input.exp(), keep)
+    leaves = [queries, keys, values, logits, log_input]
+    assert_agree(read, expected, leaves, EXACT)
+    true = matrices[..., -1] * maxima.exp().unsqueeze(-1)
+    weight = (true * queries[:, -1]).sum(-1).abs()
+    assert matrices.abs().max() < 100 and weight.isfinite().all()
+
+
+def test_both_branches_of_the_normaliser_are_compared() -> None:
+    below = mlstm.normalised(torch.tensor([[3.0, -0.25]]), torch.zeros(1))
+    above = mlstm.normalised(torch.tensor([[3.0, -6.0]]), torch.zeros(1))
+    assert below.item() == 3.0 and above.item() == 0.5
+
+
+@pytest.mark.parametrize("extreme", [-200.0, 200.0])
+def test_extreme_input_gates_keep_a_matrix_memory_finite(extreme: float) -> None:
+    mixer = make_mixer("mlstm").float()
+    with torch.no_grad():
+        mixer.gates.bias[:N] = torch.tensor([extreme, -extreme])
+    inputs = torch.randn(B, T, D, requires_grad=True)
+    outputs = scan(mixer, inputs)
+    outputs.sum().backward()
+    assert outputs.isfinite().all() and inputs.grad is not None and inputs.grad.isfinite().all()
+
+
+def spread_over_blocks(weight: Tensor, inputs: Tensor) -> Tensor:
+    """Each block of channels through its own matrix: [..., blocks, outputs]."""
+    blocks = inputs.unflatten(-1, (weight.shape[0], -1))
+    return torch.stack([blocks[..., n, :] @ weight[n] for n in range(len(weight))], -2)
+
+
+def matrix_memory_layer(mixer: nn.Module, inputs: Tensor) -> Tensor:
+    upper, gate = (inputs @ mixer.up.weight.mT).chunk(2, -1)
+    mixed = upper if mixer.convolution is None else convolved(mixer.convolution, upper)
+    pair = spread_over_blocks(mixer.queries_and_keys.weight, mixed)
+    q, k = (part.flatten(-2) for part in pair.chunk(2, -1))
+    v = spread_over_blocks(mixer.values.weight, upper).flatten(-2)
+    logits = torch.cat([q, k, v], -1) @ mixer.gates.weight.mT + mixer.gates.bias
+    keep = logistic(logits[..., N:]) if mixer.forget_kind == "sigmoid" else logits[..., N:].exp()
+    q, k, v = by_head(q), by_head(k), by_head(v)
+    read = plain_matrix_memory(q, k / q.shape[-1] ** 0.5, v, logits[..., :N].exp(), keep)
+    normal = (standardised(read, 1e-5) * mixer.norm.weight).flatten(-2)
+    return ((normal + mixer.skip * mixed) * silu(gate)) @ mixer.down.weight.mT
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"conv": 0, "expand": 1.0, "projection_block": 2}, {"forget": "exponential"}]
+)
+def test_mlstm_is_a_gated_matrix_memory(options: dict[str, object]) -> None:
+    mixer = make_mixer("mlstm", **options)
+    if mixer.forget_kind == "exponential":
+        with torch.no_grad():
+            mixer.gates.bias[N:] = torch.tensor([-0.1, 0.05])
+    assert_mixer_follows(mixer, matrix_memory_layer)
+
+
+# --- the scalar LSTM ---
+
+
+def scalar_memory_layer(mixer: nn.Module, inputs: Tensor) -> Tensor:
+    """c and n as the equations have them, without running maxima, head by head."""
+    mixed = inputs if mixer.convolution is None else convolved(mixer.convolution, inputs)
+    fast = spread_over_blocks(mixer.input_and_forget.weight, mixed)
+    slow = spread_over_blocks(mixer.update_and_output.weight, inputs)
+    heads = []
+    for n in range(N):
+        c = total = h = torch.zeros(B, K, dtype=torch.float64)
+        states = []
+        for time in range(T):
+            back = (h @ mixer.recurrent[n]).chunk(4, -1)
+            i, f = fast[:, time, n].chunk(2, -1)
+            z, o = slow[:, time, n].chunk(2, -1)
+            write = torch.exp(i + back[0])
+            keep = f + back[1] + mixer.forget_bias[n]
+            keep = logistic(keep) if mixer.forget_kind == "sigmoid" else torch.exp(keep)
+            c = keep * c + write * torch.tanh(z + back[2] + mixer.update_bias[n])
+            total = keep * total + write
+            h = logistic(o + back[3] + mixer.output_bias[n]) * c / total
+            states.append(h)
+        heads.append(standardised(torch.stack(states, 1), 1e-5) * mixer.norm.weight[n])
+    return torch.cat(heads, -1)
+
+
+@pytest.mark.parametrize("options", [{}, {"conv": 0}, {"forget": "exponential"}])
+def test_slstm_is_a_normalised_memory_that_feeds_back(options: dict[str, object]) -> None:
+    mixer = make_mixer("slstm", **options)
+    if mixer.forget_kind == "exponential":
+        with torch.no_grad():
+            mixer.forget_bias.sub_(2)
+    assert_mixer_follows(mixer, scalar_memory_layer)
+
+
+@pytest.mark.parametrize("extreme", [-300.0, 300.0])
+def test_extreme_gates_keep_a_scalar_memory_finite(extreme: float) -> None:
+    recurrent = torch.zeros(1, 1, 4)
+    gates = torch.tensor([[[extreme, -extreme, 0.5, 0.0]]]).requires_grad_()
+    zeros = torch.zeros(1, 1, 1)
+    cell = (zeros, zeros, zeros, torch.full_like(zeros, -torch.inf))
+    for _ in range(5):
+        cell = slstm.advance(gates, recurrent, *cell, "sigmoid")
+    assert cell[2].item() == pytest.approx(0.5 * torch.tanh(torch.tensor(0.5)).item())
+    cell[2].sum().backward()
+    assert gates.grad is not None and gates.grad.isfinite().all()
+
+
+# --- the xLSTM ---
+
+
+def test_an_xlstm_is_its_blocks_in_turn() -> None:
+    model = make("xlstm", layers=5, pattern="mms", norm="none")
+    assert isinstance(model, BlockModel)
+    kinds = [type(block.mixer).__name__[0] for block in model.blocks]
+    assert kinds == ["M", "M", "S", "M", "M"]
+    assert [block.mlp is not None for block in model.blocks] == [kind == "S" for kind in kinds]
+    symbols = torch.randint(V, (B, T))
+    stream = model.embedding.weight[symbols]
+    for block in model.blocks:
+        matrix = block.mlp is None
+        equations = matrix_memory_layer if matrix else scalar_memory_layer
+        stream = stream + equations(block.mixer, stream)
+        if not matrix:
+            _, up, _, down = block.mlp
+            inner = functional.gelu(stream @ up.weight.mT + up.bias)
+            stream = stream + inner @ down.weight.mT + down.bias
+    expected = stream @ model.readout.weight.mT + model.readout.bias
+    assert_agree(model(symbols), expected, list(model.parameters()), EXACT)
+
+
+# --- TTT-Linear ---
+
+
+def test_inner_steps_are_those_of_fla_with_mini_batches_of_one() -> None:
+    keys, values = leaf(B, T, N, K), leaf(B, T, N, K)
+    rates = leaf(B, T, N, 1)
+    gain, shift = leaf(N, K), leaf(N, K)
+    weight, bias = leaf(B, N, K, K), leaf(B, N, K)
+    _, last_weight, last_bias = fla("ttt", "naive.py").chunk_ttt_linear_ref(
+        torch.zeros(B, T, N, K),
+        keys.float(),
+        values.float(),
+        gain,
+        shift,
+        0.1 * logistic(rates).float(),
+        mini_batch_size=1,
+        initial_state=weight.float(),
+        initial_state_bias=bias.float().unsqueeze(-2),
+        output_final_state=True,
+    )
+    ours = weight, bias
+    for time in range(T):
+        tokens = keys[:, time], values[:, time], 0.1 * logistic(rates[:, time])
+        _, *ours = ttt_linear.learn(
+            ttt_linear.Tokens(torch.zeros(B, N, K), *tokens), *ours, gain, shift
+        )
+    leaves = [keys, values, rates, gain, shift, weight, bias]
+    joined = torch.cat([ours[0], ours[1].unsqueeze(-2)], -2)
+    assert_agree(joined, torch.cat([last_weight, last_bias], -2).double(), leaves, SINGLE)
+
+
+def inner_model_by_autograd(mixer: nn.Module, inputs: Tensor) -> Tensor:
+    """The inner loss of every token, differentiated by torch."""
+    q, k, v = (by_head(part) for part in projected(mixer.projection, inputs).chunk(3, -1))
+    rates = logistic(inputs @ mixer.rate.weight.mT + mixer.rate.bias) / K
+
+    def answer(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        inner = (x.unsqueeze(-2) @ weight).squeeze(-2) + bias
+        return x + standardised(inner, 1e-6) * mixer.gain + mixer.shift
+
+    weight, bias = mixer.first_weight.repeat(B, 1, 1, 1), mixer.first_bias.repeat(B, 1, 1)
+    read = []
+    for time in range(T):
+        loss = (answer(k[:, time], weight, bias) - v[:, time]).square().sum() / 2
+        steps = torch.autograd.grad(loss, (weight, bias), create_graph=True)
+        rate = rates[:, time].unsqueeze(-1)
+        weight, bias = weight - rate.unsqueeze(-1) * steps[0], bias - rate * steps[1]
+        read.append(answer(q[:, time], weight, bias))
+    joined = torch.stack(read, 1).flatten(-2)
+    normal = standardised(joined, 1e-6) * mixer.norm.weight + mixer.norm.bias
+    return normal @ mixer.output.weight.mT
+
+
+@pytest.mark.parametrize("conv", [0, 2])
+def test_ttt_linear_descends_the_gradient_of_its_inner_loss(conv: int) -> None:
+    assert_mixer_follows(make_mixer("ttt-linear", conv=conv), inner_model_by_autograd)
+
+
+# --- transitions: what a step does to a difference of states ---
+
+Step = Callable[[nn.Module, Tensor, Tensor], Tensor]
+
+
+def after_linear_attention(mixer: nn.Module, inputs: Tensor, state: Tensor) -> Tensor:
+    return mixer.step(inputs, ((), state))[1][1]
+
+
+def after_mlstm(mixer: nn.Module, inputs: Tensor, state: Tensor) -> Tensor:
+    """C and n themselves: a matrix times the exponential of its maximum."""
+    memory, _, maxima = mixer.initial_state(B)
+    _, (_, matrices, maxima) = mixer.step(inputs, (memory, state, maxima))
+    return matrices * maxima.exp()[..., None, None]
+
+
+def after_hgrn(mixer: nn.Module, inputs: Tensor, state: Tensor) -> Tensor:
+    return mixer.step(inputs, state)[1]
+
+
+def change_of(step: Step, mixer: nn.Module, inputs: Tensor, shape: Tensor) -> tuple[Tensor, Tensor]:
+    """A difference of two states before a step, and after it."""
+    one, two = torch.randn_like(shape), torch.randn_like(shape)
+    return two - one, step(mixer, inputs, two) - step(mixer, inputs, one)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 1e3])
+def test_the_transition_of_linear_attention_is_the_identity(scale: float) -> None:
+    mixer, inputs = make_mixer("linear-attention"), scale * torch.randn(B, D).double()
+    before, after = change_of(after_linear_attention, mixer, inputs, mixer.initial_state(B)[1])
+    torch.testing.assert_close(after, before, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 1e4])
+def test_the_eigenvalues_of_gla_lie_between_0_and_1(scale: float) -> None:
+    mixer, inputs = make_mixer("gla"), scale * torch.randn(B, D).double()
+    gains = mixer.transition(inputs)
+    assert (gains >= 0).all() and (gains <= 1).all()
+    assert scale == 1e4 or ((gains > 0) & (gains < 1)).all()
+    assert scale < 1e4 or gains.min() < 1e-9, "extreme gates forget everything"
+    before, after = change_of(after_linear_attention, mixer, inputs, mixer.initial_state(B)[1])
+    torch.testing.assert_close(after, gains.unsqueeze(-1) * before, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 1e4])
+def test_the_eigenvalue_of_an_mlstm_head_lies_between_0_and_1(scale: float) -> None:
+    mixer, inputs = make_mixer("mlstm", conv=0), scale * torch.randn(B, D).double()
+    forget = mixer.transition(inputs.unsqueeze(1)).squeeze(1)
+    assert forget.shape == (B, N) and (forget >= 0).all() and (forget <= 1).all()
+    if scale < 1e4:
+        assert ((forget > 0) & (forget < 1)).all()
+        before, after = change_of(after_mlstm, mixer, inputs, mixer.initial_state(B)[1])
+        torch.testing.assert_close(after, forget[..., None, None] * before)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 1e4])
+def test_the_eigenvalues_of_hgrn_lie_above_the_bound_at_fixed_phases(scale: float) -> None:
+    kind = MODELS["hgrn"]
+    options = {"width": D, "layers": 3}
+    model = kind(build(kind.settings_class, options, "hgrn"), num_symbols=V, num_labels=C).double()
+    assert isinstance(model, HGRN)
+    inputs = scale * torch.randn(B, D).double()
+    for layer, block in enumerate(model.blocks):
+        gains = block.mixer.transition(inputs)
+        bound = model.lower_bound(layer)
+        assert (gains.abs() >= bound - 1e-12).all() and (gains.abs() <= 1 + 1e-12).all()
+        if scale < 1e4:
+            turns = torch.polar(torch.ones(D).double(), block.mixer.phases.double())
+            torch.testing.assert_close(gains / gains.abs(), turns.expand(B, D))
+        before, after = change_of(after_hgrn, block.mixer, inputs, block.mixer.initial_state(B))
+        torch.testing.assert_close(after, gains * before, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(model.lower_bound(2), torch.full((D,), 2 / 3).double())
+
+
+# --- first weights ---
+
+
+def untouched(name: str, **options: object) -> nn.ModuleList:
+    kind = MODELS[name]
+    settings = build(kind.settings_class, {"width": D, "heads": N} | options, name)
+    return kind(settings, num_symbols=V, num_labels=C).blocks
+
+
+def test_gates_of_the_xlstm_start_open_and_without_feedback() -> None:
+    (block,) = untouched("mlstm")
+    gates = block.mixer.gates
+    assert not gates.weight.any() and gates.bias[N:].tolist() == [3.0, 6.0]
+    assert 0 < gates.bias[:N].abs().max() < 1
+    first, last = untouched("slstm", layers=2)
+    assert not first.mixer.recurrent.any()
+    for block, power in ((first, 0.3), (last, 1.6)):
+        bias = torch.tensor([5 - 12 * (index / (K - 1)) ** power for index in range(K)])
+        torch.testing.assert_close(block.mixer.forget_bias, bias.expand(N, K))
+
+
+def test_an_inner_model_starts_small_and_learns_at_half_its_rate() -> None:
+    (block,) = untouched("ttt-linear", width=64)
+    mixer = block.mixer
+    assert 0 < mixer.first_weight.std() < 0.03 and not mixer.first_bias.any()
+    assert 0 < mixer.rate.weight.std() < 0.03 and not mixer.rate.bias.any()
+
+
+def test_phases_of_hgrn_start_as_falling_frequencies() -> None:
+    kind = MODELS["hgrn"]
+    settings = build(kind.settings_class, {"width": D}, "hgrn")
+    block, _ = kind(settings, num_symbols=V, num_labels=C).blocks
+    expected = torch.tensor([10000 ** (-2 * index / D) for index in range(D)])
+    torch.testing.assert_close(block.mixer.phases.detach(), expected)

@@ -1,0 +1,491 @@
+"""Delta rules and RWKV-7 against other people's code, and their equations written another way.
+
+`fla-core` and `transformers` compute in float32 and check the recurrences and one whole layer;
+float64 loops over the papers' equations, with states as the papers write them (values times
+keys, operators from the right), check every layer and the gradient by each of its weights.
+Words are longer than the chunks in which the models read them.
+
+B batch, T time, N heads, n keys a position, K key size, V value size, D width.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import OlmoHybridConfig
+from transformers.models.olmo_hybrid.modeling_olmo_hybrid import OlmoHybridGatedDeltaNet
+
+from statetrack.models import MODELS
+from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._delta import DeltaMixer, ForgetGate
+from statetrack.models._delta_rule import DeltaFactors, delta_scan, delta_step
+from statetrack.models.rwkv7 import RWKV7Factors, RWKV7Mixer, rwkv7_scan, rwkv7_step
+from statetrack.settings import build
+
+B, T, N, K, V, D = 2, 41, 2, 4, 3, 8
+EXACT = {"rtol": 1e-9, "atol": 1e-10}  # float64 on both sides
+SINGLE = {"rtol": 2e-4, "atol": 2e-5}  # the reference computes in float32
+SINGLE_LAYER = {"rtol": 1e-3, "atol": 1e-4}  # and a whole layer of it
+
+SMALL: dict[str, object] = {"width": D, "heads": N, "key_dim": K, "value_dim": V}
+DELTA_OPTIONS: list[tuple[str, dict[str, object]]] = [
+    ("deltanet", {"beta": "unit"}),
+    ("deltanet", {"beta": "double", "conv": 0, "output_gate": True}),
+    ("gated-deltanet", {"beta": "unit"}),
+    ("gated-deltanet", {"beta": "double", "conv": 1}),
+    ("deltaproduct", {"householders": 3}),
+    ("deltaproduct", {"householders": 2, "beta": "unit", "conv": 2}),
+    ("gated-deltaproduct", {"householders": 2}),
+    ("gated-deltaproduct", {"householders": 3, "beta": "unit", "output_gate": False}),
+]
+every_delta_rule = pytest.mark.parametrize(("name", "options"), DELTA_OPTIONS)
+
+
+def make(name: str, spread: float = 0.3, **options: object) -> Mixer:
+    """The mixer of a model in float64, with none of its weights where it started."""
+    kind = MODELS[name]
+    torch.manual_seed(0)
+    model = kind(build(kind.settings_class, options, name), num_symbols=2, num_labels=2)
+    assert isinstance(model, BlockModel)
+    mixer = model.double().blocks[0].mixer
+    assert isinstance(mixer, Mixer)
+    with torch.no_grad():
+        for parameter in mixer.parameters():
+            parameter.add_(spread * torch.randn_like(parameter))
+    return mixer
+
+
+def outputs_of(mixer: Mixer, inputs: Tensor) -> Tensor:
+    return mixer.scan(inputs, mixer.initial_state(len(inputs)))[0]
+
+
+def fla(*place: str) -> ModuleType:
+    """A module of fla-core by its path: importing the package would need a compiler's kernels."""
+    package = importlib.util.find_spec("fla")
+    assert package is not None and package.submodule_search_locations is not None
+    path = Path(package.submodule_search_locations[0], "ops", *place)
+    spec = importlib.util.spec_from_file_location("_".join(("fla", *place)), path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def assert_equal_with_gradients(
+    one: Tensor, two: Tensor, leaves: Iterable[Tensor], tolerance: dict[str, float]
+) -> None:
+    """Two results, and their gradients by the leaves, agree; and each leaf has a gradient."""
+    torch.testing.assert_close(one.to(two.dtype), two, **tolerance)
+    weights, leaves = torch.randn(one.shape, dtype=torch.float64), tuple(leaves)
+    gradients = [
+        torch.autograd.grad((result * weights).sum(), leaves, retain_graph=True)
+        for result in (one, two)
+    ]
+    for mine, theirs in zip(*gradients, strict=True):
+        scale = theirs.abs().max()
+        assert scale > 0
+        torch.testing.assert_close(mine / scale, theirs / scale, **tolerance)
+
+
+# --- the recurrences against fla-core ---
+
+
+def delta_factors(num_keys: int, beta_range: float = 2.0) -> DeltaFactors:
+    """Random factors of unit keys and queries; each part is a leaf."""
+    parts = (
+        functional.normalize(torch.randn(B, T, N, K), dim=-1),
+        functional.normalize(torch.randn(B, T, num_keys, N, K), dim=-1),
+        torch.randn(B, T, num_keys, N, V),
+        beta_range * torch.rand(B, T, num_keys, N),
+        -torch.rand(B, T, N),
+    )
+    return DeltaFactors(*(part.double().requires_grad_() for part in parts))
+
+
+def by_delta_scan(factors: DeltaFactors) -> Tensor:
+    return delta_scan(factors, torch.zeros(B, N, K, V, dtype=torch.float64))[0]
+
+
+def by_delta_steps(factors: DeltaFactors) -> Tensor:
+    state, outputs = torch.zeros(B, N, K, V, dtype=torch.float64), []
+    for time in range(T):
+        output, state = delta_step(DeltaFactors(*(part[:, time] for part in factors)), state)
+        outputs.append(output)
+    return torch.stack(outputs, 1)
+
+
+both_ways = pytest.mark.parametrize("compute", [by_delta_scan, by_delta_steps])
+
+
+@both_ways
+def test_one_key_without_gates_is_the_delta_rule_of_fla(
+    compute: Callable[[DeltaFactors], Tensor],
+) -> None:
+    ours = delta_factors(1)
+    ours = ours._replace(log_gates=torch.zeros(B, T, N, dtype=torch.float64))
+    theirs, _ = fla("delta_rule", "naive.py").delta_rule_recurrence(
+        K**0.5 * ours.queries.transpose(1, 2),
+        ours.keys.squeeze(2).transpose(1, 2),
+        ours.values.squeeze(2).transpose(1, 2),
+        ours.betas.squeeze(2).transpose(1, 2),
+    )
+    assert_equal_with_gradients(compute(ours), theirs.transpose(1, 2), ours[:4], SINGLE)
+
+
+@both_ways
+def test_one_key_with_gates_is_the_gated_delta_rule_of_fla(
+    compute: Callable[[DeltaFactors], Tensor],
+) -> None:
+    ours = delta_factors(1)
+    theirs, _ = fla("gated_delta_rule", "naive.py").naive_recurrent_gated_delta_rule(
+        ours.queries,
+        ours.keys.squeeze(2),
+        ours.values.squeeze(2),
+        ours.betas.squeeze(2),
+        ours.log_gates,
+        scale=1.0,
+    )
+    assert_equal_with_gradients(compute(ours), theirs, ours, SINGLE)
+
+
+@both_ways
+@pytest.mark.parametrize("num_keys", [2, 3])
+def test_several_keys_with_gates_are_the_gated_delta_product_of_fla(
+    compute: Callable[[DeltaFactors], Tensor], num_keys: int
+) -> None:
+    ours = delta_factors(num_keys)
+    theirs, _ = fla("gated_delta_product", "naive.py").naive_recurrent_gated_delta_product(
+        ours.queries,
+        ours.keys.flatten(1, 2),
+        ours.values.flatten(1, 2),
+        ours.log_gates,
+        ours.betas.flatten(1, 2),
+        scale=1.0,
+        num_householder=num_keys,
+    )
+    assert_equal_with_gradients(compute(ours), theirs, ours, SINGLE)
+
+
+@pytest.mark.parametrize("num_keys", [1, 2, 40])
+def test_chunks_are_steps_to_rounding(num_keys: int) -> None:
+    factors = delta_factors(num_keys)
+    assert_equal_with_gradients(by_delta_scan(factors), by_delta_steps(factors), factors, EXACT)
+
+
+@pytest.mark.parametrize("log_gate", [0.0, -30.0, -1e4])
+def test_extreme_gates_leave_outputs_and_gradients_finite(log_gate: float) -> None:
+    factors = DeltaFactors(*(part.detach().float().requires_grad_() for part in delta_factors(1)))
+    factors = factors._replace(log_gates=torch.full((B, T, N), log_gate, requires_grad=True))
+    outputs, _ = delta_scan(factors, torch.zeros(B, N, K, V))
+    gradients = torch.autograd.grad(outputs.sum(), factors)
+    assert outputs.isfinite().all() and all(part.isfinite().all() for part in gradients)
+    steps = by_delta_steps(DeltaFactors(*(part.detach().double() for part in factors)))
+    torch.testing.assert_close(outputs.double(), steps, **SINGLE)
+
+
+def rwkv7_factors() -> RWKV7Factors:
+    """Random factors with decays over the whole of their range; each part is a leaf."""
+    parts = (
+        torch.randn(B, T, N, K),
+        -0.6065 * torch.rand(B, T, N, K),
+        functional.normalize(torch.randn(B, T, N, K), dim=-1),
+        torch.rand(B, T, N, K),
+        torch.randn(B, T, N, K),
+        torch.randn(B, T, N, K),
+    )
+    return RWKV7Factors(*(part.double().requires_grad_() for part in parts))
+
+
+def by_rwkv7_scan(factors: RWKV7Factors) -> Tensor:
+    return rwkv7_scan(factors, torch.zeros(B, N, K, K, dtype=torch.float64))[0]
+
+
+def by_rwkv7_steps(factors: RWKV7Factors) -> Tensor:
+    state, outputs = torch.zeros(B, N, K, K, dtype=torch.float64), []
+    for time in range(T):
+        output, state = rwkv7_step(RWKV7Factors(*(part[:, time] for part in factors)), state)
+        outputs.append(output)
+    return torch.stack(outputs, 1)
+
+
+@pytest.mark.parametrize("compute", [by_rwkv7_scan, by_rwkv7_steps])
+def test_the_recurrence_of_rwkv7_is_a_generalised_delta_rule_of_fla(
+    compute: Callable[[RWKV7Factors], Tensor],
+) -> None:
+    ours = rwkv7_factors()
+    theirs, _ = fla("generalized_delta_rule", "dplr", "naive.py").dplr_recurrence(
+        K**0.5 * ours.queries.transpose(1, 2),
+        ours.keys.transpose(1, 2),
+        ours.values.transpose(1, 2),
+        -ours.removals.transpose(1, 2).float(),
+        (ours.rates * ours.removals).transpose(1, 2),
+        ours.log_decays.transpose(1, 2),
+    )
+    assert_equal_with_gradients(compute(ours), theirs.transpose(1, 2), ours, SINGLE)
+
+
+def test_chunks_of_rwkv7_are_steps_to_rounding() -> None:
+    factors = rwkv7_factors()
+    assert_equal_with_gradients(by_rwkv7_scan(factors), by_rwkv7_steps(factors), factors, EXACT)
+
+
+# --- a whole layer against transformers ---
+
+
+@pytest.mark.parametrize("beta", ["unit", "double"])
+def test_a_gated_deltanet_layer_is_that_of_transformers(beta: str) -> None:
+    ours = make("gated-deltanet", **SMALL, beta=beta)
+    assert isinstance(ours, DeltaMixer) and isinstance(ours.forget_gate, ForgetGate)
+    assert ours.convolution is not None and ours.gate is not None
+    with torch.no_grad():
+        ours.project.weight.mul_(10)  # their unit length has an epsilon: make it not matter
+    config = OlmoHybridConfig(
+        hidden_size=D,
+        linear_num_value_heads=N,
+        linear_num_key_heads=N,
+        linear_key_head_dim=K,
+        linear_value_head_dim=V,
+        linear_conv_kernel_dim=4,
+        linear_allow_neg_eigval=beta == "double",
+        num_hidden_layers=2,
+        layer_types=["linear_attention", "full_attention"],
+    )
+    theirs = OlmoHybridGatedDeltaNet(config, 0).double()
+    queries, keys, values = ours.project.weight.split([N * K, N * K, N * V])
+    weights = {
+        "q_proj.weight": queries,
+        "k_proj.weight": keys,
+        "v_proj.weight": values,
+        "conv1d.weight": ours.convolution.filters.weight,
+        "a_proj.weight": ours.forget_gate.steps.weight,
+        "A_log": ours.forget_gate.log_rates,
+        "dt_bias": ours.forget_gate.bias,
+        "b_proj.weight": ours.betas.weight,
+        "g_proj.weight": ours.gate.weight,
+        "o_norm.weight": ours.norm.weight,
+        "o_proj.weight": ours.output.weight,
+    }
+    assert set(weights) == {key for key, _ in theirs.named_parameters()}
+    theirs.o_norm.variance_epsilon = 1e-6 / K  # their queries are divided by sqrt(K)
+    inputs = torch.randn(B, T, D, dtype=torch.float64)
+    expected = torch.func.functional_call(theirs, weights, (inputs,))
+    outputs = outputs_of(ours, inputs)
+    assert_equal_with_gradients(outputs, expected, ours.parameters(), SINGLE_LAYER)
+
+
+# --- whole layers against the papers' equations ---
+
+
+def delta_layer_by_equations(mixer: DeltaMixer, inputs: Tensor, beta_range: float) -> Tensor:
+    """A delta rule's layer, one word, head, position and key at a time; states are [V, K]."""
+    num_keys = mixer.key_shape[0]
+    projected = inputs @ mixer.project.weight.mT
+    if mixer.convolution is not None:
+        filters = mixer.convolution.filters.weight
+        padded = functional.pad(projected.mT, (filters.shape[-1] - 1, 0))
+        projected = functional.conv1d(padded, filters, groups=len(filters)).mT
+    projected = projected * torch.sigmoid(projected)
+    betas = beta_range / (1 + torch.exp(-inputs @ mixer.betas.weight.mT))
+    words = []
+    for b in range(B):
+        heads = []
+        for head in range(N):
+            state, outputs = torch.zeros(V, K, dtype=torch.float64), []
+            for time in range(T):
+                row = projected[b, time]
+                query = row[head * K :][:K]
+                if mixer.forget_gate is not None:
+                    gate = mixer.forget_gate
+                    logit = inputs[b, time] @ gate.steps.weight[head] + gate.bias[head]
+                    state = state * (1 + logit.exp()) ** -gate.log_rates[head].exp()
+                for j in range(num_keys):
+                    key = row[N * K + (j * N + head) * K :][:K]
+                    value = row[N * K * (1 + num_keys) + (j * N + head) * V :][:V]
+                    key = key / key.norm()
+                    beta = betas[b, time, j * N + head]
+                    erase = torch.eye(K, dtype=torch.float64) - beta * key.outer(key)
+                    state = state @ erase + beta * value.outer(key)
+                output = state @ query / query.norm()
+                output = output / (output.square().mean() + 1e-6).sqrt() * mixer.norm.weight
+                if mixer.gate is not None:
+                    logit = (mixer.gate.weight @ inputs[b, time])[head * V :][:V]
+                    output = output * logit * torch.sigmoid(logit)
+                outputs.append(output)
+            heads.append(torch.stack(outputs))
+        words.append(torch.cat(heads, -1))
+    return torch.stack(words) @ mixer.output.weight.mT
+
+
+@every_delta_rule
+def test_a_delta_rules_layer_follows_its_equation(name: str, options: dict[str, object]) -> None:
+    mixer = make(name, **SMALL, **options)
+    assert isinstance(mixer, DeltaMixer)
+    assert (mixer.forget_gate is not None) == name.startswith("gated")
+    default = build(MODELS[name].settings_class, options, name).beta  # type: ignore[attr-defined]
+    inputs = torch.randn(B, T, D, dtype=torch.float64)
+    expected = delta_layer_by_equations(mixer, inputs, {"unit": 1.0, "double": 2.0}[default])
+    assert_equal_with_gradients(outputs_of(mixer, inputs), expected, mixer.parameters(), EXACT)
+
+
+def rwkv7_layer_by_equations(mixer: RWKV7Mixer, inputs: Tensor, size: int) -> Tensor:
+    """RWKV-7's time mixing, one word and head at a time; states are [values, keys]."""
+    before = torch.cat([torch.zeros_like(inputs[:, :1]), inputs[:, :-1]], 1)
+    r, w, k, v, a, g = (torch.lerp(inputs, before, mixer.shifts[i]) for i in range(6))
+
+    def low_rank(x: Tensor, part: nn.Module, activation: Callable[[Tensor], Tensor]) -> Tensor:
+        return activation(x @ part.inner.weight.mT) @ part.outer.weight.mT
+
+    r, v = r @ mixer.receptance.weight.mT, v @ mixer.value.weight.mT
+    logit = mixer.decay.bias + low_rank(w, mixer.decay, torch.tanh)
+    w = torch.exp(-math.exp(-0.5) * torch.sigmoid(logit))
+    a = torch.sigmoid(mixer.rate.bias + low_rank(a, mixer.rate, lambda x: x))
+    g = low_rank(g, mixer.gate, torch.sigmoid)
+    k = k @ mixer.key.weight.mT
+    kappa, k = k * mixer.removal, k * (1 - mixer.replacement) + k * a * mixer.replacement
+    words = []
+    for b in range(len(inputs)):
+        heads = []
+        for head in range(inputs.shape[-1] // size):
+            own = slice(head * size, (head + 1) * size)
+            state, outputs = torch.zeros(size, size, dtype=torch.float64), []
+            for t in range(inputs.shape[1]):
+                removed = kappa[b, t, own] / kappa[b, t, own].norm()
+                change = torch.diag(w[b, t, own]) - removed.outer(a[b, t, own] * removed)
+                state = state @ change + v[b, t, own].outer(k[b, t, own])
+                y = state @ r[b, t, own]
+                y = (y - y.mean()) / (y.var(correction=0) + 64e-5).sqrt()
+                y = y * mixer.norm.weight[own] + mixer.norm.bias[own]
+                bonus = (r[b, t, own] * mixer.bonus[head] * k[b, t, own]).sum()
+                outputs.append(y + bonus * v[b, t, own])
+            heads.append(torch.stack(outputs))
+        words.append(torch.cat(heads, -1))
+    return (torch.stack(words) * g) @ mixer.output.weight.mT
+
+
+def test_the_layer_of_rwkv7_follows_its_equations() -> None:
+    mixer = make("rwkv7", width=D, heads=2, rank=3)
+    assert isinstance(mixer, RWKV7Mixer)
+    inputs = torch.randn(B, T, D, dtype=torch.float64)
+    expected = rwkv7_layer_by_equations(mixer, inputs, D // 2)
+    assert_equal_with_gradients(outputs_of(mixer, inputs), expected, mixer.parameters(), EXACT)
+
+
+# --- where eigenvalues lie ---
+
+SPREADS = (0.3, 30.0)  # ordinary weights, and such that every gate is at an end of its range
+
+
+def transitions(name: str, spread: float, **options: object) -> Tensor:
+    """The operators of a mixer's first head over random inputs: [B T, K, K]."""
+    mixer = make(name, spread, **options)
+    assert isinstance(mixer, DeltaMixer | RWKV7Mixer)
+    with torch.no_grad():
+        operators = mixer.transition(torch.randn(B, T, D, dtype=torch.float64))
+    return operators[:, :, 0].flatten(0, 1)
+
+
+@every_delta_rule
+def test_the_transition_is_what_multiplies_the_state(name: str, options: dict[str, object]) -> None:
+    mixer = make(name, **SMALL, **options)
+    assert isinstance(mixer, DeltaMixer)
+    inputs = torch.randn(B, 1, D, dtype=torch.float64)
+    nothing, *window = mixer.initial_state(B)
+    state = torch.randn(B, N, K, V, dtype=torch.float64)
+    (moved, *_), (added, *_) = (mixer.scan(inputs, (s, *window))[1] for s in (state, nothing))
+    torch.testing.assert_close(moved - added, mixer.transition(inputs)[:, 0] @ state, **EXACT)
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+@pytest.mark.parametrize(("beta", "lowest"), [("unit", 0.0), ("double", -1.0)])
+@pytest.mark.parametrize("name", ["deltanet", "gated-deltanet"])
+def test_one_key_turns_one_eigenvalue_within_the_range_of_beta(
+    name: str, beta: str, lowest: float, spread: float
+) -> None:
+    operators = transitions(name, spread, **SMALL, beta=beta)
+    torch.testing.assert_close(operators, operators.mT, **EXACT)
+    values = torch.linalg.eigvalsh(operators)
+    assert values.min() >= lowest - 1e-12 and values.max() <= 1 + 1e-12
+    rest = values[:, 1:]
+    torch.testing.assert_close(rest, rest[:, :1].expand_as(rest), **EXACT)
+    if name == "deltanet":
+        torch.testing.assert_close(rest, torch.ones_like(rest), **EXACT)
+    if spread > 1:
+        assert values.min() < lowest + 0.01, "the extreme is not reached"
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+@pytest.mark.parametrize("name", ["deltaproduct", "gated-deltaproduct"])
+def test_several_keys_make_a_product_of_householder_matrices(name: str, spread: float) -> None:
+    operators = transitions(name, spread, **SMALL, householders=2)
+    assert (torch.linalg.matrix_norm(operators, 2) <= 1 + 1e-12).all()
+    if name == "deltaproduct":
+        moved = operators - torch.eye(K, dtype=torch.float64)
+        assert (torch.linalg.svdvals(moved)[:, 2:] < 1e-12).all(), "more than rank 2"
+    values = torch.linalg.eigvals(operators)
+    assert (values.abs() <= 1 + 1e-12).all()
+    assert (values.imag.abs() > 1e-3).any(), "two factors make no rotation"
+
+
+def test_the_determinant_is_that_of_the_factors() -> None:
+    mixer = make("gated-deltaproduct", **SMALL, householders=3)
+    assert isinstance(mixer, DeltaMixer)
+    inputs = torch.randn(B, T, D, dtype=torch.float64)
+    factors = mixer.factors(inputs)
+    expected = (1 - factors.betas).prod(2) * (K * factors.log_gates).exp()
+    torch.testing.assert_close(torch.linalg.det(mixer.transition(inputs)), expected, **EXACT)
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+def test_eigenvalues_of_rwkv7_are_real_and_hardly_negative(spread: float) -> None:
+    operators = transitions("rwkv7", spread, width=D, heads=2, rank=3)
+    values = torch.linalg.eigvals(operators)
+    lowest = math.exp(-math.exp(-0.5)) - 1  # -0.4548
+    assert (values.imag.abs() < 1e-6).all()
+    assert values.real.min() >= lowest - 1e-9 and values.real.max() <= 1 + 1e-9
+    if spread > 1:
+        assert values.real.min() < -0.1, "no eigenvalue is negative"
+
+
+# --- initialisations are kept ---
+
+
+def test_forget_gates_start_as_in_mamba2() -> None:
+    kind = MODELS["gated-deltaproduct"]
+    settings = build(kind.settings_class, {"heads": 500, "layers": 2}, "here")
+    model = kind(settings, num_symbols=2, num_labels=2)
+    assert isinstance(model, BlockModel)
+    for block in model.blocks:
+        gate = block.mixer.forget_gate
+        steps, rates = functional.softplus(gate.bias), gate.log_rates.exp()
+        assert 0.001 * 0.99 <= steps.min() < 0.0015 and 0.08 < steps.max() <= 0.1 * 1.01
+        assert abs(steps.log().mean() - torch.tensor(0.01).log()) < 0.2
+        assert 0 < rates.min() < 0.5 and 15.5 < rates.max() <= 16
+        assert abs(rates.mean() - 8) < 1
+
+
+def test_rwkv7_starts_as_in_its_training_code() -> None:
+    kind = MODELS["rwkv7"]
+    settings = build(kind.settings_class, {"layers": 3}, "here")
+    model = kind(settings, num_symbols=2, num_labels=2)
+    assert isinstance(model, BlockModel)
+    first, last = model.blocks[0].mixer, model.blocks[2].mixer
+    assert (first.output.weight == 0).all() and (first.decay.inner.weight == 0).all()
+    assert 0.4 / 8 < first.value.weight.abs().max() <= 0.5 / 8  # 0.5 / sqrt(D)
+    assert 0.04 / 8 < first.key.weight.abs().max() <= 0.05 / 8
+    # from the source's formulas by hand, at the first, a middle and the last coordinate of 64
+    torch.testing.assert_close(
+        first.decay.bias[[0, 20, 63]], torch.tensor([-8.0, -4.13968, 3.0]), rtol=0, atol=1e-4
+    )
+    torch.testing.assert_close(
+        first.shifts[:, 32], 1 - 0.5 ** torch.tensor([0.2, 0.9, 0.7, 0.7, 0.9, 0.2])
+    )
+    torch.testing.assert_close(last.shifts[1, 32], torch.tensor(1 - 0.5**0.3))
+    assert last.decay.bias[32] < first.decay.bias[32]

@@ -1,0 +1,494 @@
+"""The algebra of a task: against libsemigroups, published facts, and groups known by hand."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+from libsemigroups_pybind11 import Konieczny, ReportGuard, Transf
+
+from statetrack.algebra import Budget, analyse
+from statetrack.algebra.components import orbits, strong_components
+from statetrack.algebra.groups import Group, factorise
+from statetrack.algebra.machine import needed_machine
+from statetrack.algebra.monoid import transition_monoid
+from statetrack.algebra.naming import invariant_factors, name_of
+from statetrack.automata import Automaton, build_automaton
+from statetrack.spec import TASKS, load_task
+
+# --- against an independent implementation ---
+
+NUM_RANDOM = 320
+
+
+def random_machine(seed: int) -> Automaton:
+    """A machine of 2 to 5 states (now and then 6) and 1 to 4 symbols; some permute the states."""
+    draw = np.random.default_rng(seed)
+    num_states, num_symbols = draw.integers(2, 7 if seed % 40 == 0 else 6), draw.integers(1, 5)
+    columns = [
+        draw.permutation(num_states)
+        if draw.random() < 0.4
+        else draw.integers(0, num_states, num_states)
+        for _ in range(num_symbols)
+    ]
+    delta = np.stack(columns, axis=1)
+    reached = sorted({0} | set(np.flatnonzero(_reached(delta)).tolist()))
+    renumbered = {state: place for place, state in enumerate(reached)}
+    return Automaton([[renumbered[target] for target in delta[state]] for state in reached])
+
+
+def _reached(delta: np.ndarray) -> np.ndarray:
+    reached = np.zeros(len(delta), bool)
+    reached[0] = True
+    for _ in range(len(delta)):
+        reached[delta[reached].ravel()] = True
+    return reached
+
+
+def test_monoids_of_random_machines_are_those_that_libsemigroups_finds() -> None:
+    ReportGuard(False)
+    seen = {"groups": 0, "aperiodic": 0, "neither": 0}
+    for seed in range(NUM_RANDOM):
+        automaton = random_machine(seed)
+        facts = analyse(automaton).monoid
+        assert facts is not None
+        smallest = needed_machine(automaton).automaton
+        maps = [list(range(smallest.num_states)), *smallest.delta.T.tolist()]
+        oracle = Konieczny(*[Transf(each) for each in maps])
+        classes = list(oracle.D_classes())
+        regular = [each for each in classes if each.is_regular_D_class()]
+        group_orders = sorted(each.size_H_class() for each in regular)
+        assert facts.size == oracle.size(), seed
+        assert facts.idempotents == oracle.number_of_idempotents(), seed
+        assert facts.j_classes == oracle.number_of_D_classes(), seed
+        assert facts.regular_j_classes == oracle.number_of_regular_D_classes(), seed
+        assert sorted(group.order for group in facts.subgroups) == group_orders, seed
+        assert facts.aperiodic == (max(group_orders) == 1), seed
+        kind = "groups" if oracle.number_of_idempotents() == 1 else "neither"
+        seen["aperiodic" if facts.aperiodic else kind] += 1
+    assert min(seen.values()) > 20, seen
+
+
+@pytest.mark.parametrize("num_points", [3, 4, 5])
+def test_all_maps_of_n_points_are_n_to_the_n_and_have_each_symmetric_group_once(
+    num_points: int,
+) -> None:
+    points = list(range(num_points))
+    swap, turn, merge = [1, 0, *points[2:]], [*points[1:], 0], [0, 0, *points[2:]]
+    facts = analyse(Automaton(np.transpose([swap, turn, merge]))).monoid
+    assert facts is not None
+    assert facts.size == num_points**num_points
+    names = ["trivial", "Z2", "S3", "S4", "S5"][:num_points]
+    assert [group.name for group in facts.subgroups] == names[::-1]
+    assert facts.solvable == (num_points < 5)
+
+
+# --- the regular languages of Bhattamishra et al. 2020, as Sarrof et al. 2024 use them ---
+
+
+def regex(pattern: str, alphabet: str) -> Automaton:
+    return build_automaton({"kind": "regex", "pattern": pattern, "alphabet": alphabet}, "test")
+
+
+def dyck(depth: int) -> Automaton:
+    """Balanced brackets of a depth of at most `depth`: whether all are closed."""
+    dead = depth + 1
+    rows = [[level + 1 if level < depth else dead, level - 1] for level in range(1, depth + 1)]
+    return Automaton([[1, dead], *rows, [dead, dead]], [1] + [0] * (depth + 1))
+
+
+def counts_modulo(moduli: tuple[int, int], accepted: set[tuple[int, int]]) -> Automaton:
+    """Zeros and ones counted each with its modulus."""
+    states = list(itertools.product(range(moduli[0]), range(moduli[1])))
+    delta = [
+        [
+            states.index(((zeros + 1) % moduli[0], ones)),
+            states.index((zeros, (ones + 1) % moduli[1])),
+        ]
+        for zeros, ones in states
+    ]
+    return Automaton(delta, [int(state in accepted) for state in states])
+
+
+TOMITA_3 = Automaton([[0, 1], [2, 0], [3, 4], [2, 1], [4, 4]], [1, 1, 0, 1, 0])
+"""Columns 0 and 1; states: even run of 1s, odd run, then odd 0s, then even 0s, dead."""
+
+LANGUAGES = {
+    "Tomita-1": (regex("1*", "01"), 2, 2, []),
+    "Tomita-2": (regex("(10)*", "01"), 3, 6, []),
+    "Tomita-3": (TOMITA_3, 5, 26, ["Z2"]),
+    "Tomita-4": (Automaton([[1, 0], [2, 0], [3, 0], [3, 3]], [1, 1, 1, 0]), 4, 12, []),
+    "Tomita-5": (counts_modulo((2, 2), {(0, 0)}), 4, 4, ["Z2xZ2"]),
+    "Tomita-6": (
+        counts_modulo((3, 3), {(count, count) for count in range(3)}),
+        3,
+        3,
+        ["Z3"],
+    ),
+    "Tomita-7": (regex("0*1*0*1*", "01"), 5, 9, []),
+    "parity": (load_task("parity").automaton, 2, 2, ["Z2"]),
+    "(aa)*": (regex("(aa)*", "a"), 2, 2, ["Z2"]),
+    "(aaaa)*": (regex("(aaaa)*", "a"), 4, 4, ["Z4"]),
+    "(abab)*": (regex("(abab)*", "ab"), 5, 10, ["Z2"]),
+    "D_2": (dyck(2), 4, 15, []),
+    "D_3": (dyck(3), 5, 31, []),
+    "D_4": (dyck(4), 6, 56, []),
+    "D_12": (dyck(12), 14, 820, []),
+    "aa*bb*cc*dd*ee*": (regex("aa*bb*cc*dd*ee*", "abcde"), 7, 17, []),
+    "{a,b}*d{b,c}*": (regex("(a|b)*d(b|c)*", "abcd"), 3, 5, []),
+    "{0,1,2}*02*": (regex("(0|1|2)*02*", "012"), 2, 3, []),
+}
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_regular_languages_have_their_published_sizes_and_groups(name: str) -> None:
+    automaton, num_states, size, groups = LANGUAGES[name]
+    algebra = analyse(automaton)
+    facts = algebra.monoid
+    assert facts is not None
+    assert (algebra.num_states, facts.size) == (num_states, size)
+    assert sorted({group.name for group in facts.subgroups} - {"trivial"}) == groups
+    assert facts.aperiodic == (not groups)
+    assert facts.solvable
+    if facts.aperiodic:
+        assert facts.quasi_aperiodic
+
+
+def test_eleven_of_the_eighteen_languages_are_star_free() -> None:
+    aperiodic = [analyse(automaton).monoid.aperiodic for automaton, *_ in LANGUAGES.values()]
+    assert (sum(aperiodic), len(aperiodic)) == (11, 18)
+
+
+# --- complexity ---
+
+
+@pytest.mark.parametrize(
+    ("automaton", "expected"),
+    [
+        (LANGUAGES["(aa)*"][0], "AC0"),  # not star-free, but the length is known
+        (LANGUAGES["(abab)*"][0], "AC0"),
+        (LANGUAGES["Tomita-1"][0], "AC0"),
+        (LANGUAGES["parity"][0], "ACC0"),
+        (LANGUAGES["Tomita-3"][0], "AC0"),  # its group is that of 1^n, as in (aa)*
+        (LANGUAGES["Tomita-6"][0], "ACC0"),
+        (load_task("flip-flop").automaton, "AC0"),
+        (load_task("even-pairs").automaton, "AC0"),
+        (load_task("s4").automaton, "ACC0"),
+        (load_task("a5").automaton, "NC1-complete"),
+        (load_task("s5-swaps").automaton, "NC1-complete"),
+    ],
+)
+def test_complexity_classes_of_known_tasks(automaton: Automaton, expected: str) -> None:
+    algebra = analyse(automaton)
+    assert algebra.complexity.name == expected
+    assert algebra.monoid.quasi_aperiodic == (expected == "AC0")
+
+
+def words_of_one_length_make_a_group(automaton: Automaton, most: int) -> bool:
+    """The definition of not quasi-aperiodic, by brute force over lengths up to `most`."""
+    actions = [tuple(column) for column in automaton.delta.T.tolist()]
+    made = {tuple(range(automaton.num_states))}
+    for _ in range(most):
+        made = {tuple(action[state] for state in each) for each in made for action in actions}
+        powers = {each: [each] for each in made}
+        for each in made:
+            for _ in range(automaton.num_states**2):
+                last = powers[each][-1]
+                powers[each].append(tuple(each[state] for state in last))
+        going_round = {each for each in made if powers[each][-1] != powers[each][-2]}
+        if any(set(powers[each][-13:]) <= made for each in going_round):
+            return True
+    return False
+
+
+def test_quasi_aperiodic_is_what_the_definition_says() -> None:
+    found = {True: 0, False: 0}
+    for seed in range(400, 480):
+        draw = np.random.default_rng(seed)
+        delta = draw.integers(0, 3, (3, 2))
+        if not _reached(delta).all():
+            continue
+        facts = analyse(Automaton(delta)).monoid
+        by_definition = not words_of_one_length_make_a_group(Automaton(delta), 24)
+        assert facts.quasi_aperiodic == by_definition, seed
+        found[by_definition] += 1
+    assert min(found.values()) > 5, found
+
+
+# --- groups ---
+
+GROUPS = {
+    "cyclic:n=4": ("Z4", 4, 1),
+    "product(cyclic:n=2,cyclic:n=2)": ("Z2xZ2", 4, 1),
+    "product(cyclic:n=4,cyclic:n=6)": ("Z2xZ12", 24, 1),
+    "s3": ("S3", 6, 2),
+    "dihedral:n=4": ("D4", 8, 2),
+    "dihedral:n=5": ("D5", 10, 2),
+    "dihedral:n=12": ("D12", 24, 2),
+    "quaternion": ("Q8", 8, 2),
+    "a4": ("A4", 12, 2),
+    "s4": ("S4", 24, 3),
+    "a5": ("A5", 60, None),
+    "s5": ("S5", 120, None),
+    "alternating:n=6": ("A6", 360, None),
+    "symmetric:n=6": ("S6", 720, None),
+    "a4xz5": ("A4xZ5", 60, 2),
+    "product(quaternion,cyclic:n=3)": ("Z3xQ8", 24, 2),
+    "product(a5,cyclic:n=2)": ("A5xZ2", 120, None),
+    "product(s3,s3)": ("order 36, solvable, not abelian", 36, 2),
+}
+
+
+@pytest.mark.parametrize("task", GROUPS)
+def test_word_problems_of_groups_give_the_group_back(task: str) -> None:
+    name, order, derived_length = GROUPS[task]
+    algebra = analyse(load_task(task).automaton)
+    facts = algebra.monoid
+    (group,) = facts.subgroups
+    assert (group.name, group.order, group.derived_length) == (name, order, derived_length)
+    assert algebra.is_group and facts.size == order and facts.idempotents == facts.j_classes == 1
+    assert facts.solvable == (derived_length is not None)
+    assert facts.commutative == group.abelian == (derived_length == 1)
+
+
+def affine_group(prime: int, factor: int) -> Group:
+    """The maps x -> a x + b modulo a prime, a a power of `factor`."""
+    factors = sorted({pow(factor, power, prime) for power in range(prime)})
+    maps = [[(a * x + b) % prime for x in range(prime)] for a in factors for b in range(prime)]
+    return Group(np.array(maps))
+
+
+def matrix_group(generators: list[list[list[int]]], prime: int) -> Group:
+    """Matrices modulo a prime as permutations of all vectors."""
+    size = len(generators[0])
+    vectors = list(itertools.product(range(prime), repeat=size))
+    maps = [
+        [vectors.index(tuple(np.array(vector) @ np.array(matrix) % prime)) for vector in vectors]
+        for matrix in generators
+    ]
+    monoid = transition_monoid(np.array(maps), Budget())
+    return Group(monoid.elements.astype(np.int64))
+
+
+def heisenberg(prime: int) -> Group:
+    one, two = np.eye(3, dtype=int), np.eye(3, dtype=int)
+    one[0, 1] = two[1, 2] = 1
+    return matrix_group([one.tolist(), two.tolist()], prime)
+
+
+def dicyclic(n: int) -> Group:
+    """r of order 2n and s with s^2 = r^n, acting on themselves: r^i s^j is number i + 2n j."""
+    turns = 2 * n
+    by_r = [(i + 1) % turns for i in range(turns)] + [turns + (i - 1) % turns for i in range(turns)]
+    by_s = [turns + i for i in range(turns)] + [(i + n) % turns for i in range(turns)]
+    monoid = transition_monoid(np.array([by_r, by_s]), Budget())
+    return Group(monoid.elements.astype(np.int64))
+
+
+@pytest.mark.parametrize(
+    ("group", "name"),
+    [
+        (affine_group(5, 2), "F20"),
+        (affine_group(7, 3), "F42"),
+        (affine_group(7, 2), "Z7:Z3"),
+        (affine_group(7, 6), "D7"),
+        (heisenberg(3), "H3"),
+        (heisenberg(5), "H5"),
+        (heisenberg(2), "D4"),
+        (dicyclic(2), "Q8"),
+        (dicyclic(3), "Dic3"),
+        (dicyclic(4), "Q16"),
+        (matrix_group([[[1, 1], [0, 1]], [[1, 0], [1, 1]]], 3), "SL(2,3)"),
+        (matrix_group([[[1, 1], [0, 1]], [[1, 0], [1, 1]]], 5), "SL(2,5)"),
+        (matrix_group([[[1, 1], [0, 1]], [[0, 1], [1, 0]]], 3), "order 48, solvable, not abelian"),
+    ],
+)
+def test_groups_made_by_hand_are_named(group: Group, name: str) -> None:
+    assert name_of(group) == name
+
+
+def test_groups_that_only_look_like_permutations_are_not_called_so() -> None:
+    a6_twice = matrix_group([[[1, 1], [0, 1]], [[1, 0], [1, 1]]], 7)
+    assert len(a6_twice) == 336
+    assert name_of(a6_twice) == "order 336, not solvable, not abelian"
+
+
+@pytest.mark.parametrize(
+    ("moduli", "factors"),
+    [((2, 2), [2, 2]), ((4, 6), [2, 12]), ((6, 10, 15), [30, 30]), ((8, 2, 4, 9), [2, 4, 72])],
+)
+def test_invariant_factors_of_products_of_cyclic_groups(
+    moduli: tuple[int, ...], factors: list[int]
+) -> None:
+    offsets = np.cumsum([0, *moduli[:-1]])
+    elements = [
+        np.concatenate(
+            [
+                offset + (np.arange(modulus) + shift) % modulus
+                for offset, modulus, shift in zip(offsets, moduli, shifts, strict=True)
+            ]
+        )
+        for shifts in itertools.product(*map(range, moduli))
+    ]
+    assert invariant_factors(Group(np.array(elements))) == factors
+
+
+def test_products_inverses_orders_and_classes_are_those_of_permutations() -> None:
+    draw = np.random.default_rng(3)
+    group = Group(np.array(list(itertools.permutations(range(5)))))
+    left, right = draw.integers(0, 120, (2, 300))
+    products = group.permutations[group.times(left, right)]
+    expected = np.take_along_axis(group.permutations[right], group.permutations[left], axis=1)
+    assert (products == expected).all()
+    assert (group.times(left, group.inverses[left]) == 0).all()
+    assert np.bincount(group.orders).tolist() == [0, 1, 25, 20, 30, 24, 20]
+    assert sorted(np.bincount(group.classes).tolist()) == [1, 10, 15, 20, 20, 24, 30]
+    assert int(group.center.sum()) == 1 and len(group.derived) == 60
+    assert group.exponent == 60 and not group.is_nilpotent
+
+
+def test_a_number_is_the_product_of_its_factors() -> None:
+    for number in range(1, 500):
+        factors = factorise(number)
+        assert int(np.prod([prime**power for prime, power in factors.items()])) == number
+        assert all(all(prime % d for d in range(2, prime)) for prime in factors)
+
+
+# --- parts of sets ---
+
+
+def test_strong_components_are_points_that_reach_each_other() -> None:
+    draw = np.random.default_rng(8)
+    for _ in range(50):
+        successors = draw.integers(0, 12, (12, 2))
+        reach = np.eye(12, dtype=bool)
+        for _ in range(12):
+            reach = reach | reach[successors].any(axis=1)
+        component = strong_components(successors)
+        assert ((component[:, None] == component[None, :]) == (reach & reach.T)).all()
+        assert (component[successors] <= component[:, None]).all()
+
+
+def test_orbits_are_what_permutations_join() -> None:
+    draw = np.random.default_rng(9)
+    for _ in range(50):
+        blocks = np.arange(30) // 5
+        maps = [np.argsort(blocks * 1.0 + draw.random(30)) for _ in range(2)]
+        closure = np.eye(30, dtype=bool)
+        for _ in range(30):
+            for each in maps:
+                closure |= closure[each] | closure[:, each]
+        expected = closure.argmax(axis=1)
+        assert (orbits(maps, 30)[expected] == orbits(maps, 30)).all()
+        assert (orbits(maps, 30) <= np.arange(30)).all()
+        assert len(set(orbits(maps, 30).tolist())) >= 6
+
+
+# --- what counts is what is asked for ---
+
+
+def test_labels_decide_how_large_the_group_is() -> None:
+    s4 = load_task("s4").automaton
+    even = [int(name.count("(") == 1 and len(name) in (5, 9)) for name in s4.states]
+    sign = Automaton(s4.delta, even)
+    assert analyse(sign).monoid.subgroups[0].name == "Z2"
+    image_of_1 = [int(word_image(name, "1")) - 1 for name in s4.states]
+    assert analyse(Automaton(s4.delta, image_of_1)).monoid.size == 24
+
+
+def word_image(cycles: str, point: str) -> str:
+    """The image of a point under a permutation written in cycles."""
+    for cycle in cycles.strip("()").split(")("):
+        points = cycle.split(",")
+        if point in points:
+            return points[(points.index(point) + 1) % len(points)]
+    return point
+
+
+def test_what_is_never_drawn_leads_to_a_void_that_does_not_count_as_a_state() -> None:
+    algebra = analyse(load_task("flip-flop").automaton)
+    assert (algebra.num_states, algebra.machine.void is None) == (8, False)
+    forbidden = Automaton([[1, 0], [0, 1]], weights=[[1, 0], [1, 1]])
+    allowed = Automaton([[1, 0], [0, 1]])
+    assert analyse(allowed).monoid.size == 2
+    assert analyse(forbidden).monoid.size > 2
+    assert analyse(forbidden).num_states == 2
+
+
+def test_a_start_that_only_the_empty_word_sees_does_not_count() -> None:
+    group = load_task("s3").automaton
+    spare = Automaton(
+        np.vstack([group.delta[group.start], group.delta]) + 1, [6, *group.output.tolist()]
+    )
+    assert analyse(spare).is_group
+    assert analyse(spare).to_json() == analyse(group).to_json()
+
+
+def test_a_group_that_only_unasked_labels_show_is_not_seen() -> None:
+    """Labels are asked for in one of two phases, and are the same there."""
+    phases = Automaton([[1], [0]], [0, 1], scored=[True, False])
+    (group,) = analyse(phases).monoid.subgroups
+    assert (group.name, group.seen) == ("Z2", False)
+    (asked,) = analyse(Automaton([[1], [0]], [0, 1])).monoid.subgroups
+    assert asked.seen
+
+
+def test_order_matters_only_where_words_that_are_drawn_show_it() -> None:
+    assert analyse(load_task("flip-flop").automaton).order_matters
+    assert not analyse(load_task("z60").automaton).order_matters
+    only_alternating = Automaton(
+        [[1, 3], [3, 2], [1, 3], [3, 3]], [0, 0, 1, 0], weights=[[1, 0], [0, 1], [1, 0], [1, 1]]
+    )
+    algebra = analyse(only_alternating)
+    assert (algebra.monoid.commutative, algebra.order_matters) == (False, False)
+
+
+def test_two_states_are_held_by_all_but_definite_machines() -> None:
+    last_two = Automaton([[0, 1], [2, 3], [0, 1], [2, 3]])
+    assert not analyse(last_two).machine.holds_two_states
+    for task in ("parity", "flip-flop", "turnstile", "ends-with-ab", "even-pairs"):
+        held = analyse(load_task(task).automaton).machine.holds_two_states
+        assert held == (task not in ("turnstile", "ends-with-ab")), task
+
+
+# --- budgets ---
+
+
+def test_a_monoid_beyond_the_budget_is_said_to_be_too_large() -> None:
+    begun = time.process_time()
+    algebra = analyse(load_task("random-fsm:states=25,symbols=10").automaton)
+    assert time.process_time() - begun < 5
+    assert algebra.monoid is None and "50,000" in algebra.too_large
+    facts = algebra.to_json()
+    assert facts["monoid_size"] is None and facts["complexity"]["class"] == "unknown"
+    assert facts["order_matters"] is True
+    small = analyse(load_task("random-fsm").automaton, Budget(most_elements=100))
+    assert small.monoid is None and "100" in small.too_large
+
+
+def test_a_large_group_is_known_by_its_generators() -> None:
+    algebra = analyse(load_task("random-permutations:states=10").automaton)
+    assert algebra.too_large is None and algebra.is_group
+    assert algebra.monoid.subgroups[0].name in ("S10", "A10")
+    assert algebra.complexity.name == "NC1-complete"
+    fewer = analyse(load_task("s5-swaps").automaton, Budget(most_elements=100))
+    assert fewer.monoid is None  # 120 states are too many for this, and 120 elements to list
+    small = analyse(load_task("random-permutations").automaton, Budget(most_elements=100))
+    listed = analyse(load_task("random-permutations").automaton)
+    assert small.to_json() == {**listed.to_json(), "irreducible_dimensions": None}
+
+
+@pytest.mark.parametrize("task", [name for name in TASKS])
+def test_every_shipped_task_is_analysed_in_two_seconds(task: str) -> None:
+    automaton = load_task(task).automaton
+    begun = time.process_time()
+    algebra = analyse(automaton)
+    assert time.process_time() - begun < 2
+    assert (algebra.monoid is None) == (algebra.too_large is not None)
+    facts = algebra.to_json()
+    assert facts["group"] == (facts["idempotents"] == 1)
+    if facts["monoid_size"] is not None:
+        assert facts["aperiodic"] == all(each["order"] == 1 for each in facts["subgroups"])
+        assert facts["monoid_size"] >= facts["states"] - 1
