@@ -29,7 +29,7 @@ benchmarks: $(VENV)/installed-dev
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e ".[data]"
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e .
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed

@@ -14,11 +14,17 @@ __version__ = "0.1.0"
 _HOMES = {
     "Automaton": "statetrack.automata",
     "KINDS": "statetrack.automata",
+    "LinearModel": "statetrack.models._base",
+    "LinearSettings": "statetrack.models._base",
     "MODELS": "statetrack.models",
+    "RecurrentModel": "statetrack.models._base",
+    "SequenceModel": "statetrack.models._base",
+    "Settings": "statetrack.settings",
     "StatetrackError": "statetrack.errors",
     "TASKS": "statetrack.spec",
     "Task": "statetrack.spec",
     "load_task": "statetrack.spec",
+    "option": "statetrack.settings",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -48,5 +48,5 @@ class DeviceError(StatetrackError):
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """` Did you mean 'lstm'?`, with the leading space, or nothing where no known name is near."""
-    close = difflib.get_close_matches(name, list(known), n=1)
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f" Did you mean '{close[0]}'?" if close else ""

@@ -59,10 +59,9 @@ class RunFolder:
         An existing folder is taken only if it is empty; anything else is refused.
         """
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise RunError(
-                f"{path}: already exists and is not empty: choose another --out, or go on with "
-                f"`statetrack train --resume {path}`"
-            )
+            unfinished = (path / "config.yaml").is_file() and not cls(path).finished
+            hint = f", or go on with `statetrack train --resume {path}`" if unfinished else ""
+            raise RunError(f"{path}: already exists and is not empty: choose another --out{hint}")
         beside = path if path.exists() else path.with_name(f".{path.name}.{os.getpid()}")
         try:
             beside.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ command-line options and its help text. Unknown keys are refused with the neares
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -127,7 +128,21 @@ def _is_number(text: str) -> bool:
     return text.lower().lstrip("+-") not in {"nan", "inf", "infinity"}
 
 
+def _plain_number(loader: _StrictLoader, node: yaml.ScalarNode) -> Any:
+    """A number, unless YAML reads another one than is written: `010`, `1_000`, `1:30`."""
+    tag = node.tag.removeprefix("tag:yaml.org,2002:")
+    value = getattr(loader, f"construct_yaml_{tag}")(node)
+    if re.search(r"[_:]|^[-+]?0[0-9xb]", node.value):
+        raise _Surprise(
+            node.start_mark.line + 1,
+            f"`{node.value}` is {value} to YAML: write it plainly, or put it in quotes",
+        )
+    return value
+
+
 _StrictLoader.add_constructor("tag:yaml.org,2002:str", _plain_text)
+_StrictLoader.add_constructor("tag:yaml.org,2002:int", _plain_number)
+_StrictLoader.add_constructor("tag:yaml.org,2002:float", _plain_number)
 
 
 def read_yaml(path: Path, error: type[StatetrackError] = SettingsError) -> dict[str, Any]:

@@ -309,10 +309,10 @@ def test_groups_made_by_hand_are_named(group: Group, name: str) -> None:
     assert name_of(group) == name
 
 
-def test_groups_that_only_look_like_permutations_are_not_called_so() -> None:
-    a6_twice = matrix_group([[[1, 1], [0, 1]], [[1, 0], [1, 1]]], 7)
-    assert len(a6_twice) == 336
-    assert name_of(a6_twice) == "order 336, not solvable, not abelian"
+def test_a_group_without_a_sure_name_is_described() -> None:
+    special_linear = matrix_group([[[1, 1], [0, 1]], [[1, 0], [1, 1]]], 7)
+    assert len(special_linear) == 336
+    assert name_of(special_linear) == "order 336, not solvable, not abelian"
 
 
 @pytest.mark.parametrize(
@@ -391,8 +391,8 @@ def test_orbits_are_what_permutations_join() -> None:
 
 def test_labels_decide_how_large_the_group_is() -> None:
     s4 = load_task("s4").automaton
-    even = [int(name.count("(") == 1 and len(name) in (5, 9)) for name in s4.states]
-    sign = Automaton(s4.delta, even)
+    odd = [int(name.count("(") == 1 and len(name) in (5, 9)) for name in s4.states]
+    sign = Automaton(s4.delta, odd)
     assert analyse(sign).monoid.subgroups[0].name == "Z2"
     image_of_1 = [int(word_image(name, "1")) - 1 for name in s4.states]
     assert analyse(Automaton(s4.delta, image_of_1)).monoid.size == 24

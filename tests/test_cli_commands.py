@@ -36,9 +36,7 @@ COUNTER_MODEL = '''
 """A running sum of learned numbers, squashed."""
 import torch
 from torch import nn
-from statetrack.models import MODELS
-from statetrack.models._base import RecurrentModel
-from statetrack.settings import Settings, option
+from statetrack import MODELS, RecurrentModel, Settings, option
 
 class CounterSettings(Settings):
     """Settings of the counter."""

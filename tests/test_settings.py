@@ -128,3 +128,11 @@ def test_every_error_is_drawn_in_the_tree_and_descends_from_its_root():
     drawn = set(re.findall(r"\b\w+Error\b", errors.__doc__))
     assert drawn == classes
     assert all(issubclass(getattr(errors, name), StatetrackError) for name in classes)
+
+
+@pytest.mark.parametrize(("written", "read"), [("010", "8"), ("1_000", "1000"), ("1:30", "90")])
+def test_a_number_that_yaml_reads_as_another_is_refused(tmp_path, written, read):
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"steps: 3\nhidden: {written}\n")
+    with pytest.raises(SettingsError, match=f"line 2: `{written}` is {read} to YAML"):
+        read_yaml(path)

@@ -169,9 +169,10 @@ def test_each_replica_is_clipped_as_torch_clips_it_alone(largest: float) -> None
 
 # --- a population against plain torch.optim, one replica at a time ---
 
+BETAS = (0.9, 0.95)
 OPTIMISERS: dict[str, Callable[[Any, float, float], torch.optim.Optimizer]] = {
-    "adam": lambda p, lr, decay: torch.optim.Adam(p, lr, weight_decay=decay),
-    "adamw": lambda p, lr, decay: torch.optim.AdamW(p, lr, weight_decay=decay),
+    "adam": lambda p, lr, decay: torch.optim.Adam(p, lr, BETAS, weight_decay=decay),
+    "adamw": lambda p, lr, decay: torch.optim.AdamW(p, lr, BETAS, weight_decay=decay),
     "sgd": lambda p, lr, decay: torch.optim.SGD(p, lr, momentum=0.9, weight_decay=decay),
     "rmsprop": lambda p, lr, decay: torch.optim.RMSprop(p, lr, weight_decay=decay),
 }
@@ -474,3 +475,18 @@ def test_numpy_words_become_tensors_that_torch_can_index_with() -> None:
     automaton = setup_of().automaton
     expected = automaton.labels_of(words.symbols.numpy())
     assert np.array_equal(words.labels.numpy()[words.scored], expected[words.scored])
+
+
+def test_a_loss_of_exactly_zero_stops_nothing_unless_asked_for(monkeypatch) -> None:
+    monkeypatch.setattr(Trainer, "_validate", lambda self: (torch.zeros(1), torch.ones(1)))
+    trainer = trainer_of(setup_of(steps=20, validate_every=5))
+    finish(trainer)
+    assert trainer.step == 20
+    stopping = trainer_of(setup_of(steps=20, validate_every=5, stop_loss=1e-9))
+    finish(stopping)
+    assert stopping.step == 5 and stopping.progress[0].stopped == "loss reached"
+
+
+def test_betas_are_refused_where_the_optimiser_has_none() -> None:
+    with pytest.raises(SettingsError, match="beta2 is Adam's"):
+        setup_of(optimizer="sgd", beta2=0.5)

@@ -41,7 +41,7 @@ def cite(
         _print_papers(name, *_sources_of_run(Path(name)))
     elif name in MODELS:
         _print_papers(name, model_sources(name))
-    elif Path(name).is_dir():
+    elif Path(name).is_dir() or (len(Path(name).parts) > 1 and not name.endswith(".yaml")):
         raise RunError(f"{name}: not a run folder (it has no config.yaml)")
     else:
         _print_papers(name, load_named_task(name).spec.reference)

@@ -69,7 +69,7 @@ def evaluate(
         setup, folder, lengths, num_words=samples, seed=seed, everyone=everyone
     )
     for row in tqdm(
-        scoring, desc="evaluating", unit="row", file=sys.stderr, leave=False, delay=1.0
+        scoring, desc="evaluating", unit="row", file=sys.stderr, leave=False, delay=1.0, disable=None
     ):
         rows.append(row)
     about = {

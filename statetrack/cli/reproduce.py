@@ -62,6 +62,7 @@ def reproduce(
             unit="cell",
             desc=Path(suite).stem,
             file=sys.stderr,
+            disable=None,
         )
     )
     rows, columns = list(chosen.models), list(chosen.tasks)

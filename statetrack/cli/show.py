@@ -141,7 +141,7 @@ def _draw_task(about: dict[str, Any], console: Console) -> None:
     rows = [
         ("reference", about["reference"]),
         ("kind", about["kind"]),
-        *([("arguments", _arguments(about["arguments"]))] if about["arguments"] else []),
+        *([("arguments", _arguments(about["arguments"]))] if _arguments(about["arguments"]) else []),
         ("states", f"{len(about['states'])}, starting in {about['states'][about['start']]}"),
         ("symbols", _names(about["symbols"])),
         ("labels", _names(about["labels"])),
@@ -229,7 +229,12 @@ def _type_with_bounds(setting: dict[str, Any]) -> str:
 
 
 def _arguments(arguments: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in arguments.items())
+    """The arguments that fit in a word; tables that a file writes out are shown as a table."""
+    return ", ".join(
+        f"{name}={value}"
+        for name, value in arguments.items()
+        if value is not None and not isinstance(value, dict)
+    )
 
 
 def _names(names: Sequence[str], most: int = 24) -> str:

@@ -35,6 +35,9 @@ from statetrack.models._time_steps import draw_time_steps, inverse_softplus
 from statetrack.ops._lanes import widened
 from statetrack.settings import option
 
+PIECE = 16
+"""Positions whose states are held at once: D N complex numbers each, which outgrow the caches."""
+
 
 class AUSSMSettings(BlockSettings):
     """Settings of AUSSM."""
@@ -88,14 +91,18 @@ class AUSSMMixer(Mixer):
         return self.convolution.initial_state(num_words), zeros
 
     def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
-        window, first = state
-        assert isinstance(window, Tensor) and isinstance(first, Tensor)
+        window, h = state
+        assert isinstance(window, Tensor) and isinstance(h, Tensor)
         x, gate = self.inward(inputs).chunk(2, -1)
         x, window = self.convolution.scan(x, window)
-        gains, terms = self._select(x.transpose(0, 1))  # [T, B, D, N]
-        states = ops.diagonal_recurrence(gains.flatten(2), first.flatten(1), terms.flatten(2))
-        states = states.unflatten(2, first.shape[1:])
-        return self._finish(states.transpose(0, 1), x, gate), (window, states[-1])
+        outputs = []
+        for piece in x.transpose(0, 1).split(PIECE):
+            gains, terms = self._select(piece)  # [T, B, D, N]
+            states = ops.diagonal_recurrence(gains.flatten(2), h.flatten(1), terms.flatten(2))
+            states = states.unflatten(2, h.shape[1:])
+            outputs.append(self._read(states))
+            h = states[-1]
+        return self._finish(torch.cat(outputs).transpose(0, 1), x, gate), (window, h)
 
     def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
         window, h = state
@@ -104,7 +111,7 @@ class AUSSMMixer(Mixer):
         x, window = self.convolution.step(x, window)
         gains, terms = self._select(x)
         h = gains * h + terms
-        return self._finish(h, x, gate), (window, h)
+        return self._finish(self._read(h), x, gate), (window, h)
 
     def transition(self, inputs: Tensor) -> Tensor:
         """The diagonal of every transition, complex [B, T, D, N], for inputs [B, T, D]."""
@@ -122,8 +129,11 @@ class AUSSMMixer(Mixer):
         terms = (steps * x).unsqueeze(-1) * _by_modulus_and_phase(self.writings)
         return torch.complex(turns.cos(), turns.sin()), terms
 
-    def _finish(self, states: Tensor, x: Tensor, gate: Tensor) -> Tensor:
-        read = (states @ _by_modulus_and_phase(self.readings)).real
+    def _read(self, states: Tensor) -> Tensor:
+        """Re(h C), [.., D], of states [.., D, N]."""
+        return (states @ _by_modulus_and_phase(self.readings)).real
+
+    def _finish(self, read: Tensor, x: Tensor, gate: Tensor) -> Tensor:
         finished: Tensor = self.outward((read + self.skip * x) * functional.silu(gate))
         return finished
 

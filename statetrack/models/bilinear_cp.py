@@ -2,8 +2,8 @@
 
     h_t = W1 diag(Wx^T x_t) W2^T h_{t-1},    logits = C h_t
 
-with W1, W2 in R^{H x R} and Wx in R^{D x R}: R (2 H + D) parameters in place of H^2 D. The
-letter K stands for the rank below, since R counts replicas in this project.
+with W1, W2 of H x K and Wx of D x K: K (2 H + D) parameters in place of H^2 D, at rank K (the
+source writes R).
 
 Source: Ebrahimi & Memisevic (2025), arXiv:2505.21749 (the factored bilinear model).
 

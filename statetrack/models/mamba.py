@@ -36,6 +36,9 @@ from statetrack.models._time_steps import draw_time_steps, inverse_softplus
 from statetrack.ops._lanes import in_full_precision, widened
 from statetrack.settings import option
 
+PIECE = 16
+"""Positions whose states are held at once: E N numbers each, which soon outgrow the caches."""
+
 Eigenvalues = Literal["positive", "signed"]
 
 
@@ -96,16 +99,19 @@ class MambaMixer(Mixer):
         return self.convolution.initial_state(num_words), zeros
 
     def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
-        window, first = state
-        assert isinstance(window, Tensor) and isinstance(first, Tensor)
+        window, h = state
+        assert isinstance(window, Tensor) and isinstance(h, Tensor)
         x, gate = self.inward(inputs).chunk(2, -1)
         x, window = self.convolution.scan(x, window)
         x = functional.silu(x)
-        gains, terms, readings = self._select(x.transpose(0, 1))  # [T, B, ..]
-        states = ops.diagonal_recurrence(gains.flatten(2), first.flatten(1), terms.flatten(2))
-        states = states.unflatten(2, first.shape[1:])  # [T, B, E, N]
-        outputs = _read(states, readings).transpose(0, 1)
-        return self._finish(outputs, x, gate), (window, states[-1])
+        outputs = []
+        for piece in x.transpose(0, 1).split(PIECE):
+            gains, terms, readings = self._select(piece)  # [T, B, ..]
+            states = ops.diagonal_recurrence(gains.flatten(2), h.flatten(1), terms.flatten(2))
+            states = states.unflatten(2, h.shape[1:])  # [T, B, E, N]
+            outputs.append(_read(states, readings))
+            h = states[-1]
+        return self._finish(torch.cat(outputs).transpose(0, 1), x, gate), (window, h)
 
     def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
         window, h = state

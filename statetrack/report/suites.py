@@ -8,7 +8,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from statetrack.report.tables import share
+from statetrack.report.tables import rounded, share
 
 Result = Mapping[str, Any]
 
@@ -79,8 +79,8 @@ def _line(result: Result, published: Mapping[str, Mapping[str, float]]) -> str:
         result["row"],
         share(selected["accuracy"]),
         few,
-        share(selected["scaled"]),
-        share(selected["floor"]),
+        rounded(selected["scaled"]),
+        rounded(selected["floor"]),
         f"{round(result['success'] * len(rows))}/{len(rows)}",
         f"{result['horizon']:,}",
         f"{result['steps']:,}",

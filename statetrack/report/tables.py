@@ -20,6 +20,17 @@ def share(value: float | None) -> str:
     return f"{int(value * 100 + 1e-9) / 100:.2f}" if value >= 0 else f"{value:.2f}"
 
 
+def rounded(value: float | None) -> str:
+    """A floor or a scaled accuracy, to the nearest hundredth; never `-0.00`."""
+    return "-" if value is None or value != value else f"{round(value, 2) + 0.0:.2f}"
+
+
+def interval(row: Row) -> str:
+    """The 95 % interval of a row, or `-` where nothing was scored."""
+    low, high = row["low"], row["high"]
+    return "-" if low is None or low != low else f"{low:.3f}-{high:.3f}"
+
+
 def small(value: float | None) -> str:
     """A loss or a learning rate."""
     return "-" if value is None else f"{value:.2g}"
@@ -63,11 +74,11 @@ def evaluation_table(title: str, rows: Sequence[Row]) -> Table:
             f"{row['length']:,}",
             *((str(row["seed"]), small(row["lr"])) if several else ()),
             share(row["accuracy"]),
-            f"{row['low']:.3f}-{row['high']:.3f}",
+            interval(row),
             share(row["symbol_accuracy"]),
             share(row["prefix_accuracy"]),
-            share(row["floor"]),
-            share(row["scaled"]),
+            rounded(row["floor"]),
+            rounded(row["scaled"]),
             *((MARK if row["selected"] else "",) if several else ()),
             style="bold" if several and row["selected"] else None,
             end_section=several and last,

@@ -30,9 +30,9 @@ class TrainSettings(Settings):
     optimizer: Literal["adam", "adamw", "sgd", "rmsprop"] = option("adam", "The optimiser.")
     beta1: float = option(0.9, "Decay of Adam's average of gradients.", min=0, max=0.9999)
     beta2: float = option(
-        0.999,
-        "Decay of Adam's average of squared gradients; a smaller one forgets early, larger "
-        "gradients sooner, so that steps do not shrink with them.",
+        0.95,
+        "Decay of Adam's average of squared gradients. Gradients fade as a squared error falls; "
+        "with the customary 0.999, steps are still divided by those of a thousand steps ago.",
         min=0,
         max=0.99999,
     )

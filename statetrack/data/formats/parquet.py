@@ -75,7 +75,7 @@ def _library(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         raise DatasetError(
-            "Parquet needs pyarrow: pip install 'statetrack[data]', or choose --format jsonl"
+            "Parquet needs pyarrow: pip install pyarrow, or choose --format jsonl"
         ) from None
 
 
