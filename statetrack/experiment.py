@@ -258,6 +258,7 @@ def train(setup: Setup, folder: RunFolder, on_records: OnRecords, stop: Callable
     """
     if folder.finished:
         raise RunError(f"{folder.path}: this run has finished; nothing is left to resume")
+    keep_freed_memory()
     settings = setup.experiment.training
     population = Population(setup.make_model, setup.experiment.replicas, setup.device)
     prepare_cpu(settings.threads, sum(v.numel() for v in population.parameters.values()))
@@ -291,8 +292,7 @@ SMALL = 1_000_000
 
 
 def prepare_cpu(threads: int, num_weights: int) -> None:
-    """Give torch the threads that were asked for (0: as many as pay), and let it reuse memory."""
-    keep_freed_memory()
+    """Give torch the threads that were asked for; 0: as many as pay."""
     if threads or num_weights < SMALL:
         torch.set_num_threads(threads or 1)
 
@@ -335,6 +335,7 @@ def trained_models(
         outcome["replica"]: outcome for outcome in folder.read_json("summary.json")["replicas"]
     }
     weights = folder.weights()
+    keep_freed_memory()
     model = setup.make_model().to(setup.device)
     prepare_cpu(setup.experiment.training.threads, sum(p.numel() for p in model.parameters()))
     for row in rows:

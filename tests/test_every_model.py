@@ -214,7 +214,8 @@ def test_a_population_trained_for_five_steps_is_each_replica_trained_alone(name:
         optimiser.step(step)
     for row, replica in enumerate(REPLICAS):
         alone = make(name, replica.seed).double()
-        adam = torch.optim.Adam(alone.parameters(), lr=replica.lr)
+        betas = (settings.beta1, settings.beta2)
+            adam = torch.optim.Adam(alone.parameters(), lr=replica.lr, betas=betas)
         for symbols in batches:
             adam.zero_grad()
             (alone(symbols[row]) - targets[row]).square().sum().backward()

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from statetrack.errors import SettingsError
 from statetrack.experiment import Experiment, Setup
 from statetrack.models._base import SequenceModel
 from statetrack.training import Population, Record, Trainer, TrainSettings

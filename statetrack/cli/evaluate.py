@@ -69,7 +69,13 @@ def evaluate(
         setup, folder, lengths, num_words=samples, seed=seed, everyone=everyone
     )
     for row in tqdm(
-        scoring, desc="evaluating", unit="row", file=sys.stderr, leave=False, delay=1.0, disable=None
+        scoring,
+        desc="evaluating",
+        unit="row",
+        file=sys.stderr,
+        leave=False,
+        delay=1.0,
+        disable=None,
     ):
         rows.append(row)
     about = {

@@ -141,7 +141,11 @@ def _draw_task(about: dict[str, Any], console: Console) -> None:
     rows = [
         ("reference", about["reference"]),
         ("kind", about["kind"]),
-        *([("arguments", _arguments(about["arguments"]))] if _arguments(about["arguments"]) else []),
+        *(
+            [("arguments", _arguments(about["arguments"]))]
+            if _arguments(about["arguments"])
+            else []
+        ),
         ("states", f"{len(about['states'])}, starting in {about['states'][about['start']]}"),
         ("symbols", _names(about["symbols"])),
         ("labels", _names(about["labels"])),

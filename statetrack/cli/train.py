@@ -122,7 +122,9 @@ def _run(setup: Setup, folder: RunFolder) -> None:
     out = Console()
     with (
         _interruptible() as stop,
-        tqdm(total=settings.steps, unit="step", file=sys.stderr, dynamic_ncols=True, disable=None) as bar,
+        tqdm(
+            total=settings.steps, unit="step", file=sys.stderr, dynamic_ncols=True, disable=None
+        ) as bar,
     ):
         bar.set_description(setup.experiment.model)
 

@@ -125,7 +125,9 @@ class LinearModel(RecurrentModel):
         self.additive: nn.Parameter | None = None
         if settings.additive != "none":
             rows = 1 if settings.additive == "constant" else self.embedding.num_rows
-            self.additive = nn.Parameter(torch.randn(rows, settings.hidden) / settings.hidden**0.5)
+            terms = torch.randn(rows, settings.hidden) / settings.hidden**0.5
+            constant = settings.additive == "constant"
+            self.additive = nn.Parameter(terms) if constant else self.embedding.parameter(terms)
         self.additive_kind = settings.additive
         self.readout = nn.Linear(settings.hidden, num_labels, bias=settings.readout_bias)
 
@@ -193,11 +195,11 @@ class LinearModel(RecurrentModel):
 
 
 class SymbolEmbedding(nn.Module):
-    """Turns a weight linear in the symbol's embedding into a table with one row per symbol.
+    """Makes tables with one row a symbol, linear in the symbol's embedding.
 
-    With `embed_dim` 0 symbols are one-hot, and the weight is the table. Otherwise symbols
-    have learned embeddings X [V, D] with rows of unit norm at the start, and the table is
-    X times the weight. Operators are thus computed once for each of the V symbols, never for
+    With `embed_dim` 0 symbols are one-hot, and a table is its own parameter. Otherwise symbols
+    have learned embeddings X [V, D], with rows of unit norm at the start, and a table is X
+    times a parameter. Operators are thus computed once for each of the V symbols, never for
     each of the B x T positions.
     """
 
@@ -209,11 +211,19 @@ class SymbolEmbedding(nn.Module):
             rows = torch.randn(num_symbols, embed_dim)
             self.vectors = nn.Parameter(rows / rows.norm(dim=1, keepdim=True))
 
-    def forward(self, weight: Tensor) -> Tensor:
-        """The table [V, ...] of a weight [D, ...] (or [V, ...] where symbols are one-hot)."""
+    def parameter(self, rows: Tensor) -> nn.Parameter:
+        """A parameter for `forward`, from one array for each of the `num_rows`: [D or V, ...].
+
+        For learned embeddings it is stored with their axis last, [..., D]: the layout in
+        which the product with them, and above all its gradient, is fastest.
+        """
         if self.vectors is None:
-            return weight
-        return (self.vectors @ weight.flatten(1)).view(-1, *weight.shape[1:])
+            return nn.Parameter(rows)
+        return nn.Parameter(rows.movedim(0, -1).contiguous())
+
+    def forward(self, weight: Tensor) -> Tensor:
+        """The table [V, ...] of a weight that `parameter` made."""
+        return weight if self.vectors is None else ops.contract(weight, self.vectors)
 
 
 def require_multiple(hidden: int, of: int, option_name: str) -> None:

@@ -29,7 +29,7 @@ class Projection(nn.Module):
 
     def initial_state(self, num_words: int) -> State:
         """The state before the first position."""
-        return self.convolution.initial_state(num_words) if self.convolution else ()
+        return () if self.convolution is None else self.convolution.initial_state(num_words)
 
     def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
         """Outputs [B, T, outputs] and the last state, of inputs [B, T, D]."""

@@ -16,7 +16,7 @@ operators); the source does not give its initialisation.
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from statetrack import ops
 from statetrack.models import MODELS
@@ -44,7 +44,7 @@ class Bilinear(LinearModel):
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
         hidden = settings.hidden
         weight = torch.randn(self.embedding.num_rows, hidden, hidden)
-        self.weight = nn.Parameter(weight * (settings.gain / hidden**0.5))  # [D, H, H]
+        self.weight = self.embedding.parameter(weight * (settings.gain / hidden**0.5))
 
     def operators(self) -> DenseOperators:
         """A(x), [V, H, H]."""

@@ -15,7 +15,7 @@ matrices (the source does not give its initialisation).
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from statetrack import ops
 from statetrack.models import MODELS
@@ -47,7 +47,7 @@ class BilinearBlock(LinearModel):
         size = settings.block_size
         shape = (self.embedding.num_rows, settings.hidden // size, size, size)
         blocks, _ = torch.linalg.qr(torch.randn(shape))
-        self.weight = nn.Parameter(settings.gain * blocks)  # [D, N, b, b]
+        self.weight = self.embedding.parameter(settings.gain * blocks)
 
     def operators(self) -> BlockOperators:
         """A(x) as blocks [V, N, b, b]."""

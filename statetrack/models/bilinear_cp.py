@@ -45,7 +45,8 @@ class BilinearCP(LinearModel):
         hidden, rank = settings.hidden, settings.rank
         self.left = nn.Parameter(nn.init.orthogonal_(torch.empty(hidden, rank)))
         self.right = nn.Parameter(nn.init.orthogonal_(torch.empty(hidden, rank)))
-        self.gains = nn.Parameter(settings.gain * torch.randn(self.embedding.num_rows, rank))
+        gains = settings.gain * torch.randn(self.embedding.num_rows, rank)
+        self.gains = self.embedding.parameter(gains)
 
     def operators(self) -> FactoredOperators:
         """A(x) = W1 diag(Wx^T x) W2^T, factored."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from statetrack import ops
 from statetrack.models import MODELS
@@ -43,7 +43,7 @@ class BilinearRotation(LinearModel):
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
         require_multiple(settings.hidden, 2, "the plane size")
         turns = torch.rand(self.embedding.num_rows, settings.hidden // 2)
-        self.angles = nn.Parameter(2 * math.pi * (turns - 0.5))  # [D, N]
+        self.angles = self.embedding.parameter(2 * math.pi * (turns - 0.5))
 
     def operators(self) -> RotationOperators:
         """A(x) as angles [V, N]."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from statetrack import ops
 from statetrack.models import MODELS
@@ -47,7 +47,7 @@ class DiagonalComplex(LinearModel):
         require_multiple(settings.hidden, 2, "the size of a complex number")
         angles = 2 * math.pi * torch.rand(self.embedding.num_rows, settings.hidden // 2)
         gains = torch.polar(torch.full_like(angles, settings.radius), angles)
-        self.gains = nn.Parameter(torch.view_as_real(gains).clone())  # [D, H / 2, 2]
+        self.gains = self.embedding.parameter(torch.view_as_real(gains).clone())
 
     def operators(self) -> ComplexDiagonalOperators:
         """A(x) as complex gains [V, H / 2]."""

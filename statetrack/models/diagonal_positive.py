@@ -15,7 +15,7 @@ convolution, gate and normalisation.
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from statetrack import ops
 from statetrack.models import MODELS
@@ -44,7 +44,7 @@ class DiagonalPositive(LinearModel):
     ) -> None:
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
         logits = torch.randn(self.embedding.num_rows, settings.hidden)
-        self.gain_logits = nn.Parameter(settings.spread * logits)  # [D, H]
+        self.gain_logits = self.embedding.parameter(settings.spread * logits)
 
     def operators(self) -> DiagonalOperators:
         """A(x) as gains [V, H] in (0, 1)."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from statetrack import ops
 from statetrack.models import MODELS
@@ -56,7 +56,7 @@ class DiagonalReal(LinearModel):
         else:
             gains = torch.randint(0, 2, shape) * 2.0 - 1.0
             gains[0] = 1.0
-        self.gains = nn.Parameter(gains)  # [D, H]
+        self.gains = self.embedding.parameter(gains)
 
     def operators(self) -> DiagonalOperators:
         """A(x) as gains [V, H]."""

@@ -98,7 +98,9 @@ class HGRNMixer(Mixer):
 
     def _turned(self, forget: Tensor) -> Tensor:
         """The gains lambda e^{i theta}."""
-        return forget if self.phases is None else torch.polar(forget, self.phases + 0 * forget)
+        if self.phases is None:
+            return forget
+        return torch.polar(forget, self.phases.expand_as(forget))
 
     def _gains_and_terms(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         forget = self._forget(inputs)

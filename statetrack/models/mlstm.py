@@ -100,7 +100,7 @@ class MLSTMMixer(Mixer):
         """The convolution's state, [C, n] as zeros [B, N, K, K + 1], and m as zeros [B, N]."""
         size, weight = self.inner // self.heads, self.down.weight
         return (
-            self.convolution.initial_state(num_words) if self.convolution else (),
+            () if self.convolution is None else self.convolution.initial_state(num_words),
             weight.new_zeros(num_words, self.heads, size, size + 1),
             weight.new_zeros(num_words, self.heads),
         )

@@ -125,8 +125,8 @@ def _gate_network(width: int, state: int) -> nn.Sequential:
 @in_full_precision
 def _mix(shares: Tensor, dictionary: Tensor) -> Tensor:
     """The matrices [.., N, N] mixed by shares [.., K] of the dictionary's [K, N, N]."""
-    mixed: Tensor = shares @ dictionary.flatten(1)
-    return mixed.unflatten(-1, dictionary.shape[1:])
+    mixed: Tensor = (shares @ dictionary.flatten(1)).unflatten(-1, dictionary.shape[1:])
+    return mixed
 
 
 @in_full_precision

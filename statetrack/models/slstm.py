@@ -74,7 +74,7 @@ class SLSTMMixer(Mixer):
 
     def initial_state(self, num_words: int) -> State:
         """The convolution's state, and c, n, h and m: zeros, and the maximum of nothing."""
-        memory = self.convolution.initial_state(num_words) if self.convolution else ()
+        memory = () if self.convolution is None else self.convolution.initial_state(num_words)
         zeros = self.recurrent.new_zeros(num_words, self.heads, self.width // self.heads)
         return memory, (zeros, zeros, zeros, torch.full_like(zeros, -torch.inf))
 

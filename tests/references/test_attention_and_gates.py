@@ -709,6 +709,31 @@ def test_the_eigenvalues_of_hgrn_lie_above_the_bound_at_fixed_phases(scale: floa
     torch.testing.assert_close(model.lower_bound(2), torch.full((D,), 2 / 3).double())
 
 
+# --- what the docstrings count ---
+
+D_, N_ = 12, 3
+"""A width and heads for which no two terms of a count agree."""
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("linear-attention", 4 * D_**2),
+        ("gla", 4 * D_**2 + 24 * D_ + 3 * D_ // 2),
+        ("hgrn", 7 * D_**2 + 11 * D_),
+        ("mlstm", 6 * D_**2 + 2 * D_ * (3 * 4 + 4 + 3 + 6 * N_) + 2 * N_),
+        ("slstm", 8 * D_**2 // N_ + 9 * D_),
+        ("ttt-linear", 4 * D_**2 + D_ * (D_ // N_ + N_ + 5) + N_),
+    ],
+)
+def test_a_mixer_has_the_parameters_that_its_file_counts(name: str, count: int) -> None:
+    kind = MODELS[name]
+    heads = {} if name == "hgrn" else {"heads": N_}
+    settings = build(kind.settings_class, {"width": D_, "layers": 1} | heads, name)
+    (block,) = kind(settings, num_symbols=V, num_labels=C).blocks
+    assert sum(parameter.numel() for parameter in block.mixer.parameters()) == count
+
+
 # --- first weights ---
 
 

@@ -17,6 +17,7 @@ from transformers.models.mamba.modeling_mamba import MambaMixer as ReferenceMamb
 from transformers.models.mamba2.modeling_mamba2 import Mamba2Mixer as ReferenceMamba2
 
 from statetrack.models import MODELS, s4d
+from statetrack.models._base import State
 from statetrack.models._blocks import Mixer
 from statetrack.models._decayed_attention import CHUNK, decayed_attention
 from statetrack.settings import build
@@ -568,3 +569,40 @@ def test_the_initialisations_of_the_papers_are_kept() -> None:
     torch.testing.assert_close(lru.log_scales.exp(), (1 - modulus**2).sqrt(), rtol=1e-3, atol=1e-4)
     assert (modulus**2).mean().sub(0.5).abs() < 0.15, "uniform on the disc"
     assert aussm.angles.bias.abs().max() <= torch.pi and aussm.angles.bias.abs().max() > 3
+
+
+# --- how large they are ---
+
+E = 2 * D
+SIZES = {  # numbers in a block's weights and in its state, by the formulas of the docstrings
+    "mamba": (3 * D * E + E * 5 + E * (1 + 2 * 3) + E * 2 + E * 3 + E, E * 3 + 3 * E),
+    "mamba2": (
+        D * (2 * E + 2 * 5 + 3) + E * D + (E + 2 * 5) * 5 + 3 * 3 + E,
+        E * 5 + 3 * (E + 2 * 5),
+    ),
+    "mamba3": (
+        D * (2 * E + 2 * 9 + 3 * 3 + 2) + E * D + 2 * 9 + 2 * 3 * 9 + 2 * 3,
+        E * 9 + 3 * 9 + E,
+    ),
+    "s4d": (D * (4 * 4 + 2) + 2 * D * (D + 1), 2 * D * 4),
+    "lru": (4 * D * 5 + 3 * 5 + D + 2 * D * (D + 1), 2 * 5),
+    "aussm": (3 * D * D + D * 5 + (D + 1) * D * 3 + 3 * D + 4 * 3 + D, 2 * D * 3 + 3 * D),
+    "pd-ssm": (
+        3 * (25 + D) + 2 * (10 * (D + 1) + 5 * 11) + 10 * D + 11 * D + D,
+        2 * 5,
+    ),
+    "minmax": (4 * D * 5 + D * 3, 5 + D),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_weights_and_states_are_as_large_as_the_model_says(name: str) -> None:
+    mixer, (num_weights, num_remembered) = make(name), SIZES[name]
+    assert sum(parameter.numel() for parameter in mixer.parameters()) == num_weights
+    assert numbers_in(mixer.initial_state(1)) == num_remembered
+
+
+def numbers_in(state: State) -> int:
+    if isinstance(state, Tensor):
+        return state.numel() * (2 if state.is_complex() else 1)
+    return sum(numbers_in(part) for part in state)
