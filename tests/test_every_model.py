@@ -215,7 +215,7 @@ def test_a_population_trained_for_five_steps_is_each_replica_trained_alone(name:
     for row, replica in enumerate(REPLICAS):
         alone = make(name, replica.seed).double()
         betas = (settings.beta1, settings.beta2)
-            adam = torch.optim.Adam(alone.parameters(), lr=replica.lr, betas=betas)
+        adam = torch.optim.Adam(alone.parameters(), lr=replica.lr, betas=betas)
         for symbols in batches:
             adam.zero_grad()
             (alone(symbols[row]) - targets[row]).square().sum().backward()

@@ -23,11 +23,12 @@ RULES: Mapping[str, rules.Rule] = {
     "diagonal-complex": rules.complex_gains,
     "diagonal-positive": rules.positive_gains,
     "diagonal-real": rules.real_gains,
-    "full-matrix": rules.read_freely(rules.full_matrices),
+    "full-matrix": rules.whole_products,
     "gated-deltanet": rules.one_householder,
     "gated-deltaproduct": rules.householder_products,
     "gla": rules.positive_layers,
     "gru": rules.saturating,
+    "hgrn": rules.gains_at_a_fixed_angle,
     "linear-attention": rules.constant_depth,
     "lru": rules.constant_depth,
     "lstm": rules.saturating,
@@ -41,10 +42,11 @@ RULES: Mapping[str, rules.Rule] = {
     "rwkv7": rules.linear_by_its_paper("Peng et al. 2025, arXiv:2503.14456"),
     "s4d": rules.constant_depth,
     "slice": rules.read_freely(rules.blocks),
-    "slstm": rules.saturating,
-    "state-gated-rnn": rules.saturating,
+    "slstm": rules.saturating_inside,
+    "state-gated-rnn": rules.saturating_behind_a_gate,
     "token-gated-rnn": rules.affine,
     "transformer": rules.constant_depth,
+    "ttt-linear": rules.undecided,
     "xlstm": rules.saturating_inside,
 }
 
@@ -52,9 +54,9 @@ RULES: Mapping[str, rules.Rule] = {
 def predict(algebra: Algebra, model: str, settings: Mapping[str, Any] | None = None) -> Prediction:
     """Whether a model can track the task that an algebra is of, and what it takes.
 
-    `settings` are the model's own: those that change its class count (`additive` of the bilinear
-    family; `eigenvalues`), and those that give its size do not: `Prediction.answer_for` weighs
-    them.
+    `settings` are the model's own, by default as they are by default. Here those count that change
+    what class it is of (such as `additive`, `eigenvalues` and `beta`); those that give its size
+    are weighed by `Prediction.answer_for`.
     """
     rule = RULES.get(model)
     if rule is None:

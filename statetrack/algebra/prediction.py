@@ -21,9 +21,9 @@ class Prediction:
     theorem: str
     source: str
     size: int | None = None
-    """What is enough, in the unit of `size_of`; None where no size is known or none matters."""
+    """What is enough, as a value of the setting `size_of`; None where it is not known."""
     size_of: str | None = None
-    """The setting that `size` is a value of, such as `block_size`."""
+    """The setting that has to be large enough, such as `block_size`; None where none matters."""
     smallest: bool = False
     """Whether no smaller size does; otherwise the size is one that a construction needs."""
     robust: Answer = "unknown"
@@ -31,10 +31,10 @@ class Prediction:
 
     def answer_for(self, settings: Mapping[str, Any]) -> Answer:
         """Whether a model with given settings can track the task."""
-        if self.can != "yes" or self.size is None or self.size_of is None:
+        if self.can != "yes" or self.size_of is None or self.size_of not in settings:
             return self.can
-        if self.size_of not in settings:
-            return self.can
+        if self.size is None:
+            return "unknown"
         if settings[self.size_of] >= self.size:
             return "yes"
         return "no" if self.smallest else "unknown"
