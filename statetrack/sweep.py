@@ -46,6 +46,9 @@ class Suite(Settings):
     tasks: dict[str, str] = option(..., "The columns.")
     length: int = option(500, "The length that the table reports.", min=1)
     samples: int = option(2000, "Test words.", min=1)
+    curve_lengths: tuple[int, ...] = option(
+        (), "Further lengths at which every replica is tested, for the Markdown report."
+    )
     measure: Literal["accuracy", "scaled", "success"] = option(
         "accuracy",
         "What a cell shows: the selected replica's accuracy, the same with chance at 0, or the "
@@ -177,11 +180,13 @@ def run_cell(suite: Suite, cell: Cell) -> Plain:
         setup, folder = experiment.start(cell.experiment, cell.path)
     if not folder.finished:
         experiment.train(setup, folder, lambda *_: None, lambda: False)
-    rows = list(
+    lengths = sorted({suite.length, *suite.curve_lengths})
+    curves = list(
         experiment.evaluate_run(
-            setup, folder, [suite.length], num_words=suite.samples, seed=0, everyone=True
+            setup, folder, lengths, num_words=suite.samples, seed=0, everyone=True
         )
     )
+    rows = [row for row in curves if row["length"] == suite.length]
     far = list(
         experiment.evaluate_run(
             setup,
@@ -202,6 +207,7 @@ def run_cell(suite: Suite, cell: Cell) -> Plain:
         "column": cell.column,
         "run": str(cell.path),
         "rows": rows,
+        "curves": curves if suite.curve_lengths else [],
         "selected": selected,
         "success": sum(row["accuracy"] == 1.0 for row in rows) / len(rows),
         "horizon": horizon_of(sorted(near + [(row["length"], row["accuracy"]) for row in far])),

@@ -723,6 +723,15 @@ def test_a_group_that_labels_never_show_stops_no_model() -> None:
         assert predict(analyse(hidden_phase), model).can != "no"
 
 
+def test_sizes_are_the_smallest_only_where_labels_show_all_states() -> None:
+    turned = Automaton([[1, 2], [2, 0], [0, 1]], scored=[True, True, False])
+    shown = Automaton([[1, 2], [2, 0], [0, 1]])
+    for model in ("bilinear", "bilinear-block", "bilinear-rotation", "deltaproduct"):
+        hidden, seen = predict(analyse(turned), model), predict(analyse(shown), model)
+        assert (hidden.can, hidden.size) == (seen.can, seen.size) == ("yes", 2), model
+        assert (hidden.smallest, seen.smallest) == (False, True), model
+
+
 # --- what a prediction is ---
 
 
@@ -759,6 +768,16 @@ def test_every_registered_model_has_a_rule_and_every_rule_answers_for_every_task
                 assert (prediction.can, prediction.size >= 1) == ("yes", True), (task, model)
                 assert prediction.size_of in MODELS[model].settings_class.model_fields
     assert predict(algebra, "my-own-model").can == "unknown"
+
+
+def test_a_machine_of_one_state_is_within_every_models_reach() -> None:
+    algebra = analyse(Automaton([[0, 0]]))
+    for model in RULES:
+        prediction = predict(algebra, model)
+        assert prediction.can != "no", model
+        assert prediction.size is None or prediction.size >= 1, model
+    for model in ("bilinear", "bilinear-cp", "bilinear-block", *COMMUTING, "rnn", "mamba"):
+        assert predict(algebra, model).can == "yes", model
 
 
 def test_a_machine_that_is_too_large_is_still_predicted_for() -> None:

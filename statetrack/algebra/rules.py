@@ -35,7 +35,10 @@ NEGATIVE = "Grazzi et al. 2024, arXiv:2411.12537"
 DELTAPRODUCT = "Siems et al. 2025, arXiv:2502.10297"
 POSITIVE_GATES = "Sarrof, Veitsman and Hahn 2024, arXiv:2405.17394"
 DIAGONAL_LAYERS = "Shakerinava et al. 2026, arXiv:2603.01959"
-ILLUSION = "Merrill, Petty and Sabharwal 2024, arXiv:2404.08819"
+CONSTANT_DEPTH = (
+    "Merrill and Sabharwal 2023, arXiv:2207.00729; "
+    "Merrill, Petty and Sabharwal 2024, arXiv:2404.08819"
+)
 CASCADE = "Krohn and Rhodes 1965, doi:10.1090/S0002-9947-1965-0188316-1"
 SATURATION = "Omlin and Giles 1996, doi:10.1145/235809.235811"
 OWN = "own, see statetrack.algebra.rules"
@@ -51,7 +54,15 @@ def full_matrices(algebra: Algebra, settings: Mapping[str, Any]) -> Prediction:
     choice = algebra.space and algebra.space.with_smallest_sum(algebra.space.dimensions)
     if not choice or choice.cost > size:
         return any_task
-    return _by_representation(any_task, choice, "hidden", "the smallest sum of parts", settings)
+    bounded = settings.get("additive", "none") == "none" and algebra.machine.complete
+    return replace(
+        any_task,
+        theorem=f"a real representation that tells the labels apart, of parts of dimension "
+        f"{_listed(choice)}" + _no_less(choice),
+        source=OWN,
+        size=choice.cost,
+        smallest=choice.smallest and bounded,
+    )
 
 
 def whole_products(algebra: Algebra, settings: Mapping[str, Any]) -> Prediction:
@@ -66,7 +77,15 @@ def blocks(algebra: Algebra, settings: Mapping[str, Any]) -> Prediction:
     choice = algebra.space and algebra.space.with_smallest_largest(algebra.space.dimensions)
     if not choice or choice.cost > size:
         return one_block
-    return _by_representation(one_block, choice, "block_size", "the largest part", settings)
+    bounded = settings.get("additive", "none") == "none" and algebra.machine.complete
+    return replace(
+        one_block,
+        theorem=f"a block for each part of a real representation that tells the labels apart: "
+        f"dimensions {_listed(choice)}" + _no_less(choice),
+        source=OWN,
+        size=choice.cost,
+        smallest=choice.smallest and bounded,
+    )
 
 
 def read_freely(rule: Rule) -> Rule:
@@ -114,8 +133,7 @@ def householder_products(algebra: Algebra, settings: Mapping[str, Any]) -> Predi
             robust=_robust(algebra),
         )
     factors = max(choice.cost, 1)
-    one_layer = settings.get("layers", 1) == 1
-    least = factors == 1 or (factors == 2 and one_layer and _goes_round_in_more_than_two(algebra))
+    least = factors == 1 or (factors == 2 and _one_is_too_few(algebra, settings))
     return Prediction(
         "yes",
         f"one layer: no symbol turns more than {factors} dimensions of a part, of parts of "
@@ -136,7 +154,7 @@ def one_householder(algebra: Algebra, settings: Mapping[str, Any]) -> Prediction
     alone = replace(products, size=None, size_of=None, smallest=False)
     if products.size is None or products.size == 1:
         return alone
-    if settings.get("layers", 1) == 1 and _goes_round_in_more_than_two(algebra):
+    if _one_is_too_few(algebra, settings):
         why = "one layer: a reflection done twice is undone, and a symbol goes round in more than 2"
         return replace(alone, can="no", theorem=why)
     why = f"{products.size} reflections in one layer are enough, and one may be"
@@ -247,7 +265,7 @@ def _counting(algebra: Algebra, gains: Gains) -> Prediction:
             "root of unity: sums of powers of gains separate these",
             OWN,
         )
-    each = 1 if gains == "real" else 2
+    each = 2 if gains in ("complex", "unit") else 1
     costs = [each] * len(algebra.space.parts)
     choice = algebra.space.with_smallest_sum(costs)
     if choice is None:
@@ -260,7 +278,7 @@ def _counting(algebra: Algebra, gains: Gains) -> Prediction:
         BILINEAR,
         choice.cost,
         "hidden",
-        smallest=choice.smallest,
+        smallest=choice.smallest and algebra.machine.complete,
     )
 
 
@@ -346,22 +364,27 @@ def _abelian_series(algebra: Algebra) -> Prediction | None:
         DIAGONAL_LAYERS,
         max(algebra.monoid.derived_length or 0, 1),
         "layers",
-        smallest=True,
+        smallest=all(group.seen for group in algebra.monoid.subgroups),
         robust=_robust(algebra),
     )
 
 
 def constant_depth(algebra: Algebra, settings: Mapping[str, Any]) -> Prediction:
-    """Attention, and recurrences whose gains do not depend on the input: no more than TC0."""
+    """Attention, of constant depth and logarithmic precision: no more than TC0."""
     for group in _seen_groups(algebra):
         if not group.solvable:
             return Prediction(
                 "no",
                 f"{group.name} makes the task complete for NC1, and the model stays in TC0: "
                 "impossible unless these are equal",
-                ILLUSION,
+                CONSTANT_DEPTH,
             )
-    return Prediction("unknown", "in TC0, as the task may be: no rule decides it", ILLUSION)
+    return Prediction("unknown", "in TC0, as the task may be: no rule decides it", CONSTANT_DEPTH)
+
+
+def time_invariant(algebra: Algebra, settings: Mapping[str, Any]) -> Prediction:
+    """Recurrences whose gains do not depend on the input: no more than TC0 either."""
+    return replace(constant_depth(algebra, settings), robust=_robust(algebra))
 
 
 def _cascade(
@@ -455,19 +478,8 @@ def _linear_width(algebra: Algebra) -> tuple[int, str, str]:
     return states, "states as unit vectors, symbols as their transition matrices", BILINEAR
 
 
-def _by_representation(
-    fallback: Prediction, choice: Choice, size_of: str, what: str, settings: Mapping[str, Any]
-) -> Prediction:
-    bounded = settings.get("additive", "none") == "none"
-    return replace(
-        fallback,
-        theorem=f"{what} of a real representation that tells the labels apart: dimensions "
-        f"{_listed(choice)}" + ("; no less for bounded products" if choice.smallest else ""),
-        source=OWN,
-        size=choice.cost,
-        size_of=size_of,
-        smallest=choice.smallest and bounded,
-    )
+def _no_less(choice: Choice) -> str:
+    return "; no less does, while products stay bounded" if choice.smallest else ""
 
 
 def _positive_definite(algebra: Algebra) -> Prediction:
@@ -482,9 +494,10 @@ def _positive_definite(algebra: Algebra) -> Prediction:
     return Prediction("unknown", "no rule decides it", NEGATIVE, robust=_robust(algebra))
 
 
-def _goes_round_in_more_than_two(algebra: Algebra) -> bool:
-    """Whether some symbol, read twice, does not leave all states where they were."""
-    return any(bool((each[each] != range(len(each))).any()) for each in algebra.machine.actions)
+def _one_is_too_few(algebra: Algebra, settings: Mapping[str, Any]) -> bool:
+    """Whether one layer must follow a symbol that, read twice, does not leave states in place."""
+    beyond_two = any((each[each] != range(len(each))).any() for each in algebra.machine.actions)
+    return beyond_two and algebra.machine.complete and settings.get("layers", 1) == 1
 
 
 def _robust(algebra: Algebra) -> Answer:

@@ -117,6 +117,8 @@ class StateSpace:
         """
         if not self.labels_tell_states_apart:
             return None
+        if len(self.output) == 1:
+            return Choice(self.parts, costs[0], smallest=True)
         options: dict[bytes, tuple[int, int]] = {}
         for place, cost in enumerate(costs):
             key = self._like_start[place].tobytes()

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from tqdm import tqdm
 
 from statetrack import sweep
-from statetrack.report.suites import suite_markdown, suite_table
+from statetrack.report.suites import curves_markdown, suite_markdown, suite_table
 
 _SELECTED = " of the replica that validation selected, and replicas with nothing wrong"
 LEGENDS = {
@@ -75,10 +75,13 @@ def reproduce(
     out_to.print(f"training {trained:.1f} s in all, {wall:.1f} s on the clock", highlight=False)
     out_to.print(f"runs: {folder}", highlight=False, soft_wrap=True, markup=False)
     if markdown is not None:
-        markdown.write_text(
-            suite_markdown(rows, columns, results, chosen.published, chosen.published_as),
-            encoding="utf-8",
-        )
+        table = suite_markdown(rows, columns, results, chosen.published, chosen.published_as)
+        curves = curves_markdown(sorted(results, key=_place_in(rows, columns)))
+        markdown.write_text("\n".join(filter(None, [table, curves])), encoding="utf-8")
+
+
+def _place_in(rows: list[str], columns: list[str]) -> Callable[[Mapping[str, Any]], tuple[int, int]]:
+    return lambda result: (columns.index(result["column"]), rows.index(result["row"]))
 
 
 def _legend(chosen: sweep.Suite) -> str:

@@ -71,6 +71,25 @@ def suite_markdown(
     return "\n".join(lines) + "\n"
 
 
+def curves_markdown(results: Sequence[Result]) -> str:
+    """Accuracy by length for every cell that was tested at several: all replicas, seed by seed."""
+    curved = [result for result in results if result["curves"]]
+    if not curved:
+        return ""
+    lengths = list(dict.fromkeys(row["length"] for row in curved[0]["curves"]))
+    lines = [
+        "| task | model | " + " | ".join(f"{length:,}" for length in lengths) + " |",
+        "|---|---|" + "---|" * len(lengths),
+    ]
+    for result in curved:
+        cells = [
+            " ".join(share(row["accuracy"]) for row in result["curves"] if row["length"] == length)
+            for length in lengths
+        ]
+        lines.append(f"| {result['column']} | {result['row']} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def _line(result: Result, published: Mapping[str, Mapping[str, float]]) -> str:
     selected, rows = result["selected"], result["rows"]
     few = " ".join(share(row["accuracy"]) for row in rows[:9]) + (" .." if len(rows) > 9 else "")
