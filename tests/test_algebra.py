@@ -251,6 +251,8 @@ def test_word_problems_of_groups_give_the_group_back(task: str) -> None:
     assert algebra.is_group and facts.size == order and facts.idempotents == facts.j_classes == 1
     assert facts.solvable == (derived_length is not None)
     assert facts.commutative == group.abelian == (derived_length == 1)
+    nilpotent = {"D4", "Q8", "Z3xQ8"}
+    assert facts.nilpotent == group.nilpotent == (group.abelian or name in nilpotent)
 
 
 def affine_group(prime: int, factor: int) -> Group:

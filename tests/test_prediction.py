@@ -6,6 +6,7 @@ V symbols, S states, C labels, H hidden, K rank, d the dimension of a part.
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from statetrack.algebra.groups import Group
 from statetrack.algebra.monoid import Budget, transition_monoid
 from statetrack.algebra.representations import Part
 from statetrack.automata import Automaton, build_automaton
+from statetrack.cli import app
 from statetrack.evaluation import evaluate
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
@@ -514,6 +516,7 @@ def test_half_turns_of_the_icosahedron_may_do_with_one_reflection_but_five_fold_
     )
     negative = {"beta": "double"}
     assert predict(analyse(elements.automaton), "deltanet", negative).can == "no"
+    assert predict(analyse(elements.automaton), "deltaproduct").smallest
     assert predict(analyse(only_half_turns), "deltanet", negative).can == "unknown"
     assert predict(analyse(only_half_turns), "deltaproduct").size == 2
     assert not predict(analyse(only_half_turns), "deltaproduct").smallest
@@ -787,3 +790,45 @@ def test_a_machine_that_is_too_large_is_still_predicted_for() -> None:
     assert predict(algebra, "rnn").can == "yes"
     assert predict(algebra, "diagonal-complex").can == "no"
     assert predict(algebra, "mamba3").can == "unknown"
+
+
+# --- the command ---
+
+
+def run_predict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str
+) -> tuple[int, str, str]:
+    monkeypatch.setattr(app, "COMMANDS", {**app.COMMANDS, "predict": "predict"})
+    code = app.run(["predict", *words])
+    return code, *capsys.readouterr()
+
+
+def test_predict_prints_sizes_reasons_and_tables(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    code, one, _ = run_predict(monkeypatch, capsys, "s4", "--models", "bilinear-block,rnn")
+    assert code == 0
+    assert "block_size = 3" in one and "hidden <= 577" in one and "ACC0" in one and "S4" in one
+    code, several, _ = run_predict(monkeypatch, capsys, "s4", "flip-flop", "parity")
+    assert code == 0
+    headings = [line for line in several.splitlines() if not line.startswith(" ")]
+    assert headings[:3] == ["s4", "flip-flop", "parity"]
+    assert "diagonal-real (hidden = 1)" in several
+    code, _, complaint = run_predict(monkeypatch, capsys, "s4", "--models", "linear-atention")
+    assert code == 1 and "linear-attention" in complaint
+
+
+def test_predict_gives_the_same_as_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, written, _ = run_predict(monkeypatch, capsys, "s5", "random-fsm", "--json")
+    assert code == 0
+    found = json.loads(written)
+    for task, about in found.items():
+        algebra = analyse(load_task(task).automaton)
+        assert about["algebra"] == algebra.to_json()
+        assert about["predictions"] == {
+            model: predict(algebra, model).to_json() for model in MODELS
+        }
+    assert found["s5"]["algebra"]["irreducible_dimensions"]["real"] == [1, 1, 4, 4, 5, 5, 6]

@@ -30,7 +30,7 @@ class Complexity:
 QUASI_APERIODIC = Complexity(
     "AC0",
     "words of one length never make a group: constant depth, polynomial size, no counting",
-    "Barrington, Compton, Straubing and Therien 1992, doi:10.1016/0022-0000(92)90014-A",
+    "Barrington, Compton, Straubing and Therien 1992, J. Comput. Syst. Sci. 44",
 )
 SOLVABLE = Complexity(
     "ACC0",
@@ -47,12 +47,12 @@ SOLVABLE_AT_MOST = Complexity(
 NOT_SOLVABLE = Complexity(
     "NC1-complete",
     "a group is not solvable: as hard as evaluating formulas, under AC0 reductions",
-    "Barrington 1989, doi:10.1016/0022-0000(89)90037-8",
+    "Barrington 1989, J. Comput. Syst. Sci. 38",
 )
 TOO_LARGE = Complexity(
     "unknown",
     "in NC1, as every regular language is; the monoid is too large to say more",
-    "Barrington 1989, doi:10.1016/0022-0000(89)90037-8",
+    "Barrington 1989, J. Comput. Syst. Sci. 38",
 )
 
 

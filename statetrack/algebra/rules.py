@@ -210,7 +210,7 @@ def _gains(algebra: Algebra, settings: Mapping[str, Any], gains: Gains) -> Predi
         return Prediction(
             "yes",
             "every symbol keeps the state or sets it: a gain of 1, or of 0 and an added state",
-            "Dankowiakowski and Ronca 2025; own",
+            f"Dankowiakowski and Ronca 2025; {OWN}",
             algebra.num_states,
             "hidden",
             robust=robust,

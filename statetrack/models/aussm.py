@@ -56,6 +56,7 @@ class AUSSM(BlockModel):
     settings_class = AUSSMSettings
     family = "diagonal"
     source = "Karuvally et al. 2025, arXiv:2507.05238"
+    training_defaults = {**BlockModel.training_defaults, "lrs": (1e-2,)}
 
     def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
         assert isinstance(self.settings, AUSSMSettings)

@@ -42,6 +42,7 @@ class FullMatrix(RecurrentModel):
     settings_class = FullMatrixSettings
     family = "bilinear"
     source = "Grazzi, Siems et al. 2024, arXiv:2411.12537"
+    training_defaults = {"lrs": (1e-2,), "steps": 1000}
 
     def __init__(self, settings: FullMatrixSettings, *, num_symbols: int, num_labels: int) -> None:
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
@@ -63,29 +64,12 @@ class FullMatrix(RecurrentModel):
         direction, log_norm = state
         assert isinstance(direction, Tensor) and isinstance(log_norm, Tensor)
         direction, log_norm = multiply(self.transition(symbols), direction, log_norm)
-        return self.read(direction, log_norm), (direction, log_norm)
-
-    def scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        """Logits [B, T, C] and the last state, after symbols [B, T]."""
-        direction, log_norm = state
-        assert isinstance(direction, Tensor) and isinstance(log_norm, Tensor)
-        directions, log_norms = [], []
-        for symbol in symbols.unbind(1):
-            direction, log_norm = multiply(self.transition(symbol), direction, log_norm)
-            directions.append(direction)
-            log_norms.append(log_norm)
-        logits = self.read(torch.stack(directions, 1), torch.stack(log_norms, 1))
-        return logits, (direction, log_norm)
+        projected = log_norm.clamp(max=0).exp().unsqueeze(-1) * direction.flatten(1)
+        return self.readout(projected), (direction, log_norm)
 
     def transition(self, symbols: Tensor) -> Tensor:
         """The matrices A(x) [..., n, n] of symbols [...]."""
         return self.matrices[symbols]
-
-    def read(self, direction: Tensor, log_norm: Tensor) -> Tensor:
-        """Logits [..., C] of states: the decoder on their projection to the unit ball."""
-        projected = log_norm.clamp(max=0).exp().unsqueeze(-1) * direction.flatten(-2)
-        logits: Tensor = self.readout(projected)
-        return logits
 
 
 @in_full_precision

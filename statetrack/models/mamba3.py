@@ -69,6 +69,7 @@ class Mamba3(BlockModel):
     settings_class = Mamba3Settings
     family = "diagonal"
     source = "Lahoti et al. 2026, arXiv:2603.15569"
+    training_defaults = {**BlockModel.training_defaults, "lrs": (1e-2,)}
 
     def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
         assert isinstance(self.settings, Mamba3Settings)

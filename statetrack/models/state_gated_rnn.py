@@ -13,7 +13,7 @@ Source: Chung, Choi & Kim (2026), arXiv:2605.07755. Its family of recurrences is
 parametrisation is not: that A, b and the gate's logits are linear is ours, and so is tanh as
 the default.
 
-Departures: the residual block of this project around it; gates start open (c_g near 2).
+Departures: the residual block of this project around it; gates start open (c_g = 2).
 
 B batch, T time, D width, H hidden.
 """
@@ -48,6 +48,7 @@ class StateGatedRNN(BlockModel):
     settings_class = StateGatedRNNSettings
     family = "non-linear"
     source = "Chung, Choi & Kim 2026, arXiv:2605.07755"
+    training_defaults = {"lrs": (3e-3,), "steps": 1000, "warmup": 0.1, "clip": 1.0}
 
     def make_mixer(self, layer: int) -> StateGatedMixer:
         """One recurrence with a gate of the input and the state."""

@@ -12,12 +12,17 @@ mixer: (D + 1) (H^2 + 2 H) + H D.
 Source: Chung, Choi & Kim (2026), arXiv:2605.07755. Its family of recurrences is public, the
 parametrisation is not: that A, b and the gate's logits are linear in the input is ours.
 
-Departures: the residual block of this project around it; gates start open (c_g near 2).
+Departures: the residual block of this project around it, without normalisation by default:
+behind one the state's size does not matter, training finds states that grow (on parity by a
+factor of about 2 a symbol), and those leave the range of float32 within 60 symbols. Gates
+start open (c_g = 2).
 
 B batch, T time, D width, H hidden.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -27,10 +32,15 @@ from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models._gated_rnn import OPEN_GATE, GatedRNNSettings, InputMatrices, multiply
 from statetrack.ops._lanes import in_full_precision, widened
+from statetrack.settings import option
 
 
 class TokenGatedRNNSettings(GatedRNNSettings):
     """Settings of the token-gated RNN."""
+
+    norm: Literal["rms", "layer", "none"] = option(
+        "none", "Normalisation before each mixer, each MLP and the readout."
+    )
 
 
 @MODELS.register("token-gated-rnn")
@@ -40,6 +50,7 @@ class TokenGatedRNN(BlockModel):
     settings_class = TokenGatedRNNSettings
     family = "affine"
     source = "Chung, Choi & Kim 2026, arXiv:2605.07755"
+    training_defaults = {"lrs": (1e-3,), "steps": 1000, "warmup": 0.1, "clip": 1.0}
 
     def make_mixer(self, layer: int) -> TokenGatedMixer:
         """One affine recurrence with a gate of the input."""
