@@ -195,6 +195,15 @@ def test_five_points_need_larger_blocks_than_the_group_that_moves_them() -> None
     assert predict(elements, "bilinear-block").size == 3
 
 
+def test_labels_that_are_hard_to_read_need_more_than_telling_states_apart() -> None:
+    """Points in blocks of 3 are all different, but these labels are not linear in them."""
+    a5 = load_task("a5").automaton
+    labels = np.random.default_rng(0).integers(0, 2, a5.num_states)
+    prediction = predict(analyse(Automaton(a5.delta, labels)), "bilinear-block")
+    assert (prediction.can, prediction.size, prediction.smallest) == ("yes", 5, False)
+    assert "no less" not in prediction.theorem
+
+
 @pytest.mark.parametrize("task", GROUP_TASKS)
 def test_the_full_model_of_the_predicted_width_tracks_the_group(task: str) -> None:
     automaton = load_task(task).automaton

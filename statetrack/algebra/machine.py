@@ -88,13 +88,12 @@ class Machine:
             return None
         kept = self.apart
         while True:
-            followed = np.zeros_like(kept)
+            followed = np.zeros_like(kept)  # by a pair that is kept: fewer in every round
             for targets in self.delta.T:
                 followed |= kept[targets[:, None], targets[None, :]]
-            fewer = kept & followed
-            if (fewer == kept).all():
+            if (followed == kept).all():
                 return bool(kept.any())
-            kept = fewer
+            kept = followed
 
     @cached_property
     def a_symbol_goes_round(self) -> bool | None:

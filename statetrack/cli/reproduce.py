@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -76,12 +77,10 @@ def reproduce(
     out_to.print(f"runs: {folder}", highlight=False, soft_wrap=True, markup=False)
     if markdown is not None:
         table = suite_markdown(rows, columns, results, chosen.published, chosen.published_as)
-        curves = curves_markdown(sorted(results, key=_place_in(rows, columns)))
+        places = {(row, column): n for n, (column, row) in enumerate(product(columns, rows))}
+        in_order = sorted(results, key=lambda result: places[result["row"], result["column"]])
+        curves = curves_markdown(in_order)
         markdown.write_text("\n".join(filter(None, [table, curves])), encoding="utf-8")
-
-
-def _place_in(rows: list[str], columns: list[str]) -> Callable[[Mapping[str, Any]], tuple[int, int]]:
-    return lambda result: (columns.index(result["column"]), rows.index(result["row"]))
 
 
 def _legend(chosen: sweep.Suite) -> str:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from statetrack.ops._lanes import in_full_precision
+from statetrack.ops.precision import in_full_precision
 
 CHUNK = 32
 """Positions read at once: on a CPU 16 to 64 cost the same, fewer and more cost more."""

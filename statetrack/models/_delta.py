@@ -20,7 +20,7 @@ from torch.nn import functional
 from statetrack.models._base import State
 from statetrack.models._blocks import BlockSettings, Mixer, RMSNorm, ShortConvolution
 from statetrack.models._delta_rule import DeltaFactors, delta_scan, delta_step
-from statetrack.ops._lanes import widened
+from statetrack.ops.precision import widened
 from statetrack.settings import option
 
 BETA_RANGE = {"unit": 1.0, "double": 2.0}

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from statetrack.ops._lanes import in_full_precision
+from statetrack.ops.precision import in_full_precision
 
 CHUNK_POSITIONS, CHUNK_ROWS = 16, 32
 """A chunk has at most so many positions, and at most so many corrections (positions times keys)."""

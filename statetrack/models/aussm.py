@@ -32,7 +32,7 @@ from statetrack.models import MODELS
 from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, BlockSettings, Mixer, ShortConvolution
 from statetrack.models._time_steps import draw_time_steps, inverse_softplus
-from statetrack.ops._lanes import widened
+from statetrack.ops.precision import widened
 from statetrack.settings import option
 
 PIECE = 16

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from statetrack.models import MODELS
 from statetrack.models._base import RecurrentModel, State
-from statetrack.ops._lanes import in_full_precision, widened
+from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import Settings, option
 
 

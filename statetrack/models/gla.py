@@ -35,7 +35,7 @@ from statetrack.models import MODELS
 from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, BlockSettings, Mixer
 from statetrack.models._heads import HeadNorm, Projection, require_divisor, split_heads
-from statetrack.ops._lanes import in_full_precision, widened
+from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
 CHUNK = 32

@@ -26,7 +26,7 @@ from statetrack import ops
 from statetrack.models import MODELS
 from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, BlockSettings, Mixer
-from statetrack.ops._lanes import widened
+from statetrack.ops.precision import widened
 from statetrack.settings import option
 
 

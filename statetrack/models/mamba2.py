@@ -30,7 +30,7 @@ from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, BlockSettings, Mixer, RMSNorm, ShortConvolution
 from statetrack.models._decayed_attention import CHUNK, decayed_attention
 from statetrack.models._time_steps import draw_time_steps, inverse_softplus
-from statetrack.ops._lanes import in_full_precision, widened
+from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
 

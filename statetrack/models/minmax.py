@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from statetrack.models import MODELS
 from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, BlockSettings, Mixer, ShortConvolution
-from statetrack.ops._lanes import widened
+from statetrack.ops.precision import widened
 from statetrack.settings import option
 
 

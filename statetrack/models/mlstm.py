@@ -40,7 +40,7 @@ from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, Mixer, ShortConvolution
 from statetrack.models._exponential import ExponentialGateSettings, log_forget, small_deviation
 from statetrack.models._heads import BlockDiagonal, HeadNorm, require_divisor, split_heads
-from statetrack.ops._lanes import in_full_precision, widened
+from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
 CHUNK = 32

@@ -32,7 +32,7 @@ from statetrack.models import MODELS
 from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, BlockSettings, Mixer
 from statetrack.models._time_steps import draw_time_steps
-from statetrack.ops._lanes import in_full_precision, widened
+from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
 PIECE = 1024

@@ -37,7 +37,7 @@ from statetrack.models._exponential import (
     small_deviation,
 )
 from statetrack.models._heads import BlockDiagonal, HeadNorm, require_divisor
-from statetrack.ops._lanes import in_full_precision, widened
+from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
 

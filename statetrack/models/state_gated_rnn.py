@@ -29,7 +29,7 @@ from statetrack.models import MODELS
 from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models._gated_rnn import OPEN_GATE, GatedRNNSettings, InputMatrices, multiply
-from statetrack.ops._lanes import in_full_precision, widened
+from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
 

@@ -36,7 +36,7 @@ from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
 from statetrack.models._blocks import BlockSettings, make_norm
 from statetrack.models._heads import require_divisor, split_heads
-from statetrack.ops._lanes import apply, join_lanes
+from statetrack.ops.lanes import apply, join_lanes
 from statetrack.settings import option
 
 LONGEST_PERIOD = 10_000

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from statetrack.ops._lanes import is_due, normalise_
+from statetrack.ops.lanes import is_due, normalise_
 
 
 def states(

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from statetrack.ops._grouping import Grouping, group
-from statetrack.ops._lanes import is_due
+from statetrack.ops.lanes import is_due
 from statetrack.ops.lookup import lane_symbols
 
 

@@ -8,17 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from statetrack.ops._lanes import (
+from statetrack.ops.dense import lane_recurrence
+from statetrack.ops.lanes import (
     apply,
     backward_pass,
     check_normalise,
     is_due,
     normalise_,
     place_lanes,
-    widened,
 )
-from statetrack.ops.dense import lane_recurrence
 from statetrack.ops.lookup import lookup
+from statetrack.ops.precision import widened
 
 
 def block_recurrence(

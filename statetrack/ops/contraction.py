@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from statetrack.ops._lanes import apply, backward_pass, in_full_precision, join_lanes, widened
+from statetrack.ops.lanes import apply, backward_pass, join_lanes
+from statetrack.ops.precision import in_full_precision, widened
 
 
 def contract(weight: Tensor, embedding: Tensor) -> Tensor:

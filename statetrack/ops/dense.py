@@ -9,14 +9,8 @@ import torch
 from torch import Tensor
 
 from statetrack.ops import _all_symbols, _grouped
-from statetrack.ops._lanes import (
-    apply,
-    backward_pass,
-    check_normalise,
-    in_full_precision,
-    join_lanes,
-    widened,
-)
+from statetrack.ops.lanes import apply, backward_pass, check_normalise, join_lanes
+from statetrack.ops.precision import in_full_precision, widened
 
 
 def dense_recurrence(

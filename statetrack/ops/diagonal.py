@@ -9,15 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from statetrack.ops._lanes import (
+from statetrack.ops.lanes import (
     apply,
     backward_pass,
     check_normalise,
     is_due,
     normalise_,
     place_lanes,
-    widened,
 )
+from statetrack.ops.precision import widened
 
 
 def diagonal_recurrence(

@@ -7,16 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from statetrack.ops._lanes import (
+from statetrack.ops.lanes import (
     apply,
     backward_pass,
     check_normalise,
-    in_full_precision,
     is_due,
     join_lanes,
     normalise_,
-    widened,
 )
+from statetrack.ops.precision import in_full_precision, widened
 
 
 def factored_recurrence(

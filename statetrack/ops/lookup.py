@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from statetrack.ops._lanes import apply, backward_pass, join_lanes
+from statetrack.ops.lanes import apply, backward_pass, join_lanes
 
 
 def lookup(table: Tensor, symbols: Tensor) -> Tensor:

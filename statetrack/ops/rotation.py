@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from statetrack.ops._lanes import apply, backward_pass, place_lanes, widened
+from statetrack.ops.lanes import apply, backward_pass, place_lanes
+from statetrack.ops.precision import widened
 
 
 def rotation_recurrence(angles: Tensor, first: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What every kernel shares: the lane axis, the precision, and the running normalisation.
+"""What every kernel shares: the lane axis, the backward pass, and the running normalisation.
 
 Kernels carry an axis of lanes: independent copies of one recurrence with operators of their
 own. Replicas of a population are lanes, and so are the blocks of a block-diagonal operator.
@@ -7,15 +7,13 @@ own. Replicas of a population are lanes, and so are the blocks of a block-diagon
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-P = ParamSpec("P")
-Result = TypeVar("Result")
+from statetrack.ops.precision import in_full_precision
 
 
 def apply(function: type[torch.autograd.Function], *arguments: Any) -> Any:
@@ -42,25 +40,6 @@ def place_lanes(tensor: Tensor, mapped: int | None, size: int, axis: int) -> Ten
         shape[axis] = size
         return tensor.unsqueeze(axis).expand(shape)
     return tensor.movedim(mapped, axis)
-
-
-def widened(tensor: Tensor) -> Tensor:
-    """The tensor in float32 where it is bfloat16 or float16, else as it is."""
-    return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
-
-
-def in_full_precision(function: Callable[P, Result]) -> Callable[P, Result]:
-    """The function with autocast switched off: its products keep the precision of its arguments."""
-
-    @wraps(function)
-    def precise(*args: P.args, **kwargs: P.kwargs) -> Result:
-        device = next(arg.device.type for arg in args if isinstance(arg, Tensor))
-        if not torch.is_autocast_enabled(device):
-            return function(*args, **kwargs)
-        with torch.autocast(device, enabled=False):
-            return function(*args, **kwargs)
-
-    return precise
 
 
 def backward_pass(
