@@ -45,7 +45,8 @@ def cell_text(result: Result, measure: str, published: float | None) -> str:
     if measure == "success":
         text = f"{result['success']:.3f}"
     else:
-        text = f"{share(result['selected'][measure])} {right}/{replicas}"
+        show = share if measure == "accuracy" else rounded
+        text = f"{show(result['selected'][measure])} {right}/{replicas}"
     return text if published is None else f"{text} [{published:.2f}]"
 
 
