@@ -15,7 +15,8 @@ import statetrack
 from statetrack.settings import Settings, build, option, read_yaml
 
 _IDS = re.compile(
-    r"arXiv[:\s]\s*(?P<arxiv>\d{4}\.\d{4,5})|doi:(?P<doi>10\.\d+/[^\s,;)\"'`]+)", re.I
+    r"arXiv[:\s]\s*(?P<arxiv>\d{4}\.\d{4,5})|doi:(?P<doi>10\.\d+/(?:[^\s,;()\"'`]|\([^\s()]*\))+)",
+    re.I,
 )
 
 

@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, str] = {
     "eval": "evaluate",
     "list": "listing",
     "show": "show",
+    "predict": "predict",
     "reproduce": "reproduce",
     "cite": "cite",
 }

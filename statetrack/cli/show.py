@@ -9,14 +9,17 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
+from statetrack.algebra import Algebra, analyse, predict
 from statetrack.automata import best_constant
 from statetrack.cli import _drawing, options
+from statetrack.cli.predict import algebra_facts
 from statetrack.errors import UnknownNameError, nearest
 from statetrack.models import MODELS
 from statetrack.spec import TASKS, Task, arguments_that_can_be_set, golden_hash, load_task
@@ -46,15 +49,17 @@ def show(
         about = describe_model(name)
         draw: Callable[[dict[str, Any], Console], None] = _draw_model
     else:
-        about = describe_task(load_named_task(name))
-        draw = _draw_task
+        task = load_named_task(name)
+        algebra = analyse(task.automaton)
+        about = describe_task(task, algebra)
+        draw = partial(_draw_task, algebra=algebra)
     if as_json:
         _drawing.print_json(about)
     else:
         draw(about, _drawing.console())
 
 
-def describe_task(task: Task) -> dict[str, Any]:
+def describe_task(task: Task, algebra: Algebra) -> dict[str, Any]:
     """All that is known of a task, as plain values: what `show --json` prints."""
     spec, automaton = task.spec, task.automaton
     floors = best_constant(automaton, spec.test_lengths)
@@ -81,6 +86,8 @@ def describe_task(task: Task) -> dict[str, Any]:
         "floor": {str(length): floor for length, floor in floors.items()},
         "examples": dict(spec.examples) or _made_up_example(task),
         "hash": golden_hash(task),
+        "algebra": algebra.to_json(),
+        "predictions": {name: predict(algebra, name).to_json() for name in MODELS},
     }
 
 
@@ -131,7 +138,7 @@ def _made_up_example(task: Task) -> dict[str, str]:
     return {task.format_word(word): task.format_labels(word)}
 
 
-def _draw_task(about: dict[str, Any], console: Console) -> None:
+def _draw_task(about: dict[str, Any], console: Console, *, algebra: Algebra) -> None:
     _draw_heading(console, about["name"], f"task, version {about['version']}", about["title"])
     if about["description"]:
         _drawing.prose(about["description"].strip(), console)
@@ -156,6 +163,7 @@ def _draw_task(about: dict[str, Any], console: Console) -> None:
             for length, floor in about["floor"].items()
         ),
         ("words", _words(about)),
+        *algebra_facts(algebra),
     ]
     console.print(_drawing.facts(rows))
     console.print()

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from statetrack import ops
 from statetrack.models import MODELS
@@ -55,15 +56,30 @@ class BilinearCP(LinearModel):
     def recur(  # noqa: D102
         self, symbols: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
     ) -> Tensor:
+        gated = self._gated(symbols, first, inputs, normalise_every)
+        states = gated @ self.left.mT
+        return states if inputs is None else states + inputs
+
+    def _read(self, symbols: Tensor, state: Tensor, normalise_every: int) -> tuple[Tensor, Tensor]:
+        """Without additive terms the readout acts in rank space: C W1 times what was gated."""
+        if self.additive is not None:
+            return super()._read(symbols, state, normalise_every)
+        gated = self._gated(symbols, state, None, normalise_every)
+        readout = self.readout.weight @ self.left
+        logits = functional.linear(gated, readout, self.readout.bias)
+        return logits.transpose(0, 1), gated[-1] @ self.left.mT
+
+    def _gated(
+        self, symbols: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
+    ) -> Tensor:
+        """gains_t * p_{t-1}, [T, B, K], of which W1 makes the states."""
         gains = ops.lookup(self.embedding(self.gains), symbols)  # [T, B, K]
         projected = first @ self.right  # [B, K]
         later = ops.factored_recurrence(
             self.right.mT @ self.left,
-            gains,
+            gains[:-1],
             projected,
-            None if inputs is None else inputs @ self.right,
+            None if inputs is None else inputs[:-1] @ self.right,
             normalise_every=normalise_every,
         )
-        earlier = torch.cat([projected.unsqueeze(0), later[:-1]])
-        states = (gains * earlier) @ self.left.mT
-        return states if inputs is None else states + inputs
+        return gains * torch.cat([projected.unsqueeze(0), later])

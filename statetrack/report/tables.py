@@ -32,8 +32,8 @@ def interval(row: Row) -> str:
 
 
 def small(value: float | None) -> str:
-    """A loss or a learning rate."""
-    return "-" if value is None else f"{value:.2g}"
+    """A loss."""
+    return "-" if value is None else f"{value:.1e}"
 
 
 def training_table(title: str, replicas: Sequence[Row], selected: int) -> Table:
@@ -48,7 +48,7 @@ def training_table(title: str, replicas: Sequence[Row], selected: int) -> Table:
         table.add_row(
             str(row["replica"]),
             str(row["seed"]),
-            small(row["lr"]),
+            f"{row['lr']:g}",
             str(row["best_step"]),
             small(row["validation_loss"]),
             share(row["validation_accuracy"]),
@@ -72,7 +72,7 @@ def evaluation_table(title: str, rows: Sequence[Row]) -> Table:
         last = number + 1 == len(rows) or rows[number + 1]["length"] != row["length"]
         table.add_row(
             f"{row['length']:,}",
-            *((str(row["seed"]), small(row["lr"])) if several else ()),
+            *((str(row["seed"]), f"{row['lr']:g}") if several else ()),
             share(row["accuracy"]),
             interval(row),
             share(row["symbol_accuracy"]),

@@ -23,13 +23,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.functional import cross_entropy
 
-from statetrack import ops
+from statetrack import MODELS, ops
 
 BATCH, LENGTH, HIDDEN, EMBEDDING, RANK = 64, 10, 256, 256, 64
 EVALUATION_BATCH = 1024
@@ -74,110 +75,6 @@ class EinsumBilinear(nn.Module):
             state = torch.einsum("ijk,bk,bj->bi", self.weight, embedded, state)
             states.append(state)
         return self.readout(torch.stack(states))
-
-
-class Bilinear(nn.Module):
-    """The same function: one matrix per symbol first, then the dense recurrence."""
-
-    def __init__(self, num_symbols: int) -> None:
-        super().__init__()
-        self.embedding = nn.Parameter(_rows(num_symbols, EMBEDDING))
-        self.weight = nn.Parameter(0.3 * _rows(HIDDEN, HIDDEN, EMBEDDING))
-        self.first = nn.Parameter(_rows(HIDDEN))
-        self.readout = nn.Linear(HIDDEN, num_symbols, bias=False)
-
-    def forward(self, symbols: Tensor) -> Tensor:
-        """Logits [T, B, C]."""
-        operators = ops.contract(self.weight, self.embedding)
-        first = self.first.expand(len(symbols), -1)
-        return self.readout(ops.dense_recurrence(operators, symbols, first))
-
-
-class OneHot(nn.Module):
-    """The dense recurrence where every symbol's matrix is itself the parameter."""
-
-    def __init__(self, num_symbols: int, hidden: int = HIDDEN) -> None:
-        super().__init__()
-        self.operators = nn.Parameter(0.3 * _rows(num_symbols, hidden, hidden))
-        self.first = nn.Parameter(_rows(hidden))
-        self.readout = nn.Linear(hidden, num_symbols, bias=False)
-
-    def forward(self, symbols: Tensor) -> Tensor:
-        """Logits [T, B, C]."""
-        first = self.first.expand(len(symbols), -1)
-        return self.readout(ops.dense_recurrence(self.operators, symbols, first))
-
-
-class Block(nn.Module):
-    """The block-diagonal recurrence."""
-
-    def __init__(self, num_symbols: int, size: int) -> None:
-        super().__init__()
-        num_blocks = HIDDEN // size
-        self.operators = nn.Parameter(0.5 * _rows(num_symbols, num_blocks, size, size))
-        self.first = nn.Parameter(_rows(num_blocks, size))
-        self.readout = nn.Linear(HIDDEN, num_symbols, bias=False)
-
-    def forward(self, symbols: Tensor) -> Tensor:
-        """Logits [T, B, C]."""
-        first = self.first.expand(len(symbols), -1, -1)
-        return self.readout(ops.block_recurrence(self.operators, symbols, first).flatten(2))
-
-
-class Diagonal(nn.Module):
-    """The diagonal recurrence with gains from an embedding."""
-
-    def __init__(self, num_symbols: int) -> None:
-        super().__init__()
-        self.embedding = nn.Parameter(_rows(num_symbols, EMBEDDING))
-        self.weight = nn.Parameter(_rows(EMBEDDING, HIDDEN))
-        self.first = nn.Parameter(_rows(HIDDEN))
-        self.readout = nn.Linear(HIDDEN, num_symbols, bias=False)
-
-    def forward(self, symbols: Tensor) -> Tensor:
-        """Logits [T, B, C]."""
-        gains = ops.lookup(self.embedding @ self.weight, symbols)
-        first = self.first.expand(len(symbols), -1)
-        return self.readout(ops.diagonal_recurrence(gains, first))
-
-
-class Rotation(nn.Module):
-    """The rotation recurrence with angles from an embedding."""
-
-    def __init__(self, num_symbols: int) -> None:
-        super().__init__()
-        self.embedding = nn.Parameter(_rows(num_symbols, EMBEDDING))
-        self.weight = nn.Parameter(_rows(EMBEDDING, HIDDEN // 2))
-        self.first = nn.Parameter(_rows(HIDDEN // 2, 2))
-        self.readout = nn.Linear(HIDDEN, num_symbols, bias=False)
-
-    def forward(self, symbols: Tensor) -> Tensor:
-        """Logits [T, B, C]."""
-        angles = ops.lookup(self.embedding @ self.weight, symbols)
-        first = self.first.expand(len(symbols), -1, -1)
-        return self.readout(ops.rotation_recurrence(angles, first).flatten(2))
-
-
-class Factored(nn.Module):
-    """CP factors of rank K, run in rank space; the readout is carried there too."""
-
-    def __init__(self, num_symbols: int) -> None:
-        super().__init__()
-        self.embedding = nn.Parameter(_rows(num_symbols, EMBEDDING))
-        self.weight = nn.Parameter(_rows(EMBEDDING, RANK))
-        self.left = nn.Parameter(_rows(HIDDEN, RANK))
-        self.right = nn.Parameter(_rows(HIDDEN, RANK))
-        self.first = nn.Parameter(_rows(HIDDEN))
-        self.readout = nn.Parameter(_rows(num_symbols, HIDDEN))
-
-    def forward(self, symbols: Tensor) -> Tensor:
-        """Logits [T, B, C]."""
-        gains = ops.lookup(self.embedding @ self.weight, symbols)
-        core = self.right.t() @ self.left
-        first = (self.first @ self.right).expand(len(symbols), -1)
-        # z_t = V^T h_t, and h_t = U (s_t * z_{t-1}): the readout needs s_t * z_{t-1}.
-        later = ops.factored_recurrence(core, gains[:-1], first)
-        return (gains * torch.cat([first[None], later])) @ (self.readout @ self.left).t()
 
 
 class Lstm(nn.Module):
@@ -268,72 +165,61 @@ def bare_products(num_steps: int = 32) -> Side:
     return Side(run, num_steps)
 
 
+def registered(name: str, **settings: Any) -> Build:
+    """A model of the toolkit, of the width of this file unless told otherwise."""
+    model = MODELS[name]
+    chosen = model.settings_class(**{"hidden": HIDDEN, **settings})
+    return lambda num_symbols: model(chosen, num_symbols=num_symbols, num_labels=num_symbols)
+
+
+def over_lstm(title: str, target: float, build: Build) -> Comparison:
+    """A training step at five symbols, beside one of torch's LSTM."""
+    return Comparison(
+        f"{title}, V=5: over LSTM",
+        target,
+        lambda: training_step(Lstm, 5),
+        lambda: training_step(build, 5),
+    )
+
+
+STRUCTURED = {
+    "diagonal-real": {},
+    "bilinear-rotation": {},
+    "bilinear-cp": {"rank": RANK},
+    "bilinear-block": {"block_size": 2},
+}
+
 COMPARISONS = (
     Comparison(
-        "full bilinear step, V=5: over einsum",
+        "bilinear step, D=256, V=5: over einsum",
         15.0,
         lambda: training_step(EinsumBilinear, 5),
-        lambda: training_step(Bilinear, 5),
+        lambda: training_step(registered("bilinear", embed_dim=EMBEDDING), 5),
     ),
     Comparison(
-        "full bilinear step, V=50: over einsum",
+        "bilinear step, D=256, V=50: over einsum",
         8.0,
         lambda: training_step(EinsumBilinear, 50),
-        lambda: training_step(Bilinear, 50),
+        lambda: training_step(registered("bilinear", embed_dim=EMBEDDING), 50),
     ),
-    Comparison(
-        "full bilinear step, V=5: over LSTM",
-        1 / 3,
-        lambda: training_step(Lstm, 5),
-        lambda: training_step(Bilinear, 5),
+    over_lstm("bilinear step, D=256", 1 / 3, registered("bilinear", embed_dim=EMBEDDING)),
+    over_lstm("bilinear step, one-hot", 1.0, registered("bilinear")),
+    *(
+        over_lstm(f"{name} step, one-hot", 4.0, registered(name, **settings))
+        for name, settings in STRUCTURED.items()
     ),
-    Comparison(
-        "one-hot step, V=5: over LSTM",
-        1.0,
-        lambda: training_step(Lstm, 5),
-        lambda: training_step(OneHot, 5),
+    *(
+        over_lstm(f"{name} step, D=256", 3.0, registered(name, embed_dim=EMBEDDING, **settings))
+        for name, settings in STRUCTURED.items()
     ),
-    Comparison(
-        "diagonal step, V=5: over LSTM",
-        4.0,
-        lambda: training_step(Lstm, 5),
-        lambda: training_step(Diagonal, 5),
-    ),
-    Comparison(
-        "rotation step, V=5: over LSTM",
-        4.0,
-        lambda: training_step(Lstm, 5),
-        lambda: training_step(Rotation, 5),
-    ),
-    Comparison(
-        "CP rank 64 step, V=5: over LSTM",
-        4.0,
-        lambda: training_step(Lstm, 5),
-        lambda: training_step(Factored, 5),
-    ),
-    Comparison(
-        "block 2 step, V=5: over LSTM",
-        1.0,
-        lambda: training_step(Lstm, 5),
-        lambda: training_step(lambda v: Block(v, 2), 5),
-    ),
-    Comparison(
-        "block 8 step, V=5: over LSTM",
-        1.0,
-        lambda: training_step(Lstm, 5),
-        lambda: training_step(lambda v: Block(v, 8), 5),
-    ),
-    Comparison(
-        "block 64 step, V=5: over LSTM",
-        1.0,
-        lambda: training_step(Lstm, 5),
-        lambda: training_step(lambda v: Block(v, 64), 5),
-    ),
-    Comparison(
-        "population of 9, one-hot H=64, V=5: over one at a time",
-        2.0,
-        lambda: training_step(lambda v: OneHot(v, 64), 5),
-        lambda: population_step(lambda v: OneHot(v, 64), 5, 9),
+    *(
+        Comparison(
+            f"population of 9, {name}, one-hot H=64, V=5: over one at a time",
+            2.0,
+            lambda name=name: training_step(registered(name, hidden=64), 5),
+            lambda name=name: population_step(registered(name, hidden=64), 5, 9),
+        )
+        for name in ("bilinear", "bilinear-cp", "bilinear-rotation", "diagonal-real")
     ),
     Comparison(
         "evaluation, V=5, B=1024: over einsum",
