@@ -1,11 +1,15 @@
-"""What every test shares: one thread, and torch's random numbers from one seed."""
+"""What every test shares: one thread, random numbers from one seed, no plugins of other tests."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
 import torch
+
+from statetrack.automata import KINDS
+from statetrack.models import MODELS
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -22,3 +26,15 @@ def _same_random_numbers() -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _plugins_stay_in_their_test() -> Iterator[None]:
+    """What a test's plugins register is forgotten, so that other tests do not meet it."""
+    before = [(registry, set(registry)) for registry in (MODELS, KINDS)]
+    yield
+    for registry, names in before:
+        for name in set(registry) - names:
+            del registry._things[name]
+    for module in [name for name in sys.modules if name.startswith("statetrack_plugin_")]:
+        del sys.modules[module]

@@ -9,7 +9,6 @@ A console block after `<!-- not run: REASON -->` is passed over.
 import json
 import re
 import shlex
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,6 @@ import safetensors.torch
 import yaml
 
 from statetrack import sweep
-from statetrack.automata import KINDS
 from statetrack.cli.app import COMMANDS, run
 from statetrack.experiment import DataSettings
 from statetrack.models import MODELS
@@ -88,18 +86,6 @@ def first_missing(expected: list[str], output: str) -> str | None:
     """The first expected line that does not come, in this order, in the output."""
     printed = map(plain, output.splitlines())
     return next((line for line in expected if not any(line in other for other in printed)), None)
-
-
-@pytest.fixture(autouse=True)
-def _plugins_stay_here():
-    """What a page's plugins register is forgotten, so that other tests do not meet it."""
-    before = [(registry, set(registry)) for registry in (MODELS, KINDS)]
-    yield
-    for registry, names in before:
-        for name in set(registry) - names:
-            del registry._things[name]
-    for module in [name for name in sys.modules if name.startswith("statetrack_plugin_")]:
-        del sys.modules[module]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -440,13 +440,6 @@ class Counter(RecurrentModel):
 '''
 
 
-@pytest.fixture
-def own_models() -> Iterator[None]:
-    """What plugins register during the test is forgotten after it."""
-    yield
-    in_a_new_process()
-
-
 def in_a_new_process() -> None:
     """Forget what plugins have registered, as a new process would."""
     for name in [name for name in sys.modules if name.startswith("statetrack_plugin_")]:
@@ -455,7 +448,6 @@ def in_a_new_process() -> None:
         MODELS._things.pop(name, None)
 
 
-@pytest.mark.usefixtures("own_models")
 def test_a_users_own_model_trains_and_evaluates_also_when_its_file_is_gone(
     tmp_path: Path,
 ) -> None:
@@ -477,7 +469,6 @@ def test_a_users_own_model_trains_and_evaluates_also_when_its_file_is_gone(
     assert again.experiment == setup.experiment
 
 
-@pytest.mark.usefixtures("own_models")
 def test_runs_of_different_plugins_can_be_opened_side_by_side(tmp_path: Path) -> None:
     for name in ("my-counter", "your-counter"):
         plugin = tmp_path / f"{name}.py"
