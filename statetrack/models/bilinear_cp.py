@@ -73,13 +73,10 @@ class BilinearCP(LinearModel):
         self, symbols: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
     ) -> Tensor:
         """gains_t * p_{t-1}, [T, B, K], of which W1 makes the states."""
-        gains = ops.lookup(self.embedding(self.gains), symbols)  # [T, B, K]
-        projected = first @ self.right  # [B, K]
-        later = ops.factored_recurrence(
+        return ops.factored_recurrence(
             self.right.mT @ self.left,
-            gains[:-1],
-            projected,
-            None if inputs is None else inputs[:-1] @ self.right,
+            ops.lookup(self.embedding(self.gains), symbols),
+            first @ self.right,
+            None if inputs is None else inputs @ self.right,
             normalise_every=normalise_every,
         )
-        return gains * torch.cat([projected.unsqueeze(0), later])

@@ -26,16 +26,17 @@ def factored_recurrence(
     *,
     normalise_every: int = 0,
 ) -> Tensor:
-    """z_t = M (s_t * z_{t-1}) (+ v_t), with M `core` [K, K].
+    """z_t = s_t * p_{t-1} with p_t = M z_t (+ v_t), and M `core` [K, K].
 
-    gains [T, B, K], first [B, K], inputs [T, B, K] give the states [T, B, K]. A third-order
-    tensor of CP rank K, A(x) = U diag(s_x) V^T, runs in this form with M = V^T U.
+    gains [T, B, K], first p_0 [B, K], inputs [T, B, K] give z [T, B, K]. A third-order tensor
+    of CP rank K, A(x) = U diag(s_x) V^T, runs in this form with M = V^T U and p_t = V^T h_t:
+    then h_t = U z_t (+ u_t), so z_t is all that a readout needs. The last input has no effect.
     """
     assert core.shape == (gains.shape[-1], gains.shape[-1]), "core is [K, K], gains are [T, B, K]"
     assert gains.shape[1:] == first.shape, "gains are [T, B, K], first is [B, K]"
     assert inputs is None or inputs.shape == gains.shape, "inputs are [T, B, K]"
     check_normalise(normalise_every, inputs)
-    states: Tensor = apply(
+    gated: Tensor = apply(
         _Factored,
         widened(core).unsqueeze(0),
         widened(gains).unsqueeze(1),
@@ -43,13 +44,13 @@ def factored_recurrence(
         None if inputs is None else widened(inputs).unsqueeze(1),
         normalise_every,
     )[0]
-    return states.squeeze(1)
+    return gated.squeeze(1)
 
 
 class _Factored(torch.autograd.Function):
-    """core [G, K, K], gains [T, G, B, K], first [G, B, K], inputs as gains -> states as gains.
+    """core [G, K, K], gains [T, G, B, K], first [G, B, K], inputs as gains -> z as gains.
 
-    The second result is the states with the first one before them, kept for the backward pass.
+    The second result is p_0 .. p_{T-1}, kept for the backward pass.
     """
 
     @staticmethod
@@ -57,47 +58,45 @@ class _Factored(torch.autograd.Function):
     def forward(
         core: Tensor, gains: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
     ) -> tuple[Tensor, Tensor]:
-        states = first.new_empty(len(gains) + 1, *first.shape)
+        gated, states = torch.empty_like(gains), torch.empty_like(gains)
         states[0] = first
-        steps = states.unbind(0)
-        scaled = torch.empty_like(steps[0])
-        transposed = core.mT
+        steps, outputs, transposed = states.unbind(0), gated.unbind(0), core.mT
         for t, gain in enumerate(gains.unbind(0)):
-            torch.mul(gain, steps[t], out=scaled)
-            torch.bmm(scaled, transposed, out=steps[t + 1])
+            torch.mul(gain, steps[t], out=outputs[t])
+            if is_due(t, normalise_every):
+                normalise_(outputs[t], (-1,))
+            if t + 1 == len(steps):
+                break
+            torch.bmm(outputs[t], transposed, out=steps[t + 1])
             if inputs is not None:
                 steps[t + 1].add_(inputs[t])
-            if is_due(t, normalise_every):
-                normalise_(steps[t + 1], (-1,))
-        return states[1:], states
+        return gated, states
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
         ctx.mark_non_differentiable(output[1])
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(inputs[0], inputs[1], output[1])
+        ctx.save_for_backward(inputs[0], inputs[1], *output)
 
     @staticmethod
     @backward_pass
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        core, gains, states = ctx.saved_tensors
-        adjoints = torch.empty_like(states)  # of every state, the first one's included
-        scaled_adjoints = torch.empty_like(gains)  # of gain * state
-        adjoints[-1] = gradient[-1]
-        steps, scaled = adjoints.unbind(0), scaled_adjoints.unbind(0)
+        core, gains, gated, states = ctx.saved_tensors
+        adjoints, of_states = torch.empty_like(gated), torch.empty_like(gated)
+        steps, before = adjoints.unbind(0), of_states.unbind(0)  # of z_t, of p_{t-1}
         gain, direct = gains.unbind(0), gradient.unbind(0)
+        steps[-1].copy_(direct[-1])
         for t in range(len(gain) - 1, -1, -1):
-            torch.bmm(steps[t + 1], core, out=scaled[t])
+            torch.mul(gain[t], steps[t], out=before[t])
             if t > 0:
-                torch.addcmul(direct[t - 1], gain[t], scaled[t], out=steps[t])
-            else:
-                torch.mul(gain[0], scaled[0], out=steps[0])
+                torch.baddbmm(direct[t - 1], before[t], core, out=steps[t - 1])
         wants_core, wants_gains, wants_first, wants_inputs, _ = ctx.needs_input_grad
+        later = of_states[1:]  # of p_1 .. p_{T-1}
         return (
-            _core_gradient(adjoints[1:], gains * states[:-1]) if wants_core else None,
-            scaled_adjoints * states[:-1] if wants_gains else None,
-            adjoints[0] if wants_first else None,
-            adjoints[1:] if wants_inputs else None,
+            _core_gradient(later, gated[:-1]) if wants_core else None,
+            adjoints * states if wants_gains else None,
+            before[0] if wants_first else None,
+            torch.cat([later, torch.zeros_like(gated[:1])]) if wants_inputs else None,
             None,
         )
 
@@ -123,7 +122,7 @@ class _Factored(torch.autograd.Function):
         return tuple(result.unflatten(1, (size, -1)) for result in results), (1, 1)
 
 
-def _core_gradient(adjoints: Tensor, scaled: Tensor) -> Tensor:
-    """dL/dM = sum over t and b of g_t (s_t * z_{t-1})^T, from [T, G, B, K] each: [G, K, K]."""
+def _core_gradient(adjoints: Tensor, gated: Tensor) -> Tensor:
+    """dL/dM = sum over t and b of (dL/dp_t) z_t^T, from [T - 1, G, B, K] each: [G, K, K]."""
     by_lane = adjoints.movedim(1, 0).flatten(1, 2)  # [G, T * B, K]
-    return by_lane.mT @ scaled.movedim(1, 0).flatten(1, 2)
+    return by_lane.mT @ gated.movedim(1, 0).flatten(1, 2)

@@ -45,8 +45,10 @@ def diagonal_recurrence(gains: Tensor, first: Tensor, inputs: Tensor | None = No
 def factored_recurrence(
     core: Tensor, gains: Tensor, first: Tensor, inputs: Tensor | None = None
 ) -> Tensor:
-    """z_t = M (s_t * z_{t-1}) + v_t, with M [K, K], s and v [T, B, K], z_0 [B, K]."""
-    return _unrolled(lambda t, state: (gains[t] * state) @ core.t(), len(gains), first, inputs)
+    """z_t = s_t * p_{t-1} with p_t = M z_t + v_t; M [K, K], s and v [T, B, K], p_0 [B, K]."""
+    step = lambda t, state: (gains[t] * state) @ core.t()  # noqa: E731
+    states = _unrolled(step, len(gains), first, inputs)
+    return gains * torch.cat([first.unsqueeze(0), states[:-1]])
 
 
 def rotation_recurrence(angles: Tensor, first: Tensor) -> Tensor:
