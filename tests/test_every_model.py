@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from statetrack.experiment import DataSettings
 from statetrack.models import MODELS
 from statetrack.models._base import LinearModel, LinearSettings, RecurrentModel, SequenceModel
+from statetrack.models._sizes import num_parameters, numbers_in, state_size
 from statetrack.ops.operators import ComposableOperators
 from statetrack.settings import build
 from statetrack.training import Population, Replica, TrainSettings
@@ -430,3 +431,20 @@ def test_the_networks_of_torch_follow_their_equations(name: str, cell: Cell, par
     trained_sum(expected).backward()
     for (key, one), two in zip(by_torch.named_parameters(), by_hand.parameters(), strict=True):
         torch.testing.assert_close(one.grad, two.grad, msg=key)
+
+
+@every_model
+def test_the_state_is_as_large_after_a_long_word_as_before_it(name: str) -> None:
+    model = make(name, 0)
+    if isinstance(model, RecurrentModel):
+        _, state = model.scan(words(1, 50), model.initial_state(1))
+        assert state_size(model) == numbers_in(state)
+    else:
+        assert state_size(model) is None
+
+
+def test_sizes_at_hand() -> None:
+    lstm = MODELS["lstm"]
+    model = lstm(lstm.settings_class(hidden=7), num_symbols=3, num_labels=2)
+    assert state_size(model) == 2 * 7
+    assert num_parameters(model) == 3 * 7 + 4 * (7 * 7 + 7 * 7 + 2 * 7) + 7 * 2 + 2

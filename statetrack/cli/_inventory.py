@@ -15,10 +15,15 @@ from typing import Any
 from statetrack.automata import KINDS, arguments_of
 from statetrack.errors import StatetrackError
 from statetrack.models import MODELS
+from statetrack.models._base import SequenceModel
+from statetrack.models._sizes import num_parameters, state_size
 from statetrack.protocols import PROTOCOLS
-from statetrack.spec import list_tasks
+from statetrack.spec import list_tasks, load_task
 
 Row = dict[str, Any]
+
+SIZED_FOR = "modular-addition"
+"""The task for whose symbols and labels the sizes of models are given."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,26 @@ def _models(_: Path) -> Iterator[Row]:
             yield {"name": name, "error": str(error)}
             continue
         summary = (inspect.getdoc(model) or "").partition("\n")[0]
+        built = build_at_defaults(name)
         yield {
             "name": name,
             "family": model.family,
+            "state": state_size(built),
+            "parameters": num_parameters(built),
             "summary": summary,
             "source": model.source,
         }
+
+
+def build_at_defaults(name: str) -> SequenceModel:
+    """A model with its default settings, for the symbols and labels of the default task."""
+    automaton = load_task(SIZED_FOR).automaton
+    model = MODELS[name]
+    return model(
+        model.settings_class(),
+        num_symbols=automaton.num_symbols,
+        num_labels=automaton.num_labels,
+    )
 
 
 def _tasks(_: Path) -> Iterator[Row]:
@@ -139,10 +158,12 @@ def _runs(folder: Path) -> Iterator[Row]:
 
 LISTINGS: Mapping[str, Listing] = {
     "models": Listing(
-        "Architectures that `--model` takes.",
+        "Architectures that `--model` takes, with the numbers that each remembers of a word and "
+        "its weights at default settings.",
         _models,
-        ("name", "family", "summary"),
-        wide=("name", "family", "summary", "source"),
+        ("name", "family", "state", "parameters", "summary"),
+        wide=("name", "family", "state", "parameters", "summary", "source"),
+        right=("state", "parameters"),
     ),
     "tasks": Listing(
         "Tasks that `--task` takes; a .yaml file of your own works too.",

@@ -19,9 +19,11 @@ from rich.text import Text
 from statetrack.algebra import Algebra, analyse, predict
 from statetrack.automata import best_constant
 from statetrack.cli import _drawing, options
+from statetrack.cli._inventory import SIZED_FOR, build_at_defaults
 from statetrack.cli.predict import algebra_facts
 from statetrack.errors import UnknownNameError, nearest
 from statetrack.models import MODELS
+from statetrack.models._sizes import num_parameters, state_size
 from statetrack.spec import TASKS, Task, arguments_that_can_be_set, golden_hash, load_task
 
 MOST_STATES = 30
@@ -94,13 +96,7 @@ def describe_task(task: Task, algebra: Algebra) -> dict[str, Any]:
 def describe_model(name: str) -> dict[str, Any]:
     """All that is known of a model, as plain values: what `show --json` prints."""
     model = MODELS[name]
-    task = load_task("modular-addition")
-    automaton = task.automaton
-    built = model(
-        model.settings_class(),
-        num_symbols=automaton.num_symbols,
-        num_labels=automaton.num_labels,
-    )
+    built = build_at_defaults(name)
     return {
         "name": name,
         "type": "model",
@@ -110,8 +106,9 @@ def describe_model(name: str) -> dict[str, Any]:
         "description": inspect.cleandoc(sys.modules[model.__module__].__doc__ or ""),
         "settings": options.describe(model.settings_class),
         "training_defaults": dict(model.training_defaults),
-        "parameters": sum(parameter.numel() for parameter in built.parameters()),
-        "parameters_on": task.name,
+        "parameters": num_parameters(built),
+        "parameters_on": SIZED_FOR,
+        "state": state_size(built),
     }
 
 
