@@ -12,7 +12,7 @@ def num_parameters(model: SequenceModel) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def statenumbers_in(model: SequenceModel) -> int | None:
+def state_size(model: SequenceModel) -> int | None:
     """How many numbers are remembered of each word; None where that grows with its length."""
     return numbers_in(model.initial_state(1)) if isinstance(model, RecurrentModel) else None
 
