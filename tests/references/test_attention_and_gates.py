@@ -9,13 +9,11 @@ B batch, T time, D width, N heads, K head size.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
+from fla_by_path import fla
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn import functional
@@ -87,18 +85,6 @@ def assert_mixer_follows(mixer: Mixer, equations: Equations) -> None:
 
 def leaf(*shape: int, scale: float = 1.0) -> Tensor:
     return (scale * torch.randn(*shape, dtype=torch.float64)).requires_grad_()
-
-
-def fla(*place: str) -> ModuleType:
-    """A module of fla-core by its path: importing the package would need a compiler's kernels."""
-    package = importlib.util.find_spec("fla")
-    assert package is not None and package.submodule_search_locations is not None
-    path = Path(package.submodule_search_locations[0], "ops", *place)
-    spec = importlib.util.spec_from_file_location("_".join(("fla", *place)), path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def by_head(vectors: Tensor) -> Tensor:

@@ -10,14 +10,12 @@ B batch, T time, N heads, n keys a position, K key size, V value size, D width.
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Callable, Iterable
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
+from fla_by_path import fla
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import OlmoHybridConfig
@@ -65,18 +63,6 @@ def make(name: str, spread: float = 0.3, **options: object) -> Mixer:
 
 def outputs_of(mixer: Mixer, inputs: Tensor) -> Tensor:
     return mixer.scan(inputs, mixer.initial_state(len(inputs)))[0]
-
-
-def fla(*place: str) -> ModuleType:
-    """A module of fla-core by its path: importing the package would need a compiler's kernels."""
-    package = importlib.util.find_spec("fla")
-    assert package is not None and package.submodule_search_locations is not None
-    path = Path(package.submodule_search_locations[0], "ops", *place)
-    spec = importlib.util.spec_from_file_location("_".join(("fla", *place)), path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def assert_equal_with_gradients(
