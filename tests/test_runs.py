@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +28,12 @@ def folder(tmp_path: Path) -> RunFolder:
 
 @contextmanager
 def files_no_longer_than(num_bytes: int) -> Iterator[None]:
-    """The system cuts every write off at this size, as a full disk does."""
+    """The system cuts every write off at this size, as a full disk does.
+
+    Python ignores the signal that comes with it, but a C++ library that was imported since may
+    have put a handler of its own in its place.
+    """
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, before[1]))
     try:
