@@ -10,7 +10,6 @@ A task's name is one of
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import re
@@ -25,7 +24,7 @@ from pydantic import model_validator
 
 from statetrack.automata import Automaton, arguments_of, build_automaton
 from statetrack.errors import StatetrackError, TaskError, nearest
-from statetrack.registry import Load, Registry
+from statetrack.registry import Load, Registry, files_in
 from statetrack.settings import Settings, build, option, read_yaml
 
 NOT_SCORED = "-"
@@ -159,8 +158,7 @@ def tasks_folder() -> Path:
 
 
 def _find_tasks() -> Mapping[str, Load]:
-    paths = sorted(tasks_folder().glob("*.yaml"))
-    return {path.stem: functools.partial(_shipped_task, path) for path in paths}
+    return files_in(tasks_folder(), _shipped_task)
 
 
 TASKS: Registry[Task] = Registry("task", _find_tasks, listing="statetrack list tasks")
