@@ -12,8 +12,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Automaton": "statetrack.automata",
-    "KINDS": "statetrack.automata",
+    "Automaton": "statetrack.sources",
+    "KINDS": "statetrack.sources",
     "LinearModel": "statetrack.models._base",
     "LinearSettings": "statetrack.models._base",
     "MODELS": "statetrack.models",

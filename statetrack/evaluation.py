@@ -17,10 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from statetrack.audit.tally import Accuracies, Tally, share
-from statetrack.automata import Automaton, Machine, Sampler, best_constant
 from statetrack.data import Batch, check_drawn_whole, stream_words, whole_words
 from statetrack.models._base import RecurrentModel, SequenceModel, State
+from statetrack.scoring import Accuracies, Tally, share
+from statetrack.sources import Automaton, Sampler, Source, best_constant
 
 CHUNK = 1 << 16
 """Words times steps that are read at once: a few tens of megabytes of states."""
@@ -57,7 +57,7 @@ class Score:
 
 def evaluate(
     model: SequenceModel,
-    machine: Machine,
+    machine: Source,
     lengths: Sequence[int],
     *,
     num_words: int,

@@ -23,7 +23,6 @@ import torch
 
 import statetrack
 from statetrack.audit import Shortcuts, best_by_length, draw_tests
-from statetrack.automata import Automaton, Machine
 from statetrack.data import (
     Batch,
     BatchStream,
@@ -41,6 +40,7 @@ from statetrack.ops.memory import keep_freed_memory
 from statetrack.registry import load_plugin, plugin_file
 from statetrack.runs import RunFolder, to_json, to_yaml
 from statetrack.settings import Settings, build, option
+from statetrack.sources import Automaton, Source
 from statetrack.spec import Task, load_task
 from statetrack.training import Population, Record, Trainer, TrainSettings
 from statetrack.training.population import Replica, replicas_of
@@ -135,8 +135,8 @@ class Setup:
         Raises `SettingsError` unless its symbols and labels are those of the task trained on.
         """
         for what in ("symbols", "labels"):
-            ours: tuple[str, ...] = getattr(self.machine, what)
-            theirs: tuple[str, ...] = getattr(task.machine, what)
+            ours: tuple[str, ...] = getattr(self.source, what)
+            theirs: tuple[str, ...] = getattr(task.source, what)
             if ours != theirs:
                 raise SettingsError(
                     f"task '{task.name}' has other {what} than '{self.task.name}', which the run "
@@ -151,9 +151,9 @@ class Setup:
         return choose_device(self.experiment.training.device)
 
     @property
-    def machine(self) -> Machine:
+    def source(self) -> Source:
         """The task's automaton, or the sampler that its words come from."""
-        return self.task.machine
+        return self.task.source
 
     @property
     def supervision(self) -> Literal["every", "last"]:
@@ -180,8 +180,8 @@ class Setup:
             settings = settings.model_copy(update={"kernel": "auto"})
         return MODELS[self.experiment.model](
             settings,
-            num_symbols=self.machine.num_symbols,
-            num_labels=self.machine.num_labels,
+            num_symbols=self.source.num_symbols,
+            num_labels=self.source.num_labels,
         )
 
     def words(self) -> tuple[SeedStreams, Words]:
@@ -199,7 +199,7 @@ class Setup:
 
     def _fresh(self, seed: int) -> tuple[BatchStream, Batch]:
         """Words drawn anew for every batch, and validation words from a stream of their own."""
-        about = (self.machine, self.lengths, self.supervision, seed)
+        about = (self.source, self.lengths, self.supervision, seed)
         num_words = self.experiment.training.validation_words
         held_out = WordStream(*about, "validation").block(0, 1, num_words)[0]
         return WordStream(*about, "train"), held_out
@@ -211,11 +211,11 @@ class Setup:
         """
         num_words = self.experiment.data.train_samples
         num_held_out = self.experiment.training.validation_words
-        if isinstance(self.machine, Automaton):
-            left = max(0, count_words(self.machine, self.lengths) - num_words)
+        if isinstance(self.source, Automaton):
+            left = max(0, count_words(self.source, self.lengths) - num_words)
             num_held_out = min(left, num_held_out)
         words = fixed_words(
-            self.machine,
+            self.source,
             self.lengths,
             self.supervision,
             num_words,
@@ -479,7 +479,7 @@ def score_model(
 ) -> Iterator[Score]:
     """Score one model at each length, on test words that no training stream contains."""
     return evaluate(
-        model, setup.machine, lengths, num_words=num_words, seed=seed, device=setup.device
+        model, setup.source, lengths, num_words=num_words, seed=seed, device=setup.device
     )
 
 

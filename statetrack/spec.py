@@ -22,10 +22,10 @@ import numpy as np
 import yaml
 from pydantic import model_validator
 
-from statetrack.automata import Automaton, Machine, Sampler, arguments_of, build_machine
 from statetrack.errors import StatetrackError, TaskError, nearest_or_known
 from statetrack.registry import Load, Registry, files_in
 from statetrack.settings import Settings, build, option, read_yaml
+from statetrack.sources import Automaton, Sampler, Source, arguments_of, build_source
 
 NOT_SCORED = "-"
 """Stands in an example for a label that is not asked for."""
@@ -77,39 +77,39 @@ class Task:
 
     name: str
     spec: TaskSpec
-    machine: Machine
+    source: Source
 
     @property
     def automaton(self) -> Automaton:
         """The automaton of a task that has one; `TaskError` where words come from a sampler."""
-        if not isinstance(self.machine, Automaton):
+        if not isinstance(self.source, Automaton):
             raise TaskError(
                 f"task '{self.name}' comes from a sampler and has no automaton: no transitions, no "
                 "algebra, no predictions; its words can be written, trained on and tested on"
             )
-        return self.machine
+        return self.source
 
     @property
     def has_automaton(self) -> bool:
         """Whether there is an automaton behind the words: not where they come from a sampler."""
-        return isinstance(self.machine, Automaton)
+        return isinstance(self.source, Automaton)
 
     def parse_word(self, text: str) -> list[int]:
         """The symbols of a word written as names with spaces between them.
 
         Raises `TaskError` for a name that is no symbol of the task.
         """
-        return [_place(name, self.machine.symbols, "symbol", self.name) for name in text.split()]
+        return [_place(name, self.source.symbols, "symbol", self.name) for name in text.split()]
 
     def format_word(self, symbols: Sequence[int]) -> str:
         """A word as names with spaces between them: what `parse_word` reads."""
-        return " ".join(self.machine.symbols[symbol] for symbol in symbols)
+        return " ".join(self.source.symbols[symbol] for symbol in symbols)
 
     def format_labels(self, symbols: Sequence[int]) -> str:
         """The labels after each symbol of a word, as an example shows them."""
-        labels, scored = self.machine.read(np.array(symbols, np.int64))
+        labels, scored = self.source.read(np.array(symbols, np.int64))
         return " ".join(
-            self.machine.labels[label] if asked else NOT_SCORED
+            self.source.labels[label] if asked else NOT_SCORED
             for label, asked in zip(labels, scored, strict=True)
         )
 
@@ -162,8 +162,8 @@ def golden_hash(task: Task) -> str:
     Of a sampler, which has no tables, the first words of several lengths are taken instead.
     """
     digest = hashlib.sha256()
-    if isinstance(task.machine, Sampler):
-        sampler = task.machine
+    if isinstance(task.source, Sampler):
+        sampler = task.source
         for length in _HASHED_LENGTHS:
             raw = np.random.PCG64(np.random.SeedSequence(length))
             width = sampler.num_bits(length)
@@ -207,7 +207,7 @@ def _shipped_task(path: Path) -> Task:
             f"{path}: a task's file is named in lower case with hyphens, such as `s5-swaps.yaml`"
         )
     task = _task_file(path)
-    return Task(path.stem, task.spec, task.machine)
+    return Task(path.stem, task.spec, task.source)
 
 
 def _task_file(path: Path) -> Task:
@@ -217,19 +217,19 @@ def _task_file(path: Path) -> Task:
 
 def _task(name: str, spec: TaskSpec, where: str) -> Task:
     """Build the automaton or sampler and hold it against the examples."""
-    task = Task(name, spec, build_machine(spec.automaton, f"{where}: automaton"))
+    task = Task(name, spec, build_source(spec.automaton, f"{where}: automaton"))
     for word, labels in spec.examples.items():
         _check_example(task, word, labels, f"{where}: examples: '{word}'")
     return task
 
 
 def _check_example(task: Task, word: str, labels: str, where: str) -> None:
-    symbols = [_place(name, task.machine.symbols, "symbol", where) for name in word.split()]
+    symbols = [_place(name, task.source.symbols, "symbol", where) for name in word.split()]
     if not symbols:
         raise TaskError(f"{where}: the word has no symbols")
     for label in labels.split():
         if label != NOT_SCORED:
-            _place(label, task.machine.labels, "label", where)
+            _place(label, task.source.labels, "label", where)
     right = task.format_labels(symbols)
     if labels.split() != right.split():
         raise TaskError(f"{where}: the labels are '{right}', not '{labels}'")

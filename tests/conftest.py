@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from statetrack.automata import KINDS
 from statetrack.models import MODELS
+from statetrack.sources import KINDS
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -15,7 +15,7 @@ from statetrack.algebra.groups import Group, factorise
 from statetrack.algebra.machine import needed_machine
 from statetrack.algebra.monoid import transition_monoid
 from statetrack.algebra.naming import invariant_factors, name_of
-from statetrack.automata import Automaton
+from statetrack.sources import Automaton
 from statetrack.spec import TASKS, load_task
 
 # --- against an independent implementation ---

@@ -23,13 +23,13 @@ from statetrack.audit import (
     draw_tests,
     draw_train,
 )
-from statetrack.audit.tally import wilson
-from statetrack.automata import Automaton
 from statetrack.cli.app import run
 from statetrack.data import Batch, LengthDistribution, stream_words
 from statetrack.data.batch import label
 from statetrack.errors import DatasetError
 from statetrack.evaluation import evaluate
+from statetrack.scoring import wilson
+from statetrack.sources import Automaton
 from statetrack.spec import Task, load_task
 
 LOOKUPS = ("constant", *(f"last-{count}" for count in range(1, LONGEST_LOOKUP + 1)))
@@ -53,7 +53,7 @@ def audit_of(
         draw_held_out(task, lengths, "every", num_test, 0),
         *draw_tests(task, test_lengths, num_test, 0, lengths.longest),
     ]
-    return audit(draw_train(task, lengths, "every", num_train, 0), parts, task.machine.labels)
+    return audit(draw_train(task, lengths, "every", num_train, 0), parts, task.source.labels)
 
 
 def batch_of(words: list[list[int]], task: Task) -> Batch:
@@ -61,7 +61,7 @@ def batch_of(words: list[list[int]], task: Task) -> Batch:
     symbols = np.zeros((len(words), lengths.max()), np.uint8)
     for row, word in zip(symbols, words, strict=True):
         row[: len(word)] = word
-    return label(task.machine, symbols, lengths, "every")
+    return label(task.source, symbols, lengths, "every")
 
 
 # --- shortcuts, against counting in plain Python ---
@@ -232,7 +232,7 @@ def test_a_word_that_training_has_too_is_found_with_its_share():
     task = load_task("parity")
     train = batch_of([[0, 1], [1, 1], [0, 1, 1]], task)
     test = batch_of([[0, 1], [0, 1, 0], [1, 0], [0, 1, 1], [1, 1, 1]], task)
-    (split,) = audit(train, [Part(test, {3: "validation"})], task.machine.labels).splits
+    (split,) = audit(train, [Part(test, {3: "validation"})], task.source.labels).splits
     assert split.in_training == pytest.approx(2 / 5)
     assert [facts.in_training for facts in split.lengths] == pytest.approx([1 / 2, 1 / 3])
 
@@ -241,14 +241,14 @@ def test_a_word_is_not_its_prefix_nor_the_same_with_zeros_behind():
     task = load_task("parity")
     train = batch_of([[1, 0], [1, 0, 0, 0]], task)
     test = batch_of([[1], [1, 0, 0]], task)
-    (split,) = audit(train, [Part(test, {3: "validation"})], task.machine.labels).splits
+    (split,) = audit(train, [Part(test, {3: "validation"})], task.source.labels).splits
     assert split.in_training == 0.0
 
 
 def test_the_labels_of_each_length_are_counted():
     task = load_task("parity")
     words = batch_of([[1], [0], [1], [1, 1], [0, 0]], task)
-    (split,) = audit(words, [Part(words, {2: "validation"})], task.machine.labels).splits
+    (split,) = audit(words, [Part(words, {2: "validation"})], task.source.labels).splits
     one, two = split.lengths
     assert (one.words, one.labels, one.most_frequent) == (3, 2, "1")
     assert one.floor == pytest.approx(2 / 3)
@@ -260,11 +260,11 @@ def test_where_nothing_is_scored_nothing_is_claimed():
     task = load_task("flip-flop")
     never_read = batch_of([task.parse_word("w 1 i 0")], task)
     train = draw_train(task, LengthDistribution(8, 8), "every", 50, 0)
-    found = audit(train, [Part(never_read, {4: "test_len4"})], task.machine.labels)
+    found = audit(train, [Part(never_read, {4: "test_len4"})], task.source.labels)
     assert found.test_splits == found.solved_by == found.helped_by == ()
     assert math.isnan(found.splits[0].floor)
     with pytest.raises(DatasetError, match="no label is asked for"):
-        audit(never_read, [], task.machine.labels)
+        audit(never_read, [], task.source.labels)
 
 
 # --- beside a trained model ---

@@ -9,7 +9,8 @@ from automata.fa.dfa import DFA
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from statetrack.automata import (
+from statetrack.errors import TaskError
+from statetrack.sources import (
     Automaton,
     best_constant,
     equivalent,
@@ -18,9 +19,8 @@ from statetrack.automata import (
     product,
     shortest_difference,
 )
-from statetrack.automata.automaton import reachable
-from statetrack.automata.running import Runner, run_by_steps
-from statetrack.errors import TaskError
+from statetrack.sources.automaton import reachable
+from statetrack.sources.running import Runner, run_by_steps
 
 
 def random_machine(

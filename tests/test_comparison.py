@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from statetrack import experiment
-from statetrack.audit.tally import wilson
 from statetrack.cli.app import run
 from statetrack.comparison import DISAGREEMENTS, compare, find_run_folders
 from statetrack.data import LengthDistribution
 from statetrack.experiment import Experiment
 from statetrack.runs import RunFolder
+from statetrack.scoring import wilson
 from tests.test_docs import documented, keys_of
 
 PLUGIN = '''

@@ -12,8 +12,8 @@ import yaml
 from sympy.combinatorics.permutations import Permutation
 
 from statetrack.algebra import analyse
-from statetrack.automata import Automaton, build_automaton, equivalent, minimise
 from statetrack.errors import TaskError
+from statetrack.sources import Automaton, build_automaton, equivalent, minimise
 from statetrack.spec import golden_hash, load_task
 
 

@@ -15,11 +15,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from statetrack.automata import Automaton
 from statetrack.evaluation import evaluate
 from statetrack.models import MODELS
 from statetrack.models._base import LinearModel
 from statetrack.settings import build
+from statetrack.sources import Automaton
 from statetrack.spec import load_task
 
 LENGTHS = [3, 500, 10_000]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from statetrack.automata import Automaton
 from statetrack.evaluation import evaluate
 from statetrack.experiment import Experiment, Setup
 from statetrack.models import MODELS
 from statetrack.models._base import RecurrentModel, SequenceModel
 from statetrack.models._blocks import KernelSettings
 from statetrack.settings import build
+from statetrack.sources import Automaton
 from statetrack.spec import load_task
 from statetrack.training import Population, Replica, Trainer
 

@@ -10,7 +10,6 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from statetrack.automata import Automaton
 from statetrack.data import (
     Batch,
     LengthDistribution,
@@ -26,6 +25,7 @@ from statetrack.data import (
 )
 from statetrack.data.randomness import RandomBits, below
 from statetrack.errors import SettingsError
+from statetrack.sources import Automaton
 from statetrack.spec import load_task, task_names
 
 GOLDEN = Path(__file__).parent / "golden" / "data.yaml"
@@ -510,7 +510,7 @@ def test_fixed_sets_of_other_seeds_differ():
 
 def data_hash(task):
     """SHA-256 over the first words of every kind of stream that a task's data come from."""
-    machine, lengths = task.machine, LengthDistribution(*task.spec.train_length)
+    machine, lengths = task.source, LengthDistribution(*task.spec.train_length)
     supervision = task.spec.supervision
     batches = [
         WordStream(machine, lengths, supervision, 0, purpose).block(0, 3, 5)

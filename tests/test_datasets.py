@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import yaml
 
-from statetrack.automata import Automaton
 from statetrack.data import (
     FORMATS,
     LengthDistribution,
@@ -24,6 +23,7 @@ from statetrack.data import (
 )
 from statetrack.data.formats.word_problem import group_name
 from statetrack.errors import DatasetError, SettingsError
+from statetrack.sources import Automaton
 from statetrack.spec import load_task
 
 S3_WORDS = "seed,input,target\n7,3 0 2,3 3 5\n7,1 1 4,1 0 4\n"

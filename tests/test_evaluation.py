@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from statetrack import evaluation
-from statetrack.audit.tally import Z_95, wilson
-from statetrack.automata import Automaton
 from statetrack.data import stream_words
 from statetrack.evaluation import Score, evaluate, horizon_of
 from statetrack.models import MODELS
 from statetrack.models._base import RecurrentModel, SequenceModel, State
+from statetrack.scoring import Z_95, wilson
 from statetrack.settings import Settings
+from statetrack.sources import Automaton
 from statetrack.spec import load_task
 
 CPU = torch.device("cpu")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import yaml
 
-from statetrack.automata import minimise
-from statetrack.automata.running import run_by_steps
+from statetrack.sources import minimise
+from statetrack.sources.running import run_by_steps
 from statetrack.spec import golden_hash, load_task, task_names
 
 GOLDEN_FILE = Path(__file__).parent / "golden" / "tasks.yaml"

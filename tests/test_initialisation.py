@@ -35,7 +35,7 @@ def setup_of(name: str) -> Setup:
 
 def alone(name: str, seed: int) -> SequenceModel:
     """The model as its own constructor leaves it."""
-    kind, machine = MODELS[name], setup_of(name).machine
+    kind, machine = MODELS[name], setup_of(name).source
     torch.manual_seed(seed)
     return kind(
         kind.settings_class(), num_symbols=machine.num_symbols, num_labels=machine.num_labels

@@ -14,16 +14,16 @@ from sympy.combinatorics.perm_groups import PermutationGroup
 from sympy.combinatorics.permutations import Permutation as SympyPermutation
 
 from statetrack.algebra import analyse
-from statetrack.automata import KINDS, Automaton, arguments_of, build_automaton, minimise
-from statetrack.automata._draws import Draws
-from statetrack.automata._groups import (
+from statetrack.errors import TaskError, UnknownNameError
+from statetrack.sources import KINDS, Automaton, arguments_of, build_automaton, minimise
+from statetrack.sources._draws import Draws
+from statetrack.sources._groups import (
     all_permutations,
     cycle_name,
     is_even,
     multiply,
     read_permutation,
 )
-from statetrack.errors import TaskError, UnknownNameError
 
 
 def made(kind: str, **arguments: object) -> Automaton:

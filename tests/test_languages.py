@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from statetrack.automata import Automaton, best_constant, equivalent, minimise
-from statetrack.automata.automaton import reachable
-from statetrack.automata.languages import SLIP_RATE, language
 from statetrack.data import LengthDistribution, list_words, stream_words
 from statetrack.errors import TaskError
+from statetrack.sources import Automaton, best_constant, equivalent, minimise
+from statetrack.sources.automaton import reachable
+from statetrack.sources.languages import SLIP_RATE, language
 from statetrack.spec import load_task
 
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from statetrack.cli.app import run
-from statetrack.report._bezier import FINE, Bezier
-from statetrack.report.drawn import drawn_machine, group_of
-from statetrack.report.layouts import CLOSEST, _badness, _crossings, circle, layout
-from statetrack.report.pictures import _chosen
-from statetrack.report.state_diagram import most_symbols_at_an_arrow
+from statetrack.pictures._bezier import FINE, Bezier
+from statetrack.pictures.drawn import drawn_machine, group_of
+from statetrack.pictures.layouts import CLOSEST, _badness, _crossings, circle, layout
+from statetrack.pictures.pictures import _chosen
+from statetrack.pictures.state_diagram import most_symbols_at_an_arrow
 from statetrack.spec import load_task
 
 ADJACENT = 'symmetric:n=4,generators=["(1,2)","(2,3)","(3,4)"]'

@@ -20,12 +20,12 @@ from statetrack.algebra.characters import real_irreducibles
 from statetrack.algebra.groups import Group
 from statetrack.algebra.monoid import Budget, transition_monoid
 from statetrack.algebra.representations import Part
-from statetrack.automata import Automaton, build_automaton
 from statetrack.cli import app
 from statetrack.evaluation import evaluate
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
 from statetrack.settings import build
+from statetrack.sources import Automaton, build_automaton
 from statetrack.spec import TASKS, load_task
 
 LENGTHS = [40, 10_000]

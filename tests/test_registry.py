@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from statetrack.automata import KINDS
 from statetrack.cli._inventory import LISTINGS
 from statetrack.errors import SettingsError, UnknownNameError, nearest
 from statetrack.models import MODELS
 from statetrack.protocols import PROTOCOLS
 from statetrack.registry import Registry, load_plugin, modules_in
+from statetrack.sources import KINDS
 from statetrack.spec import TASKS
 from statetrack.sweep import SUITES
 
@@ -81,7 +81,7 @@ def test_the_listing_that_a_registry_advises_exists(found):
 def test_a_plugin_registers_by_being_imported(tmp_path):
     path = tmp_path / "half_parity.py"
     path.write_text(
-        "from statetrack.automata import KINDS, Automaton\n"
+        "from statetrack.sources import KINDS, Automaton\n"
         "@KINDS.register('half-parity-of-a-test')\n"
         "def half_parity():\n"
         "    return Automaton([[0, 1], [1, 0]])\n"

@@ -17,7 +17,7 @@ from statetrack.algebra.groups import Group
 from statetrack.algebra.machine import needed_machine
 from statetrack.algebra.monoid import transition_monoid
 from statetrack.algebra.representations import irreducible_parts
-from statetrack.automata import Automaton
+from statetrack.sources import Automaton
 from statetrack.spec import load_task
 
 

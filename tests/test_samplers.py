@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from statetrack import evaluation
-from statetrack.automata import Sampler, build_automaton, build_machine
 from statetrack.cli.app import run
 from statetrack.data import (
     LengthDistribution,
@@ -26,6 +25,7 @@ from statetrack.errors import SettingsError, TaskError
 from statetrack.evaluation import evaluate
 from statetrack.models._base import RecurrentModel, SequenceModel
 from statetrack.settings import Settings
+from statetrack.sources import Sampler, build_automaton, build_source
 from statetrack.spec import load_task, task_names
 
 CPU = torch.device("cpu")
@@ -38,7 +38,7 @@ every_sampler = pytest.mark.parametrize("name", EVERY)
 
 
 def sampler_of(name: str) -> Sampler:
-    machine = load_task(name).machine
+    machine = load_task(name).source
     assert isinstance(machine, Sampler)
     return machine
 
@@ -64,7 +64,7 @@ def labels_of(name: str, word: list[str]) -> list[str]:
 
 def labels_of_each(name: str, words: list[list[str]]) -> list[list[str]]:
     """The labels of words of one length, `-` where none is asked for."""
-    machine = loaded_once(name).machine
+    machine = loaded_once(name).source
     place = {symbol: index for index, symbol in enumerate(machine.symbols)}
     labels, scored = machine.read(np.array([[place[symbol] for symbol in word] for word in words]))
     named = np.where(scored, np.array(machine.labels)[labels], "-")
@@ -436,7 +436,7 @@ def test_what_needs_the_automaton_is_refused_in_one_line(capsys):
     description = {"kind": "equal-blocks"}
     with pytest.raises(TaskError, match=r"^here: 'equal-blocks' comes from a sampler"):
         build_automaton(description, "here")
-    assert isinstance(build_machine(description, "here"), Sampler)
+    assert isinstance(build_source(description, "here"), Sampler)
     for line in (["predict", "dyck-1"], ["show", "product(parity,dyck-1)"]):
         assert run(line) == 1
         (error,) = capsys.readouterr().err.splitlines()

@@ -30,8 +30,8 @@ from statetrack.algebra.subgroups import (
     generated_subgroup,
     listed_subgroup,
 )
-from statetrack.automata import Automaton
-from statetrack.automata.automaton import Floats, Integers
+from statetrack.sources import Automaton
+from statetrack.sources.automaton import Floats, Integers
 
 MOST_STABLE_STEPS = 2**25
 """Most products that the search for the stable semigroup may take."""

@@ -15,8 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
-from statetrack.automata import Automaton, minimise
-from statetrack.automata.automaton import Booleans, Integers, reachable
+from statetrack.sources import Automaton, minimise
+from statetrack.sources.automaton import Booleans, Integers, reachable
 
 VOID = "void"
 """The name of the void state, unless a state of the automaton has it."""

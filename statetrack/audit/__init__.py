@@ -15,7 +15,7 @@ from statetrack.audit.auditing import (
     draw_train,
 )
 from statetrack.audit.shortcuts import LONGEST_LOOKUP, VIEWS, Shortcuts
-from statetrack.audit.tally import Accuracies
+from statetrack.scoring import Accuracies
 
 __all__ = [
     "CLEARLY",

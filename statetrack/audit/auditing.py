@@ -17,8 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statetrack.audit.shortcuts import VIEWS, Shortcuts, last_scored
-from statetrack.audit.tally import Accuracies, share
-from statetrack.automata import Sampler
 from statetrack.data import (
     Batch,
     LengthDistribution,
@@ -30,6 +28,8 @@ from statetrack.data import (
 )
 from statetrack.data.distinct import Words
 from statetrack.errors import DatasetError
+from statetrack.scoring import Accuracies, share
+from statetrack.sources import Sampler
 from statetrack.spec import Task
 
 SOLVED: Final = 0.99
@@ -180,7 +180,7 @@ def draw_train(
     task: Task, lengths: LengthDistribution, supervision: Supervision, num_words: int, seed: int
 ) -> Batch:
     """Words `[N, T]` drawn as training draws them."""
-    stream = WordStream(task.machine, lengths, supervision, seed, "train")
+    stream = WordStream(task.source, lengths, supervision, seed, "train")
     return stream.block(0, 1, num_words)[0]
 
 
@@ -188,7 +188,7 @@ def draw_held_out(
     task: Task, lengths: LengthDistribution, supervision: Supervision, num_words: int, seed: int
 ) -> Part:
     """Words of the training lengths from a stream of their own, as training validates on."""
-    stream = WordStream(task.machine, lengths, supervision, seed, HELD_OUT)
+    stream = WordStream(task.source, lengths, supervision, seed, HELD_OUT)
     return Part(stream.block(0, 1, num_words)[0], {lengths.longest: HELD_OUT})
 
 
@@ -200,7 +200,7 @@ def draw_tests(
     Lengths at which they are more than `MOST_SYMBOLS` symbols are left out.
     """
     fitting = [length for length in lengths if num_words * length <= MOST_SYMBOLS]
-    machine = task.machine
+    machine = task.source
     if isinstance(machine, Sampler):
         for length in fitting:
             words = next(whole_words(machine, num_words, length, seed, num_words * length))

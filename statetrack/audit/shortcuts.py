@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from statetrack.audit.tally import Accuracies, Tally, share
 from statetrack.data import Batch
+from statetrack.scoring import Accuracies, Tally, share
 
 Keys = NDArray[np.uint64]
 Integers = NDArray[np.int64]

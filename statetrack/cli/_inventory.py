@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from statetrack.automata import KINDS, arguments_of
 from statetrack.errors import StatetrackError
 from statetrack.protocols import PROTOCOLS
+from statetrack.sources import KINDS, arguments_of
 from statetrack.spec import list_tasks
 
 Row = dict[str, Any]
@@ -57,8 +57,8 @@ def _tasks(_: Path) -> Iterator[Row]:
         yield {
             "name": name,
             "states": task.automaton.num_states if task.has_automaton else None,
-            "symbols": task.machine.num_symbols,
-            "labels": task.machine.num_labels,
+            "symbols": task.source.num_symbols,
+            "labels": task.source.num_labels,
             "title": task.spec.title,
             "kind": task.spec.automaton["kind"],
             "version": task.spec.version,

@@ -110,7 +110,7 @@ def about_kernels() -> str:
 
 def build_at_defaults(name: str) -> SequenceModel:
     """A model with its default settings, for the symbols and labels of the default task."""
-    machine = load_task(SIZED_FOR).machine
+    machine = load_task(SIZED_FOR).source
     model = MODELS[name]
     return model(
         model.settings_class(),

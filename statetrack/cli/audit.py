@@ -130,7 +130,7 @@ def _of_task(task: Task, settings: AuditSettings, length: list[str] | None) -> A
         draw_held_out(*about, settings.samples, seed),
         *draw_tests(task, tests, settings.samples, seed, lengths.longest),
     ]
-    return audit(draw_train(*about, settings.train_samples, seed), parts, task.machine.labels)
+    return audit(draw_train(*about, settings.train_samples, seed), parts, task.source.labels)
 
 
 def _check_size(flag: str, length: int, num_words: int) -> None:

@@ -129,7 +129,7 @@ def _draw(task: Task, settings: GenSettings, test_lengths: list[int] | None) -> 
     else:
         lengths = LengthDistribution.parse(settings.length)
     return draw_splits(
-        task.machine,
+        task.source,
         lengths,
         settings.samples,
         settings.validation_samples,

@@ -16,13 +16,13 @@ from rich.console import Console
 from rich.text import Text
 
 from statetrack.algebra import Algebra, analyse, predict
-from statetrack.automata import KINDS, Sampler, best_constant
 from statetrack.cli import _drawing
 from statetrack.cli.predict import algebra_facts
 from statetrack.data import whole_words
 from statetrack.errors import SettingsError, UnknownNameError, nearest
 from statetrack.models import MODELS
-from statetrack.report.pictures import MANNERS, draw_task
+from statetrack.pictures.pictures import MANNERS, draw_task
+from statetrack.sources import KINDS, Sampler, best_constant
 from statetrack.spec import TASKS, Task, arguments_that_can_be_set, golden_hash, load_task
 
 MOST_STATES = 30
@@ -109,8 +109,8 @@ def describe_task(task: Task) -> dict[str, Any]:
         "description": spec.description,
         "kind": spec.automaton["kind"],
         "arguments": arguments_that_can_be_set(task),
-        "symbols": list(task.machine.symbols),
-        "labels": list(task.machine.labels),
+        "symbols": list(task.source.symbols),
+        "labels": list(task.source.labels),
         **(_describe_automaton(task) if task.has_automaton else dict.fromkeys(OF_AUTOMATA)),
         "train_length": list(spec.train_length),
         "test_lengths": list(spec.test_lengths),
@@ -165,8 +165,8 @@ def load_named_task(name: str) -> Task:
 
 def _made_up_example(task: Task) -> dict[str, str]:
     """One word that the task can draw, and its labels."""
-    if isinstance(task.machine, Sampler):
-        (words,) = whole_words(task.machine, 1, EXAMPLE_LENGTH, seed=0)
+    if isinstance(task.source, Sampler):
+        (words,) = whole_words(task.source, 1, EXAMPLE_LENGTH, seed=0)
         return {task.format_word(words.symbols[0]): task.format_labels(words.symbols[0])}
     automaton = task.automaton
     word, state = [], automaton.start

@@ -11,8 +11,8 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from statetrack.automata import Machine
-from statetrack.automata.running import Unsigned
+from statetrack.sources import Source
+from statetrack.sources.running import Unsigned
 
 Supervision = Literal["every", "last"]
 
@@ -67,7 +67,7 @@ class Batch:
 
 
 def label(
-    machine: Machine,
+    machine: Source,
     symbols: Unsigned,
     lengths: NDArray[np.int64],
     supervision: Supervision,

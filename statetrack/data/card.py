@@ -22,7 +22,7 @@ _MOST_LABELS_SHOWN = 12
 
 def card_of(task: Task, splits: Splits, format: FormatName, command: str) -> dict[str, Any]:
     """The card as plain values, as `card.json` holds it; its keys are a public interface."""
-    spec, machine = task.spec, task.machine
+    spec, machine = task.spec, task.source
     return {
         "card_version": CARD_VERSION,
         "made_by": f"statetrack {__version__}",

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from statetrack.automata import Machine
 from statetrack.data.batch import Batch
 from statetrack.data.card import CARD_VERSION, card_of, fingerprint, readme_of
 from statetrack.data.formats import FORMATS, FormatName, writer
 from statetrack.data.splits import Splits
 from statetrack.errors import DatasetError
+from statetrack.sources import Source
 from statetrack.spec import Task
 
 
@@ -79,7 +79,7 @@ def read_dataset(folder: Path) -> Dataset:
     return Dataset(card, splits)
 
 
-def check_labels(batch: Batch, machine: Machine, where: str) -> None:
+def check_labels(batch: Batch, machine: Source, where: str) -> None:
     """Hold every label that is asked for against what the machine reads.
 
     Raises `DatasetError`, opened by `where`, for the first that differs.

@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from statetrack.automata import Automaton, Machine, Sampler
-from statetrack.automata.running import Unsigned, smallest_type
 from statetrack.data.batch import PADDING
 from statetrack.data.lengths import LengthDistribution
 from statetrack.data.randomness import RandomBits
 from statetrack.data.words import WordSampler
 from statetrack.errors import SettingsError
+from statetrack.sources import Automaton, Sampler, Source
+from statetrack.sources.running import Unsigned, smallest_type
 
 UNCOUNTABLE: Final = 2**53
 """Where counting words stops: `count_words` returns this for any number as large or larger."""
@@ -91,7 +91,7 @@ def list_words(
     return Words(np.concatenate(found), all_lengths), np.concatenate(likely)
 
 
-def has_words(machine: Machine, lengths: LengthDistribution, num_words: int, seed: int) -> bool:
+def has_words(machine: Source, lengths: LengthDistribution, num_words: int, seed: int) -> bool:
     """Whether `draw_distinct` finds so many words of these lengths.
 
     Words of an automaton are counted; those of a sampler cannot be, and are drawn to see.
@@ -121,7 +121,7 @@ def list_drawn_words(
 
 
 def draw_distinct(
-    machine: Machine,
+    machine: Source,
     lengths: LengthDistribution,
     num_words: int,
     seed: int,
@@ -192,7 +192,7 @@ def _draw_from_list(
 
 
 def _draw_until_new(
-    machine: Machine,
+    machine: Source,
     lengths: LengthDistribution,
     num_words: int,
     bits: RandomBits,

@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from statetrack.automata import Automaton, Machine
 from statetrack.data.batch import Batch, Supervision, label
 from statetrack.data.distinct import count_words, draw_distinct
 from statetrack.data.lengths import LengthDistribution
 from statetrack.data.randomness import RandomBits
 from statetrack.errors import SettingsError
+from statetrack.sources import Automaton, Source
 
 Indices = NDArray[np.int64]
 
@@ -67,7 +67,7 @@ class FixedWords:
 
 
 def fixed_words(
-    machine: Machine,
+    machine: Source,
     lengths: LengthDistribution,
     supervision: Supervision,
     num_words: int,

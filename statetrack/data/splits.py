@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from statetrack.automata import Machine, Sampler
 from statetrack.data.batch import Batch, Supervision, label
 from statetrack.data.distinct import (
     Words,
@@ -21,6 +20,7 @@ from statetrack.data.fixed import divide
 from statetrack.data.lengths import LengthDistribution
 from statetrack.data.randomness import RandomBits
 from statetrack.errors import SettingsError
+from statetrack.sources import Sampler, Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Splits:
 
 
 def draw_splits(
-    machine: Machine,
+    machine: Source,
     lengths: LengthDistribution,
     num_train: int,
     num_validation: int,
@@ -90,7 +90,7 @@ def _check_sizes(num_train: int, num_validation: int, num_test: int) -> None:
 
 
 def _draw_without_repetition(
-    machine: Machine,
+    machine: Source,
     lengths: LengthDistribution,
     num_train: int,
     num_validation: int,
@@ -102,7 +102,7 @@ def _draw_without_repetition(
 
 
 def _draw_with_repetition(
-    machine: Machine,
+    machine: Source,
     lengths: LengthDistribution,
     num_train: int,
     num_validation: int,

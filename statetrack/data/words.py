@@ -12,12 +12,12 @@ from typing import Final, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from statetrack.automata import Automaton, Machine, Sampler
-from statetrack.automata.running import Unsigned, smallest_type
 from statetrack.data.batch import Batch, Supervision, label
 from statetrack.data.lengths import LengthDistribution
 from statetrack.data.randomness import RandomBits, below
 from statetrack.errors import SettingsError
+from statetrack.sources import Automaton, Sampler, Source
+from statetrack.sources.running import Unsigned, smallest_type
 
 CHUNK: Final = 2**20
 """How many symbols of a stream of long words are held at once."""
@@ -54,7 +54,7 @@ class WordStream:
 
     def __init__(
         self,
-        machine: Machine,
+        machine: Source,
         lengths: LengthDistribution,
         supervision: Supervision,
         seed: int,
@@ -96,7 +96,7 @@ class WordSampler:
     Raises `SettingsError` for words of a sampler that are longer than `LONGEST_WHOLE`.
     """
 
-    def __init__(self, machine: Machine, longest: int) -> None:
+    def __init__(self, machine: Source, longest: int) -> None:
         self._longest = longest
         if isinstance(machine, Automaton):
             self._symbols: SymbolSampler | None = SymbolSampler(machine)

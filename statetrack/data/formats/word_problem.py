@@ -18,11 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
-from statetrack.automata import Automaton
-from statetrack.automata.running import Unsigned, smallest_type
 from statetrack.data.batch import Batch, label
 from statetrack.data.formats.flat import Flat, pad
 from statetrack.errors import DatasetError
+from statetrack.sources import Automaton
+from statetrack.sources.running import Unsigned, smallest_type
 
 HEADER = ["seed", "input", "target"]
 

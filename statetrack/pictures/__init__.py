@@ -1,0 +1,1 @@
+"""Pictures of tasks: state diagrams, Cayley graphs and transition tables; no torch."""

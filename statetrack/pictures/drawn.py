@@ -1,0 +1,108 @@
+"""The machine that a picture shows: the smallest one of a task, without what is never drawn.
+
+Letters: S states, V symbols.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from statetrack.algebra.machine import needed_machine
+from statetrack.sources.automaton import Booleans, Integers
+from statetrack.spec import Task
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A machine with everything that a picture needs to say about it.
+
+    `delta[s, x]` is -1 where x is never drawn in s. `labels` are None where states are their own;
+    `second` is the second label where there are two, so that it is enough to mark its states.
+    `asked` says in which states the label is asked for.
+    """
+
+    states: tuple[str, ...]
+    symbols: tuple[str, ...]
+    delta: Integers  # [S, V]
+    start: int
+    labels: tuple[str, ...] | None
+    second: str | None
+    asked: Booleans  # [S]
+    title: str
+    """The task, and how much of its automaton is drawn."""
+
+    @property
+    def notes(self) -> list[str] | None:
+        """What is said of every state beside its name: its label, `-` where it is not asked for."""
+        if self.labels is None:
+            return None
+        pairs = zip(self.labels, self.asked, strict=True)
+        return [label if asked else "-" for label, asked in pairs]
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether symbols are left out where they are never drawn."""
+        return bool((self.delta < 0).any())
+
+    @cached_property
+    def is_group(self) -> bool:
+        """Whether every symbol permutes the states: then the maps that words make are a group."""
+        moves = np.sort(self.delta, axis=0)
+        return bool((moves == np.arange(len(self.states))[:, None]).all())
+
+    @cached_property
+    def regular_group(self) -> bool:
+        """Whether the states are the elements of a group, and symbols multiply from the right.
+
+        So it is where every symbol permutes the states, and of the maps that words make only the
+        identity leaves the start where it is.
+        """
+        return self.is_group and group_of(self.delta, len(self.states)) is not None
+
+
+def group_of(delta: Integers, most: int) -> Integers | None:
+    """The maps of the states that words make, `[N, S]`, the identity first; None for more.
+
+    They are numbered as they are found: by length of a shortest word, then by its symbols.
+    """
+    identity = tuple(range(len(delta)))
+    found: dict[tuple[int, ...], int] = {identity: 0}
+    queue = [identity]
+    for element in queue:
+        for action in delta.T:
+            after = tuple(int(target) for target in action[list(element)])
+            if after not in found:
+                if len(found) == most:
+                    return None
+                found[after] = len(queue)
+                queue.append(after)
+    return np.array(queue, np.int64)
+
+
+def drawn_machine(task: Task) -> Drawn:
+    """What is drawn of a task; `TaskError` where it has no automaton."""
+    given = task.automaton
+    machine = needed_machine(given)
+    smallest, live = machine.automaton, machine.live
+    renumbered = np.full(smallest.num_states, -1)
+    renumbered[live] = np.arange(live.sum())
+    kept = np.flatnonzero(live)
+    states = tuple(smallest.states[state] for state in kept)
+    labels = tuple(smallest.labels[smallest.output[state]] for state in kept)
+    asked = smallest.scored[kept]
+    named = labels == states and bool(asked.all())
+    return Drawn(
+        states=states,
+        symbols=smallest.symbols,
+        delta=renumbered[smallest.delta[kept]],
+        start=int(renumbered[smallest.start]),
+        labels=None if named else labels,
+        second=smallest.labels[1] if smallest.num_labels == 2 and not named else None,
+        asked=asked,
+        title=f"{task.name}: the smallest automaton, {len(states)} of {given.num_states} states"
+        if len(states) < given.num_states
+        else f"{task.name}: {len(states)} states, {smallest.num_symbols} symbols",
+    )

@@ -1,0 +1,210 @@
+"""Where the nodes of a graph go: found by search, the same for the same graph.
+
+Distances between nodes in the plane are fitted to distances along edges (stress majorisation,
+Gansner, Koren and North 2004, doi:10.1007/978-3-540-31843-9_25), from several beginnings. Where
+cycles are given that may bound the picture, each other node is also put amid its neighbours
+(Tutte 1963, doi:10.1112/plms/s3-13.1.743). The layout with the fewest crossings is taken.
+
+Letters: S nodes, E edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from statetrack.sources.automaton import Booleans, Floats, Integers
+
+ROUNDS = 400
+"""Steps of the fit, which has long settled then."""
+
+BEGINNINGS, FEW = 12, 16
+"""Random beginnings, beside those on a circle, and up to how many nodes so many are tried."""
+
+CLOSEST, SAME_PLACE = 0.9, 0.05
+"""How close nodes may come, in steps; and how close they are before they count as one place."""
+
+EVENNESS = (0.0, 0.3, 0.6, 1.0)
+"""How far nodes within a rim are moved outwards, where they would crowd in the middle."""
+
+ON_A_NODE = 0.3
+"""An edge that passes a node closer than this, as a part of a step, is as bad as crossings are."""
+
+
+def layout(edges: Booleans, start: int, rims: Sequence[Sequence[int]] = ()) -> Floats:
+    """Positions `[S, 2]` of the nodes of a connected graph; neighbours are about 1 apart.
+
+    `edges [S, S]` may be directed, `rims` are cycles that may be the outermost. The start is
+    leftmost, or as near to that as turning brings it.
+    """
+    num_nodes = len(edges)
+    if num_nodes == 1:
+        return np.zeros((1, 2))
+    joined = edges | edges.T
+    np.fill_diagonal(joined, False)
+    wanted = _distances(joined)
+    pairs = np.argwhere(np.triu(joined))
+    candidates = list(_candidates(joined, wanted, start))
+    for rim in rims:
+        candidates += [_within(rim, joined, evenness) for evenness in EVENNESS]
+    best = min(map(_spaced, candidates), key=lambda places: _badness(places, pairs))
+    return _turned(best, start)
+
+
+def circle(order: Integers) -> Floats:
+    """Positions `[S, 2]` on a circle, in an order `[S]`, with neighbours 1 apart."""
+    num_nodes = len(order)
+    angles = np.empty(num_nodes)
+    angles[order] = np.pi - 2 * np.pi * np.arange(num_nodes) / num_nodes
+    radius = 0.5 / np.sin(np.pi / max(num_nodes, 2))
+    places: Floats = radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    return places
+
+
+def _candidates(joined: Booleans, wanted: Floats, start: int) -> Iterator[Floats]:
+    num_nodes = len(joined)
+    pairs = np.argwhere(np.triu(joined))
+    generator = np.random.default_rng(0)
+    for order in (np.arange(num_nodes), _walk(joined, start)):
+        best = _improved(order, pairs) if num_nodes <= FEW else order
+        yield circle(best)
+        yield _fitted(circle(best), wanted)
+    for _ in range(BEGINNINGS if num_nodes <= FEW else 2):
+        yield _fitted(generator.normal(size=(num_nodes, 2)), wanted)
+
+
+def _within(rim: Sequence[int], joined: Booleans, evenness: float) -> Floats:
+    """The rim on a circle, and every other node amid its neighbours, then moved outwards.
+
+    An evenness of 1 spreads the nodes evenly over the disc, 0 leaves them where they are.
+    """
+    num_nodes = len(joined)
+    outer = np.array(rim)
+    inner = np.setdiff1d(np.arange(num_nodes), outer)
+    places = np.zeros((num_nodes, 2))
+    places[outer] = circle(np.arange(len(rim)))
+    if len(inner):
+        neighbours = joined.astype(np.float64)
+        amid = np.diag(neighbours.sum(axis=1)) - neighbours
+        pull = neighbours[np.ix_(inner, outer)] @ places[outer]
+        places[inner] = np.linalg.solve(amid[np.ix_(inner, inner)], pull)
+    radius = np.round(np.linalg.norm(places, axis=1), 6)
+    within = (radius[:, None] > radius[None]).sum(axis=1) + (radius[:, None] == radius).sum(axis=1)
+    evened = radius.max() * np.sqrt(within / num_nodes) / np.maximum(radius, 1e-9)
+    found: Floats = places * evened[:, None] ** evenness
+    return found
+
+
+def _spaced(places: Floats) -> Floats:
+    """As large as it takes for no two nodes to be too close."""
+    apart = np.linalg.norm(places[:, None] - places[None], axis=-1)
+    np.fill_diagonal(apart, np.inf)
+    spaced: Floats = places * max(1.0, CLOSEST / max(float(apart.min()), SAME_PLACE))
+    return spaced
+
+
+def _distances(joined: Booleans) -> Floats:
+    """Edges on the shortest path between every two nodes, `[S, S]`."""
+    num_nodes = len(joined)
+    distances = np.full((num_nodes, num_nodes), np.inf)
+    reached = np.eye(num_nodes, dtype=bool)
+    for step in range(num_nodes):
+        distances[reached & np.isinf(distances)] = step
+        reached = (reached.astype(np.float64) @ (joined | np.eye(num_nodes, dtype=bool))) > 0
+    assert np.isfinite(distances).all(), "the graph is not connected"
+    return distances
+
+
+def _fitted(places: Floats, wanted: Floats) -> Floats:
+    """Positions moved until their distances are close to the wanted ones, near pairs first."""
+    num_nodes = len(places)
+    weights = 1 / np.maximum(wanted, 1) ** 2
+    np.fill_diagonal(weights, 0)
+    laplacian = np.diag(weights.sum(axis=1)) - weights
+    inverse = np.linalg.inv(laplacian + np.ones((num_nodes, num_nodes)) / num_nodes)
+    for _ in range(ROUNDS):
+        apart = np.linalg.norm(places[:, None] - places[None], axis=-1)
+        pull = -weights * wanted / np.maximum(apart, 1e-9)
+        np.fill_diagonal(pull, 0)
+        np.fill_diagonal(pull, -pull.sum(axis=1))
+        places = inverse @ (pull @ places)
+    return places
+
+
+def _improved(order: Integers, pairs: Integers) -> Integers:
+    """The order on a circle after all swaps of two nodes that make it better."""
+    best, badness = order, _badness(circle(order), pairs)
+    improving = True
+    while improving:
+        improving = False
+        for first in range(1, len(order)):
+            for second in range(first + 1, len(order)):
+                other = best.copy()
+                other[[first, second]] = other[[second, first]]
+                found = _badness(circle(other), pairs)
+                if found < badness:
+                    best, badness, improving = other, found, True
+    return best
+
+
+def _walk(joined: Booleans, start: int) -> Integers:
+    """The nodes in the order of a walk that goes on to an unseen neighbour where it can."""
+    order, waiting = [start], [start]
+    while len(order) < len(joined):
+        unseen = [int(node) for node in np.flatnonzero(joined[waiting[-1]]) if node not in order]
+        if unseen:
+            order.append(unseen[0])
+            waiting.append(unseen[0])
+        else:
+            waiting.pop()
+    return np.array(order)
+
+
+def _badness(places: Floats, pairs: Integers) -> tuple[float, float]:
+    """Crossings and edges over nodes, then how long and unequal edges are, rounded."""
+    lengths = np.linalg.norm(places[pairs[:, 0]] - places[pairs[:, 1]], axis=1)
+    on_nodes = _edges_over_nodes(places, pairs)
+    crossings = _crossings(places, pairs) + 2 * on_nodes
+    return float(crossings), round(float(lengths.sum() + lengths.std()), 6)
+
+
+def _crossings(places: Floats, pairs: Integers) -> int:
+    """How many pairs of edges without a common end cross."""
+    a, b = places[pairs[:, 0]], places[pairs[:, 1]]
+
+    def side(start: Floats, end: Floats, point: Floats) -> Floats:
+        ahead, beside = end - start, point - start
+        turned: Floats = ahead[..., 0] * beside[..., 1] - ahead[..., 1] * beside[..., 0]
+        return turned
+
+    first = side(a[:, None], b[:, None], a[None]) * side(a[:, None], b[:, None], b[None]) < -1e-9
+    common = (pairs[:, None, :, None] == pairs[None, :, None, :]).any(axis=(2, 3))
+    return int((first & first.T & ~common).sum()) // 2
+
+
+def _edges_over_nodes(places: Floats, pairs: Integers) -> int:
+    """How many times an edge passes too near a node that is not its end."""
+    a, b = places[pairs[:, 0], None], places[pairs[:, 1], None]
+    along = ((places - a) * (b - a)).sum(-1) / np.maximum(((b - a) ** 2).sum(-1), 1e-9)
+    inside = (along > 0) & (along < 1)
+    distance = np.linalg.norm(a + along[..., None] * (b - a) - places, axis=-1)
+    ends = np.zeros_like(inside)
+    ends[np.arange(len(pairs))[:, None], pairs] = True
+    return int((inside & ~ends & (distance < ON_A_NODE)).sum())
+
+
+def _turned(places: Floats, start: int) -> Floats:
+    """Turned about the centre so that the start is on its left; a long layout lies flat."""
+    places = places - places.mean(axis=0)
+    axes = np.linalg.svd(places, full_matrices=False)
+    spread = axes[1]
+    if len(places) > 2 and spread[1] < 0.6 * spread[0]:
+        turned: Floats = places @ axes[2].T
+        sign = -1.0 if turned[start, 0] > 0 else 1.0
+        return sign * turned
+    x, y = -places[start] / max(float(np.linalg.norm(places[start])), 1e-9)
+    if np.hypot(x, y) < 0.5:
+        return places
+    rotated: Floats = places @ np.array([[x, -y], [y, x]])
+    return rotated

@@ -1,0 +1,171 @@
+"""Pictures of tasks: a state diagram, a Cayley graph or a transition table, as a file.
+
+The same task gives the same bytes. Matplotlib is needed, which `pip install 'statetrack[plot]'`
+brings; without it, and for anything that cannot be drawn, a `StatetrackError` says so.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from statetrack.errors import SettingsError, TaskError
+from statetrack.pictures.cayley_graph import MOST_GENERATORS, cayley_graph, degree, num_generators
+from statetrack.pictures.drawn import Drawn, drawn_machine, group_of
+from statetrack.pictures.state_diagram import (
+    most_symbols_at_an_arrow,
+    moves_per_state,
+    state_diagram,
+)
+from statetrack.pictures.transition_table import transition_table
+from statetrack.spec import Task
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Manner = Literal["diagram", "cayley", "table"]
+MANNERS: tuple[Manner, ...] = get_args(Manner)
+
+TITLES: Mapping[Manner, str] = {
+    "diagram": "state diagram",
+    "cayley": "Cayley graph",
+    "table": "transition table",
+}
+
+MOST_IN_DIAGRAM, MOST_ELEMENTS, MOST_IN_TABLE = 40, 120, 144
+"""More states, elements, and rows or columns than these cannot be told apart in a picture."""
+
+LEGIBLE_STATES, LEGIBLE_MOVES, LEGIBLE_SYMBOLS = 16, 3.0, 8
+"""States of a diagram, arrows a state and symbols an arrow up to which one is chosen."""
+
+FEWEST_ELEMENTS, LEGIBLE_ELEMENTS, LEGIBLE_DEGREE = 5, 60, 4
+"""Elements of a Cayley graph from which and up to which one is chosen, and lines at each."""
+
+SAVED_AS: Mapping[str, Mapping[str, Any]] = {
+    ".svg": {"Date": None},
+    ".png": {},
+    ".pdf": {"CreationDate": None},
+}
+"""Endings of files, and what of their metadata must go for the bytes to be the same."""
+
+STYLE: Mapping[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "statetrack",
+    "pdf.fonttype": 42,
+}
+"""Whatever a reader's own settings are: text stays text, and nothing is drawn by chance."""
+
+SHARP, MOST_DOTS = 200, 6000
+"""Dots to the inch of a PNG, unless it would be wider or higher than so many."""
+
+
+def draw_task(task: Task, path: Path, manner: Manner | None = None) -> str:
+    """Draw a task into a file, and return what it shows; without a manner the best is chosen.
+
+    Raises `SettingsError` for an ending that is none of `SAVED_AS`, without matplotlib, and where
+    the file cannot be written; `TaskError` for a task that cannot be drawn so.
+    """
+    ending = path.suffix.lower()
+    if ending not in SAVED_AS:
+        known = ", ".join(SAVED_AS)
+        raise SettingsError(f"--plot {path}: the file's name must end in one of {known}")
+    _require_matplotlib()
+    drawn = drawn_machine(task)
+    chosen = manner or _chosen(task, drawn)
+    draw = _drawer(task, drawn, chosen)
+    content = _saved(draw, ending, path)
+    try:
+        path.write_bytes(content)
+    except OSError as problem:
+        raise SettingsError(f"--plot {path}: cannot be written: {problem.strerror}") from None
+    return f"{TITLES[chosen]} of {drawn.title}"
+
+
+def _require_matplotlib() -> None:
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise SettingsError(
+            "--plot: matplotlib is not installed: `pip install 'statetrack[plot]'` brings it"
+        ) from None
+
+
+def _chosen(task: Task, drawn: Drawn) -> Manner:
+    num_states, num_symbols = drawn.delta.shape
+    if FEWEST_ELEMENTS <= num_states <= LEGIBLE_ELEMENTS:
+        legible = num_generators(drawn) > 1 and degree(drawn) <= LEGIBLE_DEGREE
+        if legible and drawn.regular_group:
+            return "cayley"
+    few = num_states <= LEGIBLE_STATES and moves_per_state(drawn) <= LEGIBLE_MOVES
+    if few and most_symbols_at_an_arrow(drawn) <= LEGIBLE_SYMBOLS:
+        return "diagram"
+    if max(num_states, num_symbols) > MOST_IN_TABLE:
+        raise TaskError(
+            f"task '{task.name}' is too large to draw: {num_states:,} states and {num_symbols:,} "
+            f"symbols, where {MOST_IN_TABLE} of each are the most"
+        )
+    return "table"
+
+
+def _drawer(task: Task, drawn: Drawn, manner: Manner) -> Callable[[], Figure]:
+    """What draws a task in a manner, if it can be drawn so."""
+    num_states, num_symbols = drawn.delta.shape
+    if manner == "table":
+        if max(num_states, num_symbols) > MOST_IN_TABLE:
+            raise TaskError(
+                f"task '{task.name}': a table of {num_states:,} states x {num_symbols:,} symbols "
+                f"is too large to draw: {MOST_IN_TABLE} of each are the most"
+            )
+        return lambda: transition_table(drawn)
+    if manner == "diagram":
+        if num_states > MOST_IN_DIAGRAM:
+            raise TaskError(
+                f"task '{task.name}': a diagram of {num_states:,} states cannot be read: "
+                f"{MOST_IN_DIAGRAM} are the most; take --plot-as table"
+            )
+        return lambda: state_diagram(drawn)
+    if not drawn.is_group:
+        raise TaskError(
+            f"task '{task.name}' is no group: not every symbol permutes its states, so it has no "
+            "Cayley graph; take --plot-as diagram or table"
+        )
+    if (colours := num_generators(drawn)) > MOST_GENERATORS:
+        raise TaskError(
+            f"task '{task.name}': {colours} generators are too many for a Cayley graph: "
+            f"{MOST_GENERATORS} colours are the most; take --plot-as table"
+        )
+    if group_of(drawn.delta, MOST_ELEMENTS) is None:
+        raise TaskError(
+            f"task '{task.name}': its group has more than {MOST_ELEMENTS} elements, too many for a "
+            "Cayley graph; take --plot-as diagram or table"
+        )
+    return lambda: cayley_graph(drawn, MOST_ELEMENTS)
+
+
+def _saved(draw: Callable[[], Figure], ending: str, path: Path) -> bytes:
+    """The bytes of a file."""
+    import matplotlib
+
+    buffer = io.BytesIO()
+    with matplotlib.rc_context(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(STYLE)
+        figure = draw()
+        figure.savefig(
+            buffer,
+            format=ending[1:],
+            dpi=min(SHARP, int(MOST_DOTS / max(figure.get_size_inches()))),
+            metadata=dict(SAVED_AS[ending]),
+        )
+    missing = [str(one.message) for one in caught if "missing from" in str(one.message)]
+    if missing and ending != ".svg":
+        raise SettingsError(
+            f"--plot {path}: a name has a letter that the font has no shape for: take a file that "
+            "ends in .svg, whose text stays text"
+        )
+    return buffer.getvalue()

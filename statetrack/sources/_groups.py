@@ -1,0 +1,216 @@
+"""Groups of permutations, and the word problem as an automaton.
+
+A permutation of n points is the tuple of their images, counted from 0. The product is
+(p * q)(i) = p(q(i)): the right factor moves first. The word problem asks for the product of the
+symbols so far, y_t = y_(t-1) * x_t, and begins with the identity. Elements are ordered as tuples,
+so the identity comes first (Merrill, Petty and Sabharwal 2024, arXiv 2404.08819, number the
+elements of S_n and A_n in the same way).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from statetrack.errors import TaskError, nearest_or_known
+from statetrack.sources.automaton import MOST_TRANSITIONS, Automaton, Integers, reachable
+
+Permutation = tuple[int, ...]
+
+MOST_ELEMENTS = 5040
+
+
+def multiply(left: Permutation, right: Permutation) -> Permutation:
+    """The product: first `right`, then `left`."""
+    return tuple(left[image] for image in right)
+
+
+def all_permutations(points: int) -> list[Permutation]:
+    """S_n in order."""
+    return list(itertools.permutations(range(points)))
+
+
+def is_even(permutation: Permutation) -> bool:
+    """Whether it is a product of an even number of swaps."""
+    return sum(len(cycle) - 1 for cycle in cycles(permutation)) % 2 == 0
+
+
+def num_moved(permutation: Permutation) -> int:
+    """How many points do not stay where they are."""
+    return sum(image != point for point, image in enumerate(permutation))
+
+
+def cycles(permutation: Permutation) -> list[list[int]]:
+    """The cycles of two points or more, each from its smallest point on."""
+    seen: set[int] = set()
+    found: list[list[int]] = []
+    for first in range(len(permutation)):
+        cycle: list[int] = []
+        point = first
+        while point not in seen:
+            seen.add(point)
+            cycle.append(point)
+            point = permutation[point]
+        if len(cycle) > 1:
+            found.append(cycle)
+    return found
+
+
+def cycle_name(permutation: Permutation) -> str:
+    """The element in cycle notation, points counted from 1: `(1,2)(3,4)`; the identity is `e`."""
+    written = [f"({','.join(str(point + 1) for point in cycle)})" for cycle in cycles(permutation)]
+    return "".join(written) or "e"
+
+
+def generated(generators: Sequence[Permutation]) -> list[Permutation]:
+    """The group that permutations generate, in order.
+
+    Raises `TaskError` where it has more than `MOST_ELEMENTS` elements.
+    """
+    identity = tuple(range(len(generators[0])))
+    found = {identity}
+    frontier = [identity]
+    while frontier:
+        products = {multiply(left, right) for left in frontier for right in generators}
+        frontier = list(products - found)
+        found |= products
+        if len(found) > MOST_ELEMENTS:
+            raise TaskError(f"the group has more than {MOST_ELEMENTS} elements: too many")
+    return sorted(found)
+
+
+def read_permutation(written: str | list[int], points: int) -> Permutation:
+    """A permutation of `points` points, counted from 1.
+
+    `(1 2 3)(4 5)` or `(1,2,3)(4,5)` are cycles, `e` and `()` the identity, `2 3 1 5 4` and the
+    list `[2, 3, 1, 5, 4]` the images of all points in order.
+
+    Raises `TaskError` for anything else.
+    """
+    text = written if isinstance(written, str) else " ".join(map(str, written))
+    body = text.strip()
+    if body in ("e", "()"):
+        return tuple(range(points))
+    numbers = r"\s*\d+(?:[\s,]+\d+)*\s*"
+    if re.fullmatch(numbers, body):
+        images = [int(number) - 1 for number in re.findall(r"\d+", body)]
+        if sorted(images) != list(range(points)):
+            raise TaskError(f"'{text}' does not give each of the points 1 to {points} one image")
+        return tuple(images)
+    if not re.fullmatch(rf"(?:\({numbers}\)\s*)+", body):
+        raise TaskError(f"'{text}' is no permutation: write (1 2)(3 4), or all images: 2 1 4 3")
+    permutation = list(range(points))
+    used: set[int] = set()
+    for inside in re.findall(r"\(([^)]*)\)", body):
+        cycle = [int(number) - 1 for number in re.findall(r"\d+", inside)]
+        if len(set(cycle)) < len(cycle) or used & set(cycle):
+            raise TaskError(f"'{text}' names a point twice: its cycles must be disjoint")
+        if min(cycle) < 0 or max(cycle) >= points:
+            raise TaskError(f"'{text}' moves a point that is not one of 1 to {points}")
+        used.update(cycle)
+        for point, image in zip(cycle, cycle[1:] + cycle[:1], strict=True):
+            permutation[point] = image
+    return tuple(permutation)
+
+
+def word_problem(elements: Sequence[Permutation], inputs: Sequence[Permutation]) -> Automaton:
+    """The product so far, for all elements of a group in order and those that are symbols.
+
+    Raises `TaskError` where products of the inputs are not all elements.
+    """
+    return _group_automaton(
+        product_table(elements, inputs),
+        [cycle_name(element) for element in elements],
+        [cycle_name(element) for element in inputs],
+    )
+
+
+def named_word_problem(
+    names: Sequence[str],
+    times: Callable[[int, int], int],
+    generators: Literal["all"] | Sequence[str],
+) -> Automaton:
+    """The product so far, for a group of named elements: number 0 is the identity.
+
+    Raises `TaskError` for a generator that is no element, and where products of the generators
+    are not all elements.
+    """
+    inputs = list(names) if isinstance(generators, str) else list(generators)
+    for name in inputs:
+        if name not in names:
+            hint = nearest_or_known(name, names)
+            raise TaskError(f"generators: there is no element '{name}'.{hint}")
+    columns = [names.index(name) for name in inputs]
+    table = [[times(element, column) for column in columns] for element in range(len(names))]
+    return _group_automaton(np.array(table), names, inputs)
+
+
+def product_table(elements: Sequence[Permutation], inputs: Sequence[Permutation]) -> Integers:
+    """The number of `element * input` among the elements, which are in order: `[S, V]`.
+
+    Raises `TaskError` where the table has more than `MOST_TRANSITIONS` entries.
+    """
+    if len(elements) * len(inputs) > MOST_TRANSITIONS:
+        raise TaskError(
+            f"{len(elements)} elements and {len(inputs)} symbols make more than "
+            f"{MOST_TRANSITIONS} transitions: choose fewer generators"
+        )
+    images = np.array(elements, np.uint8)  # [S, points]
+    keys = _keys(images)
+    columns = [np.searchsorted(keys, _keys(images[:, list(element)])) for element in inputs]
+    return np.stack(columns, axis=1)
+
+
+def _keys(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.bytes_]:
+    """A text of bytes for each row, ordered as the rows are: `[S]` from `[S, points]`."""
+    return (np.ascontiguousarray(images) + 1).view(f"S{images.shape[1]}").ravel()
+
+
+def _group_automaton(table: Integers, names: Sequence[str], inputs: Sequence[str]) -> Automaton:
+    reached = int(reachable(table, 0).sum())
+    if reached < len(names):
+        raise TaskError(
+            f"generators: their products are only {reached} of the group's {len(names)} elements"
+        )
+    return Automaton(table, symbols=inputs, states=names)
+
+
+def chosen_generators(
+    elements: Sequence[Permutation], chosen: str | Sequence[str], most_moved: Mapping[str, int]
+) -> list[Permutation]:
+    """Generators of a group, written one by one, or by the name of an alphabet.
+
+    An alphabet has the elements that move few points, the identity among them: `most_moved` says
+    how few for names of their own, `at-most-4-moved` says it for any number.
+
+    Raises `TaskError` for what is no permutation, for an unknown name, and for an alphabet that
+    would move more points than there are.
+    """
+    if isinstance(chosen, str):
+        return _alphabet(elements, chosen, most_moved)
+    try:
+        return [read_permutation(each, len(elements[0])) for each in chosen]
+    except TaskError as wrong:
+        raise TaskError(f"generators: {wrong}") from None
+
+
+def _alphabet(
+    elements: Sequence[Permutation], name: str, most_moved: Mapping[str, int]
+) -> list[Permutation]:
+    points = len(elements[0])
+    written = re.fullmatch(r"at-most-(\d+)-moved", name)
+    if name not in most_moved and not written:
+        hint = nearest_or_known(name, most_moved)
+        raise TaskError(
+            f"generators: there is no alphabet '{name}'.{hint} `at-most-3-moved`, or another "
+            "number, stands for the elements that move at most so many points"
+        )
+    most = int(written[1]) if written else most_moved[name]
+    if most > points:
+        raise TaskError(f"generators: '{name}', but there are only {points} points to move")
+    return [each for each in elements if num_moved(each) <= most]

@@ -1,0 +1,344 @@
+"""The automaton: a Moore machine in integer tables, with what a sampler and a scorer need.
+
+Letters: S states, V symbols, C labels, T time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from statetrack.errors import TaskError
+from statetrack.sources.running import Runner, Unsigned, smallest_type
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Booleans = npt.NDArray[np.bool_]
+
+ROUNDING = 1e-12
+"""Weights whose sum is this close to 1 are taken as they are."""
+
+MOST_TRANSITIONS = 2**24
+"""Most transitions of an automaton that is made from others, or from a group: a larger one would
+take the memory of a small machine."""
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Automaton:
+    """A Moore machine in integer tables: immutable, and checked when it is built.
+
+    Reading symbol x in state s leads to state `delta[s, x]`, whose label is `output[s']`.
+    `weights[s, x]` is how likely a sampler draws x in state s (a zero forbids it there), and
+    `scored[s]` says whether the label is asked for in state s.
+
+    A sampler may *slip*: with slip rate r, the symbol at position t (from 0) is drawn by
+    `slips[s]` with chance r / (t + 1 + r), and by `weights[s]` otherwise. In a state whose row of
+    slips is all zeros nothing slips. So slips become rare as a word grows, but never stop: where
+    every state can slip, the share of words of n symbols without one is
+    Gamma(n + 1) Gamma(1 + r) / Gamma(n + 1 + r), close to Gamma(1 + r) n^-r.
+
+    Left out, the output of every state is the state itself, the start is state 0, names are
+    numbers, weights are uniform, every state is scored and nothing slips. Weights and slips are
+    normalised row by row.
+
+    Raises `TaskError` for tables that are no machine: a transition that is missing or leads
+    nowhere, a state that no word reaches (words with forbidden symbols count as words), a label
+    out of range, a state in which nothing can be drawn, slips without a rate or a rate without
+    slips, or no label that is ever asked for.
+    """
+
+    delta: Integers  # [S, V]
+    output: Integers  # [S]
+    start: int
+    symbols: tuple[str, ...]
+    states: tuple[str, ...]
+    labels: tuple[str, ...]
+    weights: Floats  # [S, V]
+    scored: Booleans  # [S]
+    slips: Floats  # [S, V]
+    slip_rate: float
+
+    def __init__(
+        self,
+        delta: npt.ArrayLike,
+        output: npt.ArrayLike | None = None,
+        *,
+        start: int = 0,
+        symbols: Sequence[str] | None = None,
+        states: Sequence[str] | None = None,
+        labels: Sequence[str] | None = None,
+        weights: npt.ArrayLike | None = None,
+        scored: npt.ArrayLike | None = None,
+        slips: npt.ArrayLike | None = None,
+        slip_rate: float = 0.0,
+    ) -> None:
+        table = _integer_table(delta)
+        num_states, num_symbols = table.shape
+        state_names = _names(states, num_states, "state")
+        symbol_names = _names(symbols, num_symbols, "symbol")
+        _check_targets(table, state_names, symbol_names)
+        outputs, label_names = _outputs(output, labels, state_names)
+        if not 0 <= start < num_states:
+            raise TaskError(f"start: {start} is no state: there are {num_states}, counted from 0")
+        _check_reachable(table, start, state_names)
+        chances = _chances(weights, num_states, num_symbols, state_names)
+        asked = np.ones(num_states, bool) if scored is None else np.array(scored, bool)
+        if asked.shape != (num_states,):
+            raise TaskError(f"scored: {asked.size} entries for {num_states} states")
+        slipping = _slips(slips, slip_rate, num_states, num_symbols, state_names)
+        _check_asked(table, start, (chances > 0) | (slipping > 0), asked)
+        for array in (table, outputs, chances, asked, slipping):
+            array.setflags(write=False)
+        object.__setattr__(self, "delta", table)
+        object.__setattr__(self, "output", outputs)
+        object.__setattr__(self, "start", int(start))
+        object.__setattr__(self, "symbols", symbol_names)
+        object.__setattr__(self, "states", state_names)
+        object.__setattr__(self, "labels", label_names)
+        object.__setattr__(self, "weights", chances)
+        object.__setattr__(self, "scored", asked)
+        object.__setattr__(self, "slips", slipping)
+        object.__setattr__(self, "slip_rate", float(slip_rate))
+
+    def __repr__(self) -> str:
+        return f"Automaton(S={self.num_states}, V={self.num_symbols}, C={self.num_labels})"
+
+    @property
+    def num_states(self) -> int:
+        """S."""
+        return len(self.states)
+
+    @property
+    def num_symbols(self) -> int:
+        """V."""
+        return len(self.symbols)
+
+    @property
+    def num_labels(self) -> int:
+        """C, including labels that no state bears."""
+        return len(self.labels)
+
+    @cached_property
+    def uniform_weights(self) -> bool:
+        """Whether every symbol is equally likely in every state, at every position."""
+        return not self.can_slip and bool((self.weights == 1.0 / self.num_symbols).all())
+
+    @property
+    def can_slip(self) -> bool:
+        """Whether there is a state in which a sampler may slip."""
+        return self.slip_rate > 0
+
+    @cached_property
+    def drawable(self) -> Booleans:
+        """Which symbols a sampler ever draws in a state, by slip or not: `[S, V]`."""
+        return (self.weights > 0) | (self.slips > 0)
+
+    @cached_property
+    def shift_at_slip(self) -> Floats:
+        """What a slip changes in the chance of a symbol: `[S, V]`, rows of zeros where none is."""
+        slips = self.slips.any(axis=1, keepdims=True)
+        return np.where(slips, self.slips - self.weights, 0.0)
+
+    def slip_chance(self, position: int) -> float:
+        """How likely a slip is at a position, counted from 0, in a state that can slip."""
+        return self.slip_rate / (position + 1 + self.slip_rate)
+
+    def chances_at(self, position: int) -> Floats:
+        """How likely each symbol is drawn in each state at a position, counted from 0: `[S, V]`."""
+        if not self.can_slip:
+            return self.weights
+        chances: Floats = self.weights + self.slip_chance(position) * self.shift_at_slip
+        return chances
+
+    @cached_property
+    def all_scored(self) -> bool:
+        """Whether the label is asked for after every symbol."""
+        return bool(self.scored.all())
+
+    def states_after(self, words: npt.ArrayLike, state: npt.ArrayLike | None = None) -> Unsigned:
+        """The state after every symbol: `[..., T]` from words `[..., T]`.
+
+        Every word starts in `state` (one for all, or `[...]`), by default in `start`. The result
+        has the smallest unsigned type that holds S states.
+        """
+        return self._state_runner(np.asarray(words), self.start if state is None else state)
+
+    def labels_of(self, words: npt.ArrayLike, state: npt.ArrayLike | None = None) -> Unsigned:
+        """The label after every symbol, scored or not: `[..., T]` from words `[..., T]`.
+
+        Starts as `states_after` does; the result has the smallest unsigned type that holds C.
+        """
+        return self._label_runner(np.asarray(words), self.start if state is None else state)
+
+    def read(self, words: npt.ArrayLike) -> tuple[Unsigned, Booleans]:
+        """The label after every symbol of words `[..., T]`, and whether it is asked for."""
+        if self.all_scored:
+            return self.labels_of(words), np.ones(np.shape(words), bool)
+        states = self.states_after(words)
+        return self.output.astype(smallest_type(self.num_labels))[states], self.scored[states]
+
+    def with_uniform_weights(self) -> Automaton:
+        """The same machine, every symbol equally likely everywhere: none forbidden, no slips."""
+        return Automaton(
+            self.delta,
+            self.output,
+            start=self.start,
+            symbols=self.symbols,
+            states=self.states,
+            labels=self.labels,
+            scored=self.scored,
+        )
+
+    @cached_property
+    def _state_runner(self) -> Runner:
+        return Runner(self.delta, np.arange(self.num_states), self.num_states)
+
+    @cached_property
+    def _label_runner(self) -> Runner:
+        return Runner(self.delta, self.output, self.num_labels)
+
+
+def reachable(delta: Integers, start: int, allowed: Booleans | None = None) -> Booleans:
+    """Which states some word reaches from `start`, itself included: `[S]` from `delta [S, V]`.
+
+    `allowed [S, V]` restricts the symbols that may be read in a state.
+    """
+    seen = np.zeros(len(delta), bool)
+    seen[start] = True
+    frontier = np.array([start])
+    while frontier.size:
+        targets = delta[frontier]
+        found = targets.ravel() if allowed is None else targets[allowed[frontier]]
+        new = np.zeros(len(delta), bool)
+        new[found] = True
+        new &= ~seen
+        seen |= new
+        frontier = np.flatnonzero(new)
+    return seen
+
+
+def _integer_table(delta: npt.ArrayLike) -> Integers:
+    try:
+        table = np.array(delta)
+    except ValueError:
+        raise TaskError("delta: the states have different numbers of transitions") from None
+    if table.ndim != 2 or table.size == 0 or not np.issubdtype(table.dtype, np.integer):
+        raise TaskError("delta: must be a table of whole numbers, one row per state")
+    return table.astype(np.int64)
+
+
+def _names(given: Sequence[str] | None, count: int, what: str) -> tuple[str, ...]:
+    names = tuple(map(str, range(count))) if given is None else tuple(given)
+    if len(names) != count:
+        raise TaskError(f"{what}s: {len(names)} names for {count} {what}s")
+    for name in names:
+        if not name or name.split() != [name]:
+            raise TaskError(f"{what}s: '{name}' is no name: it must be text without spaces")
+    if len(set(names)) < count:
+        twice = next(name for name in names if names.count(name) > 1)
+        raise TaskError(f"{what}s: the name '{twice}' stands twice")
+    return names
+
+
+def _check_targets(table: Integers, states: tuple[str, ...], symbols: tuple[str, ...]) -> None:
+    wrong = np.argwhere((table < 0) | (table >= len(states)))
+    if len(wrong):
+        state, symbol = wrong[0]
+        raise TaskError(
+            f"state '{states[state]}': symbol '{symbols[symbol]}' leads to state "
+            f"{table[state, symbol]}, but there are {len(states)}, counted from 0"
+        )
+
+
+def _outputs(
+    output: npt.ArrayLike | None, labels: Sequence[str] | None, states: tuple[str, ...]
+) -> tuple[Integers, tuple[str, ...]]:
+    if output is None:
+        return np.arange(len(states)), _names(labels or states, len(states), "label")
+    outputs = np.array(output)
+    if outputs.shape != (len(states),) or not np.issubdtype(outputs.dtype, np.integer):
+        raise TaskError(f"output: must be one whole number for each of the {len(states)} states")
+    count = max(int(outputs.max()) + 1, 1) if labels is None else len(labels)
+    names = _names(labels, count, "label")
+    wrong = np.flatnonzero((outputs < 0) | (outputs >= count))
+    if len(wrong):
+        raise TaskError(
+            f"state '{states[wrong[0]]}': its label {outputs[wrong[0]]} is out of range: "
+            f"there are {count} labels, counted from 0"
+        )
+    return outputs.astype(np.int64), names
+
+
+def _check_reachable(table: Integers, start: int, states: tuple[str, ...]) -> None:
+    lost = np.flatnonzero(~reachable(table, start))
+    if len(lost):
+        shown = ", ".join(f"'{states[index]}'" for index in lost[:5])
+        more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
+        raise TaskError(
+            f"no word leads from the start '{states[start]}' to {shown}{more}: "
+            "remove what cannot be reached"
+        )
+
+
+def _chances(
+    weights: npt.ArrayLike | None, num_states: int, num_symbols: int, states: tuple[str, ...]
+) -> Floats:
+    if weights is None:
+        return np.broadcast_to(np.float64(1.0 / num_symbols), (num_states, num_symbols))
+    given = _nonnegative(weights, "weights", num_states, num_symbols, states)
+    empty = np.flatnonzero(~given.any(axis=1))
+    if len(empty):
+        raise TaskError(f"weights of state '{states[empty[0]]}': all are 0: nothing can be drawn")
+    return _normalised(given)
+
+
+def _slips(
+    slips: npt.ArrayLike | None,
+    rate: float,
+    num_states: int,
+    num_symbols: int,
+    states: tuple[str, ...],
+) -> Floats:
+    if not (np.isfinite(rate) and rate >= 0):
+        raise TaskError(f"slip_rate: {rate}: must be a number of 0 or more")
+    if slips is None:
+        if rate > 0:
+            raise TaskError(f"slip_rate: {rate}, but no slips are given to draw")
+        return np.broadcast_to(np.float64(0.0), (num_states, num_symbols))
+    given = _nonnegative(slips, "slips", num_states, num_symbols, states)
+    if not (given.any() and rate > 0):
+        raise TaskError("slips: need a symbol to slip on, and a slip_rate above 0")
+    return _normalised(given)
+
+
+def _nonnegative(
+    table: npt.ArrayLike, what: str, num_states: int, num_symbols: int, states: tuple[str, ...]
+) -> Floats:
+    given = np.array(table, np.float64)
+    if given.shape != (num_states, num_symbols):
+        raise TaskError(f"{what}: must be {num_states} rows of {num_symbols} numbers")
+    bad = np.flatnonzero(~np.isfinite(given).all(1) | (given < 0).any(1))
+    if len(bad):
+        raise TaskError(f"{what} of state '{states[bad[0]]}': must be numbers of 0 or more")
+    return given
+
+
+def _normalised(given: Floats) -> Floats:
+    """Rows divided by their sums; a row of zeros stays one."""
+    totals = given.sum(1, keepdims=True)
+    # sums near 1 are taken as 1, so that normalising again changes nothing
+    totals[(np.abs(totals - 1) < ROUNDING) | (totals == 0)] = 1
+    chances: Floats = given / totals
+    return chances
+
+
+def _check_asked(table: Integers, start: int, allowed: Booleans, scored: Booleans) -> None:
+    drawn = reachable(table, start, allowed)
+    entered = np.zeros(len(table), bool)
+    entered[table[drawn][allowed[drawn]]] = True
+    if not (entered & scored).any():
+        raise TaskError("scored: no word that can be drawn leads to a state whose label is asked")

@@ -1,0 +1,127 @@
+"""The kinds of automata and samplers that a task file can name, one file each.
+
+A kind is a function with keyword-only, typed arguments that returns an `Automaton` or, where the
+language is not regular, a `Sampler`; the arguments are the keys beside `kind:` in a task file.
+`build_source` checks them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args, get_type_hints
+
+from pydantic import ConfigDict, Field, ValidationError, validate_call
+from pydantic.fields import FieldInfo
+
+from statetrack.errors import TaskError, nearest, nearest_or_known
+from statetrack.registry import Registry, modules_in
+from statetrack.settings import explain
+from statetrack.sources.automaton import Automaton
+from statetrack.sources.sampler import Source
+
+KINDS: Registry[Callable[..., Source]] = Registry(
+    "automaton kind",
+    lambda: modules_in("statetrack.sources.kinds"),
+    listing="statetrack list kinds",
+)
+
+
+def argument(help: str, *, min: float | None = None, max: float | None = None) -> Any:
+    """Help and bounds of a kind's argument, to stand in its `Annotated` type."""
+    return Field(description=help, ge=min, le=max)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a kind, as a person sees it; a required one has no default."""
+
+    name: str
+    help: str
+    required: bool
+    default: Any
+
+
+def arguments_of(kind: str) -> tuple[Argument, ...]:
+    """What can be set for a kind, in the order of its signature.
+
+    Raises `UnknownNameError` for a kind that does not exist.
+    """
+    function = KINDS[kind]
+    hints = get_type_hints(function, include_extras=True)
+    return tuple(
+        Argument(
+            name=name,
+            help=_help(hints[name]),
+            required=parameter.default is inspect.Parameter.empty,
+            default=None if parameter.default is inspect.Parameter.empty else parameter.default,
+        )
+        for name, parameter in inspect.signature(function).parameters.items()
+    )
+
+
+def build_automaton(description: Mapping[str, Any], where: str) -> Automaton:
+    """The automaton that `{kind: ..., argument: value, ...}` describes.
+
+    Raises `TaskError` as `build_source` does, and for a kind whose words come from a sampler.
+    """
+    machine = build_source(description, where)
+    if not isinstance(machine, Automaton):
+        raise TaskError(
+            f"{where}: '{description['kind']}' comes from a sampler and has no automaton: it "
+            "cannot be a part of another machine"
+        )
+    return machine
+
+
+def build_source(description: Mapping[str, Any], where: str) -> Source:
+    """The automaton or sampler that `{kind: ..., argument: value, ...}` describes.
+
+    Raises `TaskError`, opened by `where`, for a kind or an argument that does not exist, is
+    missing or has a wrong value, and for arguments that describe no machine.
+    """
+    given = dict(description)
+    kind = given.pop("kind", None)
+    if not isinstance(kind, str):
+        raise TaskError(f"{where}: 'kind' is missing: name one of {', '.join(KINDS)}")
+    if kind not in KINDS:
+        hint = nearest(kind, KINDS) or f" Known are: {', '.join(KINDS)}."
+        raise TaskError(f"{where}: there is no kind '{kind}'.{hint}")
+    _check_names(kind, given, where)
+    checked = validate_call(config=ConfigDict(strict=True))(KINDS[kind])
+    try:
+        return checked(**given)
+    except ValidationError as invalid:
+        raise TaskError(f"{where}: {explain(invalid)}") from None
+    except TaskError as wrong:
+        raise TaskError(f"{where}: {wrong}") from None
+
+
+def build_inner(description: Mapping[str, Any], where: str) -> Automaton:
+    """The automaton that stands inside another one, which draws its words in a way of its own.
+
+    Raises `TaskError` as `build_automaton` does, and for an automaton whose words slip: how often
+    they do hangs on positions, which inside another automaton are no longer its own.
+    """
+    automaton = build_automaton(description, where)
+    if automaton.can_slip:
+        raise TaskError(f"{where}: its words slip, which they cannot in here: use other words")
+    return automaton
+
+
+def _check_names(kind: str, given: Mapping[str, Any], where: str) -> None:
+    arguments = arguments_of(kind)
+    known = [argument.name for argument in arguments]
+    for name in given:
+        if name not in known:
+            raise TaskError(f"{where}: '{kind}' has no '{name}'.{nearest_or_known(name, known)}")
+    for argument in arguments:
+        if argument.required and argument.name not in given:
+            raise TaskError(f"{where}: '{kind}' needs '{argument.name}': {argument.help}")
+
+
+def _help(hint: Any) -> str:
+    notes = [note for note in get_args(hint) if isinstance(note, FieldInfo)]
+    assert notes and notes[0].description, "a kind's argument needs `Annotated[..., argument()]`"
+    return notes[0].description

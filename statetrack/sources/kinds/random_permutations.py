@@ -1,0 +1,35 @@
+"""A random permutation machine: every symbol permutes the states."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+
+from statetrack.sources._draws import Draws
+from statetrack.sources._groups import Permutation, multiply
+from statetrack.sources.automaton import Automaton, reachable
+from statetrack.sources.kinds import KINDS, argument
+
+
+@KINDS.register("random-permutations")
+def random_permutations(
+    *,
+    states: Annotated[int, argument("how many states the machine has", min=3, max=4096)],
+    symbols: Annotated[int, argument("how many symbols it reads", min=2, max=256)],
+    seed: Annotated[int, argument("which of the random machines", min=0)],
+) -> Automaton:
+    """Every symbol is a permutation of the states, drawn at random: s' = x(s), label s'.
+
+    Drawn again until every state can be reached and two symbols do not commute.
+    """
+    draws = Draws(seed)
+    while True:
+        drawn = [draws.permutation(states) for _ in range(symbols)]
+        delta = np.array(drawn).T
+        if reachable(delta, 0).all() and not _commute(drawn):
+            return Automaton(delta)
+
+
+def _commute(drawn: list[Permutation]) -> bool:
+    return all(multiply(left, right) == multiply(right, left) for left in drawn for right in drawn)

@@ -1,0 +1,160 @@
+"""Regular languages as tasks: what is asked after every symbol, and which words are drawn.
+
+A state is *alive* where some word leads from it to a member of the language, and *dead* where none
+does; a symbol is *legal* in a living state where it leads to a living one. Words whose symbols are
+drawn uniformly are almost all dead in a language that has illegal symbols, and words drawn from
+the members alone can be answered without following the language, because nothing ever goes wrong
+in them. `words="mixed"` is between the two: members with a few illegal symbols, the slips.
+
+Letters: S states, V symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from statetrack.errors import TaskError
+from statetrack.sources._exploring import explore
+from statetrack.sources.automaton import Automaton, Booleans, Integers
+from statetrack.sources.minimising import COPY, minimise
+
+LabelForm = Literal["membership", "next-symbols"]
+WordForm = Literal["uniform", "members", "mixed"]
+
+SLIP_RATE: Final = 0.25
+"""Where every living state has an illegal symbol, half of all words of 10 symbols have not slipped,
+and a fifth of those of 500."""
+
+
+def language(
+    delta: npt.ArrayLike,
+    accepting: npt.ArrayLike,
+    symbols: Sequence[str],
+    labels: LabelForm,
+    words: WordForm,
+) -> Automaton:
+    """The automaton of a language, from an acceptor: transitions `[S, V]`, members `[S]`.
+
+    It starts in state 0. Labels are
+
+    - `membership`: 1 where the word so far is a member, 0 where it is not;
+    - `next-symbols`: the set of legal symbols, such as `ab`; `none` in a dead state.
+
+    Words are
+
+    - `uniform`: all symbols are alike;
+    - `members`: all legal symbols are alike, the others are never drawn;
+    - `mixed`: as `members`, except that at position t, counted from 0, a slip is drawn instead
+      with chance r / (t + 1 + r), r = `SLIP_RATE`; all illegal symbols are alike. Where none is
+      illegal, nothing slips. A word that has slipped goes on as if it had not read the illegal
+      symbol, further slips included, so that neither its later symbols nor their number tell that
+      it is dead.
+
+    Under `mixed`, a word of n symbols has not slipped with probability
+    Gamma(n + 1) Gamma(1 + r) / Gamma(n + 1 + r) where every living state has an illegal symbol, and
+    those that have not are then drawn exactly as under `members`. Where some have none, the chance
+    that a word drawn as under `members` stays without a slip is the product of
+    (t + 1) / (t + 1 + r) over the positions t at which it stands in a state with an illegal symbol.
+
+    Raises `TaskError` for labels that are always the same, for `mixed` words of a language in which
+    no symbol is illegal, and where there is no member, or one that no legal symbol follows although
+    words are to go on with legal symbols.
+    """
+    table, members = np.array(delta, np.int64), np.array(accepting, bool)
+    alive = _alive(table, members)
+    if not alive[0]:
+        raise TaskError("the language has no member")
+    legal = alive[table] & alive[:, None]
+    outputs, label_names = _labels(labels, members, legal, symbols)
+    names = _state_names(alive)
+    if words == "uniform":
+        return Automaton(table, outputs, symbols=symbols, states=names, labels=label_names)
+    if not legal[alive].any(axis=1).all():
+        raise TaskError(
+            f"words: '{words}' go on with symbols after which a member can still be reached, but "
+            "some member cannot be continued to a longer one: use 'uniform'"
+        )
+    if words == "members":
+        weights = np.where(alive[:, None], legal, True)
+        return Automaton(
+            table, outputs, symbols=symbols, states=names, labels=label_names, weights=weights
+        )
+    if alive.all():
+        raise TaskError(
+            "words: 'mixed' have symbols after which no member can be reached, but there is none "
+            "in this language: use 'uniform'"
+        )
+    return _mixed(table, outputs, legal, symbols, names, label_names)
+
+
+def _alive(delta: Integers, members: Booleans) -> Booleans:
+    """The states from which some word leads to a member: `[S]`."""
+    alive = members
+    while not (further := alive | alive[delta].any(axis=1)).tolist() == alive.tolist():
+        alive = further
+    return alive
+
+
+def _labels(
+    form: LabelForm, members: Booleans, legal: Booleans, symbols: Sequence[str]
+) -> tuple[Integers, list[str]]:
+    """The label of every state, and the labels' names."""
+    if form == "membership":
+        return members.astype(np.int64), ["0", "1"]
+    sets = ["".join(np.array(symbols)[row]) or "none" for row in legal]
+    names = list(dict.fromkeys(sets))
+    if len(names) == 1:
+        raise TaskError(
+            "labels: 'next-symbols' are always the same: every symbol is legal everywhere; "
+            "use 'membership'"
+        )
+    return np.array([names.index(each) for each in sets]), names
+
+
+def _state_names(alive: Booleans) -> list[str]:
+    """Living states by number, dead ones by name."""
+    numbers, num_dead = alive.cumsum() - 1, int((~alive).sum())
+    dead = ["dead"] if num_dead == 1 else [f"dead{COPY}{count}" for count in range(num_dead)]
+    rest = iter(dead)
+    return [
+        str(number) if lives else next(rest) for number, lives in zip(numbers, alive, strict=True)
+    ]
+
+
+def _mixed(
+    delta: Integers,
+    outputs: Integers,
+    legal: Booleans,
+    symbols: Sequence[str],
+    names: Sequence[str],
+    labels: Sequence[str],
+) -> Automaton:
+    """The language with a dead state for every living one, which draws words as that one does."""
+    dead_label = int(outputs[~legal.any(axis=1)][0])
+
+    def step(state: tuple[int, bool], symbol: int) -> tuple[int, bool]:
+        living, has_slipped = state
+        if legal[living, symbol]:
+            return int(delta[living, symbol]), has_slipped
+        return living, True
+
+    pairs, table = explore((0, False), range(len(symbols)), step, most=2 * len(delta))
+    drawn_as = [living for living, _ in pairs]
+    only_one = sum(has_slipped for _, has_slipped in pairs) == 1
+    dead = {living: "dead" if only_one else f"dead{COPY}{names[living]}" for living in drawn_as}
+    return minimise(
+        Automaton(
+            table,
+            [dead_label if has_slipped else outputs[living] for living, has_slipped in pairs],
+            symbols=symbols,
+            states=[dead[q] if has_slipped else names[q] for q, has_slipped in pairs],
+            labels=labels,
+            weights=legal[drawn_as],
+            slips=~legal[drawn_as],
+            slip_rate=SLIP_RATE,
+        )
+    )

@@ -1,0 +1,100 @@
+"""Minimisation: the smallest machine that answers alike, by Moore's partition refinement."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from statetrack.sources.automaton import Automaton, Integers
+
+COPY = "@"
+"""Stands in the name of a copy, between the name of what it is a copy of and its own mark."""
+
+
+def minimise(automaton: Automaton) -> Automaton:
+    """The smallest automaton with the same scored labels, the same scoring and the same words.
+
+    Two states are one where no word tells them apart: by whether a label is asked for, by the
+    label where it is, or by how likely a symbol is, by slip or not. So words are drawn from the
+    small machine exactly as from the large one; `minimise(a.with_uniform_weights())` asks for the
+    labels alone.
+    A merged state bears the name of its first member, and states keep that order; but copies of a
+    state, `name@...` each, that merge to one without any other copy left bear the bare name. Labels
+    of states that are not scored do not count, and read 0 where states with different ones merge.
+    """
+    blocks = _refined(automaton.delta, _told_apart_at_once(automaton))
+    _, members = np.unique(blocks, return_index=True)  # blocks are numbered by first member
+    output = automaton.output[members]
+    return Automaton(
+        blocks[automaton.delta[members]],
+        np.where(_agree(automaton.output, blocks), output, 0),
+        start=int(blocks[automaton.start]),
+        symbols=automaton.symbols,
+        states=_names(automaton.states, blocks, members),
+        labels=automaton.labels,
+        weights=automaton.weights[members],
+        scored=automaton.scored[members],
+        slips=automaton.slips[members] if automaton.can_slip else None,
+        slip_rate=automaton.slip_rate,
+    )
+
+
+def _told_apart_at_once(automaton: Automaton) -> Integers:
+    """The first partition, `[S]`: by scoring, scored label, weights and slips."""
+    label = np.where(automaton.scored, automaton.output, -1)
+    if automaton.uniform_weights:
+        return _numbered(label)
+    law = np.hstack([automaton.weights, automaton.slips])
+    _, laws = np.unique(law, axis=0, return_inverse=True)
+    return _pairs(laws.reshape(-1), label)
+
+
+def _refined(delta: Integers, blocks: Integers) -> Integers:
+    """The coarsest partition `[S]` that is finer than `blocks` and that every symbol respects."""
+    while True:
+        finer = blocks
+        for targets in delta.T:
+            finer = _pairs(finer, blocks[targets])
+        if finer.max() == blocks.max():
+            return finer
+        blocks = finer
+
+
+def _pairs(left: Integers, right: Integers) -> Integers:
+    """Equal pairs get one number. `[S]` from `[S]` and `[S]`, entries from -1."""
+    return _numbered((left + 1) * (int(right.max()) + 2) + right + 1)
+
+
+def _numbered(keys: Integers) -> Integers:
+    """Equal keys get one number; numbers count up by first appearance. `[S]` from `[S]`."""
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.empty(len(first), np.int64)
+    order[np.argsort(first)] = np.arange(len(first))
+    return order[inverse]
+
+
+def _names(states: Sequence[str], blocks: Integers, members: Integers) -> list[str]:
+    """The name of every block, from the states' names `[S]` and the blocks' first members."""
+    originals = [name.partition(COPY)[0] or name for name in states]
+    pairs = set(zip(originals, blocks.tolist(), strict=True))
+    num_blocks = Counter(original for original, _ in pairs)
+    num_originals = Counter(block for _, block in pairs)
+    sizes = np.bincount(blocks)
+    names = []
+    for block, member in enumerate(members):
+        original = originals[member]
+        all_copies = num_blocks[original] == 1 and num_originals[block] == 1 and sizes[block] > 1
+        names.append(original if all_copies else states[member])
+    return names
+
+
+def _agree(output: Integers, blocks: Integers) -> np.ndarray:
+    """Whether all members of a block have the same output, for every block."""
+    lowest = np.full(blocks.max() + 1, np.iinfo(np.int64).max)
+    highest = np.full(blocks.max() + 1, -1)
+    np.minimum.at(lowest, blocks, output)
+    np.maximum.at(highest, blocks, output)
+    agree: np.ndarray = lowest == highest
+    return agree
