@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from statetrack import experiment
 from statetrack.audit import (
     LONGEST_LOOKUP,
     VIEWS,
@@ -28,6 +27,7 @@ from statetrack.data import Batch, LengthDistribution, stream_words
 from statetrack.data.batch import label
 from statetrack.errors import DatasetError
 from statetrack.evaluation import evaluate
+from statetrack.runs.run import Run
 from statetrack.scoring import wilson
 from statetrack.sources import Automaton
 from statetrack.spec import Task, load_task
@@ -422,9 +422,7 @@ def test_a_model_that_tracks_is_not_warned_of(folder, capsys):
 def test_words_too_long_to_count_have_no_shortcut(folder, capsys, monkeypatch):
     train_quickly("parity", 1)
     monkeypatch.setattr("statetrack.audit.auditing.MOST_SYMBOLS", 300)
-    setup, opened = experiment.reopen(Path("run"))
-    near, far = experiment.evaluate_run(
-        setup, opened, [30, 31], num_words=10, seed=0, everyone=False
-    )
-    assert near["shortcut"] in VIEWS and 0 <= near["shortcut_accuracy"] <= 1
-    assert far["shortcut"] is far["shortcut_accuracy"] is None
+    opened = Run.open(Path("run"))
+    near, far = opened.evaluate([30, 31], num_words=10)
+    assert near.shortcut in VIEWS and 0 <= near.shortcut_accuracy <= 1
+    assert far.shortcut is far.shortcut_accuracy is None

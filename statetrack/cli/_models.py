@@ -13,11 +13,11 @@ from rich.text import Text
 from statetrack.cli import _drawing, options
 from statetrack.cli._inventory import Row
 from statetrack.errors import StatetrackError
-from statetrack.experiment import choose_device
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
 from statetrack.models._blocks import KernelSettings
 from statetrack.models._sizes import num_parameters, state_size
+from statetrack.ops.devices import choose_device
 from statetrack.ops.kernels import why_not
 from statetrack.spec import load_task
 

@@ -14,10 +14,10 @@ from rich.text import Text
 
 from statetrack.cli import _drawing, options
 from statetrack.cli.predict import LOOKS, SHOWN
-from statetrack.comparison import Comparison, Outcome, compare, find_run_folders
+from statetrack.comparison import Comparison, Outcome, compare
 from statetrack.models import MODELS
 from statetrack.report.tables import interval, rounded, share
-from statetrack.runs import to_json
+from statetrack.runs.folder import find_run_folders, to_json
 
 MARKS: Mapping[Outcome, tuple[str, str]] = {
     "agree": ("agrees", "green"),
@@ -147,7 +147,7 @@ def _numbers(one: Comparison) -> dict[str, str]:
         "length": f"{shown.length:,}",
         "words": f"{shown.sequences:,}",
         "accuracy": share(shown.accuracy),
-        "95 % interval": interval({"low": shown.low, "high": shown.high}),
+        "95 % interval": interval(shown.low, shown.high),
         "floor": rounded(shown.floor),
         "replicas": counted,
     }

@@ -27,7 +27,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from statetrack.errors import SettingsError, UnknownNameError, nearest
-from statetrack.settings import Settings, build, explain
+from statetrack.settings import NameIn, Settings, build, explain
 
 S = TypeVar("S", bound=Settings)
 
@@ -103,7 +103,7 @@ def describe(kind: type[Settings]) -> list[dict[str, Any]]:
             {
                 "name": name,
                 "option": flag(name),
-                "type": _type_name(field.annotation),
+                "type": _type_of(field),
                 "default": defaults[name],
                 "min": lower,
                 "max": upper,
@@ -255,7 +255,7 @@ def _parameter(name: str, field: FieldInfo, panel: str, default: Any) -> inspect
         info = typer.Option(
             decide,
             help=help_text,
-            metavar=None if core is bool else _type_name(core),
+            metavar=None if core is bool else _type_of(field),
             min=lower if is_number else None,
             max=upper if is_number else None,
             rich_help_panel=panel,
@@ -336,6 +336,14 @@ def _complaint(text: str, wrong: Any, message: str) -> str:
     message = message[:1].lower() + message[1:]
     inside = f" in {text!r}" if wrong != text and isinstance(wrong, str) else ""
     return f"{wrong!r}{inside}: {message}"
+
+
+def _type_of(field: FieldInfo) -> str:
+    """The type of a field's values; where those are names in a registry, all of its names."""
+    for mark in field.metadata:
+        if isinstance(mark, NameIn):
+            return "|".join(mark.registry)
+    return _type_name(field.annotation)
 
 
 def _type_name(annotation: Any) -> str:

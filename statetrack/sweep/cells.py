@@ -1,0 +1,63 @@
+"""The cells of a suite, each a run of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from statetrack.errors import SettingsError
+from statetrack.models import MODELS
+from statetrack.registry import load_plugin, plugin_file
+from statetrack.runs.config import Experiment
+from statetrack.runs.run import make_replica
+from statetrack.spec import load_task
+from statetrack.sweep.suite import Suite
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model on one task, the place of its run, and the user's file its model is in, if any.
+
+    Plain values alone, so that a worker process can take it over.
+    """
+
+    row: str
+    column: str
+    values: dict[str, Any]
+    protocol: str
+    path: Path
+    plugin: Path | None
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment that the values make."""
+        if self.plugin is not None and self.values["model"] not in MODELS:
+            load_plugin(self.plugin)
+        where = f"suite row '{self.row}'"
+        return Experiment.from_values(self.values, where, protocol=self.protocol)
+
+
+def cells_of(suite: Suite, out: Path, overrides: Mapping[str, Any]) -> list[Cell]:
+    """Every cell of a suite, its settings checked, column by column.
+
+    Raises `StatetrackError` for a cell that could not be trained.
+    """
+    cells = []
+    for column, task in suite.tasks.items():
+        for row, named in suite.models.items():
+            own = {"model": named} if isinstance(named, str) else dict(named)
+            if "model" not in own:
+                raise SettingsError(f"suite row '{row}': 'model' is missing")
+            values = {**suite.settings, **own, "task": task, **overrides}
+            path = out / _plain_name(column) / _plain_name(row)
+            plugin = plugin_file(MODELS[own["model"]])
+            cell = Cell(row, column, values, suite.protocol, path, plugin)
+            make_replica(cell.experiment, load_task(task))
+            cells.append(cell)
+    return cells
+
+
+def _plain_name(label: str) -> str:
+    return "".join(c if c.isalnum() or c in "-.=" else "-" for c in label.lower()).strip("-")
