@@ -13,9 +13,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from statetrack.algebra import Algebra, Prediction, analyse, predict
+from statetrack.algebra import Algebra, Prediction, analyse
 from statetrack.errors import StatetrackError, TaskError
 from statetrack.models import MODELS
+from statetrack.predicting import predict
 from statetrack.runs.rows import EvaluationRow
 from statetrack.runs.run import Run
 from statetrack.scoring import horizon_of
@@ -88,7 +89,12 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values."""
-        return asdict(self) | {"run": str(self.run), "disagrees": self.disagrees}
+        prediction = None if self.prediction is None else self.prediction.to_json()
+        return asdict(self) | {
+            "run": str(self.run),
+            "prediction": prediction,
+            "disagrees": self.disagrees,
+        }
 
 
 @dataclass(frozen=True)
@@ -116,7 +122,8 @@ class Facts:
     @property
     def size_given(self) -> Any:
         """The run's value of the setting that the prediction names in `size_of`."""
-        return self.settings.get((self.prediction and self.prediction.size_of) or "")
+        given = None if self.prediction is None else self.prediction.given
+        return None if given is None else given.value
 
 
 class Algebras:
@@ -168,7 +175,7 @@ def gather(run: Run, algebras: Algebras) -> Facts:
     Raises `RunError` where a file of it is missing or damaged.
     """
     settings = run.experiment.model_settings.model_dump(mode="json")
-    prediction, unpredictable = _predict(run, algebras, settings)
+    prediction, unpredictable = _predict(run, algebras)
     finished = run.finished
     summary = run.summary if finished else None
     return Facts(
@@ -193,7 +200,7 @@ def judge(facts: Facts) -> Comparison:
         task=run.task.name,
         model=run.experiment.model,
         settings=facts.settings,
-        predicted=None if prediction is None else prediction.answer_for(facts.settings),
+        predicted=None if prediction is None else prediction.answer,
         prediction=prediction,
         size_given=facts.size_given,
         selected=facts.measured.get(-1 if facts.selected is None else facts.selected),
@@ -223,15 +230,13 @@ def judge(facts: Facts) -> Comparison:
     return _judge_prediction(bare, best, prediction)
 
 
-def _predict(
-    run: Run, algebras: Algebras, settings: Mapping[str, Any]
-) -> tuple[Prediction | None, str]:
+def _predict(run: Run, algebras: Algebras) -> tuple[Prediction | None, str]:
     """What theory says of a run, or why it says nothing."""
     try:
         algebra = algebras.of(run.task)
     except TaskError as problem:
         return None, str(problem)
-    return predict(algebra, run.experiment.model, settings), ""
+    return predict(algebra, run.experiment.model_settings), ""
 
 
 def _judge_prediction(bare: Comparison, best: Measured, found: Prediction) -> Comparison:

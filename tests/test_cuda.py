@@ -8,7 +8,7 @@ import torch
 from statetrack.evaluation import evaluate
 from statetrack.models import MODELS
 from statetrack.models._base import RecurrentModel, SequenceModel
-from statetrack.models._blocks import KernelSettings
+from statetrack.models._settings import KernelSettings
 from statetrack.runs.config import Experiment
 from statetrack.settings import build
 from statetrack.sources import Automaton

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,8 +14,8 @@ from statetrack.errors import RunError
 from statetrack.models import MODELS
 from statetrack.references import bibtex, ids_in, own_bibtex, references
 from statetrack.registry import load_plugin
-from statetrack.settings import read_yaml
-from statetrack.spec import Task, load_task
+from statetrack.runs.folder import RunFolder, is_run
+from statetrack.spec import load_task
 
 
 def build(argv: list[str]) -> Callable[..., None]:
@@ -36,7 +36,7 @@ def cite(
     """
     if name is None:
         print(own_bibtex())
-    elif (Path(name) / "config.yaml").is_file():
+    elif is_run(Path(name)):
         print(own_bibtex())
         _print_papers(name, *_sources_of_run(Path(name)))
     elif name in MODELS:
@@ -54,11 +54,11 @@ def model_sources(name: str) -> str:
 
 
 def _sources_of_run(folder: Path) -> list[str]:
-    config: dict[str, Any] = read_yaml(folder / "config.yaml", RunError)
-    if (folder / "plugin.py").is_file():
-        load_plugin(folder / "plugin.py")
-    task: Task = load_task(str(folder / "task.yaml"))
-    return [model_sources(str(config.get("model"))), task.spec.reference]
+    run = RunFolder.open(folder)
+    if run.plugin_file is not None:
+        load_plugin(run.plugin_file)
+    task = load_task(str(run.task_file))
+    return [model_sources(str(run.config().get("model"))), task.spec.reference]
 
 
 def _print_papers(name: str, *sources: str) -> None:

@@ -19,8 +19,9 @@ from torch.nn import functional
 
 from statetrack.errors import SettingsError
 from statetrack.models._base import State
-from statetrack.models._blocks import KernelSettings, Mixer, RMSNorm, ShortConvolution
+from statetrack.models._blocks import Mixer, RMSNorm, ShortConvolution
 from statetrack.models._delta_rule import DeltaFactors, delta_scan, delta_step
+from statetrack.models._settings import KernelSettings
 from statetrack.ops import fla
 from statetrack.ops.precision import widened
 from statetrack.settings import option

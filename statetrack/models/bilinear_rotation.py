@@ -18,8 +18,10 @@ import torch
 from torch import Tensor
 
 from statetrack import ops
+from statetrack.algebra.recurrences import Diagonal, Size
 from statetrack.models import MODELS
-from statetrack.models._base import LinearModel, LinearSettings, Transition, require_multiple
+from statetrack.models._base import LinearModel, require_multiple
+from statetrack.models._settings import LinearSettings
 from statetrack.ops.operators import RotationOperators, as_complex, as_real
 from statetrack.settings import option
 
@@ -29,13 +31,17 @@ class BilinearRotationSettings(LinearSettings):
 
     hidden: int = option(64, "Width H of the hidden state: H / 2 planes.", min=2)
 
+    @property
+    def recurrence(self) -> Diagonal:
+        """Gains of modulus 1 for every symbol."""
+        return Diagonal(gains="unit", size=Size("hidden", self.hidden), additive=self.additive)
+
 
 @MODELS.register("bilinear-rotation")
 class BilinearRotation(LinearModel):
     """Bilinear RNN of 2 x 2 rotation blocks (R2)."""
 
     settings_class = BilinearRotationSettings
-    state_transition = Transition("rotations of planes", "modulus 1")
     training_defaults = {"lrs": (1e-1,), "steps": 1500}
 
     def __init__(

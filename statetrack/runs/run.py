@@ -24,7 +24,7 @@ from statetrack.errors import RunError, SettingsError
 from statetrack.evaluation import evaluate
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
-from statetrack.models._blocks import KernelSettings
+from statetrack.models._settings import KernelSettings
 from statetrack.ops.devices import choose_device
 from statetrack.ops.memory import keep_freed_memory
 from statetrack.registry import load_plugin, plugin_file

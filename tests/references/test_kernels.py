@@ -25,7 +25,7 @@ from torch.func import vmap
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
 from statetrack.models._base import RecurrentModel, SequenceModel
-from statetrack.models._blocks import KernelSettings
+from statetrack.models._settings import KernelSettings
 from statetrack.ops import kernels
 from statetrack.ops.fla import turning_diagonal
 from statetrack.runs.run import Run
