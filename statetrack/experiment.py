@@ -37,7 +37,7 @@ from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
 from statetrack.models._settings import KernelSettings
 from statetrack.ops.memory import keep_freed_memory
-from statetrack.registry import load_plugin, plugin_file
+from statetrack.plugins import load_plugin, plugin_files
 from statetrack.runs import RunFolder, to_json, to_yaml
 from statetrack.settings import Settings, build, option
 from statetrack.sources import Automaton, Source
@@ -267,7 +267,7 @@ def start(experiment: Experiment, out: Path | None) -> tuple[Setup, RunFolder]:
     choose_device(experiment.training.device)
     kernel = setup.make_model().kernel_on(setup.device)
     setup.words()
-    plugin = plugin_file(MODELS[experiment.model])
+    plugin = next(iter(plugin_files(MODELS[experiment.model])), None)
     files = {
         "task.yaml": setup.task.document(),
         "environment.json": to_json(environment(setup.device, kernel), indent=2) + "\n",

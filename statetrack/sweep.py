@@ -22,8 +22,9 @@ from statetrack.errors import RunError, SettingsError
 from statetrack.evaluation import horizon_of
 from statetrack.experiment import Experiment, Setup
 from statetrack.models import MODELS
+from statetrack.plugins import load_plugin, plugin_files
 from statetrack.protocols import settings_for
-from statetrack.registry import Registry, files_in, load_plugin, plugin_file
+from statetrack.registry import Registry, files_in
 from statetrack.runs import RunFolder
 from statetrack.settings import Settings, build, option, read_yaml
 from statetrack.spec import tasks_folder
@@ -126,7 +127,9 @@ def cells_of(suite: Suite, out: Path, overrides: Mapping[str, Any]) -> list[Cell
             published = settings_for(suite.protocol, own["model"]) if suite.protocol else {}
             values = {**published, **suite.settings, **own, "task": task, **overrides}
             path = out / _plain_name(column) / _plain_name(row)
-            cell = Cell(row, column, values, path, plugin_file(MODELS[own["model"]]))
+            cell = Cell(
+                row, column, values, path, next(iter(plugin_files(MODELS[own["model"]])), None)
+            )
             Setup.of(cell.experiment).make_model()
             cells.append(cell)
     return cells

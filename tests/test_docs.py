@@ -22,9 +22,9 @@ from statetrack.audit import LONGEST_LOOKUP, VIEWS
 from statetrack.cli.app import COMMANDS, run
 from statetrack.experiment import DataSettings
 from statetrack.models import MODELS
+from statetrack.plugins import load_plugin
 from statetrack.protocols import Protocol
 from statetrack.references import ids_in, references
-from statetrack.registry import load_plugin
 from statetrack.spec import TaskSpec, load_task
 from statetrack.training import TrainSettings
 

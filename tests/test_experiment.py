@@ -28,7 +28,7 @@ from statetrack.errors import (
 )
 from statetrack.experiment import Experiment, Setup, evaluate_run, reopen, start, train
 from statetrack.models import MODELS
-from statetrack.registry import load_plugin
+from statetrack.plugins import load_plugin
 from statetrack.runs import RunFolder, to_yaml
 from statetrack.sweep import cells_of, load_suite, run_suite
 from statetrack.training import Trainer, TrainSettings

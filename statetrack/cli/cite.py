@@ -12,8 +12,8 @@ import typer
 from statetrack.cli.show import load_named_task
 from statetrack.errors import RunError
 from statetrack.models import MODELS
+from statetrack.plugins import load_plugin
 from statetrack.references import bibtex, ids_in, own_bibtex, references
-from statetrack.registry import load_plugin
 from statetrack.settings import read_yaml
 from statetrack.spec import Task, load_task
 

@@ -27,7 +27,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from statetrack.errors import SettingsError, UnknownNameError, nearest
-from statetrack.settings import Settings, build, explain
+from statetrack.settings import Settings, build
 
 S = TypeVar("S", bound=Settings)
 
@@ -48,6 +48,13 @@ TYPES_OF_TYPER = (bool, int, float, str, Path)
 def flag(name: str) -> str:
     """The option of a field: `train_length` is `--train-length`."""
     return "--" + name.replace("_", "-")
+
+
+def written(name: str, *value: Any) -> str:
+    """A setting in the notation of the command line: `--hidden`, `--hidden 64`, `--no-bias`."""
+    if value == (False,):
+        return flag(f"no_{name}")
+    return flag(name) if value in ((), (True,)) else f"{flag(name)} {as_text(value[0])}"
 
 
 def peek(argv: Sequence[str], option: str) -> str | None:
@@ -141,26 +148,7 @@ def collect(kind: type[S], given: Mapping[str, Any]) -> S:
 
     Raises `SettingsError` naming the option whose value the class refuses.
     """
-    values = {name: given[name] for name in kind.model_fields}
-    try:
-        return kind(**values)
-    except ValidationError as invalid:
-        first = invalid.errors(include_url=False)[0]
-        if not first["loc"]:
-            raise SettingsError(explain(invalid)) from None
-        message = first["msg"].removeprefix("Value error, ")
-        raise SettingsError(
-            f"{flag(str(first['loc'][0]))}: {message} (given: {first['input']!r})"
-        ) from None
-
-
-def explicit(context: typer.Context) -> set[str]:
-    """The names of the parameters that stand on the command line itself."""
-    return {
-        name
-        for name in context.params
-        if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
-    }
+    return kind(**{name: given[name] for name in kind.model_fields})
 
 
 def check_preset(
