@@ -11,8 +11,9 @@ import statetrack
 PACKAGE = Path(statetrack.__file__).parent
 ORDER = (
     "errors registry plugins settings references scoring sources algebra spec protocols data "
+    "errors registry plugins settings references scoring sources algebra spec protocols data "
     "audit ops models predicting training evaluation runs experiment comparison sweep report "
-    "pictures cli"
+    "pictures catalogue cli"
 ).split()
 """A module imports only from its own station and from those before it."""
 

@@ -359,7 +359,7 @@ def test_lists_fit_the_terminal(capsys, monkeypatch, what, width):
 def test_a_broken_task_file_is_a_row_with_its_error(capsys, monkeypatch):
     broken = SettingsError("tasks/broken.yaml: 'title' is missing")
     monkeypatch.setattr(
-        "statetrack.cli._inventory.list_tasks",
+        "statetrack.catalogue.tasks.list_tasks",
         lambda: iter([("broken", broken), ("parity", load_task("parity"))]),
     )
     rows = listed(capsys, "tasks")
@@ -476,7 +476,7 @@ def test_a_task_file_of_ones_own_can_be_shown(capsys, tmp_path):
 
 
 def test_every_paper_that_a_model_or_task_names_can_be_cited():
-    from statetrack.cli.cite import model_sources
+    from statetrack.catalogue.models import model_sources
 
     named = {name: ids_in(model_sources(name)) for name in MODELS}
     named |= {name: ids_in(task.spec.reference) for name, task in TASKS.items()}

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from statetrack.cli._inventory import LISTINGS
+from statetrack.catalogue.lists import LISTINGS
 from statetrack.errors import SettingsError, UnknownNameError, nearest
 from statetrack.models import MODELS
 from statetrack.plugins import load_plugin, plugin_files

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from statetrack.audit import SOLVED, VIEWS
-from statetrack.report.tables import share
+from statetrack.report.drawing import share
 
 Row = dict[str, Any]
 

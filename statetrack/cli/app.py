@@ -24,8 +24,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from statetrack import __version__
 from statetrack.errors import StatetrackError, nearest
@@ -144,10 +142,16 @@ def _explain(error: BaseException) -> int:
     if os.environ.get("STATETRACK_DEBUG"):
         traceback.print_exception(error)
     line, code = _line_and_code(error)
-    label = Text("error: " if code != INTERRUPTED else "", style="bold red")
-    stderr = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
-    stderr.print(label + Text(" ".join(line.splitlines()), style="red"))
+    _print_error("" if code == INTERRUPTED else "error: ", " ".join(line.splitlines()))
     return code
+
+
+def _print_error(label: str, line: str) -> None:
+    from rich.text import Text
+
+    from statetrack.report.drawing import error_console
+
+    error_console().print(Text(label, "bold red") + Text(line, "red"))
 
 
 def _line_and_code(error: BaseException) -> tuple[str, int]:

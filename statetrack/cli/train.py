@@ -24,7 +24,8 @@ from statetrack.cli._warnings import warn_of_shortcut_in_validation
 from statetrack.errors import SettingsError
 from statetrack.experiment import DataSettings, Experiment, Setup
 from statetrack.models import MODELS
-from statetrack.report.tables import share, small, training_table
+from statetrack.report.drawing import share, small
+from statetrack.report.tables import training_table
 from statetrack.runs import RunFolder
 from statetrack.settings import Settings, read_yaml
 from statetrack.training import Record, Trainer, TrainSettings
