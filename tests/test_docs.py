@@ -20,9 +20,9 @@ import yaml
 from statetrack.audit import LONGEST_LOOKUP, VIEWS
 from statetrack.cli.app import COMMANDS, run
 from statetrack.models import MODELS
+from statetrack.plugins import load_plugin
 from statetrack.protocols import Protocol
 from statetrack.references import ids_in, references
-from statetrack.registry import load_plugin
 from statetrack.spec import TaskSpec, load_task
 from statetrack.sweep.suite import Suite
 from statetrack.training.settings import DataSettings, TrainSettings

@@ -26,7 +26,7 @@ from statetrack.errors import (
 )
 from statetrack.evaluation import evaluate
 from statetrack.models import MODELS
-from statetrack.registry import load_plugin
+from statetrack.plugins import load_plugin
 from statetrack.runs.config import Experiment
 from statetrack.runs.folder import RunFolder, to_yaml
 from statetrack.runs.run import Run

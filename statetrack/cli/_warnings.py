@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from statetrack.audit import SOLVED, VIEWS
-from statetrack.report.tables import share
+from statetrack.report.drawing import share
 
 if TYPE_CHECKING:
     from statetrack.runs.rows import EvaluationRow

@@ -21,7 +21,8 @@ from statetrack.cli import options
 from statetrack.cli._warnings import warn_of_shortcut_in_validation
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
-from statetrack.report.tables import share, small, training_table
+from statetrack.report.drawing import share, small
+from statetrack.report.tables import training_table
 from statetrack.runs.config import Experiment, preset, settings_classes
 from statetrack.settings import read_yaml
 from statetrack.training.settings import DataSettings, TrainSettings

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.markup import escape
 from rich.table import Table
 
-from statetrack.report.tables import rounded, share
+from statetrack.report.drawing import framed_table, rounded, share
 from statetrack.sweep.results import CellResult
 
 
@@ -21,7 +21,7 @@ def suite_table(
 ) -> Table:
     """One cell a model and task; where a number was published, it stands in brackets."""
     found = {(result.row, result.column): result for result in results}
-    table = Table(title=escape(title), title_justify="left")
+    table = framed_table(title)
     table.add_column("")
     for column in columns:
         table.add_column(escape(column), justify="right")

@@ -4,7 +4,8 @@ It writes and reads typed values; torch is imported only where weights are read 
 
     config.yaml           every setting, flat: `statetrack train --config` repeats the run
     task.yaml             the task, complete in itself
-    plugin.py             the user's own model file, where there was one
+    plugin.py             the user's own file, where there was one, and beside it the modules that
+                          it imports; plugin_2.py where there was another
     environment.json      versions, machine, command, start
     metrics.jsonl         one record per line: step, replica, loss, accuracy, validation_*
     checkpoint.pt         what `--resume` needs; gone once training has finished
@@ -70,18 +71,22 @@ class RunFolder:
         config: Mapping[str, Any],
         task: str,
         environment: Mapping[str, Any],
-        plugin: Path | None = None,
+        plugins: Sequence[Sequence[Path]] = (),
     ) -> RunFolder:
         """A new run folder with all that is known before training: see `create`.
 
-        `task` is the text of a task file, `plugin` the user's own file that the model is in.
+        `task` is the text of a task file. `plugins` are the user's own files: of each the plugin
+        first, then the modules of its folder that it imports, which are kept beside it.
         """
-        files = {
-            "task.yaml": task,
-            "environment.json": to_json(environment, indent=2) + "\n",
-            **({} if plugin is None else {"plugin.py": plugin.read_text(encoding="utf-8")}),
-            "config.yaml": to_yaml(config),
-        }
+        files = {"task.yaml": task, "environment.json": to_json(environment, indent=2) + "\n"}
+        for number, (plugin, *beside) in enumerate(plugins, start=1):
+            copies = {"plugin.py" if number == 1 else f"plugin_{number}.py": plugin}
+            copies |= {file.relative_to(plugin.parent).as_posix(): file for file in beside}
+            for name, file in copies.items():
+                text = file.read_text(encoding="utf-8")
+                if files.setdefault(name, text) != text:
+                    raise RunError(f"{file}: a run keeps a copy, and '{name}' is taken: rename it")
+        files["config.yaml"] = to_yaml(config)
         return cls.create(path, files)
 
     @classmethod
@@ -142,13 +147,17 @@ class RunFolder:
         return self.path / "task.yaml"
 
     @property
-    def plugin_file(self) -> Path | None:
-        """plugin.py, if the run needs one."""
-        path = self.path / "plugin.py"
-        return path if path.is_file() else None
+    def plugins(self) -> list[Path]:
+        """plugin.py, plugin_2.py and so on: the user's own files that the run needs."""
+        return [
+            path
+            for path in (self.path / "plugin.py", *sorted(self.path.glob("plugin_[2-9].py")))
+            if path.is_file()
+        ]
 
     def write_text(self, name: str, text: str) -> None:
         """Write a text file of the run."""
+        (self.path / name).parent.mkdir(parents=True, exist_ok=True)
         self._write(name, lambda path: path.write_text(text, encoding="utf-8"))
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
@@ -295,7 +304,7 @@ class RunFolder:
 
     def _write(self, name: str, write: Callable[[Path], object]) -> None:
         path = self.path / name
-        beside = path.with_name(f".{name}.{os.getpid()}")
+        beside = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             write(beside)
             beside.replace(path)

@@ -27,10 +27,10 @@ from statetrack.models._base import SequenceModel
 from statetrack.models._settings import KernelSettings
 from statetrack.ops.devices import choose_device
 from statetrack.ops.memory import keep_freed_memory
-from statetrack.registry import load_plugin, plugin_file
 from statetrack.runs.config import Experiment
 from statetrack.runs.environment import environment, prepare_cpu
 from statetrack.runs.folder import RunFolder
+from statetrack.runs.plugins import load_plugins, plugins_of
 from statetrack.runs.rows import Evaluation, EvaluationRow, Outcome, Summary
 from statetrack.runs.shortcuts import strongest_by_length
 from statetrack.spec import Task, load_task
@@ -97,7 +97,7 @@ class Run:
             config=experiment.values(),
             task=task.document(),
             environment=environment(device, model.kernel_on(device), command),
-            plugin=plugin_file(MODELS[experiment.model]),
+            plugins=plugins_of(experiment.values(), task.spec.automaton),
         )
         run = cls(experiment, task, folder)
         run._prepared = prepared
@@ -111,9 +111,8 @@ class Run:
         the folder holds no run.
         """
         folder = RunFolder.open(Path(path))
+        load_plugins(folder)
         values = folder.config()
-        if folder.plugin_file is not None and values.get("model") not in MODELS:
-            load_plugin(folder.plugin_file)
         if device is not None:
             values["device"] = device
         experiment = Experiment.from_values(values, str(folder.config_file))

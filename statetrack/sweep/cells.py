@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from statetrack.errors import SettingsError
-from statetrack.models import MODELS
-from statetrack.registry import load_plugin, plugin_file
+from statetrack.plugins import load_plugin, loaded_plugins
 from statetrack.runs.config import Experiment
 from statetrack.runs.run import make_replica
 from statetrack.spec import load_task
@@ -18,7 +17,7 @@ from statetrack.sweep.suite import Suite
 
 @dataclass(frozen=True)
 class Cell:
-    """One model on one task, the place of its run, and the user's file its model is in, if any.
+    """One model on one task, the place of its run, and the user's files that are loaded for it.
 
     Plain values alone, so that a worker process can take it over.
     """
@@ -28,13 +27,13 @@ class Cell:
     values: dict[str, Any]
     protocol: str
     path: Path
-    plugin: Path | None
+    plugins: tuple[Path, ...]
 
     @property
     def experiment(self) -> Experiment:
         """The experiment that the values make."""
-        if self.plugin is not None and self.values["model"] not in MODELS:
-            load_plugin(self.plugin)
+        for plugin in self.plugins:
+            load_plugin(plugin)
         where = f"suite row '{self.row}'"
         return Experiment.from_values(self.values, where, protocol=self.protocol)
 
@@ -52,8 +51,7 @@ def cells_of(suite: Suite, out: Path, overrides: Mapping[str, Any]) -> list[Cell
                 raise SettingsError(f"suite row '{row}': 'model' is missing")
             values = {**suite.settings, **own, "task": task, **overrides}
             path = out / _plain_name(column) / _plain_name(row)
-            plugin = plugin_file(MODELS[own["model"]])
-            cell = Cell(row, column, values, suite.protocol, path, plugin)
+            cell = Cell(row, column, values, suite.protocol, path, loaded_plugins())
             make_replica(cell.experiment, load_task(task))
             cells.append(cell)
     return cells
