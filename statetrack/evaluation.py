@@ -17,10 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from statetrack.data import Batch, check_drawn_whole, stream_words, whole_words
+from statetrack.data import Batch, measured_floors, stream_words, whole_words
 from statetrack.models._base import RecurrentModel, SequenceModel, State
-from statetrack.scoring import Accuracies, Tally, share
-from statetrack.sources import Automaton, Sampler, Source, best_constant
+from statetrack.scoring import Accuracies, Tally, ratio
+from statetrack.sources import Source
 
 CHUNK = 1 << 16
 """Words times steps that are read at once: a few tens of megabytes of states."""
@@ -57,7 +57,7 @@ class Score:
 
 def evaluate(
     model: SequenceModel,
-    machine: Source,
+    source: Source,
     lengths: Sequence[int],
     *,
     num_words: int,
@@ -66,55 +66,59 @@ def evaluate(
 ) -> Iterator[Score]:
     """Score a model at the given lengths (in rising order), on the same words for the same seed.
 
-    Raises `SettingsError` for lengths that are too long for the words of a sampler.
+    Raises `SettingsError` for lengths that are too long for the source.
     """
     assert list(lengths) == sorted(set(lengths)) and num_words > 0, (lengths, num_words)
-    if isinstance(machine, Sampler):
-        check_drawn_whole(lengths[-1])
-        for length in lengths:
-            yield _score_whole_words(model, machine, length, num_words, seed, device)
+    source.check_length(lengths[-1])
+    if source.prefixes_are_words:
+        yield from _score_prefixes(model, source, lengths, num_words, seed, device)
     else:
-        yield from _score_prefixes(model, machine, lengths, num_words, seed, device)
+        floors = source.floors(lengths) or {}
+        for length in lengths:
+            floor = floors.get(length)
+            yield _score_whole_words(model, source, length, floor, num_words, seed, device)
 
 
 def _score_whole_words(
     model: SequenceModel,
-    sampler: Sampler,
+    source: Source,
     length: int,
+    floor: float | None,
     num_words: int,
     seed: int,
     device: torch.device,
 ) -> Score:
-    """Words of a sampler are drawn for this length alone; the floor is measured on them."""
+    """Words are drawn for this length alone; a floor that is not known is measured on them."""
     model.eval()
     tally = Tally(num_words)
-    answers_asked = np.zeros(sampler.num_labels, np.int64)
+    answers_asked = np.zeros(source.num_labels, np.int64)
     first = 0
-    for words in whole_words(sampler, num_words, length, seed, WHOLE_CHUNK):
+    for words in whole_words(source, num_words, length, seed, WHOLE_CHUNK):
         part = tally.part(first, first + len(words))
         first += len(words)
         for right, scored in _read(model, words, device):
             part.add(right, scored)
-        answers_asked += np.bincount(words.last_labels(), minlength=sampler.num_labels)
-    floor = share(int(answers_asked.max()), int(answers_asked.sum()))
-    return score_of(length, tally.accuracies(), floor, 1.0 / sampler.num_labels)
+        answers_asked += np.bincount(words.last_labels(), minlength=source.num_labels)
+    if floor is None:
+        floor = ratio(int(answers_asked.max()), int(answers_asked.sum()))
+    return score_of(length, tally.accuracies(), floor, 1.0 / source.num_labels)
 
 
 def _score_prefixes(
     model: SequenceModel,
-    automaton: Automaton,
+    source: Source,
     lengths: Sequence[int],
     num_words: int,
     seed: int,
     device: torch.device,
 ) -> Iterator[Score]:
     """One pass over words of the longest length gives every shorter one."""
-    floors = best_constant(automaton, lengths)
-    chance = 1.0 / automaton.num_labels
+    floors = source.floors(lengths) or measured_floors(source, lengths, num_words, seed)
+    chance = 1.0 / source.num_labels
     tally = Tally(num_words)
     wanted = iter(lengths)
     length, reached = next(wanted), 0
-    for right, scored in answers(model, automaton, lengths[-1], num_words, seed, device):
+    for right, scored in answers(model, source, lengths[-1], num_words, seed, device):
         start = 0
         while length <= reached + right.shape[1]:
             stop = length - reached
@@ -160,7 +164,7 @@ def rescale(accuracy: float, zero: float) -> float:
 
 def answers(
     model: SequenceModel,
-    automaton: Automaton,
+    source: Source,
     length: int,
     num_words: int,
     seed: int,
@@ -169,10 +173,10 @@ def answers(
     """Whether each answer is right, and whether it counts: chunks [B, T] of the same words."""
     model.eval()
     if isinstance(model, RecurrentModel):
-        pieces = stream_words(automaton, num_words, length, seed, CHUNK)
+        pieces = stream_words(source, num_words, length, seed, CHUNK)
         yield from _read_in_pieces(model, pieces, device)
     else:
-        (words,) = stream_words(automaton, num_words, length, seed, num_words * length)
+        (words,) = stream_words(source, num_words, length, seed, num_words * length)
         yield _read_whole(model, words, device)
 
 

@@ -28,7 +28,6 @@ from statetrack.data import (
     BatchStream,
     LengthDistribution,
     WordStream,
-    count_words,
     fixed_words,
 )
 from statetrack.errors import DeviceError, RunError, SettingsError, nearest
@@ -40,8 +39,8 @@ from statetrack.ops.memory import keep_freed_memory
 from statetrack.registry import load_plugin, plugin_file
 from statetrack.runs import RunFolder, to_json, to_yaml
 from statetrack.settings import Settings, build, option
-from statetrack.sources import Automaton, Source
-from statetrack.spec import Task, load_task
+from statetrack.sources import Source
+from statetrack.spec import Task, WordSpec, folder_name, load_task
 from statetrack.training import Population, Record, Trainer, TrainSettings
 from statetrack.training.population import Replica, replicas_of
 from statetrack.training.words import SeedStreams, Words, to_words
@@ -158,16 +157,22 @@ class Setup:
     @property
     def supervision(self) -> Literal["every", "last"]:
         """Where labels are given in training."""
-        asked = self.experiment.data.supervision
-        return self.task.spec.supervision if asked == "task" else asked
+        return self._asked.supervision
 
     @property
     def lengths(self) -> LengthDistribution:
         """The lengths to train on."""
+        return self._asked.lengths
+
+    @cached_property
+    def _asked(self) -> WordSpec:
         data = self.experiment.data
-        if data.train_length == "task":
-            return LengthDistribution(*self.task.spec.train_length, data.curriculum)
-        return LengthDistribution.parse(data.train_length, data.curriculum)
+        return WordSpec.of(
+            self.task,
+            train_length=data.train_length,
+            supervision=data.supervision,
+            curriculum=data.curriculum,
+        )
 
     def make_model(self, *, to_read: bool = False) -> SequenceModel:
         """One replica, freshly initialised by torch's current seed.
@@ -211,9 +216,9 @@ class Setup:
         """
         num_words = self.experiment.data.train_samples
         num_held_out = self.experiment.training.validation_words
-        if isinstance(self.source, Automaton):
-            left = max(0, count_words(self.source, self.lengths) - num_words)
-            num_held_out = min(left, num_held_out)
+        among = self.source.count_words(self.lengths)
+        if among is not None:
+            num_held_out = min(max(0, among - num_words), num_held_out)
         words = fixed_words(
             self.source,
             self.lengths,
@@ -504,7 +509,7 @@ def environment(device: torch.device, kernel: Literal["torch", "fla"]) -> dict[s
 def _new_path(experiment: Experiment, task: Task) -> Path:
     """A path in runs/ that does not exist yet: what it is, and when."""
     now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
-    plain = "".join(c if c.isalnum() or c in "-=." else "-" for c in task.name).strip("-")
+    plain = folder_name(task.name)
     base = f"{experiment.model}_{Path(plain).stem if plain.endswith('.yaml') else plain}_{now}"
     for number in itertools.count(1):
         path = Path("runs") / (base if number == 1 else f"{base}-{number}")

@@ -18,7 +18,6 @@ read, and the next one is written over it.
 from __future__ import annotations
 
 import json
-import math
 import os
 import pickle
 import shutil
@@ -34,6 +33,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from statetrack.errors import RunError
+from statetrack.scoring import plain
 from statetrack.settings import read_yaml
 
 FORMAT = 1
@@ -214,15 +214,7 @@ class RunFolder:
 
 def to_json(content: Any, indent: int | None = None) -> str:
     """Strict JSON: what is no number (NaN, infinity) becomes null."""
-    return json.dumps(_finite(content), indent=indent, allow_nan=False)
-
-
-def _finite(content: Any) -> Any:
-    if isinstance(content, dict):
-        return {key: _finite(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_finite(value) for value in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content
+    return json.dumps(plain(content), indent=indent, allow_nan=False)
 
 
 def to_yaml(content: dict[str, Any]) -> str:

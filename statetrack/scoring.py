@@ -1,13 +1,18 @@
 """Counting right answers: at the last position, over all positions, and of whole words.
 
-Models and shortcuts are counted by the same rules, so their accuracies can be compared.
+Models and shortcuts are counted by the same rules, so their accuracies can be compared. An
+accuracy without a word to count is not a number, which JSON has no value for: `plain` makes it
+null.
 
 B words, T time.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,16 +74,16 @@ class Tally:
         low, high = wilson(hits, total)
         return Accuracies(
             sequences=total,
-            accuracy=share(hits, total),
+            accuracy=ratio(hits, total),
             low=low,
             high=high,
-            symbol_accuracy=share(self.num_right.sum(), self.num_scored.sum()),
-            prefix_accuracy=share((self.num_right == self.num_scored)[counted].sum(), total),
+            symbol_accuracy=ratio(self.num_right.sum(), self.num_scored.sum()),
+            prefix_accuracy=ratio((self.num_right == self.num_scored)[counted].sum(), total),
         )
 
 
-def share(part: int, total: int) -> float:
-    """The part's share of the total; not a number where there is nothing to share."""
+def ratio(part: int, total: int) -> float:
+    """The part's share of the total; not a number where the total is 0."""
     return float(part / total) if total else float("nan")
 
 
@@ -90,3 +95,12 @@ def wilson(hits: int, total: int) -> tuple[float, float]:
     centre = (p + z2 / (2 * total)) / (1 + z2 / total)
     half = Z_95 / (1 + z2 / total) * (p * (1 - p) / total + z2 / (4 * total**2)) ** 0.5
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def plain(content: Any) -> Any:
+    """Nested content as strict JSON has it: None for NaN and infinity, lists for tuples."""
+    if isinstance(content, Mapping):
+        return {key: plain(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [plain(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content

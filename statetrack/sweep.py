@@ -26,7 +26,7 @@ from statetrack.protocols import settings_for
 from statetrack.registry import Registry, files_in, load_plugin, plugin_file
 from statetrack.runs import RunFolder
 from statetrack.settings import Settings, build, option, read_yaml
-from statetrack.spec import tasks_folder
+from statetrack.spec import folder_name, tasks_folder
 
 Plain = dict[str, Any]
 
@@ -125,15 +125,11 @@ def cells_of(suite: Suite, out: Path, overrides: Mapping[str, Any]) -> list[Cell
                 raise SettingsError(f"suite row '{row}': 'model' is missing")
             published = settings_for(suite.protocol, own["model"]) if suite.protocol else {}
             values = {**published, **suite.settings, **own, "task": task, **overrides}
-            path = out / _plain_name(column) / _plain_name(row)
+            path = out / folder_name(column.lower()) / folder_name(row.lower())
             cell = Cell(row, column, values, path, plugin_file(MODELS[own["model"]]))
             Setup.of(cell.experiment).make_model()
             cells.append(cell)
     return cells
-
-
-def _plain_name(label: str) -> str:
-    return "".join(c if c.isalnum() or c in "-.=" else "-" for c in label.lower()).strip("-")
 
 
 def run_suite(suite: Suite, cells: list[Cell], jobs: int) -> Iterator[Plain]:

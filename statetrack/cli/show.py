@@ -18,12 +18,12 @@ from rich.text import Text
 from statetrack.algebra import Algebra, analyse
 from statetrack.cli import _drawing
 from statetrack.cli.predict import algebra_facts
-from statetrack.data import whole_words
+from statetrack.data import stream_words
 from statetrack.errors import SettingsError, UnknownNameError, nearest
 from statetrack.models import MODELS
 from statetrack.pictures.pictures import MANNERS, draw_task
 from statetrack.predicting import predict
-from statetrack.sources import KINDS, Sampler, best_constant
+from statetrack.sources import KINDS
 from statetrack.spec import TASKS, Task, arguments_that_can_be_set, golden_hash, load_task
 
 MOST_STATES = 30
@@ -138,7 +138,7 @@ OF_AUTOMATA = (
 
 def _describe_automaton(task: Task) -> dict[str, Any]:
     automaton = task.automaton
-    floors = best_constant(automaton, task.spec.test_lengths)
+    floors = automaton.floors(task.spec.test_lengths)
     return {
         "states": list(automaton.states),
         "start": automaton.start,
@@ -166,8 +166,9 @@ def load_named_task(name: str) -> Task:
 
 def _made_up_example(task: Task) -> dict[str, str]:
     """One word that the task can draw, and its labels."""
-    if isinstance(task.source, Sampler):
-        (words,) = whole_words(task.source, 1, EXAMPLE_LENGTH, seed=0)
+    if not task.has_automaton:
+        length = min(EXAMPLE_LENGTH, task.source.longest_word)
+        (words,) = stream_words(task.source, 1, length, seed=0)
         return {task.format_word(words.symbols[0]): task.format_labels(words.symbols[0])}
     automaton = task.automaton
     word, state = [], automaton.start
