@@ -2,7 +2,8 @@
 
 One pass over words of the longest length gives every shorter one, since models are causal
 and a prefix of a random word is a random word. Models with a state are read in chunks, so memory
-does not grow with length. Words of a sampler are drawn whole, for every length anew.
+does not grow with length. Where a prefix of a drawn word is no drawn word, words are drawn for
+every length anew.
 
 B words, T time, C labels.
 """
@@ -18,10 +19,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from statetrack.data import Batch, check_drawn_whole, stream_words, whole_words
+from statetrack.data import Batch, measured_floors, stream_words, whole_words
 from statetrack.errors import SettingsError
-from statetrack.scoring import Score, Tally, score_of, share
-from statetrack.sources import Automaton, Sampler, Source, best_constant
+from statetrack.scoring import Score, Tally, ratio, score_of
+from statetrack.sources import Source
 from statetrack.spec import Task
 
 CHUNK = 1 << 16
@@ -71,20 +72,22 @@ def evaluate(
     memory. `device` is where words are put, by default where the model's parameters are; the
     model runs in evaluation mode and gets the mode back that it had.
 
-    Raises `SettingsError` for lengths that are too long for the words of a sampler, and where the
+    Raises `SettingsError` for lengths that are too long for the source, and where the
     logits have another number of labels than the task.
     """
     assert lengths and num_words > 0, (lengths, num_words)
     source = task.source if isinstance(task, Task) else task
     rising = sorted(set(lengths))
+    source.check_length(rising[-1])
     reader = _Reader(model, source.num_labels, torch.device(device or _device_of(model)))
     with _evaluating(model):
-        if isinstance(source, Sampler):
-            check_drawn_whole(rising[-1])
-            for length in rising:
-                yield _score_whole_words(reader, source, length, num_words, seed)
-        else:
+        if source.prefixes_are_words:
             yield from _score_prefixes(reader, source, rising, num_words, seed)
+        else:
+            floors = source.floors(rising) or {}
+            for length in rising:
+                floor = floors.get(length)
+                yield _score_whole_words(reader, source, length, floor, num_words, seed)
 
 
 @contextmanager
@@ -103,30 +106,31 @@ def _device_of(model: nn.Module) -> torch.device:
 
 
 def _score_whole_words(
-    reader: _Reader, sampler: Sampler, length: int, num_words: int, seed: int
+    reader: _Reader, source: Source, length: int, floor: float | None, num_words: int, seed: int
 ) -> Score:
-    """Words of a sampler are drawn for this length alone; the floor is measured on them."""
+    """Words are drawn for this length alone; a floor that is not known is measured on them."""
     tally = Tally(num_words)
-    answers_asked = np.zeros(sampler.num_labels, np.int64)
+    answers_asked = np.zeros(source.num_labels, np.int64)
     first = 0
-    for words in whole_words(sampler, num_words, length, seed, WHOLE_CHUNK):
+    for words in whole_words(source, num_words, length, seed, WHOLE_CHUNK):
         part = tally.part(first, first + len(words))
         first += len(words)
         for right, scored in reader.read(words):
             part.add(right, scored)
-        answers_asked += np.bincount(words.last_labels(), minlength=sampler.num_labels)
-    floor = share(int(answers_asked.max()), int(answers_asked.sum()))
-    return score_of(length, tally.accuracies(), floor, 1.0 / sampler.num_labels)
+        answers_asked += np.bincount(words.last_labels(), minlength=source.num_labels)
+    if floor is None:
+        floor = ratio(int(answers_asked.max()), int(answers_asked.sum()))
+    return score_of(length, tally.accuracies(), floor, 1.0 / source.num_labels)
 
 
 def _score_prefixes(
-    reader: _Reader, automaton: Automaton, lengths: Sequence[int], num_words: int, seed: int
+    reader: _Reader, source: Source, lengths: Sequence[int], num_words: int, seed: int
 ) -> Iterator[Score]:
     """One pass over words of the longest length gives every shorter one."""
-    floors = best_constant(automaton, lengths)
-    chance = 1.0 / automaton.num_labels
+    floors = source.floors(lengths) or measured_floors(source, lengths, num_words, seed)
+    chance = 1.0 / source.num_labels
     chunk = CHUNK if reader.streams else num_words * lengths[-1]
-    pieces = stream_words(automaton, num_words, lengths[-1], seed, chunk)
+    pieces = stream_words(source, num_words, lengths[-1], seed, chunk)
     tally = Tally(num_words)
     wanted = iter(lengths)
     length, reached = next(wanted), 0

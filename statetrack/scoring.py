@@ -1,14 +1,18 @@
 """Scores: right answers counted, at the last position, over all positions, and of whole words.
 
-Models and shortcuts are counted by the same rules, so their accuracies can be compared.
+Models and shortcuts are counted by the same rules, so their accuracies can be compared. An
+accuracy without a word to count is not a number, which JSON has no value for: `plain` makes it
+null.
 
 B words, T time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,16 +107,16 @@ class Tally:
         low, high = wilson(hits, total)
         return Accuracies(
             sequences=total,
-            accuracy=share(hits, total),
+            accuracy=ratio(hits, total),
             low=low,
             high=high,
-            symbol_accuracy=share(self.num_right.sum(), self.num_scored.sum()),
-            prefix_accuracy=share((self.num_right == self.num_scored)[counted].sum(), total),
+            symbol_accuracy=ratio(self.num_right.sum(), self.num_scored.sum()),
+            prefix_accuracy=ratio((self.num_right == self.num_scored)[counted].sum(), total),
         )
 
 
-def share(part: int, total: int) -> float:
-    """The part's share of the total; not a number where there is nothing to share."""
+def ratio(part: int, total: int) -> float:
+    """The part's share of the total; not a number where the total is 0."""
     return float(part / total) if total else float("nan")
 
 
@@ -156,3 +160,12 @@ def score_of(length: int, counted: Accuracies, floor: float, chance: float) -> S
 def rescale(accuracy: float, zero: float) -> float:
     """(accuracy - zero) / (1 - zero); not a number where `zero` is already perfect."""
     return (accuracy - zero) / (1 - zero) if zero < 1 else float("nan")
+
+
+def plain(content: Any) -> Any:
+    """Nested content as strict JSON has it: None for NaN and infinity, lists for tuples."""
+    if isinstance(content, Mapping):
+        return {key: plain(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [plain(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content

@@ -13,8 +13,8 @@ from statetrack.algebra import analyse
 from statetrack.cli.app import run
 from statetrack.comparison import DISAGREEMENTS, compare
 from statetrack.data import LengthDistribution
-from statetrack.predicting import predict
 from statetrack.plugins import load_plugin
+from statetrack.predicting import predict
 from statetrack.runs.folder import RunFolder, find_run_folders
 from statetrack.runs.rows import Outcome, Summary
 from statetrack.runs.run import Run

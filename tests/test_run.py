@@ -152,10 +152,10 @@ def test_replicas_are_every_seed_at_every_learning_rate() -> None:
 def test_supervision_and_lengths_are_the_tasks_own_unless_they_are_given() -> None:
     task = Setup.of(experiment_of(task="flip-flop", train_length="task"))
     own = task.task_words
-    assert (own.supervision, str(own.lengths)) == (task.task.spec.supervision, "2-64")
+    assert (own.spec.supervision, str(own.lengths)) == (task.task.spec.supervision, "2-64")
     given = Setup.of(experiment_of(supervision="last", train_length="7"))
     words = given.task_words
-    assert (words.supervision, str(words.lengths)) == ("last", "7")
+    assert (words.spec.supervision, str(words.lengths)) == ("last", "7")
     batches, validation = given.words()
     assert (batches.block(0, 3).scored.sum(-1) == 1).all()
     assert (validation.scored.sum(-1) == 1).all()

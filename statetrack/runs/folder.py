@@ -22,7 +22,6 @@ read, and the next one is written over it.
 from __future__ import annotations
 
 import json
-import math
 import os
 import pickle
 import shutil
@@ -36,6 +35,7 @@ from safetensors import SafetensorError
 
 from statetrack.errors import RunError
 from statetrack.runs.rows import EvaluationRow, Summary, read_row
+from statetrack.scoring import plain
 from statetrack.settings import read_yaml
 from statetrack.training.records import Record
 
@@ -315,15 +315,7 @@ class RunFolder:
 
 def to_json(content: Any, indent: int | None = None) -> str:
     """Strict JSON: what is no number (NaN, infinity) becomes null."""
-    return json.dumps(_finite(content), indent=indent, allow_nan=False)
-
-
-def _finite(content: Any) -> Any:
-    if isinstance(content, dict):
-        return {key: _finite(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_finite(value) for value in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content
+    return json.dumps(plain(content), indent=indent, allow_nan=False)
 
 
 def to_yaml(content: Mapping[str, Any]) -> str:

@@ -33,7 +33,7 @@ from statetrack.runs.folder import RunFolder
 from statetrack.runs.plugins import load_plugins, plugins_of
 from statetrack.runs.rows import Evaluation, EvaluationRow, Outcome, Summary
 from statetrack.runs.shortcuts import strongest_by_length
-from statetrack.spec import Task, load_task
+from statetrack.spec import Task, folder_name, load_task
 from statetrack.training.population import Population
 from statetrack.training.records import Record
 from statetrack.training.trainer import Trainer
@@ -387,7 +387,7 @@ def _difference(theirs: Sequence[str], ours: Sequence[str]) -> str:
 def new_path(experiment: Experiment, task: Task) -> Path:
     """A path in `runs` that does not exist yet: the model, the task and the time."""
     now = datetime.now().strftime("%Y%m%d-%H%M%S")
-    plain = "".join(c if c.isalnum() or c in "-=." else "-" for c in task.name).strip("-")
-    base = f"{experiment.model}_{Path(plain).stem if plain.endswith('.yaml') else plain}_{now}"
+    name = folder_name(task.name)
+    base = f"{experiment.model}_{Path(name).stem if name.endswith('.yaml') else name}_{now}"
     candidates = (RUNS / (base if n == 1 else f"{base}-{n}") for n in count(1))
     return next(path for path in candidates if not path.exists())

@@ -11,7 +11,7 @@ from statetrack.errors import SettingsError
 from statetrack.plugins import load_plugin, loaded_plugins
 from statetrack.runs.config import Experiment
 from statetrack.runs.run import make_replica
-from statetrack.spec import load_task
+from statetrack.spec import folder_name, load_task
 from statetrack.sweep.suite import Suite
 
 
@@ -50,12 +50,8 @@ def cells_of(suite: Suite, out: Path, overrides: Mapping[str, Any]) -> list[Cell
             if "model" not in own:
                 raise SettingsError(f"suite row '{row}': 'model' is missing")
             values = {**suite.settings, **own, "task": task, **overrides}
-            path = out / _plain_name(column) / _plain_name(row)
+            path = out / folder_name(column.lower()) / folder_name(row.lower())
             cell = Cell(row, column, values, suite.protocol, path, loaded_plugins())
             make_replica(cell.experiment, load_task(task))
             cells.append(cell)
     return cells
-
-
-def _plain_name(label: str) -> str:
-    return "".join(c if c.isalnum() or c in "-.=" else "-" for c in label.lower()).strip("-")

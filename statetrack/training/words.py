@@ -17,13 +17,11 @@ from torch import Tensor
 from statetrack.data import (
     Batch,
     BatchStream,
-    LengthDistribution,
-    Supervision,
     WordStream,
-    count_words,
     fixed_words,
 )
-from statetrack.spec import Task
+from statetrack.sources import LengthDistribution
+from statetrack.spec import Task, WordSpec
 from statetrack.training.settings import DataSettings, TrainSettings
 
 
@@ -71,17 +69,20 @@ class TaskWords:
     training: TrainSettings
 
     @cached_property
-    def lengths(self) -> LengthDistribution:
-        """The lengths to train on."""
-        if self.data.train_length == "task":
-            return LengthDistribution(*self.task.spec.train_length, self.data.curriculum)
-        return LengthDistribution.parse(self.data.train_length, self.data.curriculum)
+    def spec(self) -> WordSpec:
+        """The lengths to train on, and where labels are given."""
+        data = self.data
+        return WordSpec.of(
+            self.task,
+            train_length=data.train_length,
+            supervision=data.supervision,
+            curriculum=data.curriculum,
+        )
 
     @property
-    def supervision(self) -> Supervision:
-        """Where labels are given in training."""
-        asked = self.data.supervision
-        return self.task.spec.supervision if asked == "task" else asked
+    def lengths(self) -> LengthDistribution:
+        """The lengths to train on."""
+        return self.spec.lengths
 
     def on(self, device: torch.device) -> tuple[SeedStreams, Words]:
         """The training batches, and the validation words [G, B, T], of every seed."""
@@ -98,7 +99,7 @@ class TaskWords:
 
     def _fresh(self, seed: int) -> tuple[BatchStream, Batch]:
         """Words drawn anew for every batch, and validation words from a stream of their own."""
-        about = (self.task.source, self.lengths, self.supervision, seed)
+        about = (self.task.source, self.lengths, self.spec.supervision, seed)
         held_out = WordStream(*about, "validation").block(0, 1, self.training.validation_words)[0]
         return WordStream(*about, "train"), held_out
 
@@ -109,9 +110,11 @@ class TaskWords:
         """
         source, num_words = self.task.source, self.data.train_samples
         num_held_out = self.training.validation_words
-        if (among := count_words(source, self.lengths)) is not None:
+        if (among := source.count_words(self.lengths)) is not None:
             num_held_out = min(max(0, among - num_words), num_held_out)
-        words = fixed_words(source, self.lengths, self.supervision, num_words, num_held_out, seed)
+        words = fixed_words(
+            source, self.lengths, self.spec.supervision, num_words, num_held_out, seed
+        )
         return words, words.held_out if num_held_out else words.train
 
 
