@@ -18,7 +18,7 @@ from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
 from statetrack.models._blocks import KernelSettings
 from statetrack.models._sizes import num_parameters, state_size
-from statetrack.ops.kernels import why_not
+from statetrack.ops.fla import why_not
 from statetrack.spec import load_task
 
 SIZED_FOR = "modular-addition"
