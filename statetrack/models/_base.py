@@ -69,6 +69,8 @@ class SequenceModel(nn.Module, abc.ABC):
     """None where there is no recurrent state, or nothing is said of it."""
     state_transition: ClassVar[Transition | None] = None
     training_defaults: ClassVar[Mapping[str, Any]] = {}
+    readout_name: ClassVar[str] = "readout"
+    """The submodule that makes logits of states: what `freeze='recurrence'` still trains."""
     vectorises: ClassVar[bool] = True
     """False where torch has no batching rule for a layer: replicas then run in turn."""
 

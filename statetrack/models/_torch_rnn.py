@@ -10,6 +10,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from statetrack.models._base import RecurrentModel, State
+from statetrack.ops.precision import in_full_precision
 from statetrack.settings import Settings, option
 
 
@@ -50,7 +51,8 @@ class TorchRNN(RecurrentModel):
 
     def scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Logits [B, T, C] and the last state, after symbols [B, T]."""
-        outputs, state = self.network(self.embedding(symbols), state)
+        # in bfloat16 torch has no LSTM on CPUs without AVX-512
+        outputs, state = in_full_precision(self.network.__call__)(self.embedding(symbols), state)
         return self.readout(outputs), state
 
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
