@@ -20,7 +20,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from statetrack.algebra import Prediction, analyse, predict
+from statetrack.algebra import Prediction, analyse
 from statetrack.cli import options
 from statetrack.cli._inventory import LISTINGS
 from statetrack.cli._models import describe_model
@@ -30,6 +30,7 @@ from statetrack.cli.gen import GenSettings
 from statetrack.errors import StatetrackError
 from statetrack.experiment import DataSettings
 from statetrack.models import MODELS
+from statetrack.predicting import predict
 from statetrack.references import Reference, ids_in, references
 from statetrack.settings import Settings
 from statetrack.spec import list_tasks, load_task

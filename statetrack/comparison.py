@@ -12,11 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from statetrack.algebra import Algebra, Prediction, analyse, predict
+from statetrack.algebra import Algebra, Prediction, analyse
 from statetrack.errors import RunError, StatetrackError, TaskError
 from statetrack.evaluation import horizon_of
 from statetrack.experiment import Setup, reopen
 from statetrack.models import MODELS
+from statetrack.predicting import predict
 from statetrack.runs import RunFolder
 from statetrack.spec import Task, golden_hash
 
@@ -94,7 +95,12 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values."""
-        return asdict(self) | {"run": str(self.run), "disagrees": self.disagrees}
+        prediction = None if self.prediction is None else self.prediction.to_json()
+        return asdict(self) | {
+            "run": str(self.run),
+            "prediction": prediction,
+            "disagrees": self.disagrees,
+        }
 
 
 def find_run_folders(places: Iterable[Path]) -> list[Path]:
@@ -162,13 +168,13 @@ def _compare_run(
         model=setup.experiment.model,
         settings=settings,
     )
-    prediction, unpredictable = _predict(setup, algebra_of, settings)
+    prediction, unpredictable = _predict(setup, algebra_of)
     if prediction is not None:
         about = partial(
             about,
-            predicted=prediction.answer_for(settings),
+            predicted=prediction.answer,
             prediction=prediction,
-            size_given=settings.get(prediction.size_of or ""),
+            size_given=None if prediction.given is None else prediction.given.value,
         )
     if not folder.finished:
         return about(
@@ -199,15 +205,13 @@ def _compare_run(
     return _judge(about, folder.path)
 
 
-def _predict(
-    setup: Setup, algebra_of: Callable[[Task], Algebra], settings: Mapping[str, Any]
-) -> tuple[Prediction | None, str]:
+def _predict(setup: Setup, algebra_of: Callable[[Task], Algebra]) -> tuple[Prediction | None, str]:
     """What theory says of a run, or why it says nothing."""
     try:
         algebra = algebra_of(setup.task)
     except TaskError as problem:
         return None, str(problem)
-    return predict(algebra, setup.experiment.model, settings), ""
+    return predict(algebra, setup.experiment.model_settings), ""
 
 
 def _judge(about: Callable[..., Comparison], path: Path) -> Comparison:

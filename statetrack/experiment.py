@@ -35,7 +35,7 @@ from statetrack.errors import DeviceError, RunError, SettingsError, nearest
 from statetrack.evaluation import Score, evaluate
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
-from statetrack.models._blocks import KernelSettings
+from statetrack.models._settings import KernelSettings
 from statetrack.ops.memory import keep_freed_memory
 from statetrack.registry import load_plugin, plugin_file
 from statetrack.runs import RunFolder, to_json, to_yaml

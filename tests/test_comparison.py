@@ -10,12 +10,16 @@ from typing import Any
 import pytest
 
 from statetrack import experiment
+from statetrack.algebra import analyse
 from statetrack.cli.app import run
 from statetrack.comparison import DISAGREEMENTS, compare, find_run_folders
 from statetrack.data import LengthDistribution
 from statetrack.experiment import Experiment
+from statetrack.predicting import predict
+from statetrack.registry import load_plugin
 from statetrack.runs import RunFolder
 from statetrack.scoring import wilson
+from statetrack.spec import load_task
 from tests.test_docs import documented, keys_of
 
 PLUGIN = '''
@@ -160,7 +164,27 @@ def test_a_model_from_a_plugin_comes_from_the_run_folder(capsys):
     del MODELS._things["my-own"]
     one = outcome(RunFolder(Path("runs/own")))
     assert (one.model, one.outcome) == ("my-own", "not evaluated")
-    assert one.prediction.theorem == "no rule for this model"
+    assert (one.predicted, one.size_given) == ("unknown", 4)
+    assert one.prediction.size_of == "hidden" and one.prediction.size > 4
+
+
+def test_a_model_that_names_no_recurrence_is_not_predicted(capsys):
+    Path("silent.py").write_text(
+        """
+from statetrack import MODELS, Settings
+
+class SilentSettings(Settings):
+    pass
+
+@MODELS.register("silent")
+class Silent(MODELS["gru"]):
+    settings_class = SilentSettings
+"""
+    )
+    load_plugin(Path("silent.py"))
+    found = predict(analyse(load_task("s3").automaton), "silent")
+    assert (found.can, found.size) == ("unknown", None)
+    assert found.theorem == "the model's settings name no class of recurrence"
 
 
 def damaged(folder: RunFolder, name: str) -> Path:

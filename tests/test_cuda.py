@@ -9,7 +9,7 @@ from statetrack.evaluation import evaluate
 from statetrack.experiment import Experiment, Setup
 from statetrack.models import MODELS
 from statetrack.models._base import RecurrentModel, SequenceModel
-from statetrack.models._blocks import KernelSettings
+from statetrack.models._settings import KernelSettings
 from statetrack.settings import build
 from statetrack.sources import Automaton
 from statetrack.spec import load_task

@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from statetrack.experiment import DataSettings
 from statetrack.models import MODELS
-from statetrack.models._base import LinearModel, LinearSettings, RecurrentModel, SequenceModel
+from statetrack.models._base import LinearModel, RecurrentModel, SequenceModel
+from statetrack.models._settings import LinearSettings
 from statetrack.models._sizes import num_parameters, numbers_in, state_size
 from statetrack.ops.operators import ComposableOperators
 from statetrack.settings import build

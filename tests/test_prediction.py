@@ -15,20 +15,28 @@ import pytest
 import torch
 from torch import Tensor
 
-from statetrack.algebra import RULES, Algebra, Prediction, analyse, predict
+from statetrack.algebra import Algebra, Prediction, Size, analyse
 from statetrack.algebra.characters import real_irreducibles
 from statetrack.algebra.groups import Group
 from statetrack.algebra.monoid import Budget, transition_monoid
 from statetrack.algebra.representations import Part
 from statetrack.cli import app
+from statetrack.errors import UnknownNameError
 from statetrack.evaluation import evaluate
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
-from statetrack.settings import build
+from statetrack.models._settings import recurrence_of
+from statetrack.predicting import predict
+from statetrack.settings import Settings, build
 from statetrack.sources import Automaton, build_automaton
 from statetrack.spec import TASKS, load_task
 
 LENGTHS = [40, 10_000]
+
+
+def told(model: str, **options: Any) -> Settings:
+    """The settings of a model that is told some options."""
+    return build(MODELS[model].settings_class, options, model)
 
 
 # --- building models by hand ---
@@ -459,7 +467,7 @@ def test_gains_and_an_added_state_follow_resets() -> None:
     register = Automaton([[0, 1, 0], [0, 1, 1]])
     algebra = analyse(register)
     assert predict(algebra, "diagonal-real").can == "no"
-    prediction = predict(algebra, "diagonal-real", {"additive": "input"})
+    prediction = predict(algebra, told("diagonal-real", additive="input"))
     assert (prediction.can, prediction.size, prediction.robust) == ("yes", 2, "no")
     weights = {
         "gains": torch.tensor([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]]),
@@ -523,10 +531,10 @@ def test_half_turns_of_the_icosahedron_may_do_with_one_reflection_but_five_fold_
     only_half_turns = build_automaton(
         {"kind": "alternating", "n": 5, "generators": half_turns}, "test"
     )
-    negative = {"beta": "double"}
-    assert predict(analyse(elements.automaton), "deltanet", negative).can == "no"
+    negative = told("deltanet", beta="double")
+    assert predict(analyse(elements.automaton), negative).can == "no"
     assert predict(analyse(elements.automaton), "deltaproduct").smallest
-    assert predict(analyse(only_half_turns), "deltanet", negative).can == "unknown"
+    assert predict(analyse(only_half_turns), negative).can == "unknown"
     assert predict(analyse(only_half_turns), "deltaproduct").size == 2
     assert not predict(analyse(only_half_turns), "deltaproduct").smallest
 
@@ -716,7 +724,7 @@ def test_stacks_follow_the_series_of_the_group() -> None:
         algebra = analyse(load_task(task).automaton)
         found = [
             predict(algebra, "mamba3"),
-            predict(algebra, "mamba", {"eigenvalues": "signed"}),
+            predict(algebra, told("mamba", eigenvalues="signed")),
             predict(algebra, "mamba"),
         ]
         assert tuple((each.can, each.size) for each in found) == answers, task
@@ -750,41 +758,62 @@ def test_sizes_are_the_smallest_only_where_labels_show_all_states() -> None:
 def test_additive_terms_keep_what_can_be_and_make_sizes_open() -> None:
     algebra = analyse(load_task("s4").automaton)
     without = predict(algebra, "bilinear-block")
-    with_terms = predict(algebra, "bilinear-block", {"additive": "input"})
+    with_terms = predict(algebra, told("bilinear-block", additive="input"))
     assert (without.size, without.smallest) == (3, True)
     assert (with_terms.size, with_terms.smallest) == (3, False)
-    assert predict(algebra, "diagonal-complex", {"additive": "input"}).can == "no"
+    assert predict(algebra, told("diagonal-complex", additive="input")).can == "no"
     commuting = analyse(load_task("parity").automaton)
-    assert predict(commuting, "diagonal-real", {"additive": "constant"}).can == "yes"
+    assert predict(commuting, told("diagonal-real", additive="constant")).can == "yes"
 
 
-def test_an_answer_for_settings_weighs_their_size() -> None:
-    exact = Prediction("yes", "theorem", "source", 3, "block_size", smallest=True)
-    assert [exact.answer_for({"block_size": size}) for size in (2, 3, 4)] == ["no", "yes", "yes"]
-    enough = Prediction("yes", "theorem", "source", 3, "block_size")
-    assert enough.answer_for({"block_size": 2}) == "unknown"
-    assert enough.answer_for({"hidden": 2}) == "yes"
-    assert Prediction("no", "theorem", "source").answer_for({"block_size": 9}) == "no"
-    some = Prediction("yes", "theorem", "source", size_of="layers")
-    assert (some.answer_for({"layers": 2}), some.answer_for({})) == ("unknown", "yes")
+def test_an_answer_weighs_the_size_that_a_model_is_given() -> None:
+    def with_blocks_of(size: int, *, smallest: bool) -> Prediction:
+        given = Size("block_size", size)
+        return Prediction("yes", "theorem", "source", 3, given, smallest=smallest)
+
+    sizes = (2, 3, 4)
+    exact = [with_blocks_of(size, smallest=True).answer for size in sizes]
+    enough = [with_blocks_of(size, smallest=False).answer for size in sizes]
+    assert exact == ["no", "yes", "yes"]
+    assert enough == ["unknown", "yes", "yes"]
+    assert Prediction("yes", "theorem", "source").answer == "yes"
+    assert Prediction("no", "theorem", "source", given=Size("block_size", 9)).answer == "no"
+    assert Prediction("yes", "theorem", "source", given=Size("layers", 2)).answer == "unknown"
 
 
-def test_every_registered_model_has_a_rule_and_every_rule_answers_for_every_task() -> None:
-    assert set(MODELS) == set(RULES)
+def test_every_registered_model_names_its_recurrence_which_answers_for_every_task() -> None:
     for task in (name for name in TASKS if load_task(name).has_automaton):
         algebra = analyse(load_task(task).automaton)
-        for model in RULES:
-            prediction = predict(algebra, model)
+        for model in MODELS:
+            recurrence = recurrence_of(told(model))
+            assert recurrence is not None, model
+            prediction = recurrence.predict(algebra)
+            assert prediction == predict(algebra, model) == predict(algebra, recurrence)
             assert prediction.theorem and prediction.source, (task, model)
             if prediction.size is not None:
                 assert (prediction.can, prediction.size >= 1) == ("yes", True), (task, model)
                 assert prediction.size_of in MODELS[model].settings_class.model_fields
-    assert predict(algebra, "my-own-model").can == "unknown"
+
+
+def test_the_size_that_a_model_is_given_is_the_value_of_the_setting_that_counts() -> None:
+    algebras = [analyse(load_task(task).automaton) for task in ("s3", "parity", "flip-flop")]
+    for model in MODELS:
+        settings = told(model)
+        for algebra in algebras:
+            given = predict(algebra, settings).given
+            if given is not None:
+                assert given.value == settings.model_dump()[given.setting], model
+
+
+def test_a_name_that_no_model_has_is_refused_with_the_nearest() -> None:
+    algebra = analyse(load_task("parity").automaton)
+    with pytest.raises(UnknownNameError, match="linear-attention"):
+        predict(algebra, "linear-atention")
 
 
 def test_a_machine_of_one_state_is_within_every_models_reach() -> None:
     algebra = analyse(Automaton([[0, 0]]))
-    for model in RULES:
+    for model in MODELS:
         prediction = predict(algebra, model)
         assert prediction.can != "no", model
         assert prediction.size is None or prediction.size >= 1, model

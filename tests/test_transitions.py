@@ -18,15 +18,24 @@ import pytest
 import torch
 from torch import Tensor
 
+from statetrack.algebra.recurrences import Attention, LinearRecurrence
 from statetrack.models import MODELS
 from statetrack.models._base import LinearModel, RecurrentModel
 from statetrack.models._blocks import BlockModel
+from statetrack.models._settings import recurrence_of, variants
 from statetrack.settings import build
 
 V, C = 5, 7
 NAMES = list(MODELS)
+
+
+def is_linear(name: str) -> bool:
+    """Whether a model's recurrence is of a class that is linear in the state, by default."""
+    return isinstance(recurrence_of(MODELS[name].settings_class()), LinearRecurrence)
+
+
 RECURRENT = [name for name in NAMES if issubclass(MODELS[name], RecurrentModel)]
-LINEAR = [name for name in RECURRENT if MODELS[name].linear]
+LINEAR = [name for name in NAMES if is_linear(name)]
 SMALL = {"width": 8, "hidden": 8, "size": 3, "heads": 2, "key_dim": 4, "value_dim": 2, "state": 4}
 SMALL |= {"conv": 1}  # a window of no earlier inputs
 
@@ -158,14 +167,12 @@ def bend(recurrence: Recurrence) -> float:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_recurrent_model_says_whether_it_is_linear_and_then_by_which_transition(
-    name: str,
-) -> None:
-    model = MODELS[name]
-    assert (model.linear is not None) == (name in RECURRENT)
-    assert (model.state_transition is not None) == bool(model.linear)
-    if issubclass(model, LinearModel):
-        assert model.linear
+def test_a_model_names_the_class_of_its_recurrence_unless_it_has_none(name: str) -> None:
+    recurrence = recurrence_of(MODELS[name].settings_class())
+    assert recurrence is not None
+    assert isinstance(recurrence, Attention) != (name in RECURRENT)
+    if issubclass(MODELS[name], LinearModel):
+        assert isinstance(recurrence, LinearRecurrence)
 
 
 @pytest.mark.parametrize("name", RECURRENT)
@@ -173,7 +180,7 @@ def test_a_state_is_an_affine_function_of_the_one_before_where_the_model_says_so
     name: str,
 ) -> None:
     bends = [bend(recurrence) for recurrence in recurrences(name, batch=1)]
-    if MODELS[name].linear:
+    if is_linear(name):
         assert max(bends) < 1e-9
     else:
         assert max(bends) > 1e-4
@@ -221,12 +228,28 @@ def lie_in(values: Tensor, where: str) -> bool:
 
 def claims() -> Iterator[Any]:
     for name in LINEAR:
-        transition = MODELS[name].state_transition
-        assert transition is not None
-        yield pytest.param(name, {}, transition.eigenvalues, id=name)
-        for option, where in transition.others.items():
-            key, value = option.removeprefix("--").split()
-            yield pytest.param(name, {key: value}, where, id=f"{name} {option}")
+        kind = MODELS[name].settings_class
+        default = recurrence_of(kind())
+        assert isinstance(default, LinearRecurrence)
+        yield pytest.param(name, {}, default.eigenvalues, id=name)
+        for other in variants(kind):
+            given = {other.setting: other.value}
+            yield pytest.param(name, given, other.recurrence.eigenvalues, id=f"{name} {given}")
+
+
+def test_settings_that_change_the_eigenvalues_are_found() -> None:
+    found = {
+        (name, other.setting, other.value): other.recurrence.eigenvalues
+        for name in LINEAR
+        for other in variants(MODELS[name].settings_class)
+    }
+    assert found == {
+        ("deltanet", "beta", "double"): "[-1, 1]",
+        ("gated-deltanet", "beta", "double"): "[-1, 1]",
+        ("hgrn", "phase", "none"): "(0, 1)",
+        ("mamba", "eigenvalues", "signed"): "(-1, 1)",
+        ("mlstm", "forget", "exponential"): "(0, inf)",
+    }
 
 
 @pytest.mark.parametrize(("name", "options", "where"), list(claims()))

@@ -3,19 +3,20 @@
 from statetrack.algebra.analysing import Algebra, Irreducibles, MonoidFacts, analyse
 from statetrack.algebra.complexity import Complexity
 from statetrack.algebra.monoid import Budget
-from statetrack.algebra.predicting import RULES, predict
 from statetrack.algebra.prediction import Prediction
+from statetrack.algebra.recurrences import LinearRecurrence, Recurrence, Size
 from statetrack.algebra.subgroups import Subgroup
 
 __all__ = [
-    "RULES",
     "Algebra",
     "Budget",
     "Complexity",
     "Irreducibles",
+    "LinearRecurrence",
     "MonoidFacts",
     "Prediction",
+    "Recurrence",
+    "Size",
     "Subgroup",
     "analyse",
-    "predict",
 ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from statetrack.algebra.recurrences import Size
 
 Answer = Literal["yes", "no", "unknown"]
 
@@ -21,24 +23,38 @@ class Prediction:
     theorem: str
     source: str
     size: int | None = None
-    """What is enough, as a value of the setting `size_of`; None where it is not known."""
-    size_of: str | None = None
-    """The setting that has to be large enough, such as `block_size`; None where none matters."""
+    """The value of the setting in `given` that is enough; None where it is not known."""
+    given: Size | None = None
+    """The setting that has to be large enough, as the model has it; None where none matters."""
     smallest: bool = False
     """Whether no smaller size does; otherwise the size is one that a construction needs."""
     robust: Answer = "unknown"
     """Whether states stay told apart for ever under small disturbances of the hidden state."""
 
-    def answer_for(self, settings: Mapping[str, Any]) -> Answer:
-        """Whether a model with given settings can track the task."""
-        if self.can != "yes" or self.size_of is None or self.size_of not in settings:
+    @property
+    def size_of(self) -> str | None:
+        """The name of the setting that has to be large enough; None where none matters."""
+        return None if self.given is None else self.given.setting
+
+    @property
+    def answer(self) -> Answer:
+        """Whether the model can track the task with the size that it is given."""
+        if self.can != "yes" or self.given is None:
             return self.can
         if self.size is None:
             return "unknown"
-        if settings[self.size_of] >= self.size:
+        if self.given.value >= self.size:
             return "yes"
         return "no" if self.smallest else "unknown"
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain values."""
-        return asdict(self)
+        """What holds whatever the size, as plain values."""
+        return {
+            "can": self.can,
+            "theorem": self.theorem,
+            "source": self.source,
+            "size": self.size,
+            "size_of": self.size_of,
+            "smallest": self.smallest,
+            "robust": self.robust,
+        }

@@ -10,15 +10,17 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from statetrack.algebra.recurrences import Attention, LinearRecurrence
 from statetrack.cli import _drawing, options
 from statetrack.cli._inventory import Row
 from statetrack.errors import StatetrackError
 from statetrack.experiment import choose_device
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
-from statetrack.models._blocks import KernelSettings
+from statetrack.models._settings import KernelSettings, recurrence_of, variants
 from statetrack.models._sizes import num_parameters, state_size
 from statetrack.ops.fla import why_not
+from statetrack.settings import Settings
 from statetrack.spec import load_task
 
 SIZED_FOR = "modular-addition"
@@ -38,8 +40,8 @@ def list_models() -> Iterator[Row]:
         yield {
             "name": name,
             "family": model.family,
-            "linear": model.linear,
-            "transition": None if model.state_transition is None else str(model.state_transition),
+            "linear": is_linear(model.settings_class),
+            "transition": transition_of(model.settings_class),
             "kernels": kernels_of(model),
             "state": state_size(built),
             "parameters": num_parameters(built),
@@ -57,8 +59,8 @@ def describe_model(name: str) -> dict[str, Any]:
         "type": "model",
         "summary": (inspect.getdoc(model) or "").partition("\n")[0],
         "family": model.family,
-        "linear": model.linear,
-        "transition": None if model.state_transition is None else str(model.state_transition),
+        "linear": is_linear(model.settings_class),
+        "transition": transition_of(model.settings_class),
         "kernels": kernels_of(model),
         "source": model.source,
         "description": inspect.cleandoc(sys.modules[model.__module__].__doc__ or ""),
@@ -95,6 +97,29 @@ def draw_model(about: dict[str, Any], console: Console) -> None:
         cells = (setting["option"], _type_with_bounds(setting), default, setting["help"])
         table.add_row(*map(Text, cells))
     console.print(table)
+
+
+def is_linear(kind: type[Settings]) -> bool | None:
+    """Whether a state is an affine function of the one before, at default settings.
+
+    None where there is no recurrent state, or the settings do not say.
+    """
+    recurrence = recurrence_of(kind())
+    if recurrence is None or isinstance(recurrence, Attention):
+        return None
+    return isinstance(recurrence, LinearRecurrence)
+
+
+def transition_of(kind: type[Settings]) -> str | None:
+    """What multiplies the state, and where its eigenvalues lie; None where it is not linear."""
+    recurrence = recurrence_of(kind())
+    if not isinstance(recurrence, LinearRecurrence):
+        return None
+    bounds = "" if recurrence.eigenvalues == "any" else f", {recurrence.eigenvalues}"
+    return f"{recurrence.structure}{bounds}" + "".join(
+        f"; {options.flag(other.setting)} {other.value}: {other.recurrence.eigenvalues}"
+        for other in variants(kind)
+    )
 
 
 def kernels_of(model: type[SequenceModel]) -> list[str]:

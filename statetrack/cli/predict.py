@@ -9,10 +9,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from statetrack.algebra import Algebra, Prediction, analyse, predict
+from statetrack.algebra import Algebra, Prediction, analyse
 from statetrack.cli import _drawing
 from statetrack.errors import UnknownNameError, nearest
 from statetrack.models import MODELS
+from statetrack.predicting import predict
 from statetrack.spec import TASKS, load_task
 
 LOOKS = {"yes": "green", "no": "red", "unknown": "dim"}

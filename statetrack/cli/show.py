@@ -15,13 +15,14 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from statetrack.algebra import Algebra, analyse, predict
+from statetrack.algebra import Algebra, analyse
 from statetrack.cli import _drawing
 from statetrack.cli.predict import algebra_facts
 from statetrack.data import whole_words
 from statetrack.errors import SettingsError, UnknownNameError, nearest
 from statetrack.models import MODELS
 from statetrack.pictures.pictures import MANNERS, draw_task
+from statetrack.predicting import predict
 from statetrack.sources import KINDS, Sampler, best_constant
 from statetrack.spec import TASKS, Task, arguments_that_can_be_set, golden_hash, load_task
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import torch
@@ -22,8 +21,9 @@ from torch import Tensor, nn
 
 from statetrack import ops
 from statetrack.errors import SettingsError
+from statetrack.models._settings import LinearSettings
 from statetrack.ops.operators import Operators
-from statetrack.settings import Settings, option
+from statetrack.settings import Settings
 
 State: TypeAlias = "Tensor | tuple[State, ...]"
 """What a recurrent model remembers: a tensor, or tensors in nested tuples."""
@@ -32,42 +32,18 @@ NORMALISE_EVERY = 8
 """Steps between two rescalings of the state in evaluation: far from overflow, and cheap."""
 
 
-@dataclass(frozen=True)
-class Transition:
-    """What multiplies the state of a layer whose recurrence is linear in it, for given inputs.
-
-    `eigenvalues` says where they lie at default settings: an interval of real numbers, a range
-    of moduli, or `any`; `others` says it for other settings, by option (`--beta double`). Tests
-    hold every model to what stands here.
-    """
-
-    structure: str
-    eigenvalues: str
-    others: Mapping[str, str] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        where = "" if self.eigenvalues == "any" else f", {self.eigenvalues}"
-        return f"{self.structure}{where}" + "".join(
-            f"; {given}: {range_of}" for given, range_of in self.others.items()
-        )
-
-
 class SequenceModel(nn.Module, abc.ABC):
     """A causal map from words to logits: logits at `t` depend on symbols up to `t` only.
 
     A subclass names its `settings_class`, its `family` and `source` (for the listings), and the
-    training settings that work for it (`training_defaults`: names of `TrainSettings`). A
-    recurrent one says whether its state's next value is `linear` in the state (plus a constant)
-    for given inputs, in every layer and at default settings, and if so by which `state_transition`.
-    Raises `SettingsError` in `__init__` for settings that cannot be built together.
+    training settings that work for it (`training_defaults`: names of `TrainSettings`). Its
+    settings say of which class its recurrence is (`ModelSettings.recurrence`). Raises
+    `SettingsError` in `__init__` for settings that cannot be built together.
     """
 
     settings_class: ClassVar[type[Settings]]
     family: ClassVar[str]
     source: ClassVar[str]
-    linear: ClassVar[bool | None] = None
-    """None where there is no recurrent state, or nothing is said of it."""
-    state_transition: ClassVar[Transition | None] = None
     training_defaults: ClassVar[Mapping[str, Any]] = {}
     readout_name: ClassVar[str] = "readout"
     """The submodule that makes logits of states: what `freeze='recurrence'` still trains."""
@@ -117,26 +93,6 @@ class RecurrentModel(SequenceModel):
         return logits
 
 
-class LinearSettings(Settings):
-    """What every linear model can be told."""
-
-    hidden: int = option(64, "Width H of the hidden state.", min=1)
-    embed_dim: int = option(
-        0,
-        "Width D of the learned symbol embeddings; 0 means one-hot symbols (D = V).",
-        min=0,
-    )
-    first: Literal["learned", "fixed"] = option(
-        "learned", "Whether the first state is trained, or stays as it was drawn from N(0, 1)."
-    )
-    additive: Literal["none", "constant", "input"] = option(
-        "none", "A term added at every step: none, a constant b, or a linear map U x_t."
-    )
-    readout_bias: bool = option(
-        False, "A bias in the readout; without it logits scale with the state."
-    )
-
-
 class LinearModel(RecurrentModel):
     """h_t = A(x_t) h_{t-1} (+ u_t), logits = C h_t.
 
@@ -146,7 +102,6 @@ class LinearModel(RecurrentModel):
     in the range of floats (Ebrahimi & Memisevic 2025, arXiv:2505.21749).
     """
 
-    linear = True
     family = "bilinear"
     source = "Ebrahimi & Memisevic 2025, arXiv:2505.21749"
 

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.models._base import RecurrentModel, State
+from statetrack.models._settings import BlockSettings
 from statetrack.ops.fla import KernelChoice, kernel_for
-from statetrack.settings import Settings, option
 
 
 class Mixer(nn.Module, abc.ABC):
@@ -41,30 +41,6 @@ class Mixer(nn.Module, abc.ABC):
     @abc.abstractmethod
     def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
         """Outputs [B, D] and the next state, of inputs [B, D]."""
-
-
-class BlockSettings(Settings):
-    """What every model made of residual blocks can be told."""
-
-    width: int = option(64, "Width D of the residual stream.", min=1)
-    layers: int = option(1, "Number of blocks.", min=1)
-    norm: Literal["rms", "layer", "none"] = option(
-        "rms", "Normalisation before each mixer, each MLP and the readout."
-    )
-    mlp: float = option(
-        0.0, "Width of each block's MLP (GELU), as a multiple of D; 0 leaves it out.", min=0
-    )
-    residual: bool = option(True, "Whether blocks are added to their input.")
-
-
-class KernelSettings(BlockSettings):
-    """What block models can be told for whose recurrence another library has a kernel."""
-
-    kernel: KernelChoice = option(
-        "auto",
-        "What scans words: torch; fla, the kernel of flash-linear-attention (CUDA only); "
-        "auto, which is fla where that can run.",
-    )
 
 
 class BlockModel(RecurrentModel):

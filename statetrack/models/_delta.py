@@ -20,7 +20,8 @@ from torch.nn import functional
 from statetrack import ops
 from statetrack.errors import SettingsError
 from statetrack.models._base import State
-from statetrack.models._blocks import KernelSettings, Mixer, RMSNorm, ShortConvolution
+from statetrack.models._blocks import Mixer, RMSNorm, ShortConvolution
+from statetrack.models._settings import KernelSettings
 from statetrack.ops.fla.adapters import LARGEST_GATED_KEY
 from statetrack.ops.precision import widened
 from statetrack.settings import option

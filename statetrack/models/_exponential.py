@@ -10,7 +10,7 @@ from typing import Literal
 from torch import Tensor
 from torch.nn import functional
 
-from statetrack.models._blocks import BlockSettings
+from statetrack.models._settings import BlockSettings
 from statetrack.settings import option
 
 ForgetKind = Literal["sigmoid", "exponential"]

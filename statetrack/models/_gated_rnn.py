@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from statetrack.models._blocks import BlockSettings
+from statetrack.models._settings import BlockSettings
 from statetrack.ops.precision import widened
 from statetrack.settings import option
 

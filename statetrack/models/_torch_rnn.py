@@ -9,17 +9,24 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from statetrack.algebra.recurrences import Saturating, Size
 from statetrack.models._base import RecurrentModel, State
+from statetrack.models._settings import ModelSettings
 from statetrack.ops.precision import in_full_precision
-from statetrack.settings import Settings, option
+from statetrack.settings import option
 
 
-class TorchRNNSettings(Settings):
+class TorchRNNSettings(ModelSettings):
     """Settings of the recurrent networks of torch.nn."""
 
     hidden: int = option(64, "Width H of the hidden state.", min=1)
     layers: int = option(1, "Number of stacked recurrent layers.", min=1)
     embed_dim: int = option(0, "Width of the learned symbol embeddings; 0 means H.", min=0)
+
+    @property
+    def recurrence(self) -> Saturating:
+        """Units that saturate."""
+        return Saturating(units=Size("hidden", self.hidden))
 
 
 class TorchRNN(RecurrentModel):
@@ -27,7 +34,6 @@ class TorchRNN(RecurrentModel):
 
     settings_class = TorchRNNSettings
     family = "non-linear"
-    linear = False
     vectorises = False
     training_defaults = {"lrs": (1e-2,), "steps": 500}
 

@@ -28,9 +28,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
+from statetrack.algebra.recurrences import Size, UnitLayers
 from statetrack.models import MODELS
-from statetrack.models._base import State, Transition
-from statetrack.models._blocks import BlockModel, BlockSettings, Mixer, ShortConvolution
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, Mixer, ShortConvolution
+from statetrack.models._settings import BlockSettings
 from statetrack.models._time_steps import draw_time_steps, inverse_softplus
 from statetrack.ops.precision import widened
 from statetrack.settings import option
@@ -48,6 +50,11 @@ class AUSSMSettings(BlockSettings):
         0, "Rank of the map to the time steps; 0 means a sixteenth of the width.", min=0
     )
 
+    @property
+    def recurrence(self) -> UnitLayers:
+        """Gains of modulus 1."""
+        return UnitLayers(layers=Size("layers", self.layers))
+
 
 @MODELS.register("aussm")
 class AUSSM(BlockModel):
@@ -56,8 +63,6 @@ class AUSSM(BlockModel):
     settings_class = AUSSMSettings
     family = "diagonal"
     source = "Karuvally et al. 2025, arXiv:2507.05238"
-    linear = True
-    state_transition = Transition("diagonal", "modulus 1")
     training_defaults = {**BlockModel.training_defaults, "lrs": (1e-2,)}
 
     def make_mixer(self, layer: int) -> Mixer:  # noqa: D102

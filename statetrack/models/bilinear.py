@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import torch
 
+from statetrack.algebra.recurrences import Dense, Size
 from statetrack.models import MODELS
-from statetrack.models._base import LinearModel, LinearSettings, Transition
+from statetrack.models._base import LinearModel
+from statetrack.models._settings import LinearSettings
 from statetrack.ops.operators import DenseOperators
 from statetrack.settings import option
 
@@ -30,13 +32,17 @@ class BilinearSettings(LinearSettings):
         0.3, "Spectral radius of each A(x) at the start: its entries are N(0, gain^2 / H).", above=0
     )
 
+    @property
+    def recurrence(self) -> Dense:
+        """A free matrix for every symbol."""
+        return Dense(size=Size("hidden", self.hidden), additive=self.additive)
+
 
 @MODELS.register("bilinear")
 class Bilinear(LinearModel):
     """Full bilinear RNN: a free matrix for every symbol."""
 
     settings_class = BilinearSettings
-    state_transition = Transition("any matrix", "any")
     training_defaults = {"lrs": (1e-2,), "steps": 800}
 
     def __init__(self, settings: BilinearSettings, *, num_symbols: int, num_labels: int) -> None:

@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import torch
 
+from statetrack.algebra.recurrences import Blocks, Size
 from statetrack.models import MODELS
-from statetrack.models._base import LinearModel, LinearSettings, Transition, require_multiple
+from statetrack.models._base import LinearModel, require_multiple
+from statetrack.models._settings import LinearSettings
 from statetrack.ops.operators import BlockOperators
 from statetrack.settings import option
 
@@ -29,13 +31,17 @@ class BilinearBlockSettings(LinearSettings):
     block_size: int = option(2, "Size b of each block.", min=1)
     gain: float = option(1.0, "Scale of the orthogonal blocks at the start.", above=0)
 
+    @property
+    def recurrence(self) -> Blocks:
+        """Free blocks for every symbol."""
+        return Blocks(size=Size("block_size", self.block_size), additive=self.additive)
+
 
 @MODELS.register("bilinear-block")
 class BilinearBlock(LinearModel):
     """Block-diagonal bilinear RNN: small free blocks for every symbol."""
 
     settings_class = BilinearBlockSettings
-    state_transition = Transition("blocks of size b", "any")
     training_defaults = {"lrs": (1e-1,), "steps": 1500}
 
     def __init__(

@@ -18,8 +18,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from statetrack.algebra.recurrences import Factored, Size
 from statetrack.models import MODELS
-from statetrack.models._base import LinearModel, LinearSettings, Transition
+from statetrack.models._base import LinearModel
+from statetrack.models._settings import LinearSettings
 from statetrack.ops.operators import FactoredOperators
 from statetrack.settings import option
 
@@ -32,13 +34,17 @@ class BilinearCPSettings(LinearSettings):
         0.5, "Scale of the gains Wx at the start, drawn from N(0, gain^2).", above=0
     )
 
+    @property
+    def recurrence(self) -> Factored:
+        """A matrix of rank K for every symbol."""
+        return Factored(rank=Size("rank", self.rank))
+
 
 @MODELS.register("bilinear-cp")
 class BilinearCP(LinearModel):
     """Bilinear RNN with a CP-factored transition tensor."""
 
     settings_class = BilinearCPSettings
-    state_transition = Transition("matrix of rank K", "any")
     training_defaults = {"lrs": (3e-2,), "steps": 1000}
 
     def __init__(self, settings: BilinearCPSettings, *, num_symbols: int, num_labels: int) -> None:

@@ -16,8 +16,10 @@ import math
 
 import torch
 
+from statetrack.algebra.recurrences import Diagonal, Size
 from statetrack.models import MODELS
-from statetrack.models._base import LinearModel, LinearSettings, Transition, require_multiple
+from statetrack.models._base import LinearModel, require_multiple
+from statetrack.models._settings import LinearSettings
 from statetrack.ops.operators import RotationOperators
 from statetrack.settings import option
 
@@ -27,13 +29,17 @@ class BilinearRotationSettings(LinearSettings):
 
     hidden: int = option(64, "Width H of the hidden state: H / 2 planes.", min=2)
 
+    @property
+    def recurrence(self) -> Diagonal:
+        """Gains of modulus 1 for every symbol."""
+        return Diagonal(gains="unit", size=Size("hidden", self.hidden), additive=self.additive)
+
 
 @MODELS.register("bilinear-rotation")
 class BilinearRotation(LinearModel):
     """Bilinear RNN of 2 x 2 rotation blocks (R2)."""
 
     settings_class = BilinearRotationSettings
-    state_transition = Transition("rotations of planes", "modulus 1")
     training_defaults = {"lrs": (1e-1,), "steps": 1500}
 
     def __init__(

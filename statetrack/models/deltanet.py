@@ -20,14 +20,19 @@ MLP); queries are not scaled by 1 / sqrt(K), which the norm after them would und
 
 from __future__ import annotations
 
+from statetrack.algebra.recurrences import Householder
 from statetrack.models import MODELS
-from statetrack.models._base import Transition
 from statetrack.models._blocks import BlockModel
 from statetrack.models._delta import DeltaMixer, DeltaSettings
 
 
 class DeltaNetSettings(DeltaSettings):
     """Settings of DeltaNet."""
+
+    @property
+    def recurrence(self) -> Householder:
+        """One generalised reflection in each head."""
+        return Householder(beta=self.beta, layers=self.layers)
 
 
 @MODELS.register("deltanet")
@@ -37,8 +42,6 @@ class DeltaNet(BlockModel):
     settings_class = DeltaNetSettings
     family = "delta rule"
     source = "Yang et al. 2024, arXiv:2406.06484"
-    linear = True
-    state_transition = Transition("I - beta k k^T", "[0, 1]", {"--beta double": "[-1, 1]"})
 
     def make_mixer(self, layer: int) -> DeltaMixer:
         """A delta rule with one key a position."""

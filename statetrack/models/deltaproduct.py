@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from statetrack.algebra.recurrences import HouseholderProduct, Size
 from statetrack.models import MODELS
-from statetrack.models._base import Transition
 from statetrack.models._blocks import BlockModel
 from statetrack.models._delta import DeltaMixer, DeltaSettings
 from statetrack.settings import option
@@ -37,6 +37,13 @@ class DeltaProductSettings(DeltaSettings):
         "Range of beta: unit is [0, 1], with projections; double is [0, 2], with reflections.",
     )
 
+    @property
+    def recurrence(self) -> HouseholderProduct:
+        """Products of n generalised reflections in each head."""
+        return HouseholderProduct(
+            factors=Size("householders", self.householders), beta=self.beta, layers=self.layers
+        )
+
 
 @MODELS.register("deltaproduct")
 class DeltaProduct(BlockModel):
@@ -45,8 +52,6 @@ class DeltaProduct(BlockModel):
     settings_class = DeltaProductSettings
     family = "delta rule"
     source = "Siems et al. 2025, arXiv:2502.10297"
-    linear = True
-    state_transition = Transition("product of n I - beta k k^T", "modulus <= 1")
 
     def make_mixer(self, layer: int) -> DeltaMixer:
         """A delta rule with `householders` keys a position."""

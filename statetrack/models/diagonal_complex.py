@@ -18,8 +18,10 @@ import math
 
 import torch
 
+from statetrack.algebra.recurrences import Diagonal, Size
 from statetrack.models import MODELS
-from statetrack.models._base import LinearModel, LinearSettings, Transition, require_multiple
+from statetrack.models._base import LinearModel, require_multiple
+from statetrack.models._settings import LinearSettings
 from statetrack.ops.operators import ComplexDiagonalOperators
 from statetrack.settings import option
 
@@ -30,13 +32,17 @@ class DiagonalComplexSettings(LinearSettings):
     hidden: int = option(64, "Width H of the hidden state: H / 2 complex numbers.", min=2)
     radius: float = option(1.0, "Magnitude of the gains at the start.", above=0)
 
+    @property
+    def recurrence(self) -> Diagonal:
+        """Complex gains for every symbol."""
+        return Diagonal(gains="complex", size=Size("hidden", self.hidden), additive=self.additive)
+
 
 @MODELS.register("diagonal-complex")
 class DiagonalComplex(LinearModel):
     """Complex diagonal RNN: one free complex gain per coordinate."""
 
     settings_class = DiagonalComplexSettings
-    state_transition = Transition("complex diagonal", "any")
     training_defaults = {"lrs": (1e-1,), "steps": 1500}
 
     def __init__(

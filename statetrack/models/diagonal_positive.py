@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import torch
 
+from statetrack.algebra.recurrences import Diagonal, Size
 from statetrack.models import MODELS
-from statetrack.models._base import LinearModel, LinearSettings, Transition
+from statetrack.models._base import LinearModel
+from statetrack.models._settings import LinearSettings
 from statetrack.ops.operators import DiagonalOperators
 from statetrack.settings import option
 
@@ -29,13 +31,17 @@ class DiagonalPositiveSettings(LinearSettings):
         1.0, "Scale of the gains' logits at the start, drawn from N(0, spread^2).", above=0
     )
 
+    @property
+    def recurrence(self) -> Diagonal:
+        """Gains in (0, 1) for every symbol."""
+        return Diagonal(gains="positive", size=Size("hidden", self.hidden), additive=self.additive)
+
 
 @MODELS.register("diagonal-positive")
 class DiagonalPositive(LinearModel):
     """Positive diagonal RNN: gains in (0, 1), as in Mamba."""
 
     settings_class = DiagonalPositiveSettings
-    state_transition = Transition("diagonal", "(0, 1)")
     training_defaults = {"lrs": (3e-2,), "steps": 400}
 
     def __init__(

@@ -18,8 +18,10 @@ from typing import Literal
 
 import torch
 
+from statetrack.algebra.recurrences import Diagonal, Size
 from statetrack.models import MODELS
-from statetrack.models._base import LinearModel, LinearSettings, Transition
+from statetrack.models._base import LinearModel
+from statetrack.models._settings import LinearSettings
 from statetrack.ops.operators import DiagonalOperators
 from statetrack.settings import option
 
@@ -34,13 +36,17 @@ class DiagonalRealSettings(LinearSettings):
     )
     gain: float = option(0.5, "Scale of the gains at the start (not used by signs).", above=0)
 
+    @property
+    def recurrence(self) -> Diagonal:
+        """Gains of either sign for every symbol."""
+        return Diagonal(gains="real", size=Size("hidden", self.hidden), additive=self.additive)
+
 
 @MODELS.register("diagonal-real")
 class DiagonalReal(LinearModel):
     """Real diagonal RNN: one gain of either sign per coordinate."""
 
     settings_class = DiagonalRealSettings
-    state_transition = Transition("diagonal", "(-inf, inf)")
     training_defaults = {"lrs": (3e-2,), "steps": 400}
 
     def __init__(

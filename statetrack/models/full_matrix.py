@@ -22,17 +22,24 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from statetrack.algebra.recurrences import Dense, Size
 from statetrack.models import MODELS
-from statetrack.models._base import RecurrentModel, State, Transition
+from statetrack.models._base import RecurrentModel, State
+from statetrack.models._settings import ModelSettings
 from statetrack.ops.precision import in_full_precision, widened
-from statetrack.settings import Settings, option
+from statetrack.settings import option
 
 
-class FullMatrixSettings(Settings):
+class FullMatrixSettings(ModelSettings):
     """Settings of the full-matrix model."""
 
     size: int = option(32, "Rows and columns n of each matrix.", min=1)
     gain: float = option(1.0, "Scale of the orthogonal matrices at the start.", above=0)
+
+    @property
+    def recurrence(self) -> Dense:
+        """A free matrix for every symbol; the state is the product of them."""
+        return Dense(size=Size("size", self.size))
 
 
 @MODELS.register("full-matrix")
@@ -42,8 +49,6 @@ class FullMatrix(RecurrentModel):
     settings_class = FullMatrixSettings
     family = "bilinear"
     source = "Grazzi, Siems et al. 2024, arXiv:2411.12537"
-    linear = True
-    state_transition = Transition("any matrix", "any")
     training_defaults = {"lrs": (1e-2,), "steps": 1000}
 
     def __init__(self, settings: FullMatrixSettings, *, num_symbols: int, num_labels: int) -> None:

@@ -19,8 +19,8 @@ the norm after them would undo.
 
 from __future__ import annotations
 
+from statetrack.algebra.recurrences import Householder
 from statetrack.models import MODELS
-from statetrack.models._base import Transition
 from statetrack.models._blocks import BlockModel
 from statetrack.models._delta import DeltaMixer, DeltaSettings, ForgetGate
 from statetrack.settings import option
@@ -32,6 +32,11 @@ class GatedDeltaNetSettings(DeltaSettings):
     value_dim: int = option(32, "Size V of a head's values.", min=1)
     output_gate: bool = option(True, "Whether outputs are multiplied by silu of a linear map.")
 
+    @property
+    def recurrence(self) -> Householder:
+        """One generalised reflection in each head, times a gate."""
+        return Householder(beta=self.beta, layers=self.layers, structure="alpha (I - beta k k^T)")
+
 
 @MODELS.register("gated-deltanet")
 class GatedDeltaNet(BlockModel):
@@ -40,8 +45,6 @@ class GatedDeltaNet(BlockModel):
     settings_class = GatedDeltaNetSettings
     family = "delta rule"
     source = "Yang, Kautz & Hatamizadeh 2024, arXiv:2412.06464"
-    linear = True
-    state_transition = Transition("alpha (I - beta k k^T)", "[0, 1]", {"--beta double": "[-1, 1]"})
 
     def make_mixer(self, layer: int) -> DeltaMixer:
         """A gated delta rule with one key a position."""

@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from statetrack.algebra.recurrences import HouseholderProduct, Size
 from statetrack.models import MODELS
-from statetrack.models._base import Transition
 from statetrack.models._blocks import BlockModel
 from statetrack.models._delta import DeltaMixer, DeltaSettings, ForgetGate
 from statetrack.settings import option
@@ -39,6 +39,16 @@ class GatedDeltaProductSettings(DeltaSettings):
     )
     output_gate: bool = option(True, "Whether outputs are multiplied by silu of a linear map.")
 
+    @property
+    def recurrence(self) -> HouseholderProduct:
+        """Products of n generalised reflections in each head, times a gate."""
+        return HouseholderProduct(
+            factors=Size("householders", self.householders),
+            beta=self.beta,
+            layers=self.layers,
+            structure="alpha x product of n I - beta k k^T",
+        )
+
 
 @MODELS.register("gated-deltaproduct")
 class GatedDeltaProduct(BlockModel):
@@ -47,8 +57,6 @@ class GatedDeltaProduct(BlockModel):
     settings_class = GatedDeltaProductSettings
     family = "delta rule"
     source = "Siems et al. 2025, arXiv:2502.10297"
-    linear = True
-    state_transition = Transition("alpha x product of n I - beta k k^T", "modulus <= 1")
 
     def make_mixer(self, layer: int) -> DeltaMixer:
         """A gated delta rule with `householders` keys a position."""

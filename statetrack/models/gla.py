@@ -27,11 +27,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
+from statetrack.algebra.recurrences import PositiveLayers, Size
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
-from statetrack.models._base import State, Transition
-from statetrack.models._blocks import BlockModel, KernelSettings, Mixer
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models._heads import HeadNorm, Projection, require_divisor, split_heads
+from statetrack.models._settings import KernelSettings
 from statetrack.ops.precision import widened
 from statetrack.settings import option
 
@@ -50,6 +52,11 @@ class GLASettings(KernelSettings):
     conv: int = option(
         0, "Positions that a short convolution of q, k and v spans; 0 leaves it out.", min=0
     )
+
+    @property
+    def recurrence(self) -> PositiveLayers:
+        """Gains in (0, 1) for each row of a head's state."""
+        return PositiveLayers(layers=Size("layers", self.layers))
 
 
 class GLAMixer(Mixer):
@@ -136,8 +143,6 @@ class GLA(BlockModel):
 
     settings_class = GLASettings
     source = "Yang et al. 2024, arXiv:2312.06635"
-    linear = True
-    state_transition = Transition("diagonal", "(0, 1)")
 
     def make_mixer(self, layer: int) -> GLAMixer:
         """Gated linear attention with the model's heads."""

@@ -33,9 +33,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
+from statetrack.algebra.recurrences import LinearRecurrence, PositiveLayers, Size, UndecidedLinear
 from statetrack.models import MODELS
-from statetrack.models._base import State, Transition
-from statetrack.models._blocks import BlockModel, KernelSettings, Mixer
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._settings import KernelSettings
 from statetrack.ops.precision import widened
 from statetrack.settings import option
 
@@ -47,6 +49,13 @@ class HGRNSettings(KernelSettings):
     phase: Literal["learned", "none"] = option(
         "learned", "Whether states are complex and turn by learned phases, or are real."
     )
+
+    @property
+    def recurrence(self) -> LinearRecurrence:
+        """Gains whose modulus depends on the input, and whose phase does not."""
+        if self.phase == "none":
+            return PositiveLayers(layers=Size("layers", self.layers))
+        return UndecidedLinear(structure="diagonal", eigenvalues="modulus <= 1")
 
 
 class HGRNMixer(Mixer):
@@ -129,8 +138,6 @@ class HGRN(BlockModel):
 
     settings_class = HGRNSettings
     source = "Qin et al. 2023, arXiv:2311.04823"
-    linear = True
-    state_transition = Transition("diagonal", "modulus <= 1", {"--phase none": "(0, 1)"})
 
     def __init__(self, settings: HGRNSettings, *, num_symbols: int, num_labels: int) -> None:
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)

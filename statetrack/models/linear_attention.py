@@ -27,10 +27,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
+from statetrack.algebra.recurrences import TimeInvariantLayers
 from statetrack.models import MODELS
-from statetrack.models._base import State, Transition
-from statetrack.models._blocks import BlockModel, KernelSettings, Mixer
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models._heads import Projection, require_divisor, split_heads
+from statetrack.models._settings import KernelSettings
 from statetrack.ops.precision import widened
 from statetrack.settings import option
 
@@ -51,6 +53,11 @@ class LinearAttentionSettings(KernelSettings):
     conv: int = option(
         0, "Positions that a short convolution of q, k and v spans; 0 leaves it out.", min=0
     )
+
+    @property
+    def recurrence(self) -> TimeInvariantLayers:
+        """The identity: terms are added up."""
+        return TimeInvariantLayers(structure="identity", eigenvalues="[1, 1]")
 
 
 class LinearAttentionMixer(Mixer):
@@ -104,8 +111,6 @@ class LinearAttention(BlockModel):
     settings_class = LinearAttentionSettings
     family = "attention"
     source = "Katharopoulos et al. 2020, arXiv:2006.16236"
-    linear = True
-    state_transition = Transition("identity", "[1, 1]")
 
     def make_mixer(self, layer: int) -> LinearAttentionMixer:
         """Linear attention with the model's heads."""

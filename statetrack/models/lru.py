@@ -23,9 +23,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
+from statetrack.algebra.recurrences import TimeInvariantLayers
 from statetrack.models import MODELS
-from statetrack.models._base import State, Transition
-from statetrack.models._blocks import BlockModel, BlockSettings, Mixer
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._settings import BlockSettings
 from statetrack.ops.precision import widened
 from statetrack.settings import option
 
@@ -44,6 +46,11 @@ class LRUSettings(BlockSettings):
         6.28, "Largest phase of the eigenvalues at the start.", above=0, max=6.28
     )
 
+    @property
+    def recurrence(self) -> TimeInvariantLayers:
+        """Complex gains that do not depend on the input."""
+        return TimeInvariantLayers()
+
 
 @MODELS.register("lru")
 class LRU(BlockModel):
@@ -52,8 +59,6 @@ class LRU(BlockModel):
     settings_class = LRUSettings
     family = "diagonal, time-invariant"
     source = "Orvieto et al. 2023, arXiv:2303.06349"
-    linear = True
-    state_transition = Transition("fixed diagonal", "modulus <= 1")
 
     def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
         assert isinstance(self.settings, LRUSettings)

@@ -29,9 +29,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
+from statetrack.algebra.recurrences import LinearRecurrence, PositiveLayers, SignedLayers, Size
 from statetrack.models import MODELS
-from statetrack.models._base import State, Transition
-from statetrack.models._blocks import BlockModel, BlockSettings, Mixer, ShortConvolution
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, Mixer, ShortConvolution
+from statetrack.models._settings import BlockSettings
 from statetrack.models._time_steps import draw_time_steps, inverse_softplus
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
@@ -55,6 +57,14 @@ class MambaSettings(BlockSettings):
         0, "Rank of the map to the time steps; 0 means a sixteenth of the width.", min=0
     )
 
+    @property
+    def recurrence(self) -> LinearRecurrence:
+        """Gains in (0, 1), or in (-1, 1)."""
+        layers = Size("layers", self.layers)
+        if self.eigenvalues == "signed":
+            return SignedLayers(layers=layers)
+        return PositiveLayers(layers=layers)
+
 
 @MODELS.register("mamba")
 class Mamba(BlockModel):
@@ -63,8 +73,6 @@ class Mamba(BlockModel):
     settings_class = MambaSettings
     family = "diagonal"
     source = "Gu & Dao 2023, arXiv:2312.00752"
-    linear = True
-    state_transition = Transition("diagonal", "(0, 1)", {"--eigenvalues signed": "(-1, 1)"})
 
     def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
         assert isinstance(self.settings, MambaSettings)

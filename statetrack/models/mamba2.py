@@ -25,10 +25,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
+from statetrack.algebra.recurrences import PositiveLayers, Size
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
-from statetrack.models._base import State, Transition
-from statetrack.models._blocks import BlockModel, KernelSettings, Mixer, RMSNorm, ShortConvolution
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, Mixer, RMSNorm, ShortConvolution
+from statetrack.models._settings import KernelSettings
 from statetrack.models._time_steps import draw_time_steps, inverse_softplus
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
@@ -42,6 +44,11 @@ class Mamba2Settings(KernelSettings):
     heads: int = option(4, "Heads, each with a decay of its own.", min=1)
     conv: int = option(4, "Positions the short convolution sees, its own included.", min=1)
 
+    @property
+    def recurrence(self) -> PositiveLayers:
+        """A gain in (0, 1) for each head."""
+        return PositiveLayers(layers=Size("layers", self.layers), structure="one scalar a head")
+
 
 @MODELS.register("mamba2")
 class Mamba2(BlockModel):
@@ -50,8 +57,6 @@ class Mamba2(BlockModel):
     settings_class = Mamba2Settings
     family = "diagonal"
     source = "Dao & Gu 2024, arXiv:2405.21060"
-    linear = True
-    state_transition = Transition("one scalar a head", "(0, 1)")
 
     def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
         assert isinstance(self.settings, Mamba2Settings)

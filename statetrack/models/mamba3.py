@@ -35,10 +35,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from statetrack.algebra.recurrences import ComplexLayers, LinearRecurrence, PositiveLayers, Size
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
-from statetrack.models._base import State, Transition
-from statetrack.models._blocks import BlockModel, BlockSettings, Mixer, RMSNorm
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, Mixer, RMSNorm
+from statetrack.models._settings import BlockSettings
 from statetrack.models._time_steps import draw_time_steps, inverse_softplus
 from statetrack.ops.decayed_attention import CHUNK, decayed_chunk
 from statetrack.ops.precision import in_full_precision, widened
@@ -61,6 +63,14 @@ class Mamba3Settings(BlockSettings):
         max=1,
     )
 
+    @property
+    def recurrence(self) -> LinearRecurrence:
+        """Complex gains, or real ones where no rows are turned."""
+        layers = Size("layers", self.layers)
+        if self.turned == 0:
+            return PositiveLayers(layers=layers, structure="one scalar a head")
+        return ComplexLayers(layers=layers, structure="rotations of planes, one decay a head")
+
 
 @MODELS.register("mamba3")
 class Mamba3(BlockModel):
@@ -69,8 +79,6 @@ class Mamba3(BlockModel):
     settings_class = Mamba3Settings
     family = "diagonal"
     source = "Lahoti et al. 2026, arXiv:2603.15569"
-    linear = True
-    state_transition = Transition("rotations of planes, one decay a head", "modulus <= 1")
     training_defaults = {**BlockModel.training_defaults, "lrs": (1e-2,)}
 
     def make_mixer(self, layer: int) -> Mixer:  # noqa: D102

@@ -26,9 +26,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from statetrack.algebra.recurrences import Clamped
 from statetrack.models import MODELS
 from statetrack.models._base import State
-from statetrack.models._blocks import BlockModel, BlockSettings, Mixer, ShortConvolution
+from statetrack.models._blocks import BlockModel, Mixer, ShortConvolution
+from statetrack.models._settings import BlockSettings
 from statetrack.ops.precision import widened
 from statetrack.settings import option
 
@@ -42,6 +44,11 @@ class MinMaxSettings(BlockSettings):
     state: int = option(64, "Numbers N remembered.", min=1)
     conv: int = option(2, "Positions the short convolution sees, its own included.", min=1)
 
+    @property
+    def recurrence(self) -> Clamped:
+        """A clamped state."""
+        return Clamped()
+
 
 @MODELS.register("minmax")
 class MinMax(BlockModel):
@@ -50,7 +57,6 @@ class MinMax(BlockModel):
     settings_class = MinMaxSettings
     family = "min-max"
     source = "Ronca 2026, arXiv:2605.06384"
-    linear = False
 
     def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
         assert isinstance(self.settings, MinMaxSettings)

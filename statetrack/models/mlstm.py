@@ -35,8 +35,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from statetrack.algebra.recurrences import PositiveLayers, Recurrence, Size
 from statetrack.models import MODELS
-from statetrack.models._base import State, Transition
+from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, Mixer, ShortConvolution
 from statetrack.models._exponential import ExponentialGateSettings, log_forget, small_deviation
 from statetrack.models._heads import BlockDiagonal, HeadNorm, require_divisor, split_heads
@@ -55,6 +56,15 @@ class MLSTMSettings(ExponentialGateSettings):
     projection_block: int = option(
         4, "Channels in each block of the maps to q, k and v; must divide E.", min=1
     )
+
+    @property
+    def recurrence(self) -> Recurrence:
+        """A gain for each head."""
+        return PositiveLayers(
+            layers=Size("layers", self.layers),
+            structure="one scalar a head",
+            eigenvalues="(0, 1)" if self.forget == "sigmoid" else "(0, inf)",
+        )
 
 
 class Heads(NamedTuple):
@@ -172,10 +182,6 @@ class MLSTM(BlockModel):
 
     settings_class = MLSTMSettings
     source = "Beck et al. 2024, arXiv:2405.04517"
-    linear = True
-    state_transition = Transition(
-        "one scalar a head", "(0, 1)", {"--forget exponential": "(0, inf)"}
-    )
 
     def make_mixer(self, layer: int) -> MLSTMMixer:
         """A matrix memory with the model's heads."""

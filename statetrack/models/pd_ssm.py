@@ -27,9 +27,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from statetrack.algebra.recurrences import OneHotTimesDiagonal, Size
 from statetrack.models import MODELS
-from statetrack.models._base import State, Transition
-from statetrack.models._blocks import BlockModel, BlockSettings, Mixer
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._settings import BlockSettings
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
@@ -40,6 +42,11 @@ class PDSSMSettings(BlockSettings):
     state: int = option(32, "Complex numbers N remembered.", min=1)
     dictionary: int = option(8, "Matrices K that the transitions are mixed from.", min=1)
 
+    @property
+    def recurrence(self) -> OneHotTimesDiagonal:
+        """One-hot columns times a complex diagonal."""
+        return OneHotTimesDiagonal(state=Size("state", self.state))
+
 
 @MODELS.register("pd-ssm")
 class PDSSM(BlockModel):
@@ -48,8 +55,6 @@ class PDSSM(BlockModel):
     settings_class = PDSSMSettings
     family = "permutation-diagonal"
     source = "Terzic et al. 2025, arXiv:2509.22284"
-    linear = True
-    state_transition = Transition("one-hot columns x diagonal", "modulus <= 1")
 
     def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
         assert isinstance(self.settings, PDSSMSettings)

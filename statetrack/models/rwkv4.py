@@ -32,10 +32,12 @@ import torch
 from torch import Tensor, nn
 
 from statetrack import ops
+from statetrack.algebra.recurrences import TimeInvariantLayers
 from statetrack.models import MODELS
-from statetrack.models._base import State, Transition
-from statetrack.models._blocks import BlockModel, BlockSettings, Mixer
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models._rwkv import first_shifts, log_decays_of, positions_before
+from statetrack.models._settings import BlockSettings
 from statetrack.ops.precision import widened
 
 BEFORE_ALL = -1e30
@@ -47,6 +49,15 @@ class Sums(NamedTuple):
 
     scaled: Tensor
     exponents: Tensor
+
+
+class RWKV4Settings(BlockSettings):
+    """Settings of RWKV-4."""
+
+    @property
+    def recurrence(self) -> TimeInvariantLayers:
+        """Gains in (0, 1) that do not depend on the input."""
+        return TimeInvariantLayers(eigenvalues="(0, 1)")
 
 
 class RWKV4Mixer(Mixer):
@@ -128,11 +139,9 @@ class RWKV4Mixer(Mixer):
 class RWKV4(BlockModel):
     """RWKV-4: averages of values with exponential weights, under decays that are fixed."""
 
-    settings_class = BlockSettings
+    settings_class = RWKV4Settings
     family = "diagonal, time-invariant"
     source = "Peng et al. 2023, arXiv:2305.13048"
-    linear = True
-    state_transition = Transition("fixed diagonal", "(0, 1)")
 
     def make_mixer(self, layer: int) -> RWKV4Mixer:
         """The time mixing of a layer; how it starts depends on the layer's depth."""

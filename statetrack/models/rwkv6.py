@@ -37,11 +37,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
+from statetrack.algebra.recurrences import PositiveLayers, Size
 from statetrack.models import MODELS
-from statetrack.models._base import State, Transition
-from statetrack.models._blocks import BlockModel, KernelSettings, Mixer
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models._heads import require_divisor, split_heads
 from statetrack.models._rwkv import LowRank, first_shifts, log_decays_of, positions_before
+from statetrack.models._settings import KernelSettings
 from statetrack.ops.fla import KernelChoice
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
@@ -55,6 +57,11 @@ class RWKV6Settings(KernelSettings):
         32, "Rank R of the maps from the input to how much of the position before is taken.", min=1
     )
     decay_rank: int = option(64, "Rank P of the map from the input to the decays.", min=1)
+
+    @property
+    def recurrence(self) -> PositiveLayers:
+        """Gains in (0, 1) for each row of a head's state."""
+        return PositiveLayers(layers=Size("layers", self.layers))
 
 
 class RWKV6Factors(NamedTuple):
@@ -167,8 +174,6 @@ class RWKV6(BlockModel):
 
     settings_class = RWKV6Settings
     source = "Peng et al. 2024, arXiv:2404.05892"
-    linear = True
-    state_transition = Transition("diagonal", "(0, 1)")
 
     def make_mixer(self, layer: int) -> RWKV6Mixer:
         """The time mixing of a layer; how it starts depends on the layer's depth."""

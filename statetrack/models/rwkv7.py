@@ -35,11 +35,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from statetrack.algebra.recurrences import DiagonalMinusRankOne, Size
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
-from statetrack.models._base import State, Transition
-from statetrack.models._blocks import BlockModel, BlockSettings, Mixer
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models._rwkv import LowRank, first_shifts, positions_before
+from statetrack.models._settings import BlockSettings
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
@@ -56,6 +58,11 @@ class RWKV7Settings(BlockSettings):
     heads: int = option(4, "Number N of heads; the width is a multiple of it.", min=1)
     rank: int = option(32, "Rank R of the low-rank maps of decays, rates and gates.", min=1)
 
+    @property
+    def recurrence(self) -> DiagonalMinusRankOne:
+        """A diagonal matrix minus one of rank one."""
+        return DiagonalMinusRankOne(layers=Size("layers", self.layers))
+
 
 @MODELS.register("rwkv7")
 class RWKV7(BlockModel):
@@ -64,8 +71,6 @@ class RWKV7(BlockModel):
     settings_class = RWKV7Settings
     family = "delta rule"
     source = "Peng et al. 2025, arXiv:2503.14456"
-    linear = True
-    state_transition = Transition("diag(w) - (a kappa) kappa^T", "(-0.46, 1)")
 
     def make_mixer(self, layer: int) -> RWKV7Mixer:
         """The time mixing of a layer; how it starts depends on the layer's depth."""

@@ -28,9 +28,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from statetrack.algebra.recurrences import TimeInvariantLayers
 from statetrack.models import MODELS
-from statetrack.models._base import State, Transition
-from statetrack.models._blocks import BlockModel, BlockSettings, Mixer
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._settings import BlockSettings
 from statetrack.models._time_steps import draw_time_steps
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
@@ -44,6 +46,11 @@ class S4DSettings(BlockSettings):
 
     state: int = option(32, "Complex numbers N remembered for each channel.", min=1)
 
+    @property
+    def recurrence(self) -> TimeInvariantLayers:
+        """Complex gains that do not depend on the input."""
+        return TimeInvariantLayers()
+
 
 @MODELS.register("s4d")
 class S4D(BlockModel):
@@ -52,8 +59,6 @@ class S4D(BlockModel):
     settings_class = S4DSettings
     family = "diagonal, time-invariant"
     source = "Gu et al. 2022, arXiv:2206.11893"
-    linear = True
-    state_transition = Transition("fixed diagonal", "modulus <= 1")
 
     def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
         assert isinstance(self.settings, S4DSettings)

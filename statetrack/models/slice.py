@@ -23,10 +23,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from statetrack.algebra.recurrences import Blocks, Size
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
-from statetrack.models._base import State, Transition
-from statetrack.models._blocks import BlockModel, BlockSettings, Mixer
+from statetrack.models._base import State
+from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._settings import BlockSettings
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
@@ -38,6 +40,11 @@ class SliceSettings(BlockSettings):
     dt: float = option(0.025, "Increment of time between two symbols.", above=0)
     gain: float = option(1.0, "Scale of the blocks' weights at the start.", above=0)
 
+    @property
+    def recurrence(self) -> Blocks:
+        """Free blocks, linear in the input."""
+        return Blocks(size=Size("block_size", self.block_size), linear_readout=False)
+
 
 @MODELS.register("slice")
 class Slice(BlockModel):
@@ -46,8 +53,6 @@ class Slice(BlockModel):
     settings_class = SliceSettings
     family = "controlled differential equation"
     source = "Walker et al. 2025, arXiv:2505.17761"
-    linear = True
-    state_transition = Transition("blocks of size b", "any")
 
     def make_mixer(self, layer: int) -> SliceMixer:
         """One linear controlled differential equation."""

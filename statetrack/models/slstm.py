@@ -27,6 +27,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from statetrack.algebra.recurrences import Recurrence, Saturating
 from statetrack.models import MODELS
 from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, Mixer, ShortConvolution
@@ -47,6 +48,11 @@ class SLSTMSettings(ExponentialGateSettings):
     mlp: float = option(
         1.33, "Width of each block's MLP (GELU), as a multiple of D; 0 leaves it out.", min=0
     )
+
+    @property
+    def recurrence(self) -> Recurrence:
+        """Units that saturate among others."""
+        return Saturating()
 
 
 class SLSTMMixer(Mixer):
@@ -123,7 +129,6 @@ class SLSTM(BlockModel):
     settings_class = SLSTMSettings
     family = "non-linear"
     source = "Beck et al. 2024, arXiv:2405.04517"
-    linear = False
     training_defaults = {"lrs": (1e-2,), "steps": 1000, "warmup": 0.1, "clip": 1.0}
 
     def make_mixer(self, layer: int) -> SLSTMMixer:

@@ -25,6 +25,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from statetrack.algebra.recurrences import Recurrence, Saturating, Size, Undecided
 from statetrack.models import MODELS
 from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, Mixer
@@ -40,6 +41,13 @@ class StateGatedRNNSettings(GatedRNNSettings):
         "tanh", "phi, applied to every new state; with identity only the gate reads the state."
     )
 
+    @property
+    def recurrence(self) -> Recurrence:
+        """Units that saturate behind a gate; without tanh, there is no rule."""
+        if self.activation == "identity":
+            return Undecided()
+        return Saturating(units=Size("hidden", self.hidden))
+
 
 @MODELS.register("state-gated-rnn")
 class StateGatedRNN(BlockModel):
@@ -48,7 +56,6 @@ class StateGatedRNN(BlockModel):
     settings_class = StateGatedRNNSettings
     family = "non-linear"
     source = "Chung, Choi & Kim 2026, arXiv:2605.07755"
-    linear = False
     training_defaults = {"lrs": (3e-3,), "steps": 1000, "warmup": 0.1, "clip": 1.0}
 
     def make_mixer(self, layer: int) -> StateGatedMixer:

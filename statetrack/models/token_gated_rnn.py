@@ -27,8 +27,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from statetrack.algebra.recurrences import UndecidedLinear
 from statetrack.models import MODELS
-from statetrack.models._base import State, Transition
+from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models._gated_rnn import OPEN_GATE, GatedRNNSettings, InputMatrices, multiply
 from statetrack.ops.precision import in_full_precision, widened
@@ -42,6 +43,11 @@ class TokenGatedRNNSettings(GatedRNNSettings):
         "none", "Normalisation before each mixer, each MLP and the readout."
     )
 
+    @property
+    def recurrence(self) -> UndecidedLinear:
+        """A matrix that depends on the input, and an added term."""
+        return UndecidedLinear()
+
 
 @MODELS.register("token-gated-rnn")
 class TokenGatedRNN(BlockModel):
@@ -50,8 +56,6 @@ class TokenGatedRNN(BlockModel):
     settings_class = TokenGatedRNNSettings
     family = "affine"
     source = "Chung, Choi & Kim 2026, arXiv:2605.07755"
-    linear = True
-    state_transition = Transition("any matrix", "any")
     training_defaults = {"lrs": (1e-3,), "steps": 1000, "warmup": 0.1, "clip": 1.0}
 
     def make_mixer(self, layer: int) -> TokenGatedMixer:

@@ -31,11 +31,13 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from statetrack.algebra.recurrences import Attention
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
-from statetrack.models._blocks import BlockSettings, make_norm
+from statetrack.models._blocks import make_norm
 from statetrack.models._heads import require_divisor, split_heads
+from statetrack.models._settings import BlockSettings
 from statetrack.ops.lanes import apply, join_lanes
 from statetrack.settings import option
 
@@ -57,6 +59,11 @@ class TransformerSettings(BlockSettings):
     max_positions: int = option(
         512, "Longest word that learned positions can read (not used by others).", min=1
     )
+
+    @property
+    def recurrence(self) -> Attention:
+        """Softmax attention."""
+        return Attention()
 
 
 class TransformerBlock(nn.Module):

@@ -29,11 +29,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from statetrack.algebra.recurrences import Undecided
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
 from statetrack.models._base import State
-from statetrack.models._blocks import BlockModel, BlockSettings, Mixer
+from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models._heads import Projection, require_divisor, split_heads
+from statetrack.models._settings import BlockSettings
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
@@ -51,6 +53,11 @@ class TTTLinearSettings(BlockSettings):
     conv: int = option(
         0, "Positions that a short convolution of q, k and v spans; 0 leaves it out.", min=0
     )
+
+    @property
+    def recurrence(self) -> Undecided:
+        """Gradient steps on a linear model: there is no rule."""
+        return Undecided()
 
 
 class Tokens(NamedTuple):
@@ -133,7 +140,6 @@ class TTTLinear(BlockModel):
     settings_class = TTTLinearSettings
     family = "non-linear"
     source = "Sun et al. 2024, arXiv:2407.04620"
-    linear = False
 
     def make_mixer(self, layer: int) -> TTTLinearMixer:
         """Linear inner models, one for each of the model's heads."""

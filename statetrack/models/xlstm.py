@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from pydantic import field_validator
 
+from statetrack.algebra.recurrences import Recurrence, Saturating
 from statetrack.models import MODELS
 from statetrack.models._blocks import Block, BlockModel, Mixer
 from statetrack.models.mlstm import MLSTMMixer, MLSTMSettings
@@ -41,6 +42,11 @@ class XLSTMSettings(MLSTMSettings, SLSTMSettings):
             raise ValueError("a pattern is made of the letters m and s")
         return pattern
 
+    @property
+    def recurrence(self) -> Recurrence:
+        """Units that saturate, unless the pattern has no scalar LSTM blocks."""
+        return Saturating() if "s" in self.pattern else super().recurrence
+
 
 @MODELS.register("xlstm")
 class XLSTM(BlockModel):
@@ -49,7 +55,6 @@ class XLSTM(BlockModel):
     settings_class = XLSTMSettings
     family = "non-linear"
     source = "Beck et al. 2024, arXiv:2405.04517"
-    linear = False
     training_defaults = {"lrs": (1e-2,), "steps": 1000, "warmup": 0.1, "clip": 1.0}
 
     def make_mixer(self, layer: int) -> Mixer:

@@ -27,7 +27,7 @@ from statetrack.errors import SettingsError
 from statetrack.experiment import Experiment
 from statetrack.models import MODELS
 from statetrack.models._base import RecurrentModel, SequenceModel
-from statetrack.models._blocks import KernelSettings
+from statetrack.models._settings import KernelSettings
 from statetrack.ops.fla import adapters, calling, choice
 from statetrack.settings import build
 from statetrack.training import Population, Replica
