@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
+from statetrack.errors import SettingsError
 from statetrack.models._base import SequenceModel
 from statetrack.training.records import Replica
 
@@ -49,9 +50,19 @@ class Population:
     def __len__(self) -> int:
         return len(self.replicas)
 
-    def freeze_all_but(self, prefix: str) -> None:
-        """Train only the parameters whose name starts with `prefix`."""
-        assert any(name.startswith(prefix) for name in self.parameters), prefix
+    def freeze_recurrence(self) -> None:
+        """Train the parameters of the readout only.
+
+        Raises `SettingsError` where the model has no parameters under its `readout_name`.
+        """
+        readout = self.model.readout_name
+        prefix = f"{readout}."
+        if not any(name.startswith(prefix) for name in self.parameters):
+            kind = type(self.model).__name__
+            raise SettingsError(
+                f"freeze='recurrence' trains the readout alone, and {kind} has no submodule "
+                f"{readout!r} with parameters: let its class attribute `readout_name` name it"
+            )
         for name, value in self.parameters.items():
             value.requires_grad_(name.startswith(prefix))
 

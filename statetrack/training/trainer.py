@@ -58,7 +58,7 @@ class Trainer:
 
     def __post_init__(self) -> None:
         if self.settings.freeze == "recurrence":
-            self.population.freeze_all_but("readout.")
+            self.population.freeze_recurrence()
         self.everyone = self.population.replicas
         self.progress = [Progress() for _ in self.everyone]
         self.best = self.population.weights()
