@@ -20,7 +20,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from statetrack.algebra import Prediction, analyse
+from statetrack.algebra.analysing import analyse
+from statetrack.algebra.prediction import Prediction
 from statetrack.cli import options
 from statetrack.cli._inventory import LISTINGS
 from statetrack.cli._models import describe_model

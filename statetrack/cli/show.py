@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from statetrack.algebra import Algebra, analyse
+from statetrack.algebra.analysing import Algebra, analyse
 from statetrack.cli import _drawing
 from statetrack.cli.predict import algebra_facts
 from statetrack.data import whole_words
