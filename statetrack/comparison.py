@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from statetrack.algebra import Algebra, Prediction, analyse
+from statetrack.algebra.analysing import Algebra, analyse
+from statetrack.algebra.prediction import Prediction
 from statetrack.errors import StatetrackError, TaskError
 from statetrack.models import MODELS
 from statetrack.predicting import predict
