@@ -20,7 +20,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from statetrack.algebra import Prediction, analyse
+from statetrack.algebra.analysing import analyse
+from statetrack.algebra.prediction import Prediction
 from statetrack.catalogue.lists import LISTINGS
 from statetrack.catalogue.models import describe_model, model_sources
 from statetrack.catalogue.options import as_text, describe, flag

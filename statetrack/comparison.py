@@ -12,7 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from statetrack.algebra import Algebra, Prediction, analyse
+from statetrack.algebra.analysing import Algebra, analyse
+from statetrack.algebra.prediction import Prediction
 from statetrack.errors import RunError, StatetrackError, TaskError
 from statetrack.evaluation import horizon_of
 from statetrack.experiment import Setup, reopen

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from statetrack import experiment
-from statetrack.algebra import analyse
+from statetrack.algebra.analysing import analyse
 from statetrack.cli.app import run
 from statetrack.comparison import DISAGREEMENTS, compare, find_run_folders
 from statetrack.data import LengthDistribution
 from statetrack.experiment import Experiment
+from statetrack.models import MODELS
 from statetrack.predicting import predict
 from statetrack.registry import load_plugin
 from statetrack.runs import RunFolder
@@ -159,8 +160,6 @@ def test_a_model_from_a_plugin_comes_from_the_run_folder(capsys):
     )
     train = ["train", "--plugin", "mine.py", "--model", "my-own", "--task", "s3", "--steps", "2"]
     assert run([*train, "--hidden", "4", "--out", "runs/own"]) == 0
-    from statetrack.models import MODELS
-
     del MODELS._things["my-own"]
     one = outcome(RunFolder(Path("runs/own")))
     assert (one.model, one.outcome) == ("my-own", "not evaluated")
@@ -168,7 +167,8 @@ def test_a_model_from_a_plugin_comes_from_the_run_folder(capsys):
     assert one.prediction.size_of == "hidden" and one.prediction.size > 4
 
 
-def test_a_model_that_names_no_recurrence_is_not_predicted(capsys):
+def test_a_model_that_names_no_recurrence_is_not_predicted(monkeypatch):
+    monkeypatch.setattr(MODELS, "_things", dict(MODELS._things))
     Path("silent.py").write_text(
         """
 from statetrack import MODELS, Settings

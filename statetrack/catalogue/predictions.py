@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from statetrack.algebra import Algebra
+from statetrack.algebra.analysing import Algebra
 from statetrack.predicting import predict
 
 

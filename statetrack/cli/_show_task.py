@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from statetrack.algebra import Algebra
+from statetrack.algebra.analysing import Algebra
 from statetrack.cli.predict import algebra_facts
 from statetrack.report import drawing
 from statetrack.sources import KINDS

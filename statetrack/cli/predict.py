@@ -9,7 +9,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from statetrack.algebra import Algebra, Prediction, analyse
+from statetrack.algebra.analysing import Algebra, analyse
+from statetrack.algebra.prediction import Prediction
 from statetrack.cli._json import print_json
 from statetrack.errors import UnknownNameError, nearest
 from statetrack.models import MODELS

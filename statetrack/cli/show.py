@@ -71,7 +71,7 @@ def _show_model(name: str, as_json: bool) -> None:
 
 
 def _show_task(name: str, as_json: bool) -> None:
-    from statetrack.algebra import analyse
+    from statetrack.algebra.analysing import analyse
     from statetrack.catalogue.predictions import describe_algebra
     from statetrack.catalogue.tasks import describe_task, load_named_task
     from statetrack.cli._json import print_json
