@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from statetrack.cli import options
-from statetrack.cli.predict import LOOKS, SHOWN
+from statetrack.cli._predict import LOOKS, SHOWN
 from statetrack.comparison import Comparison, Outcome, compare, find_run_folders
 from statetrack.models import MODELS
 from statetrack.report.drawing import console as standard_output
