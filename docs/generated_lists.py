@@ -28,13 +28,12 @@ from statetrack.catalogue.options import as_text, describe, flag
 from statetrack.cli.audit import AuditSettings
 from statetrack.cli.gen import GenSettings
 from statetrack.errors import StatetrackError
-from statetrack.experiment import DataSettings
 from statetrack.models import MODELS
 from statetrack.predicting import predict
 from statetrack.references import Reference, ids_in, references
 from statetrack.settings import Settings
 from statetrack.spec import list_tasks, load_task
-from statetrack.training import TrainSettings
+from statetrack.training.settings import DataSettings, TrainSettings
 
 NOWHERE = Path("no-such-folder")
 """Lists other than that of runs look in no folder."""

@@ -63,6 +63,11 @@ def load_plugin(path: Path) -> None:
     _PLUGINS[name] = _Plugin(file, _modules_in(file.parent))
 
 
+def loaded_plugins() -> tuple[Path, ...]:
+    """Every plugin that this process has loaded."""
+    return tuple(plugin.path for name, plugin in _PLUGINS.items() if name in sys.modules)
+
+
 def plugin_files(thing: object) -> list[Path]:
     """The user's own files that a registered thing comes from; none for any other thing.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,11 +17,12 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     ValidationError,
     ValidationInfo,
     field_validator,
 )
-from pydantic_core import ErrorDetails
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from statetrack.errors import SettingsError, StatetrackError, nearest_or_known, setting
 
@@ -64,6 +66,26 @@ def option(
     `min` and `max` are inclusive, `above` is exclusive.
     """
     return Field(default, description=help, ge=min, le=max, gt=above)
+
+
+@dataclass(frozen=True)
+class NameIn:
+    """Marks a setting, `Annotated[str, NameIn(REGISTRY)]`, whose value is a name in a registry.
+
+    A name is checked when the settings are made; the thing itself is not loaded for it.
+    """
+
+    registry: Mapping[str, object]
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._known, handler(source))
+
+    def _known(self, name: str) -> str:
+        if name not in self.registry:
+            raise ValueError(f"there is no '{name}'.{nearest_or_known(name, self.registry)}")
+        return name
 
 
 def build(

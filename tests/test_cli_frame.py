@@ -22,7 +22,7 @@ from statetrack.protocols import PROTOCOLS
 from statetrack.references import bibtex, ids_in, references
 from statetrack.settings import Settings, option
 from statetrack.spec import TASKS, load_task
-from statetrack.sweep import SUITES
+from statetrack.sweep.suite import SUITES
 
 ROOT = Path(__file__).parents[1]
 
@@ -444,10 +444,11 @@ def make_run(folder, *, finished):
     ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
     replicas = [
-        {"replica": 0, "validation_accuracy": 0.25},
-        {"replica": 1, "validation_accuracy": 0.875},
+        {"replica": 0, "seed": 0, "lr": 0.1, "validation_accuracy": 0.25, "validation_loss": 1.0},
+        {"replica": 1, "seed": 1, "lr": 0.1, "validation_accuracy": 0.875, "validation_loss": 0.5},
     ]
-    summary = {"steps": 20, "selected": 1, "replicas": replicas}
+    replicas = [each | {"best_step": 10, "stopped": ""} for each in replicas]
+    summary = {"steps": 20, "seconds": 1.5, "selected": 1, "replicas": replicas}
     if finished:
         (folder / "summary.json").write_text(json.dumps(summary))
 

@@ -13,7 +13,7 @@ from statetrack.protocols import PROTOCOLS
 from statetrack.registry import Registry, modules_in
 from statetrack.sources import KINDS
 from statetrack.spec import TASKS
-from statetrack.sweep import SUITES
+from statetrack.sweep.suite import SUITES
 
 
 def registry(**things):

@@ -72,7 +72,7 @@ def _protocols(_: Path) -> Iterator[Row]:
 
 
 def _suites(_: Path) -> Iterator[Row]:
-    from statetrack.sweep import SUITES
+    from statetrack.sweep.suite import SUITES
 
     for name in SUITES:
         try:
@@ -90,23 +90,22 @@ def _suites(_: Path) -> Iterator[Row]:
 
 
 def _runs(folder: Path) -> Iterator[Row]:
-    from statetrack.runs import find_runs
+    from statetrack.runs.folder import find_runs
 
     for run in find_runs(folder):
         try:
             config = run.config()
             finished = run.finished
-            outcome = run.read_json("summary.json") if finished else None
-            records = [] if finished else run.rows("metrics.jsonl")
+            summary = run.summary() if finished else None
+            records = [] if finished else run.records()
         except StatetrackError as error:
             yield {"name": run.path.as_posix(), "error": str(error)}
             continue
-        if outcome is not None:
-            selected = next(r for r in outcome["replicas"] if r["replica"] == outcome["selected"])
-            step, best = outcome["steps"], selected["validation_accuracy"]
+        if summary is not None:
+            step, best = summary.steps, summary.chosen.validation_accuracy
         else:
-            step = max((record["step"] for record in records), default=0)
-            seen = [r["validation_accuracy"] for r in records if "validation_accuracy" in r]
+            step = max((record.step for record in records), default=0)
+            seen = [r.validation_accuracy for r in records if r.validation_accuracy is not None]
             best = max(seen, default=None)
         yield {
             "run": run.path.as_posix(),

@@ -82,8 +82,8 @@ def transition_of(kind: type[Settings]) -> str | None:
 
 def about_kernels() -> str:
     """Whether the kernels of flash-linear-attention can be used on this machine."""
-    from statetrack.experiment import choose_device
-    from statetrack.ops.kernels import why_not
+    from statetrack.ops.devices import choose_device
+    from statetrack.ops.fla import why_not
 
     problem = why_not(choose_device("auto"))
     return "fla can be used here." if problem is None else f"fla cannot be used here: {problem}."

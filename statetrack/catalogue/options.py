@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import types
 import typing
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,7 +27,7 @@ def describe(kind: type[Settings]) -> list[dict[str, Any]]:
             {
                 "name": name,
                 "option": flag(name),
-                "type": type_name(field.annotation),
+                "type": type_of(field),
                 "default": defaults[name],
                 "min": lower,
                 "max": upper,
@@ -73,6 +74,20 @@ def bounds(field: FieldInfo) -> tuple[float | None, float | None, float | None]:
         None if upper is None else upper.le,
         None if above is None else above.gt,
     )
+
+
+def names_for(field: FieldInfo) -> Collection[str] | None:
+    """The names that a field's value is one of, where it names a thing in a registry."""
+    from statetrack.settings import NameIn  # with pydantic, which a field has already imported
+
+    registries = [mark.registry for mark in field.metadata if isinstance(mark, NameIn)]
+    return registries[0] if registries else None
+
+
+def type_of(field: FieldInfo) -> str:
+    """The type of a field's values; where those are names in a registry, all of its names."""
+    names = names_for(field)
+    return type_name(field.annotation) if names is None else "|".join(names)
 
 
 def type_name(annotation: Any) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from statetrack.data import whole_words
+from statetrack.data import stream_words
 from statetrack.errors import StatetrackError, UnknownNameError, nearest
 from statetrack.models import MODELS
-from statetrack.sources import Sampler, best_constant
 from statetrack.spec import (
     TASKS,
     Task,
@@ -88,7 +87,7 @@ OF_AUTOMATA = (
 
 def _describe_automaton(task: Task) -> dict[str, Any]:
     automaton = task.automaton
-    floors = best_constant(automaton, task.spec.test_lengths)
+    floors = automaton.floors(task.spec.test_lengths)
     return {
         "states": list(automaton.states),
         "start": automaton.start,
@@ -104,8 +103,9 @@ def _describe_automaton(task: Task) -> dict[str, Any]:
 
 def _made_up_example(task: Task) -> dict[str, str]:
     """One word that the task can draw, and its labels."""
-    if isinstance(task.source, Sampler):
-        (words,) = whole_words(task.source, 1, EXAMPLE_LENGTH, seed=0)
+    if not task.has_automaton:
+        length = min(EXAMPLE_LENGTH, task.source.longest_word)
+        (words,) = stream_words(task.source, 1, length, seed=0)
         return {task.format_word(words.symbols[0]): task.format_labels(words.symbols[0])}
     automaton = task.automaton
     word, state = [], automaton.start

@@ -26,10 +26,10 @@ from statetrack.audit import (
 )
 from statetrack.cli._json import print_json
 from statetrack.cli.audit import AuditSettings
-from statetrack.data import LengthDistribution, parse_lengths, read_dataset
+from statetrack.data import parse_lengths, read_dataset
 from statetrack.errors import DatasetError, SettingsError, UnknownNameError
 from statetrack.report.drawing import console, interval, plain_table, rounded, share
-from statetrack.spec import Task, load_task, task_names
+from statetrack.spec import Task, WordSpec, load_task, task_names
 
 MOST_SPLITS_SHOWN = 4
 """Of more splits only the strongest shortcut is shown."""
@@ -84,19 +84,15 @@ def _of_dataset(folder: Path) -> Audit:
 def _of_task(task: Task, settings: AuditSettings, test_lengths: Sequence[str]) -> Audit:
     """The audit of words drawn for it."""
     tests = parse_lengths(test_lengths) or sorted(task.spec.test_lengths)
-    if settings.train_length == "task":
-        lengths = LengthDistribution(*task.spec.train_length)
-    else:
-        lengths = LengthDistribution.parse(settings.train_length)
+    words = WordSpec.of(task, train_length=settings.train_length, supervision=settings.supervision)
+    longest, seed = words.lengths.longest, settings.seed
     _check_size("--length", tests[-1], settings.samples)
-    _check_size("--train-length", lengths.longest, max(settings.train_samples, settings.samples))
-    supervision = task.spec.supervision if settings.supervision == "task" else settings.supervision
-    about, seed = (task, lengths, supervision), settings.seed
+    _check_size("--train-length", longest, max(settings.train_samples, settings.samples))
     parts = [
-        draw_held_out(*about, settings.samples, seed),
-        *draw_tests(task, tests, settings.samples, seed, lengths.longest),
+        draw_held_out(task, words, settings.samples, seed),
+        *draw_tests(task, tests, settings.samples, seed, longest),
     ]
-    return audit(draw_train(*about, settings.train_samples, seed), parts, task.source.labels)
+    return audit(draw_train(task, words, settings.train_samples, seed), parts, task.source.labels)
 
 
 def _check_size(flag: str, length: int, num_words: int) -> None:

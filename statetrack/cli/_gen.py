@@ -14,7 +14,6 @@ from tqdm import tqdm
 from statetrack.cli import options
 from statetrack.cli.gen import GenSettings
 from statetrack.data import (
-    LengthDistribution,
     Splits,
     draw_splits,
     parse_lengths,
@@ -22,7 +21,7 @@ from statetrack.data import (
 )
 from statetrack.errors import DatasetError
 from statetrack.report import drawing
-from statetrack.spec import Task, load_task
+from statetrack.spec import Task, WordSpec, folder_name, load_task
 
 STARTER_SET = ("parity", "modular-addition", "s3", "random-fsm")
 """Written where no task is named: two groups that commute, one that does not, and no group."""
@@ -73,26 +72,21 @@ def _is_taken(path: Path) -> bool:
 
 
 def _folder_name(task: Task) -> str:
-    """The task's name without what a path cannot have; of a task file, the name of the file."""
+    """The name of a task's folder, which is not hidden; of a task file, that of the file."""
     name = Path(task.name).stem if task.name.endswith(".yaml") else task.name
-    plain = "".join(letter if letter.isalnum() or letter in "-=." else "-" for letter in name)
-    return plain.strip("-.")
+    return folder_name(name).strip("-.")
 
 
 def _draw(task: Task, settings: GenSettings, test_lengths: list[int] | None) -> Splits:
-    spec = task.spec
-    if settings.length == "task":
-        lengths = LengthDistribution(*spec.train_length)
-    else:
-        lengths = LengthDistribution.parse(settings.length)
+    words = WordSpec.of(task, train_length=settings.length, supervision=settings.supervision)
     return draw_splits(
         task.source,
-        lengths,
+        words.lengths,
         settings.samples,
         settings.validation_samples,
-        test_lengths or spec.test_lengths,
+        test_lengths or task.spec.test_lengths,
         settings.test_samples,
-        spec.supervision if settings.supervision == "task" else settings.supervision,
+        words.supervision,
         settings.seed,
     )
 

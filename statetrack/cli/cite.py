@@ -31,7 +31,7 @@ def cite(
     """
     if name is None:
         print(own_bibtex())
-    elif (Path(name) / "config.yaml").is_file():
+    elif _is_run(name):
         print(own_bibtex())
         _print_papers(name, *_sources_of_run(Path(name)))
     elif name in MODELS:
@@ -40,6 +40,12 @@ def cite(
         raise RunError(f"{name}: not a run folder (it has no config.yaml)")
     else:
         _print_papers(name, _sources_of_task(name))
+
+
+def _is_run(name: str) -> bool:
+    from statetrack.runs.folder import is_run
+
+    return is_run(Path(name))
 
 
 # What the functions below need is imported when they run: `cite --help` is quick without.
@@ -58,15 +64,14 @@ def _sources_of_task(name: str) -> str:
 
 
 def _sources_of_run(folder: Path) -> list[str]:
-    from statetrack.plugins import load_plugin
-    from statetrack.settings import read_yaml
+    from statetrack.runs.folder import RunFolder
+    from statetrack.runs.plugins import load_plugins
     from statetrack.spec import load_task
 
-    config = read_yaml(folder / "config.yaml", RunError)
-    if (folder / "plugin.py").is_file():
-        load_plugin(folder / "plugin.py")
-    task = load_task(str(folder / "task.yaml"))
-    return [_sources_of_model(str(config.get("model"))), task.spec.reference]
+    run = RunFolder.open(folder)
+    load_plugins(run)
+    task = load_task(str(run.task_file))
+    return [_sources_of_model(str(run.config().get("model"))), task.spec.reference]
 
 
 def _print_papers(name: str, *sources: str) -> None:

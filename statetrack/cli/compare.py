@@ -14,11 +14,11 @@ from rich.text import Text
 
 from statetrack.cli import options
 from statetrack.cli._predict import LOOKS, SHOWN
-from statetrack.comparison import Comparison, Outcome, compare, find_run_folders
+from statetrack.comparison import Comparison, Outcome, compare
 from statetrack.models import MODELS
 from statetrack.report.drawing import console as standard_output
 from statetrack.report.drawing import facts, interval, plain_table, rounded, share
-from statetrack.runs import to_json
+from statetrack.runs.folder import find_run_folders, to_json
 
 MARKS: Mapping[Outcome, tuple[str, str]] = {
     "agree": ("agrees", "green"),

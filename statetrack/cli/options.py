@@ -25,7 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from statetrack.catalogue.options import as_text as as_text
-from statetrack.catalogue.options import bounds, inner_type, type_name
+from statetrack.catalogue.options import bounds, inner_type, names_for, type_of
 from statetrack.catalogue.options import flag as flag
 from statetrack.errors import SettingsError, UnknownNameError, nearest
 from statetrack.settings import Settings, build
@@ -200,12 +200,12 @@ def _parameter(name: str, field: FieldInfo, panel: str, default: Any) -> inspect
     if above is not None:
         help_text += f" Above {above:g}."
     decide = flag(name) if core is not bool else f"{flag(name)}/{flag('no_' + name)}"
-    if core in TYPES_OF_TYPER:
+    if core in TYPES_OF_TYPER and names_for(field) is None:
         annotation: Any = field.annotation
         info = typer.Option(
             decide,
             help=help_text,
-            metavar=None if core is bool else type_name(core),
+            metavar=None if core is bool else type_of(field),
             min=lower if is_number else None,
             max=upper if is_number else None,
             rich_help_panel=panel,
@@ -216,7 +216,7 @@ def _parameter(name: str, field: FieldInfo, panel: str, default: Any) -> inspect
         info = typer.Option(
             decide,
             help=help_text,
-            metavar=type_name(core),
+            metavar=type_of(field),
             parser=_reader(field),
             rich_help_panel=panel,
         )

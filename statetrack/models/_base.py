@@ -45,6 +45,8 @@ class SequenceModel(nn.Module, abc.ABC):
     family: ClassVar[str]
     source: ClassVar[str]
     training_defaults: ClassVar[Mapping[str, Any]] = {}
+    readout_name: ClassVar[str] = "readout"
+    """The submodule that makes logits of states: what `freeze='recurrence'` still trains."""
     vectorises: ClassVar[bool] = True
     """False where torch has no batching rule for a layer: replicas then run in turn."""
 
@@ -129,16 +131,6 @@ class LinearModel(RecurrentModel):
     def operators(self) -> Operators:
         """The operators A(x), one for each symbol, in their own structure."""
 
-    @abc.abstractmethod
-    def recur(
-        self, symbols: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
-    ) -> Tensor:
-        """States [T, B, H] after each of the symbols [B, T], from a first state [B, H].
-
-        `inputs` [T, B, H] is added at every step; `normalise_every` steps, the state is
-        divided by its norm (0: never).
-        """
-
     def additive_table(self) -> Tensor | None:
         """The term added for each symbol, [V, H], or None."""
         if self.additive is None:
@@ -179,7 +171,7 @@ class LinearModel(RecurrentModel):
     def _read(self, symbols: Tensor, state: Tensor, normalise_every: int) -> tuple[Tensor, Tensor]:
         table = self.additive_table()
         inputs = None if table is None else ops.lookup(table, symbols)
-        states = self.recur(symbols, state, inputs, normalise_every)
+        states = self.operators().recur(symbols, state, inputs, normalise_every=normalise_every)
         return self.readout(states).transpose(0, 1), states[-1]
 
 

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from statetrack.models._base import RecurrentModel, State
 from statetrack.models._settings import BlockSettings
-from statetrack.ops.kernels import KernelChoice, kernel_for
+from statetrack.ops.fla import KernelChoice, kernel_for
 
 
 class Mixer(nn.Module, abc.ABC):
@@ -29,10 +29,6 @@ class Mixer(nn.Module, abc.ABC):
     """
 
     kernel: KernelChoice = "torch"
-
-    def by_fla(self, like: Tensor) -> bool:
-        """Whether a scan of tensors like this one is left to flash-linear-attention."""
-        return kernel_for(self.kernel, like.device, like.dtype) == "fla"
 
     @abc.abstractmethod
     def initial_state(self, num_words: int) -> State:

@@ -3,7 +3,7 @@
     q, k, v = silu(conv(W x)),    q and k of unit length,    beta = c sigmoid(W_beta x)
     y = W_o [ RMSNorm(o) (* silu(W_g x)) ]
 
-for every head by itself, with o from the delta rule of `_delta_rule` and c = 1 or 2.
+for every head by itself, with o from `ops.delta_rule` and c = 1 or 2.
 
 B batch, T time, N heads, n keys a position, K key size, V value size, D width.
 """
@@ -11,18 +11,18 @@ B batch, T time, N heads, n keys a position, K key size, V value size, D width.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from statetrack import ops
 from statetrack.errors import SettingsError
 from statetrack.models._base import State
 from statetrack.models._blocks import Mixer, RMSNorm, ShortConvolution
-from statetrack.models._delta_rule import DeltaFactors, delta_scan, delta_step
 from statetrack.models._settings import KernelSettings
-from statetrack.ops import fla
+from statetrack.ops.fla.adapters import LARGEST_GATED_KEY
 from statetrack.ops.precision import widened
 from statetrack.settings import option
 
@@ -67,6 +67,26 @@ class ForgetGate(nn.Module):
         return -self.log_rates.exp() * steps
 
 
+class DeltaFactors(NamedTuple):
+    """What a delta rule does at some positions; the leading axes are [B, T], or [B] for one."""
+
+    queries: Tensor  # [..., N, K]
+    keys: Tensor  # [..., n, N, K]
+    values: Tensor  # [..., n, N, V]
+    betas: Tensor  # [..., n, N]
+    log_gates: Tensor | None  # [..., N]
+
+    def transition(self) -> Tensor:
+        """The matrices by which states are multiplied, from the left: [..., N, K, K]."""
+        product = torch.eye(self.keys.shape[-1], dtype=self.keys.dtype, device=self.keys.device)
+        if self.log_gates is not None:
+            product = self.log_gates.exp()[..., None, None] * product
+        for keys, betas in zip(self.keys.unbind(-3), self.betas.unbind(-2), strict=True):
+            read = torch.einsum("...k,...kl->...l", keys, product)
+            product = product - betas[..., None, None] * keys.unsqueeze(-1) * read.unsqueeze(-2)
+        return product
+
+
 class DeltaMixer(Mixer):
     """A delta rule in every head, with n keys a position and, where given, a forget gate."""
 
@@ -76,11 +96,11 @@ class DeltaMixer(Mixer):
         super().__init__()
         heads, key_dim, value_dim = settings.heads, settings.key_dim, settings.value_dim
         self.kernel = settings.kernel
-        if forget_gate is not None and key_dim > fla.LARGEST_GATED_KEY:
+        if forget_gate is not None and key_dim > LARGEST_GATED_KEY:
             if self.kernel == "fla":
                 raise SettingsError(
                     f"--kernel fla: the gated delta rule's kernel takes --key-dim up to "
-                    f"{fla.LARGEST_GATED_KEY}, not {key_dim}: take less, or --kernel torch"
+                    f"{LARGEST_GATED_KEY}, not {key_dim}: take less, or --kernel torch"
                 )
             self.kernel = "torch"
         self.query_shape = (heads, key_dim)
@@ -115,14 +135,7 @@ class DeltaMixer(Mixer):
         if self.convolution is not None:
             projected, *window = self.convolution.scan(projected, *window)
         factors = self._factors(inputs, projected)
-        if self.by_fla(associations):
-            gates = None if self.forget_gate is None else factors.log_gates
-            queries, keys, values, betas = factors[:4]
-            outputs, associations = fla.delta_rule(
-                queries, keys, values, betas, gates, associations
-            )
-        else:
-            outputs, associations = delta_scan(factors, associations)
+        outputs, associations = ops.delta_rule(*factors, associations, kernel=self.kernel)
         return self._finish(inputs, outputs), (associations, *window)
 
     def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
@@ -131,7 +144,7 @@ class DeltaMixer(Mixer):
         projected = self.project(inputs)
         if self.convolution is not None:
             projected, *window = self.convolution.step(projected, *window)
-        outputs, associations = delta_step(self._factors(inputs, projected), associations)
+        outputs, associations = ops.delta_rule_step(*self._factors(inputs, projected), associations)
         return self._finish(inputs, outputs), (associations, *window)
 
     def factors(self, inputs: Tensor) -> DeltaFactors:
@@ -149,16 +162,12 @@ class DeltaMixer(Mixer):
     def _factors(self, inputs: Tensor, projected: Tensor) -> DeltaFactors:
         queries, keys, values = functional.silu(widened(projected)).split(self.sizes, -1)
         betas = self.beta_range * torch.sigmoid(widened(self.betas(inputs)))
-        if self.forget_gate is None:
-            log_gates = betas.new_zeros(()).expand(*inputs.shape[:-1], self.query_shape[0])
-        else:
-            log_gates = self.forget_gate(inputs)
         return DeltaFactors(
             functional.normalize(queries.unflatten(-1, self.query_shape), dim=-1),
             functional.normalize(keys.unflatten(-1, self.key_shape), dim=-1),
             values.unflatten(-1, self.value_shape),
             betas.unflatten(-1, self.key_shape[:2]),
-            log_gates,
+            None if self.forget_gate is None else self.forget_gate(inputs),
         )
 
     def _finish(self, inputs: Tensor, outputs: Tensor) -> Tensor:

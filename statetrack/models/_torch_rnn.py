@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from statetrack.algebra.recurrences import Saturating, Size
 from statetrack.models._base import RecurrentModel, State
 from statetrack.models._settings import ModelSettings
+from statetrack.ops.precision import in_full_precision
 from statetrack.settings import option
 
 
@@ -56,7 +57,8 @@ class TorchRNN(RecurrentModel):
 
     def scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Logits [B, T, C] and the last state, after symbols [B, T]."""
-        outputs, state = self.network(self.embedding(symbols), state)
+        # in bfloat16 torch has no LSTM on CPUs without AVX-512
+        outputs, state = in_full_precision(self.network.__call__)(self.embedding(symbols), state)
         return self.readout(outputs), state
 
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:

@@ -16,9 +16,7 @@ operators); the source does not give its initialisation.
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
-from statetrack import ops
 from statetrack.algebra.recurrences import Dense, Size
 from statetrack.models import MODELS
 from statetrack.models._base import LinearModel
@@ -56,11 +54,3 @@ class Bilinear(LinearModel):
     def operators(self) -> DenseOperators:
         """A(x), [V, H, H]."""
         return DenseOperators(self.embedding(self.weight))
-
-    def recur(  # noqa: D102
-        self, symbols: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
-    ) -> Tensor:
-        matrices = self.operators().matrices
-        return ops.dense_recurrence(
-            matrices, symbols, first, inputs, normalise_every=normalise_every
-        )

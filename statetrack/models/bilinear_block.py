@@ -15,9 +15,7 @@ matrices (the source does not give its initialisation).
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
-from statetrack import ops
 from statetrack.algebra.recurrences import Blocks, Size
 from statetrack.models import MODELS
 from statetrack.models._base import LinearModel, require_multiple
@@ -59,16 +57,3 @@ class BilinearBlock(LinearModel):
     def operators(self) -> BlockOperators:
         """A(x) as blocks [V, N, b, b]."""
         return BlockOperators(self.embedding(self.weight))
-
-    def recur(  # noqa: D102
-        self, symbols: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
-    ) -> Tensor:
-        blocks = self.operators().blocks
-        parts = blocks.shape[1:3]
-        return ops.block_recurrence(
-            blocks,
-            symbols,
-            first.unflatten(-1, parts),
-            None if inputs is None else inputs.unflatten(-1, parts),
-            normalise_every=normalise_every,
-        ).flatten(2)

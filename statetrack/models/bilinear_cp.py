@@ -18,7 +18,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack import ops
 from statetrack.algebra.recurrences import Factored, Size
 from statetrack.models import MODELS
 from statetrack.models._base import LinearModel
@@ -60,30 +59,13 @@ class BilinearCP(LinearModel):
         """A(x) = W1 diag(Wx^T x) W2^T, factored."""
         return FactoredOperators(self.left, self.embedding(self.gains), self.right)
 
-    def recur(  # noqa: D102
-        self, symbols: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
-    ) -> Tensor:
-        gated = self._gated(symbols, first, inputs, normalise_every)
-        states = gated @ self.left.mT
-        return states if inputs is None else states + inputs
-
     def _read(self, symbols: Tensor, state: Tensor, normalise_every: int) -> tuple[Tensor, Tensor]:
         """Without additive terms the readout acts in rank space: C W1 times what was gated."""
         if self.additive is not None:
             return super()._read(symbols, state, normalise_every)
-        gated = self._gated(symbols, state, None, normalise_every)
+        gated = self.operators().recur_in_rank_space(
+            symbols, state, normalise_every=normalise_every
+        )
         readout = self.readout.weight @ self.left
         logits = functional.linear(gated, readout, self.readout.bias)
         return logits.transpose(0, 1), gated[-1] @ self.left.mT
-
-    def _gated(
-        self, symbols: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
-    ) -> Tensor:
-        """gains_t * p_{t-1}, [T, B, K], of which W1 makes the states."""
-        return ops.factored_recurrence(
-            self.right.mT @ self.left,
-            ops.lookup(self.embedding(self.gains), symbols),
-            first @ self.right,
-            None if inputs is None else inputs @ self.right,
-            normalise_every=normalise_every,
-        )

@@ -15,14 +15,12 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor
 
-from statetrack import ops
 from statetrack.algebra.recurrences import Diagonal, Size
 from statetrack.models import MODELS
 from statetrack.models._base import LinearModel, require_multiple
 from statetrack.models._settings import LinearSettings
-from statetrack.ops.operators import RotationOperators, as_complex, as_real
+from statetrack.ops.operators import RotationOperators
 from statetrack.settings import option
 
 
@@ -55,13 +53,3 @@ class BilinearRotation(LinearModel):
     def operators(self) -> RotationOperators:
         """A(x) as angles [V, N]."""
         return RotationOperators(self.embedding(self.angles))
-
-    def recur(  # noqa: D102
-        self, symbols: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
-    ) -> Tensor:
-        angles = ops.lookup(self.operators().angles, symbols)  # [T, B, N]
-        if inputs is None:
-            planes = first.unflatten(-1, (-1, 2))
-            return ops.rotation_recurrence(angles, planes).flatten(2)
-        gains = torch.polar(torch.ones_like(angles), angles)
-        return as_real(ops.diagonal_recurrence(gains, as_complex(first), as_complex(inputs)))

@@ -17,14 +17,12 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor
 
-from statetrack import ops
 from statetrack.algebra.recurrences import Diagonal, Size
 from statetrack.models import MODELS
 from statetrack.models._base import LinearModel, require_multiple
 from statetrack.models._settings import LinearSettings
-from statetrack.ops.operators import ComplexDiagonalOperators, as_complex, as_real
+from statetrack.ops.operators import ComplexDiagonalOperators
 from statetrack.settings import option
 
 
@@ -59,15 +57,3 @@ class DiagonalComplex(LinearModel):
     def operators(self) -> ComplexDiagonalOperators:
         """A(x) as complex gains [V, H / 2]."""
         return ComplexDiagonalOperators(torch.view_as_complex(self.embedding(self.gains)))
-
-    def recur(  # noqa: D102
-        self, symbols: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
-    ) -> Tensor:
-        gains = torch.view_as_complex(ops.lookup(self.embedding(self.gains), symbols))
-        states = ops.diagonal_recurrence(
-            gains,
-            as_complex(first),
-            None if inputs is None else as_complex(inputs),
-            normalise_every=normalise_every,
-        )
-        return as_real(states)

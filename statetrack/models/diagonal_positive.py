@@ -15,9 +15,7 @@ convolution, gate and normalisation.
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
-from statetrack import ops
 from statetrack.algebra.recurrences import Diagonal, Size
 from statetrack.models import MODELS
 from statetrack.models._base import LinearModel
@@ -56,9 +54,3 @@ class DiagonalPositive(LinearModel):
     def operators(self) -> DiagonalOperators:
         """A(x) as gains [V, H] in (0, 1)."""
         return DiagonalOperators(self.embedding(self.gain_logits).sigmoid())
-
-    def recur(  # noqa: D102
-        self, symbols: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
-    ) -> Tensor:
-        gains = ops.lookup(self.operators().gains, symbols)
-        return ops.diagonal_recurrence(gains, first, inputs, normalise_every=normalise_every)

@@ -17,9 +17,7 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from torch import Tensor
 
-from statetrack import ops
 from statetrack.algebra.recurrences import Diagonal, Size
 from statetrack.models import MODELS
 from statetrack.models._base import LinearModel
@@ -68,9 +66,3 @@ class DiagonalReal(LinearModel):
     def operators(self) -> DiagonalOperators:
         """A(x) as gains [V, H]."""
         return DiagonalOperators(self.embedding(self.gains))
-
-    def recur(  # noqa: D102
-        self, symbols: Tensor, first: Tensor, inputs: Tensor | None, normalise_every: int
-    ) -> Tensor:
-        gains = ops.lookup(self.operators().gains, symbols)
-        return ops.diagonal_recurrence(gains, first, inputs, normalise_every=normalise_every)

@@ -17,9 +17,6 @@ Departures: heads are normalised by their root mean square, and queries scaled b
 as in the authors' later library; W_r has no bias; the gated MLP of a block is left out by
 default (`--mlp 4` puts a plain one there).
 
-All of a chunk's outer products are formed at once; the recurrence between them is the
-diagonal one of `statetrack.ops`, exact for any gate.
-
 B batch, T time, D width, N heads, K key size.
 """
 
@@ -37,12 +34,8 @@ from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models._heads import HeadNorm, Projection, require_divisor, split_heads
 from statetrack.models._settings import KernelSettings
-from statetrack.ops import fla
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.ops.precision import widened
 from statetrack.settings import option
-
-CHUNK = 32
-"""Positions whose outer products are held at once."""
 
 
 class GLASettings(KernelSettings):
@@ -110,8 +103,9 @@ class GLAMixer(Mixer):
         projected, memory = self.projection.scan(inputs, memory)
         queries, keys, values = self._heads(projected)
         log_gains = self._log_gains(inputs)
-        scan = fla.gated_attention if self.by_fla(matrices) else recur
-        read, matrices = scan(log_gains, queries, keys, values, matrices)
+        read, matrices = ops.gated_attention(
+            queries, keys, values, log_gains, matrices, kernel=self.kernel
+        )
         return self._finish(read, inputs), (memory, matrices)
 
     def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
@@ -154,23 +148,3 @@ class GLA(BlockModel):
         """Gated linear attention with the model's heads."""
         assert isinstance(self.settings, GLASettings)
         return GLAMixer(self.settings)
-
-
-@in_full_precision
-def recur(
-    log_gains: Tensor, queries: Tensor, keys: Tensor, values: Tensor, matrices: Tensor
-) -> tuple[Tensor, Tensor]:
-    """S_t = diag(a_t) S_{t-1} + k_t v_t^T, read as S_t^T q_t, for heads [B, T, N, size].
-
-    Gives what is read, [B, T, N, size of v], and the last matrices, [B, N, K, size of v].
-    """
-    read = []
-    parts = (log_gains.exp(), queries, keys, values)
-    pieces = (tensor.transpose(0, 1).split(CHUNK) for tensor in parts)
-    for gain, query, key, value in zip(*pieces, strict=True):  # [chunk, B, N, size]
-        products = key.unsqueeze(-1) * value.unsqueeze(-2)  # [chunk, B, N, K, size of v]
-        spread = gain.unsqueeze(-1).expand_as(products)
-        states = ops.diagonal_recurrence(spread, matrices, products)
-        read.append(torch.einsum("tbnk,tbnkv->tbnv", query, states))
-        matrices = states[-1]
-    return torch.cat(read).transpose(0, 1), matrices

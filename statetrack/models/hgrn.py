@@ -38,7 +38,6 @@ from statetrack.models import MODELS
 from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models._settings import KernelSettings
-from statetrack.ops import fla
 from statetrack.ops.precision import widened
 from statetrack.settings import option
 
@@ -91,28 +90,22 @@ class HGRNMixer(Mixer):
     def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
         """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
         assert isinstance(state, Tensor)
-        if self.by_fla(state.real):
-            states, state = self._by_kernel(inputs, state)
-            return self._finish(states, inputs), state
-        gains, terms = self._gains_and_terms(inputs)
-        states = ops.diagonal_recurrence(gains.transpose(0, 1), state, terms.transpose(0, 1))
-        return self._finish(states.transpose(0, 1), inputs), states[-1]
+        forget = self._forget(inputs)
+        terms = self._terms(inputs, forget)
+        if self.phases is None:
+            states, state = ops.gated_diagonal(forget, terms, state, kernel=self.kernel)
+        else:
+            states, state = ops.turning_diagonal(
+                forget, self.phases, terms, state, kernel=self.kernel
+            )
+        return self._finish(states, inputs), state
 
     def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
         """Outputs [B, D] and the next state, of inputs [B, D]."""
         assert isinstance(state, Tensor)
-        gains, terms = self._gains_and_terms(inputs)
-        state = gains * state + terms
-        return self._finish(state, inputs), state
-
-    def _by_kernel(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """States [B, T, D] and the last; a forget gate of 0 has a logarithm too small to matter."""
         forget = self._forget(inputs)
-        terms = self._terms(inputs, forget)
-        log_gains = forget.clamp_min(torch.finfo(forget.dtype).tiny).log()
-        if self.phases is None:
-            return fla.diagonal(log_gains, terms, state)
-        return fla.turning_diagonal(log_gains, self.phases, terms, state)
+        state = self._turned(forget) * state + self._terms(inputs, forget)
+        return self._finish(state, inputs), state
 
     def _forget(self, inputs: Tensor) -> Tensor:
         """The moduli lambda."""
@@ -124,10 +117,6 @@ class HGRNMixer(Mixer):
         if self.phases is None:
             return forget
         return torch.polar(forget, self.phases.expand_as(forget))
-
-    def _gains_and_terms(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        forget = self._forget(inputs)
-        return self._turned(forget), self._terms(inputs, forget)
 
     def _terms(self, inputs: Tensor, forget: Tensor) -> Tensor:
         values = functional.silu(widened(self.inputs(inputs)))

@@ -15,9 +15,6 @@ Departures: normalisation stands before each sublayer instead of after it; there
 positions (`--conv 4` gives q, k and v a short memory instead); 1e-6 is added to the
 denominator; the MLP's activation is GELU.
 
-The scan takes words in chunks of 32: inside a chunk it is masked attention, between chunks the
-state is handed on.
-
 B batch, T time, D width, N heads.
 """
 
@@ -29,18 +26,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from statetrack import ops
 from statetrack.algebra.recurrences import TimeInvariantLayers
 from statetrack.models import MODELS
 from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models._heads import Projection, require_divisor, split_heads
 from statetrack.models._settings import KernelSettings
-from statetrack.ops import fla
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.ops.precision import widened
 from statetrack.settings import option
-
-CHUNK = 32
-"""Positions that are read at once, by attention among themselves."""
 
 SMALLEST_SUM = 1e-6
 """Added to the sum of weights, which float32 could round to 0."""
@@ -90,11 +84,7 @@ class LinearAttentionMixer(Mixer):
         assert isinstance(sums, Tensor)
         projected, memory = self.projection.scan(inputs, memory)
         queries, keys, values = self._heads(projected)
-        if self.by_fla(sums):
-            no_decay = queries.new_zeros(queries.shape[:-1])
-            read, sums = fla.decayed_attention(no_decay, queries, keys, values, sums)
-        else:
-            read, sums = add_up(queries, keys, values, sums)
+        read, sums = ops.additive_attention(queries, keys, values, sums, kernel=self.kernel)
         return self.output(_divide(read)), (memory, sums)
 
     def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
@@ -126,21 +116,6 @@ class LinearAttention(BlockModel):
         """Linear attention with the model's heads."""
         assert isinstance(self.settings, LinearAttentionSettings)
         return LinearAttentionMixer(self.settings)
-
-
-@in_full_precision
-def add_up(queries: Tensor, keys: Tensor, values: Tensor, sums: Tensor) -> tuple[Tensor, Tensor]:
-    """S_i = S_{i-1} + k_i v_i^T, read as S_i^T q_i, for heads [B, T, N, size].
-
-    Gives what is read, [B, T, N, size of v], and the last sums, [B, N, size of k, size of v].
-    """
-    read = []
-    pieces = (tensor.transpose(1, 2).split(CHUNK, 2) for tensor in (queries, keys, values))
-    for query, key, value in zip(*pieces, strict=True):  # [B, N, chunk, size]
-        among = (query @ key.mT).tril()
-        read.append(among @ value + query @ sums)
-        sums = sums + key.mT @ value
-    return torch.cat(read, 2).transpose(1, 2), sums
 
 
 def _positive(vectors: Tensor) -> Tensor:

@@ -24,15 +24,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from statetrack import ops
 from statetrack.algebra.recurrences import PositiveLayers, Size
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
 from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, Mixer, RMSNorm, ShortConvolution
-from statetrack.models._decayed_attention import CHUNK, decayed_attention
 from statetrack.models._settings import KernelSettings
 from statetrack.models._time_steps import draw_time_steps, inverse_softplus
-from statetrack.ops import fla
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
@@ -101,22 +100,14 @@ class Mamba2Mixer(Mixer):
         mixed, window = self.convolution.scan(mixed, window)
         x, writings, readings, steps, log_decays = self._select(mixed, steps)
         values = steps.unsqueeze(-1) * x
-        if self.by_fla(memory):
-            shape = (*log_decays.shape, -1)
-            queries, keys = (p.unsqueeze(2).expand(shape) for p in (readings, writings))
-            read, memory = fla.decayed_attention(log_decays, queries, keys, values, memory)
-            return self._finish(read, x, gate), (window, memory)
-        outputs = []
-        for decay, key, value, query in zip(
-            log_decays.mT.split(CHUNK, 2),
-            writings.unsqueeze(1).split(CHUNK, 2),
-            values.transpose(1, 2).split(CHUNK, 2),  # [B, heads, T, P]
-            readings.unsqueeze(1).split(CHUNK, 2),
-            strict=True,
-        ):
-            output, memory = decayed_attention(decay, key, value, query, memory)
-            outputs.append(output)
-        read = torch.cat(outputs, 2).transpose(1, 2)  # [B, T, heads, P]
+        read, memory = ops.decayed_attention(
+            readings.unsqueeze(2),
+            writings.unsqueeze(2),
+            values,
+            log_decays,
+            memory,
+            kernel=self.kernel,
+        )  # [B, T, heads, P]
         return self._finish(read, x, gate), (window, memory)
 
     def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102

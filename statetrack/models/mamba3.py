@@ -40,9 +40,9 @@ from statetrack.errors import SettingsError
 from statetrack.models import MODELS
 from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, Mixer, RMSNorm
-from statetrack.models._decayed_attention import CHUNK, decayed_attention
 from statetrack.models._settings import BlockSettings
 from statetrack.models._time_steps import draw_time_steps, inverse_softplus
+from statetrack.ops.decayed_attention import CHUNK, decayed_chunk
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
@@ -210,11 +210,11 @@ def _scan_chunk(
     # What is written at t counts `late` at once, and from t + 1 on also the next step's `early`.
     weights = late + torch.cat([early[:, 1:], torch.zeros_like(early[:, :1])], 1)
     turned = angles.cumsum(1)
-    outputs, memory = decayed_attention(
-        log_decays.mT,
+    outputs, memory = decayed_chunk(
+        turn(readings, turned).transpose(1, 2),
         turn(writings, turned).transpose(1, 2),
         (weights.unsqueeze(-1) * x).transpose(1, 2),
-        turn(readings, turned).transpose(1, 2),
+        log_decays.mT,
         memory,
     )
     own = (late - weights) * (writings * readings).sum(-1)  # [B, T, heads]

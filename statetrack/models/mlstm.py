@@ -41,6 +41,7 @@ from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, Mixer, ShortConvolution
 from statetrack.models._exponential import ExponentialGateSettings, log_forget, small_deviation
 from statetrack.models._heads import BlockDiagonal, HeadNorm, require_divisor, split_heads
+from statetrack.ops.decayed_attention import sums_between
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
@@ -207,12 +208,8 @@ def remember(
     for query, key, value, write, forget in _chunks(
         queries, keys, values, log_input, log_forget
     ):  # [B, N, chunk, size], gates [B, N, chunk]
-        decay = forget.cumsum(-1)
-        ones = torch.ones(2 * decay.shape[-1:], dtype=torch.bool, device=decay.device)
-        # summed anew from each position: a difference of running sums would lose short spans
-        between = torch.where(ones.tril(-1), forget.unsqueeze(-1), 0.0).cumsum(-2)
-        kept = torch.where(ones.tril(), between + write.unsqueeze(-2), -torch.inf)
-        carried = decay + maxima.unsqueeze(-1)
+        kept = sums_between(forget) + write.unsqueeze(-2)
+        carried = forget.cumsum(-1) + maxima.unsqueeze(-1)
         running = torch.maximum(kept.amax(-1), carried).detach()
         weights = torch.exp(kept - running.unsqueeze(-1))
         carry = torch.exp(carried - running).unsqueeze(-1)

@@ -36,16 +36,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from statetrack import ops
 from statetrack.algebra.recurrences import PositiveLayers, Size
 from statetrack.models import MODELS
 from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models._heads import require_divisor, split_heads
-from statetrack.models._rwkv import first_shifts, log_decays_of, positions_before
+from statetrack.models._rwkv import LowRank, first_shifts, log_decays_of, positions_before
 from statetrack.models._settings import KernelSettings
-from statetrack.models.gla import recur
-from statetrack.models.rwkv7 import LowRank
-from statetrack.ops import fla
+from statetrack.ops.fla import KernelChoice
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
@@ -126,7 +125,7 @@ class RWKV6Mixer(Mixer):
         memory, last = state
         assert isinstance(memory, Tensor) and isinstance(last, Tensor)
         factors, gate = self._factors(inputs, positions_before(inputs, last))
-        read, memory = rwkv6_scan(factors, memory, by_fla=self.by_fla(memory))
+        read, memory = rwkv6_scan(factors, memory, kernel=self.kernel)
         return self._finish(read, factors, gate), (memory, inputs[:, -1])
 
     def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
@@ -190,14 +189,13 @@ def rwkv6_step(factors: RWKV6Factors, memory: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def rwkv6_scan(
-    factors: RWKV6Factors, memory: Tensor, *, by_fla: bool = False
+    factors: RWKV6Factors, memory: Tensor, *, kernel: KernelChoice = "torch"
 ) -> tuple[Tensor, Tensor]:
     """What is read of the memories before T positions, [B, T, N, K], and the last memory."""
     log_decays, queries, keys, values = factors
     first = _read(memory, queries[:, 0])
     following = functional.pad(queries[:, 1:], (0, 0, 0, 0, 0, 1))
-    scan = fla.gated_attention if by_fla else recur
-    read, memory = scan(log_decays, following, keys, values, memory)
+    read, memory = ops.gated_attention(following, keys, values, log_decays, memory, kernel=kernel)
     return torch.cat([first.unsqueeze(1), read[:, :-1]], 1), memory
 
 

@@ -40,7 +40,7 @@ from statetrack.errors import SettingsError
 from statetrack.models import MODELS
 from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, Mixer
-from statetrack.models._rwkv import first_shifts, positions_before
+from statetrack.models._rwkv import LowRank, first_shifts, positions_before
 from statetrack.models._settings import BlockSettings
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
@@ -187,27 +187,6 @@ class RWKV7Mixer(Mixer):
         own = (weights * factors.values).flatten(-2)
         finished: Tensor = self.output(gate * (normed + own))
         return finished
-
-
-class LowRank(nn.Module):
-    """bias + activation(x W_1) W_2, which starts as the bias: W_1 is 0, W_2 orthogonal."""
-
-    def __init__(
-        self, bias: Tensor | None, rank: int, activation: nn.Module, *, width: int = 0
-    ) -> None:
-        super().__init__()
-        width = width if bias is None else len(bias)
-        self.bias = None if bias is None else nn.Parameter(bias)
-        self.inner = nn.Linear(width, rank, bias=False)
-        self.outer = nn.Linear(rank, width, bias=False)
-        self.activation = activation
-        nn.init.zeros_(self.inner.weight)
-        nn.init.orthogonal_(self.outer.weight, gain=0.1 * max(1.0, rank / width) ** 0.5)
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """[..., D] of inputs [..., D]."""
-        outputs: Tensor = self.outer(self.activation(self.inner(inputs)))
-        return outputs if self.bias is None else outputs + self.bias
 
 
 @in_full_precision

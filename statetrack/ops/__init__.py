@@ -17,24 +17,41 @@ better, because its rounding errors add up over time.
 Without gradients, `normalise_every=n` divides each word's state by its norm every n steps, so
 that long words neither overflow nor vanish. Where the model is purely multiplicative this
 changes a state's scale and nothing else; it cannot be combined with `inputs`.
+
+The layers' recurrences over activations are in the layout [B, T, N, ...], heads last but one, and
+give outputs and the last state: `delta_rule`, `decayed_attention`, `gated_attention`,
+`additive_attention`, `gated_diagonal` and `turning_diagonal`. Each takes `kernel`, and leaves the
+scan to flash-linear-attention where that is chosen and can run.
 """
 
+from statetrack.ops.additive_attention import additive_attention
 from statetrack.ops.block import block_recurrence
 from statetrack.ops.contraction import contract
+from statetrack.ops.decayed_attention import decayed_attention
+from statetrack.ops.delta_rule import delta_rule, delta_rule_step
 from statetrack.ops.dense import dense_recurrence
 from statetrack.ops.diagonal import diagonal_recurrence
 from statetrack.ops.factored import factored_recurrence
+from statetrack.ops.gated_attention import gated_attention
+from statetrack.ops.gated_diagonal import gated_diagonal, turning_diagonal
 from statetrack.ops.lookup import lookup
 from statetrack.ops.memory import keep_freed_memory
 from statetrack.ops.rotation import rotation_recurrence
 
 __all__ = [
+    "additive_attention",
     "block_recurrence",
     "contract",
+    "decayed_attention",
+    "delta_rule",
+    "delta_rule_step",
     "dense_recurrence",
     "diagonal_recurrence",
     "factored_recurrence",
+    "gated_attention",
+    "gated_diagonal",
     "keep_freed_memory",
     "lookup",
     "rotation_recurrence",
+    "turning_diagonal",
 ]

@@ -1,9 +1,10 @@
-"""The operators of a linear model: one linear map of the state per symbol, in its own structure.
+"""The operators of a linear recurrence: one linear map of the state per symbol, by structure.
 
-Every class applies its operators, selects some of them, and writes them out as dense
-matrices; a structure that is closed under multiplication also composes.
+Every class applies its operators, runs the recurrence h_t = A(x_t) h_{t-1} (+ u_t), selects some
+of its operators, and writes them out as dense matrices; a structure that is closed under
+multiplication also composes.
 
-V symbols, B batch, H hidden, K rank, N blocks, b block size. States are column vectors
+V symbols, B batch, T time, H hidden, K rank, N blocks, b block size. States are column vectors
 [B, H]: the operator of a word x_1 .. x_T is A(x_T) ... A(x_1).
 """
 
@@ -14,6 +15,15 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from typing_extensions import override
+
+from statetrack.ops.block import block_recurrence
+from statetrack.ops.dense import dense_recurrence
+from statetrack.ops.diagonal import diagonal_recurrence
+from statetrack.ops.factored import factored_recurrence
+from statetrack.ops.lanes import check_normalise, is_due, normalise_
+from statetrack.ops.lookup import lookup
+from statetrack.ops.rotation import rotation_recurrence
 
 
 class Operators(abc.ABC):
@@ -22,6 +32,31 @@ class Operators(abc.ABC):
     @abc.abstractmethod
     def apply(self, symbols: Tensor, states: Tensor) -> Tensor:
         """A(x) h for symbols [B] and states [B, H]: the next states [B, H]."""
+
+    def recur(
+        self,
+        symbols: Tensor,
+        first: Tensor,
+        inputs: Tensor | None = None,
+        *,
+        normalise_every: int = 0,
+    ) -> Tensor:
+        """States [T, B, H] after each of the symbols [B, T], from a first state [B, H].
+
+        `inputs` [T, B, H] is added at every step; every `normalise_every` steps the state is
+        divided by its norm (0: never), which is for evaluation without `inputs` only. Here one
+        step is one `apply`; a structure with a faster recurrence overrides this method.
+        """
+        check_normalise(normalise_every, inputs)
+        states = []
+        for step, symbol in enumerate(symbols.unbind(1)):
+            first = self.apply(symbol, first)
+            if inputs is not None:
+                first = first + inputs[step]
+            if is_due(step, normalise_every):
+                normalise_(first, (-1,))
+            states.append(first)
+        return torch.stack(states)
 
     @abc.abstractmethod
     def select(self, symbols: Tensor) -> Operators:
@@ -50,16 +85,33 @@ class DenseOperators(ComposableOperators):
 
     matrices: Tensor
 
-    def apply(self, symbols: Tensor, states: Tensor) -> Tensor:  # noqa: D102
+    @override
+    def apply(self, symbols: Tensor, states: Tensor) -> Tensor:
         return torch.einsum("bij,bj->bi", self.matrices[symbols], states)
 
-    def select(self, symbols: Tensor) -> DenseOperators:  # noqa: D102
+    @override
+    def recur(
+        self,
+        symbols: Tensor,
+        first: Tensor,
+        inputs: Tensor | None = None,
+        *,
+        normalise_every: int = 0,
+    ) -> Tensor:
+        return dense_recurrence(
+            self.matrices, symbols, first, inputs, normalise_every=normalise_every
+        )
+
+    @override
+    def select(self, symbols: Tensor) -> DenseOperators:
         return DenseOperators(self.matrices[symbols])
 
-    def compose(self, earlier: ComposableOperators) -> DenseOperators:  # noqa: D102
+    @override
+    def compose(self, earlier: ComposableOperators) -> DenseOperators:
         return DenseOperators(self.matrices @ earlier.dense())
 
-    def dense(self) -> Tensor:  # noqa: D102
+    @override
+    def dense(self) -> Tensor:
         return self.matrices
 
 
@@ -71,13 +123,46 @@ class FactoredOperators(Operators):
     gains: Tensor
     right: Tensor
 
-    def apply(self, symbols: Tensor, states: Tensor) -> Tensor:  # noqa: D102
+    @override
+    def apply(self, symbols: Tensor, states: Tensor) -> Tensor:
         return (self.gains[symbols] * (states @ self.right)) @ self.left.mT
 
-    def select(self, symbols: Tensor) -> FactoredOperators:  # noqa: D102
+    @override
+    def recur(
+        self,
+        symbols: Tensor,
+        first: Tensor,
+        inputs: Tensor | None = None,
+        *,
+        normalise_every: int = 0,
+    ) -> Tensor:
+        gated = self.recur_in_rank_space(symbols, first, inputs, normalise_every=normalise_every)
+        states = gated @ self.left.mT
+        return states if inputs is None else states + inputs
+
+    def recur_in_rank_space(
+        self,
+        symbols: Tensor,
+        first: Tensor,
+        inputs: Tensor | None = None,
+        *,
+        normalise_every: int = 0,
+    ) -> Tensor:
+        """z_t = s(x_t) * (right^T h_{t-1}), [T, B, K]: states are left z_t (+ u_t)."""
+        return factored_recurrence(
+            self.right.mT @ self.left,
+            lookup(self.gains, symbols),
+            first @ self.right,
+            None if inputs is None else inputs @ self.right,
+            normalise_every=normalise_every,
+        )
+
+    @override
+    def select(self, symbols: Tensor) -> FactoredOperators:
         return FactoredOperators(self.left, self.gains[symbols], self.right)
 
-    def dense(self) -> Tensor:  # noqa: D102
+    @override
+    def dense(self) -> Tensor:
         return torch.einsum("ik,vk,jk->vij", self.left, self.gains, self.right)
 
 
@@ -87,18 +172,40 @@ class BlockOperators(ComposableOperators):
 
     blocks: Tensor
 
-    def apply(self, symbols: Tensor, states: Tensor) -> Tensor:  # noqa: D102
+    @override
+    def apply(self, symbols: Tensor, states: Tensor) -> Tensor:
         parts = states.unflatten(1, self.blocks.shape[1:3])
         return torch.einsum("bnij,bnj->bni", self.blocks[symbols], parts).flatten(1)
 
-    def select(self, symbols: Tensor) -> BlockOperators:  # noqa: D102
+    @override
+    def recur(
+        self,
+        symbols: Tensor,
+        first: Tensor,
+        inputs: Tensor | None = None,
+        *,
+        normalise_every: int = 0,
+    ) -> Tensor:
+        parts = self.blocks.shape[1:3]
+        return block_recurrence(
+            self.blocks,
+            symbols,
+            first.unflatten(-1, parts),
+            None if inputs is None else inputs.unflatten(-1, parts),
+            normalise_every=normalise_every,
+        ).flatten(2)
+
+    @override
+    def select(self, symbols: Tensor) -> BlockOperators:
         return BlockOperators(self.blocks[symbols])
 
-    def compose(self, earlier: ComposableOperators) -> BlockOperators:  # noqa: D102
+    @override
+    def compose(self, earlier: ComposableOperators) -> BlockOperators:
         assert isinstance(earlier, BlockOperators)
         return BlockOperators(self.blocks @ earlier.blocks)
 
-    def dense(self) -> Tensor:  # noqa: D102
+    @override
+    def dense(self) -> Tensor:
         return torch.stack([torch.block_diag(*blocks) for blocks in self.blocks])
 
 
@@ -113,17 +220,37 @@ class RotationOperators(ComposableOperators):
         rows = torch.stack([cos, -sin, sin, cos], -1)
         return BlockOperators(rows.unflatten(-1, (2, 2)))
 
-    def apply(self, symbols: Tensor, states: Tensor) -> Tensor:  # noqa: D102
+    @override
+    def apply(self, symbols: Tensor, states: Tensor) -> Tensor:
         return self._blocks().apply(symbols, states)
 
-    def select(self, symbols: Tensor) -> RotationOperators:  # noqa: D102
+    @override
+    def recur(
+        self,
+        symbols: Tensor,
+        first: Tensor,
+        inputs: Tensor | None = None,
+        *,
+        normalise_every: int = 0,
+    ) -> Tensor:
+        angles = lookup(self.angles, symbols)  # [T, B, N]
+        if inputs is None:  # lengths are kept: there is nothing to normalise
+            return rotation_recurrence(angles, first.unflatten(-1, (-1, 2))).flatten(2)
+        check_normalise(normalise_every, inputs)
+        gains = torch.polar(torch.ones_like(angles), angles)
+        return as_real(diagonal_recurrence(gains, as_complex(first), as_complex(inputs)))
+
+    @override
+    def select(self, symbols: Tensor) -> RotationOperators:
         return RotationOperators(self.angles[symbols])
 
-    def compose(self, earlier: ComposableOperators) -> RotationOperators:  # noqa: D102
+    @override
+    def compose(self, earlier: ComposableOperators) -> RotationOperators:
         assert isinstance(earlier, RotationOperators)
         return RotationOperators(self.angles + earlier.angles)
 
-    def dense(self) -> Tensor:  # noqa: D102
+    @override
+    def dense(self) -> Tensor:
         return self._blocks().dense()
 
 
@@ -133,17 +260,33 @@ class DiagonalOperators(ComposableOperators):
 
     gains: Tensor
 
-    def apply(self, symbols: Tensor, states: Tensor) -> Tensor:  # noqa: D102
+    @override
+    def apply(self, symbols: Tensor, states: Tensor) -> Tensor:
         return self.gains[symbols] * states
 
-    def select(self, symbols: Tensor) -> DiagonalOperators:  # noqa: D102
+    @override
+    def recur(
+        self,
+        symbols: Tensor,
+        first: Tensor,
+        inputs: Tensor | None = None,
+        *,
+        normalise_every: int = 0,
+    ) -> Tensor:
+        gains = lookup(self.gains, symbols)
+        return diagonal_recurrence(gains, first, inputs, normalise_every=normalise_every)
+
+    @override
+    def select(self, symbols: Tensor) -> DiagonalOperators:
         return DiagonalOperators(self.gains[symbols])
 
-    def compose(self, earlier: ComposableOperators) -> DiagonalOperators:  # noqa: D102
+    @override
+    def compose(self, earlier: ComposableOperators) -> DiagonalOperators:
         assert isinstance(earlier, DiagonalOperators)
         return DiagonalOperators(self.gains * earlier.gains)
 
-    def dense(self) -> Tensor:  # noqa: D102
+    @override
+    def dense(self) -> Tensor:
         return torch.diag_embed(self.gains)
 
 
@@ -156,17 +299,39 @@ class ComplexDiagonalOperators(ComposableOperators):
 
     gains: Tensor
 
-    def apply(self, symbols: Tensor, states: Tensor) -> Tensor:  # noqa: D102
+    @override
+    def apply(self, symbols: Tensor, states: Tensor) -> Tensor:
         return as_real(self.gains[symbols] * as_complex(states))
 
-    def select(self, symbols: Tensor) -> ComplexDiagonalOperators:  # noqa: D102
+    @override
+    def recur(
+        self,
+        symbols: Tensor,
+        first: Tensor,
+        inputs: Tensor | None = None,
+        *,
+        normalise_every: int = 0,
+    ) -> Tensor:
+        gains = torch.view_as_complex(lookup(torch.view_as_real(self.gains), symbols))
+        states = diagonal_recurrence(
+            gains,
+            as_complex(first),
+            None if inputs is None else as_complex(inputs),
+            normalise_every=normalise_every,
+        )
+        return as_real(states)
+
+    @override
+    def select(self, symbols: Tensor) -> ComplexDiagonalOperators:
         return ComplexDiagonalOperators(self.gains[symbols])
 
-    def compose(self, earlier: ComposableOperators) -> ComplexDiagonalOperators:  # noqa: D102
+    @override
+    def compose(self, earlier: ComposableOperators) -> ComplexDiagonalOperators:
         assert isinstance(earlier, ComplexDiagonalOperators)
         return ComplexDiagonalOperators(self.gains * earlier.gains)
 
-    def dense(self) -> Tensor:  # noqa: D102
+    @override
+    def dense(self) -> Tensor:
         real, imaginary = self.gains.real, self.gains.imag
         rows = torch.stack([real, -imaginary, imaginary, real], -1)
         return BlockOperators(rows.unflatten(-1, (2, 2))).dense()

@@ -24,7 +24,8 @@ def in_full_precision(function: Callable[P, Result]) -> Callable[P, Result]:
     @wraps(function)
     def precise(*args: P.args, **kwargs: P.kwargs) -> Result:
         device = next(arg.device.type for arg in args if isinstance(arg, Tensor))
-        if not torch.is_autocast_enabled(device):
+        available = torch.amp.autocast_mode.is_autocast_available(device)
+        if not available or not torch.is_autocast_enabled(device):
             return function(*args, **kwargs)
         with torch.autocast(device, enabled=False):
             return function(*args, **kwargs)

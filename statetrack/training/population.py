@@ -9,30 +9,16 @@ R replicas, B batch, T time, C labels.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
+from statetrack.errors import SettingsError
 from statetrack.models._base import SequenceModel
+from statetrack.training.records import Replica
 
 Weights = dict[str, Tensor]
-
-
-@dataclass(frozen=True)
-class Replica:
-    """One copy of the model: one seed at one learning rate."""
-
-    index: int
-    seed: int
-    lr: float
-
-
-def replicas_of(seeds: Sequence[int], lrs: Sequence[float]) -> tuple[Replica, ...]:
-    """Every seed at every learning rate, learning rates outermost."""
-    pairs = [(seed, lr) for lr in lrs for seed in seeds]
-    return tuple(Replica(index, seed, lr) for index, (seed, lr) in enumerate(pairs))
 
 
 class Population:
@@ -44,7 +30,7 @@ class Population:
 
     def __init__(
         self,
-        make: Callable[[], SequenceModel],
+        make: Callable[[], nn.Module],
         replicas: Sequence[Replica],
         device: torch.device,
     ) -> None:
@@ -64,9 +50,19 @@ class Population:
     def __len__(self) -> int:
         return len(self.replicas)
 
-    def freeze_all_but(self, prefix: str) -> None:
-        """Train only the parameters whose name starts with `prefix`."""
-        assert any(name.startswith(prefix) for name in self.parameters), prefix
+    def freeze_recurrence(self) -> None:
+        """Train the parameters of the readout only.
+
+        Raises `SettingsError` where the model has no parameters under its `readout_name`.
+        """
+        readout = self.model.readout_name
+        prefix = f"{readout}."
+        if not any(name.startswith(prefix) for name in self.parameters):
+            kind = type(self.model).__name__
+            raise SettingsError(
+                f"freeze='recurrence' trains the readout alone, and {kind} has no submodule "
+                f"{readout!r} with parameters: let its class attribute `readout_name` name it"
+            )
         for name, value in self.parameters.items():
             value.requires_grad_(name.startswith(prefix))
 
@@ -81,7 +77,7 @@ class Population:
         if len(self) == 1:
             alone = {name: value.squeeze(0) for name, value in weights.items()}
             return self._run(alone, symbols.squeeze(0)).unsqueeze(0)
-        if self.model.vectorises:
+        if not isinstance(self.model, SequenceModel) or self.model.vectorises:
             return vmap(self._run, randomness="different")(weights, symbols)
         apart = {name: value.unbind(0) for name, value in weights.items()}
         return torch.stack(

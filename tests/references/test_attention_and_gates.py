@@ -21,8 +21,9 @@ from transformers import LlamaConfig
 from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotaryEmbedding
 
+from statetrack import ops
 from statetrack.errors import SettingsError
-from statetrack.models import MODELS, gla, linear_attention, mlstm, slstm, ttt_linear
+from statetrack.models import MODELS, mlstm, slstm, ttt_linear
 from statetrack.models._base import SequenceModel
 from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models.hgrn import HGRN
@@ -270,7 +271,7 @@ def test_adding_up_is_the_normalised_linear_attention_of_fla() -> None:
         output_final_state=True,
     )
     with_one = torch.cat([values, torch.ones(B, T, N, 1)], -1)
-    read, last = linear_attention.add_up(
+    read, last = ops.additive_attention(
         functional.elu(queries) + 1,
         functional.elu(keys) + 1,
         with_one,
@@ -306,7 +307,7 @@ def test_the_recurrence_of_gla_is_that_of_fla() -> None:
         queries * K**0.5, keys, values, log_gains, output_final_state=True
     )
     first = torch.zeros(B, N, K, 3, dtype=torch.float64)
-    read, matrices = gla.recur(log_gains, queries, keys, values, first)
+    read, matrices = ops.gated_attention(queries, keys, values, log_gains, first)
     assert_agree(read, expected, [queries, keys, values, logits], SINGLE)
     torch.testing.assert_close(matrices.float(), last, **SINGLE)
 

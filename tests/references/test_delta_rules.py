@@ -21,10 +21,10 @@ from torch.nn import functional
 from transformers import OlmoHybridConfig
 from transformers.models.olmo_hybrid.modeling_olmo_hybrid import OlmoHybridGatedDeltaNet
 
+from statetrack import ops
 from statetrack.models import MODELS
 from statetrack.models._blocks import BlockModel, Mixer
-from statetrack.models._delta import DeltaMixer, ForgetGate
-from statetrack.models._delta_rule import DeltaFactors, delta_scan, delta_step
+from statetrack.models._delta import DeltaFactors, DeltaMixer, ForgetGate
 from statetrack.models.rwkv7 import RWKV7Factors, RWKV7Mixer, rwkv7_scan, rwkv7_step
 from statetrack.settings import build
 
@@ -97,13 +97,13 @@ def delta_factors(num_keys: int, beta_range: float = 2.0) -> DeltaFactors:
 
 
 def by_delta_scan(factors: DeltaFactors) -> Tensor:
-    return delta_scan(factors, torch.zeros(B, N, K, V, dtype=torch.float64))[0]
+    return ops.delta_rule(*factors, torch.zeros(B, N, K, V, dtype=torch.float64))[0]
 
 
 def by_delta_steps(factors: DeltaFactors) -> Tensor:
     state, outputs = torch.zeros(B, N, K, V, dtype=torch.float64), []
     for time in range(T):
-        output, state = delta_step(DeltaFactors(*(part[:, time] for part in factors)), state)
+        output, state = ops.delta_rule_step(*(part[:, time] for part in factors), state)
         outputs.append(output)
     return torch.stack(outputs, 1)
 
@@ -170,7 +170,7 @@ def test_chunks_are_steps_to_rounding(num_keys: int) -> None:
 def test_extreme_gates_leave_outputs_and_gradients_finite(log_gate: float) -> None:
     factors = DeltaFactors(*(part.detach().float().requires_grad_() for part in delta_factors(1)))
     factors = factors._replace(log_gates=torch.full((B, T, N), log_gate, requires_grad=True))
-    outputs, _ = delta_scan(factors, torch.zeros(B, N, K, V))
+    outputs, _ = ops.delta_rule(*factors, torch.zeros(B, N, K, V))
     gradients = torch.autograd.grad(outputs.sum(), factors)
     assert outputs.isfinite().all() and all(part.isfinite().all() for part in gradients)
     steps = by_delta_steps(DeltaFactors(*(part.detach().double() for part in factors)))

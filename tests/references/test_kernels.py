@@ -22,16 +22,15 @@ from fla_by_path import fla
 from torch import Tensor
 from torch.func import vmap
 
-from statetrack import experiment
 from statetrack.errors import SettingsError
-from statetrack.experiment import Experiment
 from statetrack.models import MODELS
 from statetrack.models._base import RecurrentModel, SequenceModel
 from statetrack.models._settings import KernelSettings
-from statetrack.ops import kernels
-from statetrack.ops.fla import turning_diagonal
+from statetrack.ops.fla import adapters, calling, choice
+from statetrack.runs.run import Run
 from statetrack.settings import build
-from statetrack.training import Population, Replica
+from statetrack.training.population import Population
+from statetrack.training.records import Replica
 
 B, T, SYMBOLS, LABELS = 3, 19, 5, 4
 CPU = torch.device("cpu")
@@ -137,8 +136,8 @@ def by_stand_ins(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, st
         loaded.append((module, name))
         return stand_in(module, name)
 
-    monkeypatch.setattr(kernels, "why_not", lambda *_: None)
-    monkeypatch.setattr("statetrack.ops.fla.load", load)
+    monkeypatch.setattr(choice, "why_not", lambda *_: None)
+    monkeypatch.setattr(adapters, "load", load)
     yield loaded
 
 
@@ -214,7 +213,7 @@ def test_bfloat16_training_gives_kernels_float32(
 
         return watched
 
-    monkeypatch.setattr("statetrack.ops.fla.load", load)
+    monkeypatch.setattr(adapters, "load", load)
     for name, options in CASES:
         with torch.autocast("cpu", torch.bfloat16):
             make(name, "fla", **options)(torch.randint(SYMBOLS, (B, T))).float().sum().backward()
@@ -224,9 +223,9 @@ def test_bfloat16_training_gives_kernels_float32(
 def test_a_long_slow_turn_keeps_its_angle(by_stand_ins: list[tuple[str, str]]) -> None:
     """Nothing forgotten, nothing added: after t steps the state has turned by t theta."""
     length, phases = 3000, torch.tensor([1e-3, 0.5, 1.0])
-    zeros = torch.zeros(1, length, 3)
+    ones, zeros = torch.ones(1, length, 3), torch.zeros(1, length, 3, dtype=torch.complex64)
     first = torch.ones(1, 3, dtype=torch.complex64)
-    _, last = turning_diagonal(zeros, phases, zeros.to(torch.complex64), first)
+    _, last = adapters.turning_diagonal(ones, phases, zeros, first)
     expected = torch.polar(torch.ones(3, dtype=torch.float64), length * phases.double())
     torch.testing.assert_close(last[0].to(expected.dtype), expected, rtol=0, atol=1e-5)
 
@@ -248,7 +247,7 @@ def test_replicas_are_more_of_the_batch() -> None:
         return products(*given)
 
     shared, inputs = torch.randn(B, 2), torch.randn(4, B, T, 2, requires_grad=True)
-    sums, last = vmap(lambda part: kernels.call(watched, shared, part))(inputs)
+    sums, last = vmap(lambda part: calling.call(watched, shared, part))(inputs)
     assert shapes == [[4 * B, 4 * B]]
     expected = torch.stack([products(shared, part)[0] for part in inputs])
     torch.testing.assert_close(sums, expected)
@@ -266,8 +265,8 @@ def test_a_kernel_that_gets_a_gradient_for_one_input_gets_it_for_all() -> None:
         return products(*given)
 
     inputs = torch.randn(B, T, 2, requires_grad=True)
-    kernels.call(watched, torch.zeros(B, 2), inputs)[0].sum().backward()
-    kernels.call(watched, torch.zeros(B, 2), inputs.detach())
+    calling.call(watched, torch.zeros(B, 2), inputs)[0].sum().backward()
+    calling.call(watched, torch.zeros(B, 2), inputs.detach())
     assert asked == [[True, True], [False, False]]
     assert inputs.grad is not None
 
@@ -275,14 +274,16 @@ def test_a_kernel_that_gets_a_gradient_for_one_input_gets_it_for_all() -> None:
 # --- which one runs ---
 
 
-@pytest.mark.parametrize("choice", ["auto", "torch"])
+@pytest.mark.parametrize("kernel", ["auto", "torch"])
 def test_on_the_cpu_torch_scans_and_no_kernel_is_loaded(
-    choice: str, monkeypatch: pytest.MonkeyPatch
+    kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernels, "missing", lambda: None)
-    monkeypatch.setattr("statetrack.ops.fla.load", lambda *_: pytest.fail("a kernel was loaded"))
+    monkeypatch.setattr(choice, "missing", lambda: None)
+    monkeypatch.setattr(
+        "statetrack.ops.fla.adapters.load", lambda *_: pytest.fail("a kernel was loaded")
+    )
     for name, options in CASES:
-        model = make(name, choice, **options)
+        model = make(name, kernel, **options)
         assert model.kernel_on(CPU) == "torch"
         model(torch.randint(SYMBOLS, (1, 3)))
 
@@ -290,13 +291,13 @@ def test_on_the_cpu_torch_scans_and_no_kernel_is_loaded(
 @pytest.mark.parametrize("package", ["fla", "triton"])
 def test_what_is_not_installed_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     known = {"fla": "fla-core", "triton": "triton"}
-    kernels.missing.cache_clear()
+    choice.missing.cache_clear()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else name)
     try:
         with pytest.raises(SettingsError) as error:
-            kernels.kernel_for("fla", torch.device("cuda"))
+            choice.kernel_for("fla", torch.device("cuda"))
     finally:
-        kernels.missing.cache_clear()
+        choice.missing.cache_clear()
     assert f"--kernel fla: {known[package]} is not installed" in str(error.value)
     assert "statetrack[fla]" in str(error.value) and "take --kernel auto or torch" in str(
         error.value
@@ -305,33 +306,33 @@ def test_what_is_not_installed_is_named(package: str, monkeypatch: pytest.Monkey
 
 def test_on_a_gpu_auto_takes_the_kernel_where_it_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
     cuda = torch.device("cuda")
-    monkeypatch.setattr(kernels, "missing", lambda: None)
+    monkeypatch.setattr(choice, "missing", lambda: None)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
-    assert kernels.kernel_for("auto", cuda) == kernels.kernel_for("fla", cuda) == "fla"
-    assert kernels.kernel_for("torch", cuda) == "torch"
-    assert kernels.kernel_for("auto", cuda, torch.float64) == "torch"
+    assert choice.kernel_for("auto", cuda) == choice.kernel_for("fla", cuda) == "fla"
+    assert choice.kernel_for("torch", cuda) == "torch"
+    assert choice.kernel_for("auto", cuda, torch.float64) == "torch"
     with pytest.raises(SettingsError, match=r"float32, not torch\.float64"):
-        kernels.kernel_for("fla", cuda, torch.float64)
+        choice.kernel_for("fla", cuda, torch.float64)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 5))
-    assert kernels.kernel_for("auto", cuda) == "torch"
+    assert choice.kernel_for("auto", cuda) == "torch"
     with pytest.raises(SettingsError, match=r"compute capability 8\.0"):
-        kernels.kernel_for("fla", cuda)
+        choice.kernel_for("fla", cuda)
 
 
 def test_a_kernel_that_cannot_run_is_refused_before_a_folder_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernels, "missing", lambda: None)
+    monkeypatch.setattr(choice, "missing", lambda: None)
     values = {"model": "deltanet", "kernel": "fla", "steps": 1, "device": "cpu"}
     with pytest.raises(SettingsError, match="run on CUDA only, and the device is cpu"):
-        experiment.start(Experiment.from_values(values, "here"), tmp_path / "run")
+        Run.start(**values, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_keys_too_large_for_the_gated_kernel_are_left_to_torch_or_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(kernels, "why_not", lambda *_: None)
+    monkeypatch.setattr(choice, "why_not", lambda *_: None)
     assert make("gated-deltanet", "auto", key_dim=257).kernel_on(CPU) == "torch"
     assert make("gated-deltanet", "auto", key_dim=256).kernel_on(CPU) == "fla"
     assert make("deltanet", "auto", key_dim=257).kernel_on(CPU) == "fla"
@@ -353,14 +354,11 @@ def test_a_run_says_what_computed_it_and_is_evaluated_where_its_kernel_is_not(
         "device": "cpu",
         **{"width": 8, "heads": 1, "key_dim": 4, "value_dim": 4},
     }
-    setup, folder = experiment.start(Experiment.from_values(values, "here"), tmp_path / "run")
-    assert experiment.train(setup, folder, lambda *_: None, lambda: False)
-    assert folder.read_json("environment.json")["kernel"].startswith("fla 0.")
+    run = Run.start(**values, out=tmp_path / "run")
+    list(run.train())
+    assert run.folder.environment()["kernel"].startswith("fla 0.")
     assert by_stand_ins
     monkeypatch.undo()
-    setup, folder = experiment.reopen(tmp_path / "run")
-    assert setup.experiment.values()["kernel"] == "fla"
-    arguments = {"num_words": 4, "seed": 0, "everyone": False}
-    assert [row["length"] for row in experiment.evaluate_run(setup, folder, [5], **arguments)] == [
-        5
-    ]
+    run = Run.open(tmp_path / "run")
+    assert run.experiment.values()["kernel"] == "fla"
+    assert [row.length for row in run.evaluate([5], num_words=4)] == [5]

@@ -19,7 +19,7 @@ from transformers.models.mamba2.modeling_mamba2 import Mamba2Mixer as ReferenceM
 from statetrack.models import MODELS, s4d
 from statetrack.models._base import State
 from statetrack.models._blocks import Mixer
-from statetrack.models._decayed_attention import CHUNK, decayed_attention
+from statetrack.ops.decayed_attention import CHUNK, decayed_chunk
 from statetrack.settings import build
 
 B, T, D = 2, 2 * CHUNK + 7, 6
@@ -374,7 +374,7 @@ def test_decayed_attention_keeps_short_spans_after_strong_decays() -> None:
     log_decays = torch.where(torch.arange(size) < size // 2, -400.0, -1e-3).view(1, 1, size)
     keys, values, queries = torch.randn(3, 1, 1, size, 4).unbind(0)
     first = torch.randn(1, 1, 4, 4)
-    outputs, last = decayed_attention(log_decays, keys, values, queries, first)
+    outputs, last = decayed_chunk(queries, keys, values, log_decays, first)
     state = first[0, 0].double()
     for t in range(size):
         state = log_decays[0, 0, t].double().exp() * state

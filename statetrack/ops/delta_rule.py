@@ -20,66 +20,75 @@ of a chunk.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from statetrack.ops.fla import KernelChoice, adapters, by_kernel
 from statetrack.ops.precision import in_full_precision
 
 CHUNK_POSITIONS, CHUNK_ROWS = 16, 32
 """A chunk has at most so many positions, and at most so many corrections (positions times keys)."""
 
 
-class DeltaFactors(NamedTuple):
-    """What a delta rule does at some positions; the leading axes are [B, T], or [B] for one."""
+def delta_rule(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    betas: Tensor,
+    log_gates: Tensor | None,
+    state: Tensor,
+    *,
+    kernel: KernelChoice = "torch",
+) -> tuple[Tensor, Tensor]:
+    """Outputs [B, T, N, V] and the last state [B, N, K, V], of all positions.
 
-    queries: Tensor  # [..., N, K]
-    keys: Tensor  # [..., n, N, K]
-    values: Tensor  # [..., n, N, V]
-    betas: Tensor  # [..., n, N]
-    log_gates: Tensor  # [..., N]
-
-    def transition(self) -> Tensor:
-        """The matrices by which states are multiplied, from the left: [..., N, K, K]."""
-        identity = torch.eye(self.keys.shape[-1], dtype=self.keys.dtype, device=self.keys.device)
-        product = self.log_gates.exp()[..., None, None] * identity
-        for keys, betas in zip(self.keys.unbind(-3), self.betas.unbind(-2), strict=True):
-            read = torch.einsum("...k,...kl->...l", keys, product)
-            product = product - betas[..., None, None] * keys.unsqueeze(-1) * read.unsqueeze(-2)
-        return product
-
-
-@in_full_precision
-def delta_step(factors: DeltaFactors, state: Tensor) -> tuple[Tensor, Tensor]:
-    """Outputs [B, N, V] and the next state [B, N, K, V], at one position."""
-    state = factors.log_gates.exp()[..., None, None] * state
-    corrections = zip(
-        factors.keys.unbind(1), factors.values.unbind(1), factors.betas.unbind(1), strict=True
-    )
-    for keys, values, betas in corrections:
-        errors = values - torch.einsum("bnk,bnkv->bnv", keys, state)
-        state = state + torch.einsum("bn,bnk,bnv->bnkv", betas, keys, errors)
-    return torch.einsum("bnk,bnkv->bnv", factors.queries, state), state
+    Queries are [B, T, N, K], keys [B, T, n, N, K], values [B, T, n, N, V], betas [B, T, n, N],
+    log_gates [B, T, N] at most 0, or None for gates of 1. Raises `SettingsError` where `kernel`
+    cannot run.
+    """
+    compute = adapters.delta_rule if by_kernel(kernel, state) else _scan
+    return compute(queries, keys, values, betas, log_gates, state)
 
 
 @in_full_precision
-def delta_scan(factors: DeltaFactors, state: Tensor) -> tuple[Tensor, Tensor]:
-    """Outputs [B, T, N, V] and the last state [B, N, K, V], of all positions."""
-    num_steps, num_keys = factors.keys.shape[1:3]
+def delta_rule_step(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    betas: Tensor,
+    log_gates: Tensor | None,
+    state: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Outputs [B, N, V] and the next state [B, N, K, V], at one position: the equation itself."""
+    if log_gates is not None:
+        state = log_gates.exp()[..., None, None] * state
+    for key, value, beta in zip(keys.unbind(1), values.unbind(1), betas.unbind(1), strict=True):
+        errors = value - torch.einsum("bnk,bnkv->bnv", key, state)
+        state = state + torch.einsum("bn,bnk,bnv->bnkv", beta, key, errors)
+    return torch.einsum("bnk,bnkv->bnv", queries, state), state
+
+
+@in_full_precision
+def _scan(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    betas: Tensor,
+    log_gates: Tensor | None,
+    state: Tensor,
+) -> tuple[Tensor, Tensor]:
+    num_steps, num_keys = keys.shape[1:3]
+    if log_gates is None:
+        log_gates = betas.new_zeros(()).expand(queries.shape[:-1])
     length = min(num_steps, CHUNK_POSITIONS, max(1, CHUNK_ROWS // num_keys))
     padding = -num_steps % length
     queries, log_gates = (
-        _in_chunks(part, padding, length) for part in (factors.queries, factors.log_gates)
+        _in_chunks(part, padding, length) for part in (queries, log_gates)
     )  # [M, B, N, c, K] and [M, B, N, c]
     keys, values, betas = (
         _in_chunks(part, padding, length).flatten(3, 4)
-        for part in (
-            factors.keys.movedim(2, 3),
-            factors.values.movedim(2, 3),
-            factors.betas.movedim(2, 3),
-        )
+        for part in (keys.movedim(2, 3), values.movedim(2, 3), betas.movedim(2, 3))
     )  # [M, B, N, c n, K], [M, B, N, c n, V] and [M, B, N, c n]
 
     sums = log_gates.cumsum(-1)

@@ -1,8 +1,7 @@
-"""Kernels of flash-linear-attention in place of torch's own operations, where they can run.
+"""How a kernel of flash-linear-attention is loaded and called.
 
-A scan in torch launches hundreds of small operations a word; such a kernel is one launch. It
-knows activations only, with the batch as their first axis, so the replicas of a population are
-more of the batch.
+A kernel takes activations only, with the batch as their first axis; under `vmap` the replica axis
+is merged into the batch.
 
 Kernels get float32 and multiply in float32. Triton would take TF32 (10 bits) for matrix
 products on recent GPUs, which is not enough for a state that is kept over hundreds of steps:
@@ -12,58 +11,18 @@ unless the environment variable `TRITON_F32_DEFAULT` says otherwise, it is told 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 from collections.abc import Callable
-from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from statetrack.errors import SettingsError
 from statetrack.ops.lanes import apply, join_lanes
 from statetrack.ops.precision import in_full_precision
 
-KernelChoice = Literal["auto", "torch", "fla"]
 Kernel = Callable[..., tuple[Tensor, ...]]
-
-OLDEST_GPU = (8, 0)
-"""The least compute capability that Triton supports."""
-
-
-def kernel_for(
-    choice: KernelChoice, device: torch.device, dtype: torch.dtype = torch.float32
-) -> Literal["torch", "fla"]:
-    """What runs for a choice, on tensors of a device and type.
-
-    Raises `SettingsError` where `fla` is asked for and cannot run.
-    """
-    problem = None if choice == "torch" else why_not(device, dtype)
-    if choice == "fla" and problem is not None:
-        raise SettingsError(f"--kernel fla: {problem}; take --kernel auto or torch")
-    return "torch" if choice == "torch" or problem is not None else "fla"
-
-
-def why_not(device: torch.device, dtype: torch.dtype = torch.float32) -> str | None:
-    """What keeps the kernels from running on tensors of a device and type, or None."""
-    if (package := missing()) is not None:
-        return f"{package} is not installed (pip install 'statetrack[fla]')"
-    if device.type != "cuda":
-        return f"its kernels run on CUDA only, and the device is {device}"
-    if torch.cuda.get_device_capability(device) < OLDEST_GPU:
-        return f"Triton needs a GPU of compute capability {OLDEST_GPU[0]}.{OLDEST_GPU[1]} or more"
-    return None if dtype == torch.float32 else f"its kernels get float32, not {dtype}"
-
-
-@cache
-def missing() -> str | None:
-    """A package that the kernels need and that is not installed here, or None."""
-    for module, package in (("fla", "fla-core"), ("triton", "triton")):
-        if importlib.util.find_spec(module) is None:
-            return package
-    return None
 
 
 def load(module: str, name: str) -> Callable[..., Any]:

@@ -3,7 +3,7 @@
 Its kernels take [B, T, N, ...], gates as logarithms, a first state [B, N, K, V] and a `scale` of
 queries that is 1 / sqrt(K) unless it is given; lengths are normalised and values of beta ranged
 before. Of its two sorts, the recurrent one is taken wherever it has a backward pass, since it
-multiplies nothing but vectors, in float32. What its models of the same names do besides is theirs.
+multiplies nothing but vectors, in float32. Nothing else of its models is used.
 
 Source: Yang & Zhang (2024), flash-linear-attention, version 0.6, as the package `fla-core`.
 
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from statetrack.ops.kernels import call, load
+from statetrack.ops.fla.calling import call, load
 
 LARGEST_GATED_KEY = 256
 """The largest key size that the gated delta rule's kernel takes."""
@@ -52,7 +52,7 @@ def delta_rule(
 
 
 def gated_attention(
-    log_gains: Tensor, queries: Tensor, keys: Tensor, values: Tensor, state: Tensor
+    queries: Tensor, keys: Tensor, values: Tensor, log_gains: Tensor, state: Tensor
 ) -> tuple[Tensor, Tensor]:
     """S_t = diag(a_t) S_{t-1} + k_t v_t^T, read as S_t^T q_t; log_gains [B, T, N, K]."""
     outputs, last = call(_gated_attention, state, queries, keys, values, log_gains)
@@ -60,21 +60,38 @@ def gated_attention(
 
 
 def decayed_attention(
-    log_decays: Tensor, queries: Tensor, keys: Tensor, values: Tensor, state: Tensor
+    queries: Tensor, keys: Tensor, values: Tensor, log_decays: Tensor, state: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """S_t = exp(a_t) S_{t-1} + k_t v_t^T, read as S_t^T q_t; log_decays [B, T, N]."""
+    """S_t = exp(a_t) S_{t-1} + k_t v_t^T, read as S_t^T q_t; log_decays [B, T, N].
+
+    Queries and keys [B, T, 1, K] are the same for every head.
+    """
+    shape = (*log_decays.shape, -1)
+    queries, keys = queries.expand(shape), keys.expand(shape)
     outputs, last = call(_decayed_attention, state, queries, keys, values, log_decays)
     return outputs, last
 
 
-def diagonal(log_gains: Tensor, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """h_t = a_t * h_{t-1} + u_t by coordinate, real: states [B, T, D] and the last, [B, D]."""
+def additive_attention(
+    queries: Tensor, keys: Tensor, values: Tensor, state: Tensor
+) -> tuple[Tensor, Tensor]:
+    """S_t = S_{t-1} + k_t v_t^T, read as S_t^T q_t: attention that decays by a factor of 1."""
+    no_decay = queries.new_zeros(queries.shape[:-1])
+    return decayed_attention(queries, keys, values, no_decay, state)
+
+
+def gated_diagonal(gains: Tensor, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    """h_t = a_t * h_{t-1} + u_t by coordinate, real: states [B, T, D] and the last, [B, D].
+
+    A gain of 0 is replaced by the smallest positive number, whose logarithm is finite.
+    """
+    log_gains = gains.clamp_min(torch.finfo(gains.dtype).tiny).log()
     states, last = call(_diagonal, state, inputs, log_gains)
     return states, last
 
 
 def turning_diagonal(
-    log_gains: Tensor, phases: Tensor, inputs: Tensor, state: Tensor
+    moduli: Tensor, phases: Tensor, inputs: Tensor, state: Tensor
 ) -> tuple[Tensor, Tensor]:
     """h_t = a_t e^{i theta} * h_{t-1} + u_t, for phases [D] that depend on no input.
 
@@ -84,10 +101,10 @@ def turning_diagonal(
     """
     times = torch.arange(1, inputs.shape[1] + 1, device=inputs.device, dtype=torch.float64)
     angles = times.unsqueeze(-1) * phases.double()  # [T, D]
-    turns = torch.complex(angles.cos().to(log_gains.dtype), angles.sin().to(log_gains.dtype))
+    turns = torch.complex(angles.cos().to(moduli.dtype), angles.sin().to(moduli.dtype))
     still = inputs * turns.conj()
-    parts, _ = diagonal(
-        torch.cat([log_gains, log_gains], -1),
+    parts, _ = gated_diagonal(
+        torch.cat([moduli, moduli], -1),
         torch.cat([still.real, still.imag], -1),
         torch.cat([state.real, state.imag], -1),
     )

@@ -1,0 +1,359 @@
+"""What a model must keep for training and evaluation to mean anything, checked on the model itself.
+
+`check_model` takes a model's class, or any `nn.Module` from symbols [B, T] to logits [B, T, C], and
+gives one `Finding` for each property. It works on copies with random weights in float64 (float32
+where the module cannot do otherwise), in evaluation, and changes nothing of what it is given.
+
+R replicas, B batch, T time, V symbols, C labels.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+
+from statetrack.models._base import RecurrentModel, SequenceModel
+from statetrack.models._sizes import numbers_in
+from statetrack.settings import Settings
+
+NUM_WORDS, LENGTH, NUM_REPLICAS, LONG = 3, 11, 3, 50
+
+SPREAD = 0.05
+"""The deviation of what is added to every weight: some start at 0, where nothing is seen."""
+
+Weights = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One property of a model: whether it holds, and what is wrong, or is to be noted."""
+
+    name: str
+    ok: bool
+    detail: str = ""
+
+
+class Wrong(Exception):
+    """A property does not hold; the message is one line that says what is wrong."""
+
+
+def check_model(
+    model: type[SequenceModel] | nn.Module,
+    *,
+    num_symbols: int,
+    num_labels: int,
+    settings: Settings | None = None,
+) -> list[Finding]:
+    """Check a registered model's class (with its settings or the defaults), or a module.
+
+    The first finding is that logits can be computed and have their shape; where that fails, it is
+    the only one. An exception of the model's own is a finding too.
+    """
+    subject = _Subject(model, num_symbols, num_labels, settings)
+    findings = [_found(name, check, subject) for name, check in FIRST.items()]
+    if not all(finding.ok for finding in findings):
+        return findings
+    checks = dict(EVERY)
+    if isinstance(subject.plain, RecurrentModel):
+        checks |= RECURRENT
+    if subject.is_class:
+        checks |= REGISTERED
+    return findings + [_found(name, check, subject) for name, check in checks.items()]
+
+
+@dataclass
+class _Subject:
+    """What is checked: `plain` as it was made or given, and copies of it with other weights."""
+
+    model: type[SequenceModel] | nn.Module
+    num_symbols: int
+    num_labels: int
+    settings: Settings | None
+    plain: nn.Module = field(init=False)
+    dtype: torch.dtype = torch.float64
+
+    @property
+    def is_class(self) -> bool:
+        return isinstance(self.model, type)
+
+    def make(self, seed: int) -> nn.Module:
+        """The model of a seed as its constructor leaves it, or a copy of the module."""
+        if not isinstance(self.model, type):
+            return copy.deepcopy(self.model)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            settings = self.settings or self.model.settings_class()
+            return self.model(settings, num_symbols=self.num_symbols, num_labels=self.num_labels)
+
+    def generic(self, seed: int = 0) -> nn.Module:
+        """A copy in evaluation, none of whose weights is where it started."""
+        module = self.make(seed).to(self.dtype).eval()
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for parameter in module.parameters():
+                noise = torch.randn(parameter.shape, generator=generator, dtype=self.dtype)
+                parameter.add_(SPREAD * noise.to(parameter.device))
+        return module
+
+    def words(self, *shape: int, seed: int = 0) -> Tensor:
+        """Random words of a shape, the same for the same seed."""
+        generator = torch.Generator().manual_seed(seed)
+        return torch.randint(self.num_symbols, shape, generator=generator)
+
+    def compare(self, found: Tensor, expected: Tensor, what: str, *, scale: float = 1.0) -> None:
+        """Raise `Wrong` unless two tensors agree to rounding."""
+        tolerance = 1e-7 if self.dtype == torch.float64 else 1e-3
+        size = max(scale, float(expected.detach().abs().max())) if expected.numel() else scale
+        error = float((found - expected).detach().abs().max()) if found.numel() else 0.0
+        if not error <= tolerance * size:
+            raise Wrong(f"{what}: they differ by up to {error:.2g}")
+
+
+Check = Callable[[_Subject], str]
+"""Raises `Wrong` where a property does not hold; gives what is to be noted, or nothing."""
+
+
+def _found(name: str, check: Check, subject: _Subject) -> Finding:
+    try:
+        return Finding(name, True, check(subject))
+    except Wrong as wrong:
+        return Finding(name, False, str(wrong))
+    except Exception as error:  # the model's own, of any class
+        first, *_ = str(error).splitlines() or [""]
+        return Finding(name, False, f"{type(error).__name__}: {first}")
+
+
+# --- what every model computes ---
+
+
+def _shape(subject: _Subject) -> str:
+    """Logits [B, T, C], finite, for words of several shapes."""
+    subject.plain = subject.make(0).eval()
+    for shape in ((1, 1), (NUM_WORDS, LENGTH), (2, 17)):
+        logits = subject.plain(subject.words(*shape))
+        if not isinstance(logits, Tensor):
+            raise Wrong(f"forward gives a {type(logits).__name__} and not a tensor of logits")
+        expected = (*shape, subject.num_labels)
+        if logits.shape != expected:
+            raise Wrong(
+                f"words {list(shape)} give logits {list(logits.shape)}, and with "
+                f"{subject.num_labels} labels they are to be {list(expected)}"
+            )
+        if not logits.is_floating_point() or not logits.isfinite().all():
+            raise Wrong(f"logits of words {list(shape)} are not finite floating-point numbers")
+    try:
+        subject.generic()(subject.words(1, 1))
+    except RuntimeError:
+        subject.dtype = torch.float32
+        return "checked in float32: in float64 the model raises an error"
+    return ""
+
+
+def _causality(subject: _Subject) -> str:
+    """A symbol changes no logits before it."""
+    model, symbols = subject.generic(), subject.words(NUM_WORDS, LENGTH)
+    before = model(symbols)
+    for time in (1, LENGTH // 2, LENGTH - 1):
+        after = model(_with_another_symbol(subject, symbols, time))
+        what = f"logits before position {time} change with the symbol at {time}"
+        subject.compare(after[:, :time], before[:, :time], what)
+    return ""
+
+
+def _reads_symbols(subject: _Subject) -> str:
+    """A symbol changes logits from it on, in every word."""
+    model, symbols = subject.generic(), subject.words(NUM_WORDS, LENGTH)
+    before = model(symbols)
+    for time in (0, LENGTH // 2, LENGTH - 1):
+        after = model(_with_another_symbol(subject, symbols, time))
+        moved = (after[:, time:] - before[:, time:]).abs().amax((1, 2))
+        if not (moved > 1e-9).all():
+            raise Wrong(f"the symbol at position {time} changes no logits")
+    return ""
+
+
+def _with_another_symbol(subject: _Subject, symbols: Tensor, time: int) -> Tensor:
+    changed = symbols.clone()
+    changed[:, time] = (changed[:, time] + 1) % subject.num_symbols
+    return changed
+
+
+def _separate_words(subject: _Subject) -> str:
+    """The logits of a word do not depend on the other words of the batch."""
+    model, symbols = subject.generic(), subject.words(NUM_WORDS, LENGTH)
+    together = model(symbols)
+    alone = torch.cat([model(word.unsqueeze(0)) for word in symbols])
+    subject.compare(together, alone, "logits of a word depend on the other words of its batch")
+    return ""
+
+
+def _gradients(subject: _Subject) -> str:
+    """Every parameter gets a finite gradient that is not zero."""
+    model = subject.generic()
+    words = subject.words(4 * subject.num_symbols, LENGTH)
+    _weighted_sum(model(words)).backward()
+    for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
+        gradient = parameter.grad
+        if gradient is None or not gradient.abs().max() > 0:
+            raise Wrong(f"the parameter {name} gets no gradient: it has no effect on the logits")
+        if not gradient.isfinite().all():
+            raise Wrong(f"the gradient of the parameter {name} is not finite")
+    return ""
+
+
+def _weighted_sum(logits: Tensor) -> Tensor:
+    """A number that depends on every logit in a different way."""
+    weights = torch.randn(logits.shape, generator=torch.Generator().manual_seed(1))
+    return (logits * weights.to(logits.dtype)).sum()
+
+
+def _saved(subject: _Subject) -> str:
+    """Weights that are written to a file and loaded into another copy give the same logits."""
+    saved, loaded = subject.generic(0), subject.generic(1)
+    symbols = subject.words(NUM_WORDS, LENGTH)
+    if torch.equal(saved(symbols), loaded(symbols)):
+        raise Wrong("models with other weights give the same logits")
+    weights = {name: value.clone().contiguous() for name, value in saved.state_dict().items()}
+    loaded.load_state_dict(safetensors.torch.load(safetensors.torch.save(weights)))
+    subject.compare(loaded(symbols), saved(symbols), "loaded weights do not give the same logits")
+    return ""
+
+
+def _population(subject: _Subject) -> str:
+    """Replicas that run as one by `torch.vmap` have the logits and gradients of each alone."""
+    if isinstance(subject.plain, SequenceModel) and not subject.plain.vectorises:
+        return "vectorises = False: the replicas of a run are computed in turn"
+    replicas = [subject.generic(seed) for seed in range(NUM_REPLICAS)]
+    symbols = subject.words(NUM_REPLICAS, NUM_WORDS, LENGTH)
+    parameters, buffers = stack_module_state(replicas)
+    stacked = {name: value.detach().requires_grad_() for name, value in parameters.items()}
+
+    def run(weights: Weights, buffers: Weights, symbols: Tensor) -> Tensor:
+        logits: Tensor = functional_call(replicas[0], (weights, buffers), (symbols,))
+        return logits
+
+    try:
+        together = vmap(run, randomness="different")(stacked, buffers, symbols)
+    except Exception as error:
+        first, *_ = str(error).splitlines() or [""]
+        raise Wrong(
+            f"torch.vmap cannot run it ({type(error).__name__}: {first}): keep branches on values "
+            "of tensors out of it, or set the class attribute `vectorises = False`"
+        ) from error
+    torch.stack([_weighted_sum(logits) for logits in together]).sum().backward()
+    for row, replica in enumerate(replicas):
+        alone = replica(symbols[row])
+        subject.compare(together[row], alone, "logits of a replica are not those of it alone")
+        _weighted_sum(alone).backward()
+        for name, parameter in replica.named_parameters():
+            if parameter.grad is None:
+                continue
+            gradient = stacked[name].grad
+            assert gradient is not None
+            what = f"the gradient of {name} in a population is not that of the replica alone"
+            subject.compare(gradient[row], parameter.grad, what, scale=0.0)
+    return ""
+
+
+# --- what a recurrent model computes ---
+
+
+def _recurrent(subject: _Subject) -> tuple[RecurrentModel, Tensor, Tensor]:
+    """The model, some words, and their logits by `forward`."""
+    model, symbols = subject.generic(), subject.words(NUM_WORDS, LENGTH)
+    assert isinstance(model, RecurrentModel)
+    return model, symbols, model(symbols)
+
+
+def _steps(subject: _Subject) -> str:
+    """`step`, symbol by symbol, gives the logits of `forward`."""
+    model, symbols, expected = _recurrent(subject)
+    state, outputs = model.initial_state(NUM_WORDS), []
+    for symbol in symbols.unbind(1):
+        logits, state = model.step(symbol, state)
+        if logits.shape != (NUM_WORDS, subject.num_labels):
+            raise Wrong(f"step gives logits {list(logits.shape)}, which are to be [B, C]")
+        outputs.append(logits)
+    subject.compare(torch.stack(outputs, 1), expected, "logits by step and by forward")
+    return ""
+
+
+def _pieces(subject: _Subject) -> str:
+    """`scan` over two pieces of a word gives the logits of `forward`."""
+    model, symbols, expected = _recurrent(subject)
+    for cut in (1, 4, LENGTH - 1):
+        early, state = model.scan(symbols[:, :cut], model.initial_state(NUM_WORDS))
+        late, _ = model.scan(symbols[:, cut:], state)
+        what = f"logits of a word that is scanned in two pieces, cut after {cut}, and in one"
+        subject.compare(torch.cat([early, late], 1), expected, what)
+    return ""
+
+
+def _constant_state(subject: _Subject) -> str:
+    """The state is as large after a long word as before it."""
+    model, _, _ = _recurrent(subject)
+    first = model.initial_state(1)
+    _, last = model.scan(subject.words(1, LONG), first)
+    if numbers_in(last) != numbers_in(first):
+        raise Wrong(
+            f"the state has {numbers_in(first)} numbers before and {numbers_in(last)} after "
+            f"{LONG} symbols: words of any length need a state of constant size"
+        )
+    return ""
+
+
+# --- what a registered model says of itself ---
+
+
+def _seeds(subject: _Subject) -> str:
+    """Equal seeds build equal models, other seeds others."""
+    first, again, other = (subject.make(seed).state_dict() for seed in (3, 3, 4))
+    if not all(torch.equal(first[name], again[name]) for name in first):
+        raise Wrong("two models of one seed differ: draw initial weights by torch, unseeded")
+    if all(torch.equal(first[name], other[name]) for name in first):
+        raise Wrong("models of two seeds are equal: draw initial weights by torch, unseeded")
+    return ""
+
+
+def _described(subject: _Subject) -> str:
+    """Family and source, for the listings; a readout, for `freeze='recurrence'`."""
+    assert isinstance(subject.plain, SequenceModel)
+    missing = [name for name in ("family", "source") if not getattr(subject.plain, name, "")]
+    prefix = f"{subject.plain.readout_name}."
+    notes = [f"no {' and no '.join(missing)} for the listings"] if missing else []
+    if not any(name.startswith(prefix) for name, _ in subject.plain.named_parameters()):
+        notes.append(f"no parameters under {prefix[:-1]!r}: freeze='recurrence' is refused")
+    return "; ".join(notes)
+
+
+FIRST: dict[str, Check] = {"logits are [B, T, C]": _shape}
+EVERY: dict[str, Check] = {
+    "no logits depend on a later symbol": _causality,
+    "every symbol is read": _reads_symbols,
+    "words of a batch are independent": _separate_words,
+    "every parameter gets a gradient": _gradients,
+    "saved weights are loaded": _saved,
+    "a population is its replicas, each alone": _population,
+}
+RECURRENT: dict[str, Check] = {
+    "step by step is forward": _steps,
+    "a scan in two pieces is a scan in one": _pieces,
+    "the state keeps its size": _constant_state,
+}
+REGISTERED: dict[str, Check] = {
+    "a seed determines the weights": _seeds,
+    "family, source and readout are named": _described,
+}
+
+
+def properties() -> Iterator[str]:
+    """The names of all properties, in the order in which they are checked."""
+    yield from (*FIRST, *EVERY, *RECURRENT, *REGISTERED)

@@ -1,0 +1,9 @@
+"""Kernels of flash-linear-attention in place of torch's own operations, where they can run.
+
+`choice` says where they can, `calling` how one is called, and `adapters` holds one function for
+each recurrence, with the arguments of the function of the same name in `statetrack.ops`.
+"""
+
+from statetrack.ops.fla.choice import KernelChoice, by_kernel, kernel_for, why_not
+
+__all__ = ["KernelChoice", "by_kernel", "kernel_for", "why_not"]

@@ -1,0 +1,62 @@
+"""Which of the two computes a recurrence: torch, or a kernel of flash-linear-attention.
+
+A scan in torch launches hundreds of small operations a word; such a kernel is one launch. It runs
+on CUDA, on float32.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from statetrack.errors import SettingsError
+
+KernelChoice = Literal["auto", "torch", "fla"]
+
+OLDEST_GPU = (8, 0)
+"""The least compute capability that Triton supports."""
+
+
+def by_kernel(choice: KernelChoice, state: Tensor) -> bool:
+    """Whether the recurrence that starts in `state` is left to a kernel.
+
+    Raises `SettingsError` where `fla` is asked for and cannot run.
+    """
+    return kernel_for(choice, state.device, state.dtype.to_real()) == "fla"
+
+
+def kernel_for(
+    choice: KernelChoice, device: torch.device, dtype: torch.dtype = torch.float32
+) -> Literal["torch", "fla"]:
+    """What runs for a choice, on tensors of a device and type.
+
+    Raises `SettingsError` where `fla` is asked for and cannot run.
+    """
+    problem = None if choice == "torch" else why_not(device, dtype)
+    if choice == "fla" and problem is not None:
+        raise SettingsError(f"--kernel fla: {problem}; take --kernel auto or torch")
+    return "torch" if choice == "torch" or problem is not None else "fla"
+
+
+def why_not(device: torch.device, dtype: torch.dtype = torch.float32) -> str | None:
+    """What keeps the kernels from running on tensors of a device and type, or None."""
+    if (package := missing()) is not None:
+        return f"{package} is not installed (pip install 'statetrack[fla]')"
+    if device.type != "cuda":
+        return f"its kernels run on CUDA only, and the device is {device}"
+    if torch.cuda.get_device_capability(device) < OLDEST_GPU:
+        return f"Triton needs a GPU of compute capability {OLDEST_GPU[0]}.{OLDEST_GPU[1]} or more"
+    return None if dtype == torch.float32 else f"its kernels get float32, not {dtype}"
+
+
+@cache
+def missing() -> str | None:
+    """A package that the kernels need and that is not installed here, or None."""
+    for module, package in (("fla", "fla-core"), ("triton", "triton")):
+        if importlib.util.find_spec(module) is None:
+            return package
+    return None
