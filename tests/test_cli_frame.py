@@ -237,7 +237,7 @@ def imported_by(words):
     """The slow packages that a command line imports in a process of its own, and what it prints."""
     code = (
         "import sys; from statetrack.cli.app import run; assert run(sys.argv[1:]) == 0; "
-        "print(*(name for name in ('torch', 'numpy') if name in sys.modules))"
+        "print('imported:', *(name for name in ('torch', 'numpy') if name in sys.modules))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, *words.split()],
@@ -246,7 +246,7 @@ def imported_by(words):
         text=True,
         check=True,
     )
-    shown, _, found = done.stdout.rstrip("\n").rpartition("\n")
+    shown, _, found = done.stdout.rpartition("imported:")
     return set(found.split()), shown
 
 
