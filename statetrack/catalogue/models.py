@@ -12,7 +12,6 @@ from statetrack.models import MODELS
 from statetrack.models._facts import MODEL_FACTS
 from statetrack.models._settings import KernelSettings, recurrence_of, variants
 from statetrack.settings import Settings
-from statetrack.spec import load_task
 
 if TYPE_CHECKING:
     from statetrack.models._base import SequenceModel
@@ -108,6 +107,8 @@ def _row(name: str) -> Row:
 
 def _at_defaults(name: str) -> SequenceModel:
     """A model with its default settings, for the symbols and labels of `SIZED_FOR`."""
+    from statetrack.spec import load_task  # numpy, which the papers of a model do not need
+
     source = load_task(SIZED_FOR).source
     model = MODELS[name]
     return model(
