@@ -16,10 +16,8 @@ from statetrack.errors import UnknownNameError, nearest
 from statetrack.models import MODELS
 from statetrack.predicting import predict
 from statetrack.report import drawing
+from statetrack.report.drawing import LOOKS, SHOWN
 from statetrack.spec import TASKS, load_task
-
-LOOKS = {"yes": "green", "no": "red", "unknown": "dim"}
-SHOWN = {"yes": "can", "no": "cannot", "unknown": "?"}
 
 
 def show_predictions(tasks: Sequence[str], models: str, as_json: bool) -> None:
