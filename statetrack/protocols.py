@@ -11,9 +11,8 @@ from typing import Any
 
 from pydantic import Field
 
-from statetrack.registry import Registry, files_in
+from statetrack.registry import Registry, files_in, tasks_folder
 from statetrack.settings import Settings, build, read_yaml
-from statetrack.spec import tasks_folder
 
 
 class Protocol(Settings):

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from statetrack.algebra.analysing import Algebra
-from statetrack.cli.predict import algebra_facts
+from statetrack.cli._predict import algebra_facts
 from statetrack.report import drawing
 from statetrack.sources import KINDS
 

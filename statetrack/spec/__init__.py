@@ -1,6 +1,6 @@
 """Tasks: sources of words with their meaning, read from YAML files or from names."""
 
-from statetrack.spec.loading import TASKS, list_tasks, load_task, task_names, tasks_folder
+from statetrack.spec.loading import TASKS, list_tasks, load_task, task_names
 from statetrack.spec.names import folder_name
 from statetrack.spec.task import (
     Task,
@@ -21,5 +21,4 @@ __all__ = [
     "list_tasks",
     "load_task",
     "task_names",
-    "tasks_folder",
 ]

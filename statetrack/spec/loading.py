@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from statetrack.errors import StatetrackError, TaskError, nearest_or_known
-from statetrack.registry import Load, Registry, files_in
+from statetrack.registry import Load, Registry, files_in, tasks_folder
 from statetrack.settings import build, read_yaml
 from statetrack.spec import names
 from statetrack.spec.task import Task, TaskSpec, arguments_that_can_be_set
@@ -40,13 +40,6 @@ def list_tasks() -> Iterator[tuple[str, Task | StatetrackError]]:
             yield name, TASKS[name]
         except StatetrackError as error:
             yield name, error
-
-
-def tasks_folder() -> Path:
-    """Where the tasks that come along lie: inside an installed package, or beside a checkout's."""
-    package = Path(__file__).parents[1]
-    installed = package / "tasks"
-    return installed if installed.is_dir() else package.parent / "tasks"
 
 
 def _find_tasks() -> Mapping[str, Load]:
