@@ -72,7 +72,7 @@ class MinMaxMixer(Mixer[tuple[Tensor, Tensor]]):
         """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
         window, h = state
         inputs, window = self.convolution.scan(inputs, window)
-        upper, lower, gate = self._bounds(inputs)
+        upper, lower, gate = self.bounds(inputs)
         states = []
         for low, high in zip(lower.unbind(1), upper.unbind(1), strict=True):
             h = torch.maximum(torch.minimum(high, h), low)
@@ -85,17 +85,11 @@ class MinMaxMixer(Mixer[tuple[Tensor, Tensor]]):
         """Outputs [B, D] and the next state, of inputs [B, D]."""
         window, h = state
         inputs, window = self.convolution.step(inputs, window)
-        upper, lower, gate = self._bounds(inputs)
+        upper, lower, gate = self.bounds(inputs)
         h = torch.maximum(torch.minimum(upper, h), lower)
         return self.outward(h * gate), (window, h)
 
-    def bounds(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """The lower and upper bounds [B, T, N] of the states of words of inputs [B, T, D]."""
-        inputs, _ = self.convolution.scan(inputs, self.convolution.initial_state(len(inputs)))
-        upper, lower, _ = self._bounds(inputs)
-        return lower, upper
-
-    def _bounds(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def bounds(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Upper bounds r, lower bounds s and gates, [.., N]."""
         upper, lower, gate = widened(self.inward(inputs)).chunk(3, -1)
         return upper, lower, gate.sigmoid()
