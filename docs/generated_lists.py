@@ -20,21 +20,20 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from statetrack.algebra import Prediction, analyse
-from statetrack.cli import options
-from statetrack.cli._inventory import LISTINGS
-from statetrack.cli._models import describe_model
+from statetrack.algebra.analysing import analyse
+from statetrack.algebra.prediction import Prediction
+from statetrack.catalogue.lists import LISTINGS
+from statetrack.catalogue.models import describe_model, model_sources
+from statetrack.catalogue.options import as_text, describe, flag
 from statetrack.cli.audit import AuditSettings
-from statetrack.cli.cite import model_sources
 from statetrack.cli.gen import GenSettings
 from statetrack.errors import StatetrackError
-from statetrack.experiment import DataSettings
 from statetrack.models import MODELS
 from statetrack.predicting import predict
 from statetrack.references import Reference, ids_in, references
 from statetrack.settings import Settings
 from statetrack.spec import list_tasks, load_task
-from statetrack.training import TrainSettings
+from statetrack.training.settings import DataSettings, TrainSettings
 
 NOWHERE = Path("no-such-folder")
 """Lists other than that of runs look in no folder."""
@@ -82,10 +81,10 @@ def settings_table(kind: type[Settings]) -> str:
                 code(row["option"]),
                 code(row["name"]),
                 _type(row),
-                code(options.as_text(row["default"])),
+                code(as_text(row["default"])),
                 row["help"],
             )
-            for row in options.describe(kind)
+            for row in describe(kind)
         ),
     )
 
@@ -104,8 +103,7 @@ def models() -> str:
 def _model(name: str) -> str:
     about = describe_model(name)
     defaults = ", ".join(
-        code(f"{options.flag(key)} {options.as_text(value)}")
-        for key, value in about["training_defaults"].items()
+        code(f"{flag(key)} {as_text(value)}") for key, value in about["training_defaults"].items()
     )
     return (
         f"## {name}\n\n"

@@ -2,26 +2,27 @@
 
 A prediction is about a class of models: with these settings, some weights track the task. So one
 replica that tracks it is enough to agree with a *yes*, and one is enough to disagree with a *no*.
+
+Facts are gathered from each run first, and judged afterwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from statetrack.algebra import Algebra, Prediction, analyse
-from statetrack.errors import RunError, StatetrackError, TaskError
-from statetrack.evaluation import horizon_of
-from statetrack.experiment import Setup, reopen
+from statetrack.algebra.analysing import Algebra, analyse
+from statetrack.algebra.prediction import Prediction
+from statetrack.errors import StatetrackError, TaskError
 from statetrack.models import MODELS
 from statetrack.predicting import predict
-from statetrack.runs import RunFolder
+from statetrack.runs.rows import EvaluationRow
+from statetrack.runs.run import Run
+from statetrack.scoring import horizon_of
 from statetrack.spec import Task, golden_hash
 
-Row = Mapping[str, Any]
 Verdict = Literal["tracks", "partly", "no"]
 Outcome = Literal[
     "agree",
@@ -35,12 +36,6 @@ Outcome = Literal[
 
 DISAGREEMENTS: tuple[Outcome, ...] = ("predicted no, tracks", "predicted yes, not reached")
 """The outcomes in which measurement and prediction differ."""
-
-SIGNS_OF_A_RUN = ("config.yaml", "task.yaml", "summary.json", "metrics.jsonl")
-"""A folder with any of these is a run, or what is left of one."""
-
-NUMBERS = ("accuracy", "replica", "length", "sequences", "low", "high", "floor")
-"""What is read of a row of eval.jsonl."""
 
 
 @dataclass(frozen=True)
@@ -103,24 +98,50 @@ class Comparison:
         }
 
 
-def find_run_folders(places: Iterable[Path]) -> list[Path]:
-    """The run folders that the given ones are, or hold at any depth: each once, in order of name.
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a run that can be read.
 
-    Damaged ones are among them. Raises `RunError` for a place that is or holds none.
+    `prediction` is None where nothing can be predicted, and then `unpredictable` says why.
+    `measured` has the replicas that were evaluated beyond the training lengths.
     """
-    found: dict[Path, Path] = {}
-    for place in places:
-        if not place.is_dir():
-            raise RunError(
-                f"{place}: there is no such folder: give run folders, or what holds them"
-            )
-        signs = [path for sign in SIGNS_OF_A_RUN for path in place.rglob(sign)]
-        folders = sorted({path.parent for path in signs})
-        if not folders:
-            raise RunError(f"{place}: holds no run: `statetrack train` makes one")
-        for folder in folders:
-            found.setdefault(folder.resolve(), folder)
-    return list(found.values())
+
+    run: Run
+    settings: Mapping[str, Any]
+    prediction: Prediction | None
+    unpredictable: str
+    finished: bool
+    num_replicas: int | None
+    selected: int | None
+    measured: Mapping[int, Measured]
+
+    @property
+    def best(self) -> Measured | None:
+        """What the best replica did."""
+        return max(self.measured.values(), key=lambda one: _merit(one, self.selected), default=None)
+
+    @property
+    def size_given(self) -> Any:
+        """The run's value of the setting that the prediction names in `size_of`."""
+        given = None if self.prediction is None else self.prediction.given
+        return None if given is None else given.value
+
+
+class Algebras:
+    """The algebra of each task, worked out once however many runs share it."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Algebra] = {}
+
+    def of(self, task: Task) -> Algebra:
+        """The algebra of a task.
+
+        Raises `TaskError` for a task without an automaton.
+        """
+        automaton, name = task.automaton, golden_hash(task)
+        if name not in self._known:
+            self._known[name] = analyse(automaton)
+        return self._known[name]
 
 
 def compare(folders: Sequence[Path]) -> list[Comparison]:
@@ -128,8 +149,8 @@ def compare(folders: Sequence[Path]) -> list[Comparison]:
 
     A task that several runs share is analysed once.
     """
-    algebras: dict[str, Algebra] = {}
-    compared = [_compare(folder, partial(_algebra_of, algebras)) for folder in folders]
+    algebras = Algebras()
+    compared = [_compare(folder, algebras) for folder in folders]
     models = {name: place for place, name in enumerate(MODELS)}
     return sorted(
         compared,
@@ -142,88 +163,91 @@ def compare(folders: Sequence[Path]) -> list[Comparison]:
     )
 
 
-def _algebra_of(known: dict[str, Algebra], task: Task) -> Algebra:
-    automaton, name = task.automaton, golden_hash(task)
-    if name not in known:
-        known[name] = analyse(automaton)
-    return known[name]
-
-
-def _compare(path: Path, algebra_of: Callable[[Task], Algebra]) -> Comparison:
+def _compare(path: Path, algebras: Algebras) -> Comparison:
     try:
-        setup, folder = reopen(path)
-        return _compare_run(setup, folder, algebra_of)
+        return judge(gather(Run.open(path), algebras))
     except (StatetrackError, OSError) as problem:
         return Comparison(path, "broken", reason=" ".join(str(problem).split()))
 
 
-def _compare_run(
-    setup: Setup, folder: RunFolder, algebra_of: Callable[[Task], Algebra]
-) -> Comparison:
-    settings = setup.experiment.model_settings.model_dump(mode="json")
-    about = partial(
-        Comparison,
-        folder.path,
-        task=setup.task.name,
-        model=setup.experiment.model,
+def gather(run: Run, algebras: Algebras) -> Facts:
+    """What is known of a run.
+
+    Raises `RunError` where a file of it is missing or damaged.
+    """
+    settings = run.experiment.model_settings.model_dump(mode="json")
+    prediction, unpredictable = _predict(run, algebras)
+    finished = run.finished
+    summary = run.summary if finished else None
+    return Facts(
+        run=run,
         settings=settings,
+        prediction=prediction,
+        unpredictable=unpredictable,
+        finished=finished,
+        num_replicas=None if summary is None else len(summary.replicas),
+        selected=None if summary is None else summary.selected,
+        measured=_measure(run) if finished else {},
     )
-    prediction, unpredictable = _predict(setup, algebra_of)
-    if prediction is not None:
-        about = partial(
-            about,
-            predicted=prediction.answer,
-            prediction=prediction,
-            size_given=None if prediction.given is None else prediction.given.value,
-        )
-    if not folder.finished:
-        return about(
-            "unfinished",
-            reason="training has not come to its end",
-            advice=f"`statetrack train --resume {folder.path}`",
-        )
-    num_replicas, selected = _replicas(folder)
-    longest = setup.lengths.longest
-    measured = _measure(folder, setup.task.name, longest)
-    about = partial(
-        about,
-        num_replicas=num_replicas,
-        selected=measured.get(selected),
-        best=max(measured.values(), key=lambda one: _merit(one, selected), default=None),
+
+
+def judge(facts: Facts) -> Comparison:
+    """The outcome of a run, with its reason and what to do."""
+    run, best, prediction = facts.run, facts.best, facts.prediction
+    measured = facts.measured.values()
+    bare = Comparison(
+        run.path,
+        "agree",
+        task=run.task.name,
+        model=run.experiment.model,
+        settings=facts.settings,
+        predicted=None if prediction is None else prediction.answer,
+        prediction=prediction,
+        size_given=facts.size_given,
+        selected=facts.measured.get(-1 if facts.selected is None else facts.selected),
+        best=best,
+        num_replicas=facts.num_replicas,
         num_evaluated=len(measured),
-        num_tracking=sum(one.verdict == "tracks" for one in measured.values()),
+        num_tracking=sum(one.verdict == "tracks" for one in measured),
     )
-    if not measured:
-        far = max([*setup.task.spec.test_lengths, 10 * longest])
-        return about(
-            "not evaluated",
+    if not facts.finished:
+        return replace(
+            bare,
+            outcome="unfinished",
+            reason="training has not come to its end",
+            advice=f"`statetrack train --resume {run.path}`",
+        )
+    if best is None:
+        longest = run.words.lengths.longest
+        far = max([*run.task.spec.test_lengths, 10 * longest])
+        return replace(
+            bare,
+            outcome="not evaluated",
             reason=f"no test words are longer than the {longest} symbols of training",
-            advice=f"`statetrack eval {folder.path} --length {far}`",
+            advice=f"`statetrack eval {run.path} --length {far}`",
         )
     if prediction is None:
-        return about("nothing predicted", reason=unpredictable)
-    return _judge(about, folder.path)
+        return replace(bare, outcome="nothing predicted", reason=facts.unpredictable)
+    return _judge_prediction(bare, best, prediction)
 
 
-def _predict(setup: Setup, algebra_of: Callable[[Task], Algebra]) -> tuple[Prediction | None, str]:
+def _predict(run: Run, algebras: Algebras) -> tuple[Prediction | None, str]:
     """What theory says of a run, or why it says nothing."""
     try:
-        algebra = algebra_of(setup.task)
+        algebra = algebras.of(run.task)
     except TaskError as problem:
         return None, str(problem)
-    return predict(algebra, setup.experiment.model_settings), ""
+    return predict(algebra, run.experiment.model_settings), ""
 
 
-def _judge(about: Callable[..., Comparison], path: Path) -> Comparison:
+def _judge_prediction(bare: Comparison, best: Measured, found: Prediction) -> Comparison:
     """The outcome of a run that was evaluated and has a prediction."""
-    bare = about("agree")
-    best, found = bare.best, bare.prediction
-    assert best is not None and found is not None
     tracks = best.verdict == "tracks"
     if bare.predicted == "unknown":
         too_small = found.can == "yes" and found.size is not None
-        return about(
-            "nothing predicted",
+        return replace(
+            bare,
+            outcome="nothing predicted",
             reason=f"{found.size_of} {bare.size_given} is below the {found.size} that is known to "
             "do; whether less does is not known"
             if too_small
@@ -231,16 +255,18 @@ def _judge(about: Callable[..., Comparison], path: Path) -> Comparison:
         )
     if bare.predicted == "no" and tracks:
         far = 10 * best.length
-        return about(
-            "predicted no, tracks",
+        return replace(
+            bare,
+            outcome="predicted no, tracks",
             reason=f"predicted no, measured right up to {best.length:,}",
             advice="the prediction is about all words, however long: test longer ones "
-            f"(`statetrack eval {path} --length {far}`) and more of them (--samples); short words "
-            "may not need what the task does",
+            f"(`statetrack eval {bare.run} --length {far}`) and more of them (--samples); short "
+            "words may not need what the task does",
         )
     if bare.predicted == "yes" and not tracks:
-        return about("predicted yes, not reached", **_not_reached(bare, best))
-    return about("agree", reason=_agreement(bare, best))
+        reason, advice = _not_reached(bare, best)
+        return replace(bare, outcome="predicted yes, not reached", reason=reason, advice=advice)
+    return replace(bare, reason=_agreement(bare, best))
 
 
 def _agreement(bare: Comparison, best: Measured) -> str:
@@ -253,86 +279,69 @@ def _agreement(bare: Comparison, best: Measured) -> str:
     return "predicted no, not right at any length tested"
 
 
-def _not_reached(bare: Comparison, best: Measured) -> dict[str, str]:
-    """Why weights that exist may not have been found."""
+def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
+    """Why weights that exist may not have been found, and what to do."""
     unseen = (bare.num_replicas or 0) - bare.num_evaluated
     others = f"look at the other {unseen} replicas (`statetrack eval {bare.run} --all`)"
     if best.verdict == "partly" and best.horizon:
-        hardly = (
-            "; this class corrects no errors, so that small ones add up"
-            if bare.prediction and bare.prediction.robust == "no"
-            else ""
-        )
         reason = f"predicted yes, measured right up to {best.horizon:,}, not {best.length:,}"
+        if bare.prediction and bare.prediction.robust == "no":
+            reason += "; this class corrects no errors, so that small ones add up"
         tries = ["train on with a loss that has an exact optimum (--loss)", "more --steps"]
-        return {"reason": reason + hardly, "advice": "; ".join([others] * (unseen > 0) + tries)}
-    tries = ["more --seeds", "more --steps", "other --lrs or another --loss"]
+    else:
+        reason = "predicted yes, not reached: the weights exist, and training did not find them"
+        tries = ["more --seeds", "more --steps", "other --lrs or another --loss"]
+    return reason, "; ".join([others] * (unseen > 0) + tries)
+
+
+def _measure(run: Run) -> dict[int, Measured]:
+    """What each replica did that was evaluated on the task's words beyond those of training."""
+    task, longest_trained = run.task.name, run.words.lengths.longest
+    worst: dict[int, dict[int, EvaluationRow]] = {}
+    for row in run.rows:
+        if row.task not in (None, task) or row.accuracy != row.accuracy:
+            continue  # words of another task, or none with a scored position
+        kept = worst.setdefault(row.replica, {})
+        before = kept.get(row.length)
+        if before is None or _evidence(row) < _evidence(before):
+            kept[row.length] = row
     return {
-        "reason": "predicted yes, not reached: the weights exist, and training did not find them",
-        "advice": "; ".join([others] * (unseen > 0) + tries),
+        replica: _measured(rows, longest_trained)
+        for replica, rows in worst.items()
+        if max(rows) > longest_trained
     }
 
 
-def _replicas(folder: RunFolder) -> tuple[int, int]:
-    """How many replicas a run has, and which is selected."""
-    outcome = folder.read_json("summary.json")
-    replicas, selected = outcome.get("replicas"), outcome.get("selected")
-    if not isinstance(replicas, list) or not isinstance(selected, int):
-        raise RunError(f"{folder.path / 'summary.json'}: is damaged (it names no replica)")
-    return len(replicas), selected
-
-
-def _measure(folder: RunFolder, task: str, longest_trained: int) -> dict[int, Measured]:
-    """What each replica did that was evaluated on the task's words beyond those of training."""
-    worst: dict[int, dict[int, Row]] = {}
-    for number, row in enumerate(folder.rows("eval.jsonl"), start=1):
-        if row.get("task", task) != task or row.get("accuracy", ...) is None:
-            continue  # words of another task, or none with a scored position
-        for key in NUMBERS:
-            if not isinstance(row.get(key), int | float):
-                where = f"{folder.path / 'eval.jsonl'}, line {number}"
-                raise RunError(f"{where}: is damaged: '{key}' is no number")
-        kept = worst.setdefault(row["replica"], {})
-        before = kept.get(row["length"])
-        if before is None or _evidence(row) < _evidence(before):
-            kept[row["length"]] = row
-    measured = {}
-    for replica, rows in worst.items():
-        if max(rows) > longest_trained:
-            measured[replica] = _measured(rows, longest_trained)
-    return measured
-
-
-def _evidence(row: Row) -> tuple[float, float]:
+def _evidence(row: EvaluationRow) -> tuple[float, float]:
     """In rising order: lower accuracy, then more words."""
-    return row["accuracy"], -row["sequences"]
+    return row.accuracy, -row.sequences
 
 
-def _measured(rows: Mapping[int, Row], longest_trained: int) -> Measured:
+def _measured(rows: Mapping[int, EvaluationRow], longest_trained: int) -> Measured:
     """The verdict on one replica, from one row for each length."""
     beyond = sorted(length for length in rows if length > longest_trained)
     farthest = rows[beyond[-1]]
-    horizon = horizon_of((length, rows[length]["accuracy"]) for length in sorted(rows))
-    if all(rows[length]["accuracy"] == 1.0 for length in beyond):
+    horizon = horizon_of((length, rows[length].accuracy) for length in sorted(rows))
+    if all(rows[length].accuracy == 1.0 for length in beyond):
         verdict: Verdict = "tracks"
-    elif horizon > longest_trained or farthest["low"] > farthest["floor"]:
+    elif horizon > longest_trained or farthest.low > farthest.floor:
         verdict = "partly"
     else:
         verdict = "no"
     return Measured(
-        replica=farthest["replica"],
+        replica=farthest.replica,
         verdict=verdict,
         horizon=horizon,
-        length=farthest["length"],
-        sequences=farthest["sequences"],
-        accuracy=farthest["accuracy"],
-        low=farthest["low"],
-        high=farthest["high"],
-        floor=farthest["floor"],
+        length=farthest.length,
+        sequences=farthest.sequences,
+        accuracy=farthest.accuracy,
+        low=farthest.low,
+        high=farthest.high,
+        floor=farthest.floor,
     )
 
 
-def _merit(measured: Measured, selected: int) -> tuple[bool, int, int, float, bool]:
+def _merit(measured: Measured, selected: int | None) -> tuple[bool, int, int, float, bool]:
     """In rising order: what a better replica did; among equals the selected one is the best."""
     tracks = measured.verdict == "tracks"
     reach = measured.length if tracks else measured.horizon

@@ -3,26 +3,51 @@
     StatetrackError                 shown as one line; exit code 1
     ├── UnknownNameError            a model, task, kind or option that does not exist
     ├── SettingsError               a setting with a wrong name, type or value
-    ├── TaskError                   a task file or an automaton that cannot be
+    ├── TaskError                   a task file, task name or automaton that is not valid
     ├── DatasetError                a dataset folder that cannot be written or read
     ├── RunError                    a run folder that is missing, foreign or half-written
     └── DeviceError                 a device that was asked for and is not there
 
-A message says where (file, key, option), what is wrong (the value) and what to do
+A message says where (file, key, setting), what is wrong (the value) and what to do
 (the nearest name, the allowed range). Mistakes of programmers are `assert`s instead.
+
+The library names settings as Python arguments, `hidden=64`; the command line writes them as
+options, `--hidden 64`. So a message names a setting with `setting(name, value)`, and
+`StatetrackError.message` writes it in the notation that is asked for.
 """
 
 from __future__ import annotations
 
+import ast
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
 
 MOST_NAMED = 20
 """How many known names a message shows."""
 
+Notation = Callable[..., str]
+"""How a setting is written: `(name)`, or `(name, value)` where a message gives its value."""
+
+_MARKED = re.compile("\x02(?P<name>[^=\x03]+)(?:=(?P<value>[^\x03]*))?\x03")
+"""A setting inside a message: control characters stand around it, which no text has."""
+
 
 class StatetrackError(Exception):
-    """The root: anything that a user can cause and can mend."""
+    """The root: anything that a user can cause and can correct."""
+
+    def message(self, notation: Notation) -> str:
+        """The message with every setting in it written in a notation."""
+
+        def written(found: re.Match[str]) -> str:
+            values = [] if found["value"] is None else [ast.literal_eval(found["value"])]
+            return notation(found["name"], *values)
+
+        return _MARKED.sub(written, super().__str__())
+
+    def __str__(self) -> str:
+        return self.message(_as_argument)
 
 
 class UnknownNameError(StatetrackError):
@@ -34,7 +59,7 @@ class SettingsError(StatetrackError):
 
 
 class TaskError(StatetrackError):
-    """A task file, task name or automaton that cannot be."""
+    """A task file, task name or automaton that is not valid."""
 
 
 class DatasetError(StatetrackError):
@@ -47,6 +72,19 @@ class RunError(StatetrackError):
 
 class DeviceError(StatetrackError):
     """A device or precision that was asked for and is not available."""
+
+
+def setting(name: str, *value: Any) -> str:
+    """A setting, for the message of an error: its name, or its name and its value.
+
+    It reads `hidden` or `hidden=64` in Python, and `--hidden` or `--hidden 64` on the command
+    line. A value is one that Python can write as a literal.
+    """
+    return f"\x02{name}\x03" if not value else f"\x02{name}={value[0]!r}\x03"
+
+
+def _as_argument(name: str, *value: Any) -> str:
+    return name if not value else f"{name}={value[0]!r}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

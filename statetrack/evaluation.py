@@ -1,120 +1,140 @@
 """Length generalisation: how right a trained model is on words far longer than it saw.
 
 One pass over words of the longest length gives every shorter one, since models are causal
-and a prefix of a random word is a random word. Recurrent models are read in chunks, so memory
-does not grow with length. Words of a sampler are drawn whole, for every length anew.
+and a prefix of a random word is a random word. Models with a state are read in chunks, so memory
+does not grow with length. Where a prefix of a drawn word is no drawn word, words are drawn for
+every length anew.
 
 B words, T time, C labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
-from statetrack.data import Batch, check_drawn_whole, stream_words, whole_words
-from statetrack.models._base import RecurrentModel, SequenceModel, State
-from statetrack.scoring import Accuracies, Tally, share
-from statetrack.sources import Automaton, Sampler, Source, best_constant
+from statetrack.data import Batch, measured_floors, stream_words, whole_words
+from statetrack.errors import SettingsError
+from statetrack.scoring import Score, Tally, ratio, score_of
+from statetrack.sources import Source
+from statetrack.spec import Task
 
 CHUNK = 1 << 16
 """Words times steps that are read at once: a few tens of megabytes of states."""
 WHOLE_CHUNK = 1 << 21
 """Symbols of whole words that are drawn at once, where words come from a sampler."""
-HORIZON_ACCURACY = 1.0
-"""The accuracy that a horizon asks for: nothing wrong."""
+
+Answers = Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]
+"""Whether each answer is right, and whether it counts: [B, T] each, piece by piece along T."""
 
 
-@dataclass(frozen=True)
-class Score:
-    """How one model did on words of one length; every accuracy is a share between 0 and 1.
+@runtime_checkable
+class Scanning(Protocol):
+    """A model that reads words piece by piece, and hands a state from one to the next."""
 
-    `accuracy` is over the last scored position of each word, with its 95 % Wilson interval
-    `low` to `high`; `symbol_accuracy` over all scored positions; `prefix_accuracy` is the
-    share of words with every scored position right. `floor` is the accuracy of the best
-    constant answer at that length (exact from an automaton, on the words themselves where they
-    come from a sampler), `chance` is 1 / C; `scaled` and `scaled_to_floor` put chance, or the
-    floor, at 0 and perfection at 1.
-    """
+    def initial_state(self, num_words: int) -> Any:
+        """The state of `num_words` words before their first symbol."""
 
-    length: int
-    sequences: int
-    accuracy: float
-    low: float
-    high: float
-    symbol_accuracy: float
-    prefix_accuracy: float
-    floor: float
-    chance: float
-    scaled: float
-    scaled_to_floor: float
+    def scan(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Logits [B, T, C] and the last state, after symbols [B, T]."""
+
+
+@runtime_checkable
+class Stepping(Protocol):
+    """A model that reads words symbol by symbol, and hands a state from one to the next."""
+
+    def initial_state(self, num_words: int) -> Any:
+        """The state of `num_words` words before their first symbol."""
+
+    def step(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Logits [B, C] and the next state, after one symbol [B] a word."""
 
 
 def evaluate(
-    model: SequenceModel,
-    machine: Source,
+    model: nn.Module,
+    task: Task | Source,
     lengths: Sequence[int],
     *,
-    num_words: int,
-    seed: int,
-    device: torch.device,
+    num_words: int = 2000,
+    seed: int = 0,
+    device: torch.device | str | None = None,
 ) -> Iterator[Score]:
-    """Score a model at the given lengths (in rising order), on the same words for the same seed.
+    """Score any module from symbols [B, T] to logits [B, T, C] at each length, in rising order.
 
-    Raises `SettingsError` for lengths that are too long for the words of a sampler.
+    The `num_words` test words are the same for the same seed, and come from a stream that training
+    never reads. A model with `initial_state` and `scan` or `step` reads long words in constant
+    memory. `device` is where words are put, by default where the model's parameters are; the
+    model runs in evaluation mode and gets the mode back that it had.
+
+    Raises `SettingsError` for lengths that are too long for the source, and where the
+    logits have another number of labels than the task.
     """
-    assert list(lengths) == sorted(set(lengths)) and num_words > 0, (lengths, num_words)
-    if isinstance(machine, Sampler):
-        check_drawn_whole(lengths[-1])
-        for length in lengths:
-            yield _score_whole_words(model, machine, length, num_words, seed, device)
-    else:
-        yield from _score_prefixes(model, machine, lengths, num_words, seed, device)
+    assert lengths and num_words > 0, (lengths, num_words)
+    source = task.source if isinstance(task, Task) else task
+    rising = sorted(set(lengths))
+    source.check_length(rising[-1])
+    reader = _Reader(model, source.num_labels, torch.device(device or _device_of(model)))
+    with _evaluating(model):
+        if source.prefixes_are_words:
+            yield from _score_prefixes(reader, source, rising, num_words, seed)
+        else:
+            floors = source.floors(rising) or {}
+            for length in rising:
+                floor = floors.get(length)
+                yield _score_whole_words(reader, source, length, floor, num_words, seed)
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    before = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(before)
+
+
+def _device_of(model: nn.Module) -> torch.device:
+    """Where the first parameter is; the CPU where there is none."""
+    return next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
 
 
 def _score_whole_words(
-    model: SequenceModel,
-    sampler: Sampler,
-    length: int,
-    num_words: int,
-    seed: int,
-    device: torch.device,
+    reader: _Reader, source: Source, length: int, floor: float | None, num_words: int, seed: int
 ) -> Score:
-    """Words of a sampler are drawn for this length alone; the floor is measured on them."""
-    model.eval()
+    """Words are drawn for this length alone; a floor that is not known is measured on them."""
     tally = Tally(num_words)
-    answers_asked = np.zeros(sampler.num_labels, np.int64)
+    answers_asked = np.zeros(source.num_labels, np.int64)
     first = 0
-    for words in whole_words(sampler, num_words, length, seed, WHOLE_CHUNK):
+    for words in whole_words(source, num_words, length, seed, WHOLE_CHUNK):
         part = tally.part(first, first + len(words))
         first += len(words)
-        for right, scored in _read(model, words, device):
+        for right, scored in reader.read(words):
             part.add(right, scored)
-        answers_asked += np.bincount(words.last_labels(), minlength=sampler.num_labels)
-    floor = share(int(answers_asked.max()), int(answers_asked.sum()))
-    return score_of(length, tally.accuracies(), floor, 1.0 / sampler.num_labels)
+        answers_asked += np.bincount(words.last_labels(), minlength=source.num_labels)
+    if floor is None:
+        floor = ratio(int(answers_asked.max()), int(answers_asked.sum()))
+    return score_of(length, tally.accuracies(), floor, 1.0 / source.num_labels)
 
 
 def _score_prefixes(
-    model: SequenceModel,
-    automaton: Automaton,
-    lengths: Sequence[int],
-    num_words: int,
-    seed: int,
-    device: torch.device,
+    reader: _Reader, source: Source, lengths: Sequence[int], num_words: int, seed: int
 ) -> Iterator[Score]:
     """One pass over words of the longest length gives every shorter one."""
-    floors = best_constant(automaton, lengths)
-    chance = 1.0 / automaton.num_labels
+    floors = source.floors(lengths) or measured_floors(source, lengths, num_words, seed)
+    chance = 1.0 / source.num_labels
+    chunk = CHUNK if reader.streams else num_words * lengths[-1]
+    pieces = stream_words(source, num_words, lengths[-1], seed, chunk)
     tally = Tally(num_words)
     wanted = iter(lengths)
     length, reached = next(wanted), 0
-    for right, scored in answers(model, automaton, lengths[-1], num_words, seed, device):
+    for right, scored in reader.read_pieces(pieces):
         start = 0
         while length <= reached + right.shape[1]:
             stop = length - reached
@@ -126,96 +146,84 @@ def _score_prefixes(
         reached += right.shape[1]
 
 
-def horizon_of(accuracies: Iterable[tuple[int, float]], at_least: float = HORIZON_ACCURACY) -> int:
-    """The longest tested length up to which accuracy never falls below `at_least` (0: none).
+class _Reader:
+    """Reads words with a model: piece by piece where it has a state, else a few words at a time."""
 
-    `accuracies` are pairs of a length and its accuracy, in rising order. A length at which no
-    word counts (its accuracy is not a number) says nothing.
-    """
-    longest = 0
-    for length, accuracy in accuracies:
-        if accuracy >= at_least:
-            longest = length
-        elif accuracy < at_least:
-            break
-    return longest
+    def __init__(self, model: nn.Module, num_labels: int, device: torch.device) -> None:
+        self._model = model
+        self._num_labels = num_labels
+        self._device = device
+        self._stream = _stream_of(model)
 
+    @property
+    def streams(self) -> bool:
+        """Whether words can be read piece by piece."""
+        return self._stream is not None
 
-def score_of(length: int, counted: Accuracies, floor: float, chance: float) -> Score:
-    """The score of what was counted up to a length."""
-    return Score(
-        length=length,
-        **asdict(counted),
-        floor=floor,
-        chance=chance,
-        scaled=rescale(counted.accuracy, chance),
-        scaled_to_floor=rescale(counted.accuracy, floor),
-    )
-
-
-def rescale(accuracy: float, zero: float) -> float:
-    """(accuracy - zero) / (1 - zero); not a number where `zero` is already perfect."""
-    return (accuracy - zero) / (1 - zero) if zero < 1 else float("nan")
-
-
-def answers(
-    model: SequenceModel,
-    automaton: Automaton,
-    length: int,
-    num_words: int,
-    seed: int,
-    device: torch.device,
-) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
-    """Whether each answer is right, and whether it counts: chunks [B, T] of the same words."""
-    model.eval()
-    if isinstance(model, RecurrentModel):
-        pieces = stream_words(automaton, num_words, length, seed, CHUNK)
-        yield from _read_in_pieces(model, pieces, device)
-    else:
-        (words,) = stream_words(automaton, num_words, length, seed, num_words * length)
-        yield _read_whole(model, words, device)
-
-
-def _read(
-    model: SequenceModel, words: Batch, device: torch.device
-) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
-    """The same for whole words, given at once."""
-    if isinstance(model, RecurrentModel):
+    def read(self, words: Batch) -> Answers:
+        """The answers on whole words."""
+        if not self.streams:
+            return self.read_pieces([words])
         size = max(1, CHUNK // len(words))
-        pieces = (words.cut(first, first + size) for first in range(0, words.longest, size))
-        yield from _read_in_pieces(model, pieces, device)
-    else:
-        yield _read_whole(model, words, device)
+        return self.read_pieces(
+            words.cut(first, first + size) for first in range(0, words.longest, size)
+        )
+
+    def read_pieces(self, pieces: Iterable[Batch]) -> Answers:
+        """The answers on consecutive pieces of the same words; without a state, on one piece."""
+        if self._stream is None:
+            (words,) = pieces
+            yield self._read_whole(words), words.scored
+            return
+        first, scan = self._stream
+        state = None
+        for words in pieces:
+            with torch.no_grad():
+                if state is None:
+                    state = first(len(words))
+                logits, state = scan(self._tensor(words.symbols), state)
+                right = self._compare(logits, words.labels)
+            yield right, words.scored
+
+    @torch.no_grad()
+    def _read_whole(self, words: Batch) -> NDArray[np.bool_]:
+        at_once = max(1, CHUNK // words.longest)
+        parts = [words[row : row + at_once] for row in range(0, len(words), at_once)]
+        return np.concatenate(
+            [self._compare(self._model(self._tensor(part.symbols)), part.labels) for part in parts]
+        )
+
+    def _tensor(self, symbols: NDArray[np.integer]) -> Tensor:
+        return torch.from_numpy(symbols.astype(np.int64)).to(self._device)
+
+    def _compare(self, logits: Tensor, labels: NDArray[np.integer]) -> NDArray[np.bool_]:
+        if logits.shape != (*labels.shape, self._num_labels):
+            raise SettingsError(
+                f"the model gives logits {list(logits.shape)} for symbols {list(labels.shape)}, "
+                f"and not {[*labels.shape, self._num_labels]}: the task has {self._num_labels} "
+                "labels"
+            )
+        guesses = logits.argmax(-1).cpu().numpy()
+        return np.asarray(guesses == labels)
 
 
-@torch.no_grad()
-def _read_in_pieces(
-    model: RecurrentModel, pieces: Iterable[Batch], device: torch.device
-) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
-    """Models with a state carry it from piece to piece."""
-    state: State | None = None
-    for words in pieces:
-        if state is None:
-            state = model.initial_state(len(words))
-        logits, state = model.scan(_tensor(words.symbols, device), state)
-        yield _compare(logits, words.labels), words.scored
+Stream = tuple[Callable[[int], Any], Callable[[Tensor, Any], tuple[Tensor, Any]]]
+"""The state of so many words before their first symbol, and how a piece is read from a state."""
 
 
-@torch.no_grad()
-def _read_whole(
-    model: SequenceModel, words: Batch, device: torch.device
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Models without a state read whole words, a few at a time."""
-    at_once = max(1, CHUNK // words.symbols.shape[1])
-    parts = [words[row : row + at_once] for row in range(0, len(words), at_once)]
-    right = [_compare(model(_tensor(part.symbols, device)), part.labels) for part in parts]
-    return np.concatenate(right), words.scored
+def _stream_of(model: nn.Module) -> Stream | None:
+    """How a model reads words piece by piece; None where it has no state."""
+    if isinstance(model, Scanning):
+        return model.initial_state, model.scan
+    if not isinstance(model, Stepping):
+        return None
+    step = model.step
 
+    def scan(symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
+        logits = []
+        for symbol in symbols.unbind(1):
+            output, state = step(symbol, state)
+            logits.append(output)
+        return torch.stack(logits, 1), state
 
-def _tensor(symbols: NDArray[np.integer], device: torch.device) -> Tensor:
-    return torch.from_numpy(symbols.astype(np.int64)).to(device)
-
-
-def _compare(logits: Tensor, labels: NDArray[np.integer]) -> NDArray[np.bool_]:
-    guesses = logits.argmax(-1).cpu().numpy()
-    return np.asarray(guesses == labels)
+    return model.initial_state, scan

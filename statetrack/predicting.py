@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from statetrack.algebra import Algebra, Prediction, Recurrence
-from statetrack.models import MODELS
+from statetrack.algebra.analysing import Algebra
+from statetrack.algebra.prediction import Prediction
+from statetrack.algebra.recurrences import Recurrence
+from statetrack.models._facts import MODEL_FACTS
 from statetrack.models._settings import recurrence_of
 from statetrack.settings import Settings
 
@@ -15,7 +17,7 @@ def predict(algebra: Algebra, model: str | Settings | Recurrence) -> Prediction:
     its class of recurrence. Raises `UnknownNameError` for a name that no model has.
     """
     if isinstance(model, str):
-        model = MODELS[model].settings_class()
+        model = MODEL_FACTS[model].settings_class()
     recurrence = recurrence_of(model) if isinstance(model, Settings) else model
     if recurrence is None:
         return Prediction("unknown", "the model's settings name no class of recurrence", "none")

@@ -11,20 +11,15 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
-import sys
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from statetrack.errors import SettingsError, UnknownNameError, nearest
+from statetrack.errors import UnknownNameError, nearest
 
 T = TypeVar("T")
 Load = Callable[[], object]
-
-PLUGIN = "statetrack_plugin_"
-"""How the module names of users' own files begin."""
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -119,35 +114,3 @@ def modules_in(package: str, entry_points: str | None = None) -> dict[str, Load]
 def files_in(folder: Path, read: Callable[[Path], object]) -> dict[str, Load]:
     """A loader for every YAML file of a folder, by the file's stem."""
     return {path.stem: partial(read, path) for path in sorted(folder.glob("*.yaml"))}
-
-
-def load_plugin(path: Path) -> None:
-    """Import a user's own Python file, so that what it registers can be used by name.
-
-    Raises `SettingsError` where the file is missing or does not import.
-    """
-    if not path.is_file():
-        raise SettingsError(f"--plugin {path}: there is no such file")
-    place = zlib.crc32(str(path.resolve()).encode())  # every run folder has a `plugin.py`
-    name = f"{PLUGIN}{path.stem}_{place:08x}"
-    if name in sys.modules:
-        return
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise SettingsError(f"--plugin {path}: not a Python file (its name must end in .py)")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        sys.modules.pop(name, None)
-        raise SettingsError(
-            f"--plugin {path}: cannot be imported: {type(error).__name__}: {error}"
-        ) from error
-
-
-def plugin_file(thing: object) -> Path | None:
-    """The user's own file that a registered thing was loaded from, or None for any other."""
-    name = str(getattr(thing, "__module__", ""))
-    file = sys.modules[name].__file__ if name.startswith(PLUGIN) else None
-    return None if file is None else Path(file)

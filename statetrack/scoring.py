@@ -1,16 +1,24 @@
-"""Counting right answers: at the last position, over all positions, and of whole words.
+"""Scores: right answers counted, at the last position, over all positions, and of whole words.
 
-Models and shortcuts are counted by the same rules, so their accuracies can be compared.
+Models and shortcuts are counted by the same rules, so their accuracies can be compared. An
+accuracy without a word to count is not a number, which JSON has no value for: `plain` makes it
+null.
 
 B words, T time.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+HORIZON_ACCURACY = 1.0
+"""The accuracy that a horizon asks for: nothing wrong."""
 
 Z_95 = 1.959963984540054
 """The 97.5 % quantile of the normal distribution, for 95 % intervals."""
@@ -32,6 +40,36 @@ class Accuracies:
     high: float
     symbol_accuracy: float
     prefix_accuracy: float
+
+
+@dataclass(frozen=True)
+class Score:
+    """How one model did on words of one length; every accuracy is a share between 0 and 1.
+
+    `accuracy` is over the last scored position of each word, with its 95 % Wilson interval
+    `low` to `high`; `symbol_accuracy` over all scored positions; `prefix_accuracy` is the
+    share of words with every scored position right. `floor` is the accuracy of the best
+    constant answer at that length (exact from an automaton, on the words themselves where they
+    come from a sampler), `chance` is 1 / C; `scaled` and `scaled_to_floor` put chance, or the
+    floor, at 0 and perfection at 1.
+    """
+
+    length: int
+    sequences: int
+    accuracy: float
+    low: float
+    high: float
+    symbol_accuracy: float
+    prefix_accuracy: float
+    floor: float
+    chance: float
+    scaled: float
+    scaled_to_floor: float
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % Wilson interval of `accuracy`: `low` and `high`."""
+        return self.low, self.high
 
 
 class Tally:
@@ -69,16 +107,16 @@ class Tally:
         low, high = wilson(hits, total)
         return Accuracies(
             sequences=total,
-            accuracy=share(hits, total),
+            accuracy=ratio(hits, total),
             low=low,
             high=high,
-            symbol_accuracy=share(self.num_right.sum(), self.num_scored.sum()),
-            prefix_accuracy=share((self.num_right == self.num_scored)[counted].sum(), total),
+            symbol_accuracy=ratio(self.num_right.sum(), self.num_scored.sum()),
+            prefix_accuracy=ratio((self.num_right == self.num_scored)[counted].sum(), total),
         )
 
 
-def share(part: int, total: int) -> float:
-    """The part's share of the total; not a number where there is nothing to share."""
+def ratio(part: int, total: int) -> float:
+    """The part's share of the total; not a number where the total is 0."""
     return float(part / total) if total else float("nan")
 
 
@@ -90,3 +128,44 @@ def wilson(hits: int, total: int) -> tuple[float, float]:
     centre = (p + z2 / (2 * total)) / (1 + z2 / total)
     half = Z_95 / (1 + z2 / total) * (p * (1 - p) / total + z2 / (4 * total**2)) ** 0.5
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def horizon_of(accuracies: Iterable[tuple[int, float]], at_least: float = HORIZON_ACCURACY) -> int:
+    """The longest tested length up to which accuracy never falls below `at_least` (0: none).
+
+    `accuracies` are pairs of a length and its accuracy, in rising order. A length at which no
+    word counts (its accuracy is not a number) says nothing.
+    """
+    longest = 0
+    for length, accuracy in accuracies:
+        if accuracy >= at_least:
+            longest = length
+        elif accuracy < at_least:
+            break
+    return longest
+
+
+def score_of(length: int, counted: Accuracies, floor: float, chance: float) -> Score:
+    """The score of what was counted up to a length."""
+    return Score(
+        length=length,
+        **asdict(counted),
+        floor=floor,
+        chance=chance,
+        scaled=rescale(counted.accuracy, chance),
+        scaled_to_floor=rescale(counted.accuracy, floor),
+    )
+
+
+def rescale(accuracy: float, zero: float) -> float:
+    """(accuracy - zero) / (1 - zero); not a number where `zero` is already perfect."""
+    return (accuracy - zero) / (1 - zero) if zero < 1 else float("nan")
+
+
+def plain(content: Any) -> Any:
+    """Nested content as strict JSON has it: None for NaN and infinity, lists for tuples."""
+    if isinstance(content, Mapping):
+        return {key: plain(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [plain(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content

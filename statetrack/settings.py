@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,24 +17,36 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     ValidationError,
     ValidationInfo,
     field_validator,
 )
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
-from statetrack.errors import SettingsError, StatetrackError, nearest_or_known
+from statetrack.errors import SettingsError, StatetrackError, nearest_or_known, setting
 
 S = TypeVar("S", bound="Settings")
 
 
 class Settings(BaseModel):
-    """The frozen settings of one component; every field is made with `option`."""
+    """The frozen settings of one component; every field is made with `option`.
+
+    Raises `SettingsError` for an unknown name, with the nearest, and for a value that its field
+    refuses; its `__cause__` is what pydantic found.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
+    def __init__(self, /, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as invalid:
+            raise SettingsError(_in_words(type(self), invalid)) from invalid
+
     @field_validator("*", mode="before")
     @classmethod
-    def _yes_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
+    def _truth_values_are_not_numbers(cls, value: Any, info: ValidationInfo) -> Any:
         assert info.field_name is not None
         if isinstance(value, bool) and cls.model_fields[info.field_name].annotation is not bool:
             raise ValueError(f"`{'yes' if value else 'no'}` is a truth value to YAML: use quotes")
@@ -55,6 +68,26 @@ def option(
     return Field(default, description=help, ge=min, le=max, gt=above)
 
 
+@dataclass(frozen=True)
+class NameIn:
+    """Marks a setting, `Annotated[str, NameIn(REGISTRY)]`, whose value is a name in a registry.
+
+    A name is checked when the settings are made; the thing itself is not loaded for it.
+    """
+
+    registry: Mapping[str, object]
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._known, handler(source))
+
+    def _known(self, name: str) -> str:
+        if name not in self.registry:
+            raise ValueError(f"there is no '{name}'.{nearest_or_known(name, self.registry)}")
+        return name
+
+
 def build(
     kind: type[S],
     values: Mapping[str, Any],
@@ -68,24 +101,47 @@ def build(
             raise error(f"{where}: unknown key '{key}'.{hint}")
     try:
         return kind(**values)
-    except ValidationError as invalid:
-        raise error(f"{where}: {explain(invalid)}") from None
+    except SettingsError as problem:
+        assert isinstance(problem.__cause__, ValidationError)
+        raise error(f"{where}: {explain(problem.__cause__)}") from None
+
+
+def _in_words(kind: type[Settings], invalid: ValidationError) -> str:
+    """The first mistake that pydantic found among the arguments of a settings class."""
+    first = invalid.errors(include_url=False)[0]
+    name = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        hint = nearest_or_known(name, kind.model_fields)
+        return f"{kind.__name__} has no setting '{name}'.{hint}"
+    if not name:
+        return _reason(first)
+    if first["type"] == "missing":
+        return f"{kind.__name__}: '{name}' is missing"
+    return f"{setting(name)}: {_reason(first)} (given: {_shown(first['input'])})"
 
 
 def explain(invalid: ValidationError) -> str:
     """The first mistake that pydantic found, as one line with its place and its value."""
     first = invalid.errors(include_url=False)[0]
     place = ".".join(str(part) for part in first["loc"])
-    message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "missing":
         return f"'{place}' is missing"
-    shown = repr(first.get("input"))
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return f"'{place}': {message} (given: {shown})" if place else message
+    if not place:
+        return _reason(first)
+    return f"'{place}': {_reason(first)} (given: {_shown(first['input'])})"
+
+
+def _reason(mistake: ErrorDetails) -> str:
+    return mistake["msg"].removeprefix("Value error, ")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """YAML as PyYAML reads it, without its surprises: each becomes an error with its line."""
+    """YAML as PyYAML reads it, where what is easily misread is an error with its line."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: dict[Hashable, int] = {}
@@ -94,25 +150,25 @@ class _StrictLoader(yaml.SafeLoader):
             line = key_node.start_mark.line + 1
             if not isinstance(key, str):
                 text = getattr(key_node, "value", key)
-                raise _Surprise(line, f"the key `{text}` is not text: write it in quotes")
+                raise _Misread(line, f"the key `{text}` is not text: write it in quotes")
             if key in seen:
-                raise _Surprise(line, f"the key '{key}' stands twice (first in line {seen[key]})")
+                raise _Misread(line, f"the key '{key}' stands twice (first in line {seen[key]})")
             seen[key] = line
         return super().construct_mapping(node, deep=deep)
 
 
-class _Surprise(Exception):
+class _Misread(Exception):
     def __init__(self, line: int, text: str) -> None:
         super().__init__(text)
         self.line = line
 
 
 def _plain_text(loader: _StrictLoader, node: yaml.ScalarNode) -> str:
-    """Text, unless it is written without quotes and was surely meant as a number."""
+    """Text; what is written without quotes and reads as a number to Python is refused."""
     if node.style is None and _is_number(node.value):
         number = float(node.value)
         better = f"{number:.1e}" if "e" in node.value.lower() else f"{number:g}"
-        raise _Surprise(
+        raise _Misread(
             node.start_mark.line + 1,
             f"`{node.value}` is text to YAML: write {better}, or put it in quotes",
         )
@@ -128,11 +184,11 @@ def _is_number(text: str) -> bool:
 
 
 def _plain_number(loader: _StrictLoader, node: yaml.ScalarNode) -> Any:
-    """A number, unless YAML reads another one than is written: `010`, `1_000`, `1:30`."""
+    """A number; `010`, `1_000` and `1:30` are refused, whose values in YAML surprise."""
     tag = node.tag.removeprefix("tag:yaml.org,2002:")
     value = getattr(loader, f"construct_yaml_{tag}")(node)
     if re.search(r"[_:]|^[-+]?0[0-9xb]", node.value):
-        raise _Surprise(
+        raise _Misread(
             node.start_mark.line + 1,
             f"`{node.value}` is {value} to YAML: write it plainly, or put it in quotes",
         )
@@ -157,8 +213,8 @@ def read_yaml(path: Path, error: type[StatetrackError] = SettingsError) -> dict[
         raise error(f"{path}: cannot be read: {reason}") from None
     try:
         content = yaml.load(text, Loader=_StrictLoader)
-    except _Surprise as surprise:
-        raise error(f"{path}, line {surprise.line}: {surprise}") from None
+    except _Misread as misread:
+        raise error(f"{path}, line {misread.line}: {misread}") from None
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""

@@ -10,7 +10,6 @@ A task's name is one of
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,13 +24,17 @@ from pydantic import model_validator
 from statetrack.errors import StatetrackError, TaskError, nearest_or_known
 from statetrack.registry import Load, Registry, files_in
 from statetrack.settings import Settings, build, option, read_yaml
-from statetrack.sources import Automaton, Sampler, Source, arguments_of, build_source
+from statetrack.sources import (
+    Automaton,
+    LengthDistribution,
+    Source,
+    Supervision,
+    arguments_of,
+    build_source,
+)
 
 NOT_SCORED = "-"
 """Stands in an example for a label that is not asked for."""
-
-_HASHED_LENGTHS, _HASHED_WORDS = (1, 2, 5, 12, 37), 64
-"""The words of a sampler that its task's fingerprint is made of: so many of each length."""
 
 
 class TaskSpec(Settings):
@@ -81,18 +84,20 @@ class Task:
 
     @property
     def automaton(self) -> Automaton:
-        """The automaton of a task that has one; `TaskError` where words come from a sampler."""
-        if not isinstance(self.source, Automaton):
+        """The automaton of a task whose source is one; `TaskError` for any other source."""
+        automaton = self.source.automaton
+        if automaton is None:
             raise TaskError(
-                f"task '{self.name}' comes from a sampler and has no automaton: no transitions, no "
-                "algebra, no predictions; its words can be written, trained on and tested on"
+                f"task '{self.name}' comes from {self.source.noun} and has no automaton: no "
+                "transitions, no algebra, no predictions; its words can be written, trained on "
+                "and tested on"
             )
-        return self.source
+        return automaton
 
     @property
     def has_automaton(self) -> bool:
-        """Whether there is an automaton behind the words: not where they come from a sampler."""
-        return isinstance(self.source, Automaton)
+        """Whether the source of the words is an automaton."""
+        return self.source.automaton is not None
 
     def parse_word(self, text: str) -> list[int]:
         """The symbols of a word written as names with spaces between them.
@@ -117,6 +122,41 @@ class Task:
         """The task as the text of a task file that is complete in itself."""
         content = self.spec.model_dump(mode="json") | {"name": self.name}
         return yaml.dump(content, Dumper=_QuotingDumper, sort_keys=False, allow_unicode=True)
+
+
+@dataclass(frozen=True)
+class WordSpec:
+    """Which words a task is trained on: their lengths, and where a label is given."""
+
+    lengths: LengthDistribution
+    supervision: Supervision
+
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        *,
+        train_length: str | int = "task",
+        supervision: Literal["task", "every", "last"] = "task",
+        curriculum: float = 0.0,
+    ) -> WordSpec:
+        """What was asked for, and the task's own for whatever is `task`.
+
+        `train_length` is one length or a text such as `2-10`; `curriculum` is the share of
+        training over which the longest length grows. Raises `SettingsError` for lengths that
+        cannot be read or are out of bounds.
+        """
+        if train_length == "task":
+            lengths = LengthDistribution(*task.spec.train_length, curriculum)
+        else:
+            lengths = LengthDistribution.parse(str(train_length), curriculum)
+        return cls(lengths, task.spec.supervision if supervision == "task" else supervision)
+
+
+def folder_name(text: str) -> str:
+    """A task's name, or another text, as the name of a folder: only letters, digits, `-=.`."""
+    plain = "".join(letter if letter.isalnum() or letter in "-=." else "-" for letter in text)
+    return plain.strip("-")
 
 
 def load_task(text: str) -> Task:
@@ -157,34 +197,8 @@ def arguments_that_can_be_set(task: Task) -> dict[str, Any]:
 
 
 def golden_hash(task: Task) -> str:
-    """A fingerprint of all that the task's data depends on: SHA-256 over tables and names.
-
-    Of a sampler, which has no tables, the first words of several lengths are taken instead.
-    """
-    digest = hashlib.sha256()
-    if isinstance(task.source, Sampler):
-        sampler = task.source
-        for length in _HASHED_LENGTHS:
-            raw = np.random.PCG64(np.random.SeedSequence(length))
-            width = sampler.num_bits(length)
-            bits = (raw.random_raw(_HASHED_WORDS * width) >> np.uint64(32)).astype(np.uint32)
-            lengths = np.full(_HASHED_WORDS, length)
-            symbols = sampler.draw(bits.reshape(-1, width), lengths, length)
-            labels, scored = sampler.read(symbols)
-            for array in (symbols, labels, scored):
-                digest.update(np.asarray(array, "<i8").tobytes())
-        digest.update(json.dumps([sampler.symbols, sampler.labels]).encode())
-        return digest.hexdigest()
-    automaton = task.automaton
-    for table in (automaton.delta, automaton.output, np.array([automaton.start])):
-        digest.update(np.array(table.shape, "<i8").tobytes() + table.astype("<i8").tobytes())
-    digest.update(np.ascontiguousarray(automaton.weights, "<f8").tobytes())
-    digest.update(np.ascontiguousarray(automaton.scored, "u1").tobytes())
-    if automaton.can_slip:
-        digest.update(np.ascontiguousarray(automaton.slips, "<f8").tobytes())
-        digest.update(np.array([automaton.slip_rate], "<f8").tobytes())
-    digest.update(json.dumps([automaton.symbols, automaton.labels]).encode())
-    return digest.hexdigest()
+    """A fingerprint of all that the task's words and labels depend on: SHA-256, in hexadecimal."""
+    return task.source.fingerprint()
 
 
 def tasks_folder() -> Path:

@@ -10,8 +10,9 @@ import statetrack
 
 PACKAGE = Path(statetrack.__file__).parent
 ORDER = (
-    "errors registry settings references scoring sources algebra spec protocols data audit ops "
-    "models predicting training evaluation runs experiment comparison sweep report pictures cli"
+    "errors registry plugins settings references scoring sources algebra spec protocols data "
+    "audit ops models predicting training evaluation runs comparison sweep report pictures "
+    "catalogue cli"
 ).split()
 """A module imports only from its own station and from those before it."""
 
@@ -90,8 +91,8 @@ def test_torch_stays_out_of_everything_that_is_not_learned(module):
 
 
 def test_the_search_for_torch_finds_it_where_it_is():
-    assert brings_in_torch("statetrack.runs", set())
-    assert brings_in_torch("statetrack.experiment", set())
+    assert brings_in_torch("statetrack.runs.run", set())
+    assert brings_in_torch("statetrack.evaluation", set())
 
 
 def test_typer_and_rich_stay_in_the_parts_that_draw():
@@ -115,3 +116,30 @@ def test_the_package_itself_names_what_is_public_and_imports_it_when_asked():
         assert getattr(statetrack, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = statetrack.nonsense
+
+
+FILES_OF_A_RUN = {
+    *("config.yaml", "task.yaml", "plugin.py", "environment.json", "metrics.jsonl"),
+    *("checkpoint.pt", "weights.safetensors", "summary.json", "eval.jsonl", "cell.json"),
+}
+
+
+def texts(tree: ast.AST) -> Iterator[str]:
+    """The string constants of a file, but for its docstrings."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if id(node) not in docstrings:
+                yield node.value
+
+
+def test_only_the_run_folder_names_the_files_of_a_run():
+    """Help texts may speak of them; no path is made of such a name."""
+    for module, path in MODULES.items():
+        if not module.startswith("statetrack.runs."):
+            assert not FILES_OF_A_RUN & set(texts(parsed(path))), module

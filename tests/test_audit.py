@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from statetrack import experiment
 from statetrack.audit import (
     LONGEST_LOOKUP,
     VIEWS,
@@ -25,12 +24,12 @@ from statetrack.audit import (
 )
 from statetrack.cli.app import run
 from statetrack.data import Batch, LengthDistribution, stream_words
-from statetrack.data.batch import label
 from statetrack.errors import DatasetError
 from statetrack.evaluation import evaluate
+from statetrack.runs.run import Run
 from statetrack.scoring import wilson
 from statetrack.sources import Automaton
-from statetrack.spec import Task, load_task
+from statetrack.spec import Task, WordSpec, load_task
 
 LOOKUPS = ("constant", *(f"last-{count}" for count in range(1, LONGEST_LOOKUP + 1)))
 
@@ -50,10 +49,12 @@ def audit_of(
         else LengthDistribution(*task.spec.train_length)
     )
     parts = [
-        draw_held_out(task, lengths, "every", num_test, 0),
+        draw_held_out(task, WordSpec(lengths, "every"), num_test, 0),
         *draw_tests(task, test_lengths, num_test, 0, lengths.longest),
     ]
-    return audit(draw_train(task, lengths, "every", num_train, 0), parts, task.source.labels)
+    return audit(
+        draw_train(task, WordSpec(lengths, "every"), num_train, 0), parts, task.source.labels
+    )
 
 
 def batch_of(words: list[list[int]], task: Task) -> Batch:
@@ -61,7 +62,7 @@ def batch_of(words: list[list[int]], task: Task) -> Batch:
     symbols = np.zeros((len(words), lengths.max()), np.uint8)
     for row, word in zip(symbols, words, strict=True):
         row[: len(word)] = word
-    return label(task.source, symbols, lengths, "every")
+    return task.source.label_words(symbols, lengths)
 
 
 # --- shortcuts, against counting in plain Python ---
@@ -115,8 +116,8 @@ def words_of(batch: Batch) -> list[list[int]]:
 @pytest.mark.parametrize("name", ["modular-addition:m=3", "flip-flop:ignore=0.4", "random-fsm"])
 def test_shortcuts_answer_as_counting_in_plain_python_does(name):
     task = load_task(name)
-    train = draw_train(task, LengthDistribution(1, 5), "every", 40, 0)
-    test = draw_held_out(task, LengthDistribution(1, 9), "every", 25, 1).batch
+    train = draw_train(task, WordSpec(LengthDistribution(1, 5), "every"), 40, 0)
+    test = draw_held_out(task, WordSpec(LengthDistribution(1, 9), "every"), 25, 1).batch
     tables = tables_of(train)
     ends = np.broadcast_to(np.arange(test.longest), test.symbols.shape)
     for shortcut, labels in Shortcuts(train).answers(test, ends):
@@ -127,7 +128,7 @@ def test_shortcuts_answer_as_counting_in_plain_python_does(name):
 
 def test_accuracies_are_those_of_the_answers_one_by_one():
     task = load_task("flip-flop")
-    shortcuts = Shortcuts(draw_train(task, LengthDistribution(2, 12), "every", 300, 0))
+    shortcuts = Shortcuts(draw_train(task, WordSpec(LengthDistribution(2, 12), "every"), 300, 0))
     (test,) = stream_words(task.automaton, 40, 30, 3, 40 * 30)
     lengths = [4, 11, 30]
     measured = shortcuts.measure(test, lengths)
@@ -152,8 +153,8 @@ def test_accuracies_are_those_of_the_answers_one_by_one():
 
 def test_words_are_measured_alike_in_however_many_pieces(monkeypatch):
     task = load_task("modular-addition:m=3")
-    train = draw_train(task, LengthDistribution(2, 6), "every", 200, 0)
-    test = draw_held_out(task, LengthDistribution(2, 6), "every", 50, 0).batch
+    train = draw_train(task, WordSpec(LengthDistribution(2, 6), "every"), 200, 0)
+    test = draw_held_out(task, WordSpec(LengthDistribution(2, 6), "every"), 50, 0).batch
     whole = Shortcuts(train).measure(test, [6])
     monkeypatch.setattr("statetrack.audit.shortcuts._SYMBOLS_AT_ONCE", 20)
     assert Shortcuts(train).measure(test, [6]) == whole
@@ -162,8 +163,8 @@ def test_words_are_measured_alike_in_however_many_pieces(monkeypatch):
 @pytest.mark.parametrize("view", VIEWS)
 def test_no_shortcut_sees_symbols_that_come_later(view):
     task = load_task("modular-addition:m=3")
-    shortcuts = Shortcuts(draw_train(task, LengthDistribution(2, 8), "every", 500, 0))
-    test = draw_held_out(task, LengthDistribution(8, 8), "every", 50, 0).batch
+    shortcuts = Shortcuts(draw_train(task, WordSpec(LengthDistribution(2, 8), "every"), 500, 0))
+    test = draw_held_out(task, WordSpec(LengthDistribution(8, 8), "every"), 50, 0).batch
     changed = Batch((test.symbols + (np.arange(8) > 4)) % 3, test.labels, test.scored, test.lengths)
     ends = np.broadcast_to(np.arange(5), (50, 5))
     before, after = (dict(shortcuts.answers(words, ends))[view] for words in (test, changed))
@@ -259,7 +260,7 @@ def test_the_labels_of_each_length_are_counted():
 def test_where_nothing_is_scored_nothing_is_claimed():
     task = load_task("flip-flop")
     never_read = batch_of([task.parse_word("w 1 i 0")], task)
-    train = draw_train(task, LengthDistribution(8, 8), "every", 50, 0)
+    train = draw_train(task, WordSpec(LengthDistribution(8, 8), "every"), 50, 0)
     found = audit(train, [Part(never_read, {4: "test_len4"})], task.source.labels)
     assert found.test_splits == found.solved_by == found.helped_by == ()
     assert math.isnan(found.splits[0].floor)
@@ -278,7 +279,7 @@ def test_shortcuts_are_measured_on_the_words_that_an_evaluation_reads():
     task = load_task("modular-arithmetic")
     automaton = task.automaton
     assert isinstance(automaton, Automaton)
-    train = draw_train(task, LengthDistribution(2, 9), "every", 400, 0)
+    train = draw_train(task, WordSpec(LengthDistribution(2, 9), "every"), 400, 0)
     most_frequent = int(np.bincount(train.labels[train.scored]).argmax())
     scores = evaluate(
         Constant(automaton, most_frequent),
@@ -302,7 +303,7 @@ def test_shortcuts_are_measured_on_the_words_that_an_evaluation_reads():
 
 def test_the_strongest_shortcut_is_the_simplest_of_those_most_often_right():
     task = load_task("ends-with-ab")
-    shortcuts = Shortcuts(draw_train(task, LengthDistribution(2, 9), "every", 400, 0))
+    shortcuts = Shortcuts(draw_train(task, WordSpec(LengthDistribution(2, 9), "every"), 400, 0))
     best = best_by_length(shortcuts, draw_tests(task, [5, 50], 100, 0, 9))
     assert best == {5: ("last-2", 1.0), 50: ("last-2", 1.0)}
 
@@ -422,9 +423,7 @@ def test_a_model_that_tracks_is_not_warned_of(folder, capsys):
 def test_words_too_long_to_count_have_no_shortcut(folder, capsys, monkeypatch):
     train_quickly("parity", 1)
     monkeypatch.setattr("statetrack.audit.auditing.MOST_SYMBOLS", 300)
-    setup, opened = experiment.reopen(Path("run"))
-    near, far = experiment.evaluate_run(
-        setup, opened, [30, 31], num_words=10, seed=0, everyone=False
-    )
-    assert near["shortcut"] in VIEWS and 0 <= near["shortcut_accuracy"] <= 1
-    assert far["shortcut"] is far["shortcut_accuracy"] is None
+    opened = Run.open(Path("run"))
+    near, far = opened.evaluate([30, 31], num_words=10)
+    assert near.shortcut in VIEWS and 0 <= near.shortcut_accuracy <= 1
+    assert far.shortcut is far.shortcut_accuracy is None

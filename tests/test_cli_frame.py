@@ -16,13 +16,13 @@ import typer
 from statetrack import __version__
 from statetrack.cli import app, options
 from statetrack.data import check_labels, read_dataset
-from statetrack.errors import SettingsError, UnknownNameError
+from statetrack.errors import SettingsError, UnknownNameError, setting
 from statetrack.models import MODELS
 from statetrack.protocols import PROTOCOLS
 from statetrack.references import bibtex, ids_in, references
 from statetrack.settings import Settings, option
 from statetrack.spec import TASKS, load_task
-from statetrack.sweep import SUITES
+from statetrack.sweep.suite import SUITES
 
 ROOT = Path(__file__).parents[1]
 
@@ -54,7 +54,7 @@ def command(monkeypatch):
                 options.refuse_unknown(
                     context.args, "lstm", Dial.model_fields, lambda: {"bilinear-cp": ["rank"]}
                 )
-                calls.append((options.collect(Dial, given), options.explicit(context)))
+                calls.append(options.collect(Dial, given))
                 action(given)
 
             first = inspect.signature(dial).parameters["context"]
@@ -73,32 +73,32 @@ def test_every_sort_of_option_arrives_with_its_type(command):
     calls = command()
     words = "dial --hidden 9 --rate 1e-3 --name y --bias --loss entropy --lrs 1,2e-4 --lengths 3,5"
     assert app.run([*words.split(), "--every", "7", "--folder=a/b"]) == 0
-    (given, explicit), *_ = calls
-    assert given == Dial(
-        hidden=9,
-        rate=1e-3,
-        name="y",
-        bias=True,
-        loss="entropy",
-        lrs=(1.0, 2e-4),
-        lengths=[3, 5],
-        every=7,
-        folder=Path("a/b"),
-    )
-    assert explicit == set(Dial.model_fields)
+    assert calls == [
+        Dial(
+            hidden=9,
+            rate=1e-3,
+            name="y",
+            bias=True,
+            loss="entropy",
+            lrs=(1.0, 2e-4),
+            lengths=[3, 5],
+            every=7,
+            folder=Path("a/b"),
+        )
+    ]
 
 
 def test_without_options_the_defaults_of_the_class_hold(command):
     calls = command()
     assert app.run(["dial"]) == 0
-    assert calls == [(Dial(), set())]
+    assert calls == [Dial()]
 
 
 def test_a_preset_replaces_defaults_and_the_command_line_replaces_the_preset(command, capsys):
     preset = {"hidden": 20, "lrs": [0.5], "bias": True, "of-another-class": 3}
     calls = command(preset=preset)
     assert app.run(["dial", "--hidden", "21", "--no-bias"]) == 0
-    assert calls == [(Dial(hidden=21, lrs=(0.5,), bias=False), {"hidden", "bias"})]
+    assert calls == [Dial(hidden=21, lrs=(0.5,), bias=False)]
     assert app.run(["dial", "--help"]) == 0
     shown = capsys.readouterr().out
     assert "[default: 20]" in shown and "[default: 0.5]" in shown
@@ -108,13 +108,7 @@ def test_a_preset_keeps_every_digit(command):
     third = 1 / 3
     calls = command(preset={"lrs": [third, 1e-17], "rate": third})
     assert app.run(["dial"]) == 0
-    assert calls == [(Dial(lrs=(third, 1e-17), rate=third), set())]
-
-
-def test_an_option_equal_to_its_default_still_counts_as_given(command):
-    calls = command()
-    assert app.run(["dial", "--hidden", "8"]) == 0
-    assert calls[0][1] == {"hidden"}
+    assert calls == [Dial(lrs=(third, 1e-17), rate=third)]
 
 
 def test_help_shows_every_option_with_its_panel_default_and_bounds(command, capsys):
@@ -274,6 +268,59 @@ def test_every_command_has_help(capsys, name):
     assert f"statetrack {name}" in capsys.readouterr().out
 
 
+def test_settings_are_arguments_in_python_and_options_on_the_command_line(command, capsys):
+    error = SettingsError(
+        f"{setting('block_size', 3)} does not divide {setting('hidden')}; give "
+        f"{setting('lrs', (0.1, 0.2))} and {setting('bias', False)}, {setting('loss', 'squared')}"
+    )
+    assert str(error) == (
+        "block_size=3 does not divide hidden; give lrs=(0.1, 0.2) and bias=False, loss='squared'"
+    )
+
+    def fail(given):
+        raise error
+
+    command(fail)
+    assert app.run(["dial"]) == 1
+    assert capsys.readouterr().err == (
+        "error: --block-size 3 does not divide --hidden; give --lrs 0.1,0.2 and --no-bias, "
+        "--loss squared\n"
+    )
+
+
+BROKEN_MODEL = """
+import helper
+from statetrack import MODELS, SequenceModel, Settings
+
+@MODELS.register("broken-here")
+class Broken(SequenceModel):
+    settings_class = Settings
+
+    def __init__(self, settings, *, num_symbols, num_labels):
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        helper.fill({})
+
+    def forward(self, symbols):
+        return symbols
+"""
+
+
+def test_an_exception_in_a_users_file_is_reported_with_its_file_and_line(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(BROKEN_MODEL)
+    (tmp_path / "helper.py").write_text("def fill(table):\n    return table['width']\n")
+    assert app.run("train --plugin mine.py --model broken-here --steps 1".split()) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("error: helper.py, line 2: KeyError: 'width'. STATETRACK_DEBUG=1")
+    (tmp_path / "ends.py").write_text("import sys\nsys.exit(0)\n")
+    assert app.run(["list", "tasks", "--plugin", "ends.py"]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("error: --plugin ends.py: cannot be imported: it ends the program")
+    assert told.endswith("(ends.py, line 2)\n")
+
+
 def test_a_plugin_is_loaded_for_any_command(tmp_path, capsys):
     path = tmp_path / "mine.py"
     path.write_text("raise ValueError('read')")
@@ -312,7 +359,7 @@ def test_lists_fit_the_terminal(capsys, monkeypatch, what, width):
 def test_a_broken_task_file_is_a_row_with_its_error(capsys, monkeypatch):
     broken = SettingsError("tasks/broken.yaml: 'title' is missing")
     monkeypatch.setattr(
-        "statetrack.cli._inventory.list_tasks",
+        "statetrack.catalogue.tasks.list_tasks",
         lambda: iter([("broken", broken), ("parity", load_task("parity"))]),
     )
     rows = listed(capsys, "tasks")
@@ -334,10 +381,11 @@ def make_run(folder, *, finished):
     ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
     replicas = [
-        {"replica": 0, "validation_accuracy": 0.25},
-        {"replica": 1, "validation_accuracy": 0.875},
+        {"replica": 0, "seed": 0, "lr": 0.1, "validation_accuracy": 0.25, "validation_loss": 1.0},
+        {"replica": 1, "seed": 1, "lr": 0.1, "validation_accuracy": 0.875, "validation_loss": 0.5},
     ]
-    summary = {"steps": 20, "selected": 1, "replicas": replicas}
+    replicas = [each | {"best_step": 10, "stopped": ""} for each in replicas]
+    summary = {"steps": 20, "seconds": 1.5, "selected": 1, "replicas": replicas}
     if finished:
         (folder / "summary.json").write_text(json.dumps(summary))
 
@@ -429,7 +477,7 @@ def test_a_task_file_of_ones_own_can_be_shown(capsys, tmp_path):
 
 
 def test_every_paper_that_a_model_or_task_names_can_be_cited():
-    from statetrack.cli.cite import model_sources
+    from statetrack.catalogue.models import model_sources
 
     named = {name: ids_in(model_sources(name)) for name in MODELS}
     named |= {name: ids_in(task.spec.reference) for name, task in TASKS.items()}

@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-from statetrack import experiment
-from statetrack.algebra import analyse
+from statetrack.algebra.analysing import analyse
 from statetrack.cli.app import run
-from statetrack.comparison import DISAGREEMENTS, compare, find_run_folders
+from statetrack.comparison import DISAGREEMENTS, compare
 from statetrack.data import LengthDistribution
-from statetrack.experiment import Experiment
+from statetrack.models import MODELS
+from statetrack.plugins import load_plugin
 from statetrack.predicting import predict
-from statetrack.registry import load_plugin
-from statetrack.runs import RunFolder
+from statetrack.runs.folder import RunFolder, find_run_folders
+from statetrack.runs.rows import Outcome, Summary
+from statetrack.runs.run import Run
 from statetrack.scoring import wilson
 from statetrack.spec import load_task
 from tests.test_docs import documented, keys_of
@@ -41,14 +42,23 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def row(length: int, right: int, *, words: int = 100, replica: int = 0, **more: Any) -> dict:
     """A row of eval.jsonl with so many words right; the floor is 1/6."""
     low, high = wilson(right, words)
+    accuracy = right / words
     return {
         "replica": replica,
+        "seed": replica,
+        "lr": 0.01,
+        "selected": replica == 0,
         "length": length,
         "sequences": words,
-        "accuracy": right / words,
+        "accuracy": accuracy,
         "low": low,
         "high": high,
+        "symbol_accuracy": accuracy,
+        "prefix_accuracy": accuracy,
         "floor": 1 / 6,
+        "chance": 1 / 6,
+        "scaled": accuracy,
+        "scaled_to_floor": accuracy,
     } | more
 
 
@@ -57,9 +67,9 @@ def make_run(
 ) -> RunFolder:
     """A finished run whose training never took place."""
     values = {"model": model, "task": task, "train_length": "2-10", **settings}
-    _, folder = experiment.start(Experiment.from_values(values, "a test"), Path("runs") / name)
-    everyone = [{"replica": replica} for replica in range(replicas)]
-    folder.write_json("summary.json", {"selected": 0, "replicas": everyone})
+    folder = Run.start(**values, out=Path("runs") / name).folder
+    everyone = [Outcome(replica, replica, 0.01, 1.0, 0.0, 1, "") for replica in range(replicas)]
+    folder.write_summary(Summary(1, 0.1, 0, tuple(everyone)))
     folder.append("eval.jsonl", rows)
     return folder
 
@@ -159,8 +169,6 @@ def test_a_model_from_a_plugin_comes_from_the_run_folder(capsys):
     )
     train = ["train", "--plugin", "mine.py", "--model", "my-own", "--task", "s3", "--steps", "2"]
     assert run([*train, "--hidden", "4", "--out", "runs/own"]) == 0
-    from statetrack.models import MODELS
-
     del MODELS._things["my-own"]
     one = outcome(RunFolder(Path("runs/own")))
     assert (one.model, one.outcome) == ("my-own", "not evaluated")
@@ -168,7 +176,8 @@ def test_a_model_from_a_plugin_comes_from_the_run_folder(capsys):
     assert one.prediction.size_of == "hidden" and one.prediction.size > 4
 
 
-def test_a_model_that_names_no_recurrence_is_not_predicted(capsys):
+def test_a_model_that_names_no_recurrence_is_not_predicted(monkeypatch):
+    monkeypatch.setattr(MODELS, "_things", dict(MODELS._things))
     Path("silent.py").write_text(
         """
 from statetrack import MODELS, Settings

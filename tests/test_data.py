@@ -14,18 +14,14 @@ from statetrack.data import (
     Batch,
     LengthDistribution,
     WordStream,
-    count_words,
     draw_distinct,
     fixed_words,
-    label,
-    list_words,
     parse_lengths,
     stream_words,
-    whole_words,
 )
-from statetrack.data.randomness import RandomBits, below
 from statetrack.errors import SettingsError
 from statetrack.sources import Automaton
+from statetrack.sources.randomness import RandomBits, below
 from statetrack.spec import load_task, task_names
 
 GOLDEN = Path(__file__).parent / "golden" / "data.yaml"
@@ -227,7 +223,7 @@ def test_labels_and_masks_are_those_of_running_the_automaton(automaton, supervis
 
 
 def test_a_word_without_a_scored_symbol_asks_for_nothing():
-    batch = label(GATED, np.array([[0]], np.uint8), np.array([1]), "last")
+    batch = GATED.label_words(np.array([[0]], np.uint8), np.array([1]), "last")
     assert batch.labels.tolist() == [[0]] and batch.scored.tolist() == [[False]]
 
 
@@ -320,7 +316,7 @@ def test_slips_are_drawn_by_the_position_and_the_state_they_are_made_in():
 
 
 def test_the_first_and_the_last_point_of_the_line_draw_a_symbol_that_is_allowed():
-    from statetrack.data.words import SymbolSampler
+    from statetrack.sources.symbol_sampler import SymbolSampler
 
     ends = np.array([[0], [2**32 - 1]], np.uint32)
     for automaton, state, first, last in [
@@ -352,7 +348,7 @@ def test_pieces_of_long_words_join_to_the_same_words(automaton, chunk):
     )
     assert_same(joined, whole)
     assert max(piece.symbols.shape[1] for piece in pieces) == max(1, min(53, chunk // 7))
-    assert_same(whole, label(automaton, whole.symbols, whole.lengths, "every"))
+    assert_same(whole, automaton.label_words(whole.symbols, whole.lengths))
 
 
 def test_long_words_of_other_lengths_or_seeds_are_independent():
@@ -392,7 +388,7 @@ def every_word(automaton, shortest, longest):
 
 @every_law
 def test_the_list_of_words_is_complete_and_knows_their_chances(automaton):
-    words, chances = list_words(automaton, lengths_of("2-6"))
+    words, chances = automaton.list_words(lengths_of("2-6"))
     expected = every_word(automaton, 2, 6)
     listed = [
         tuple(row[:length].tolist())
@@ -401,20 +397,18 @@ def test_the_list_of_words_is_complete_and_knows_their_chances(automaton):
     assert listed == list(expected)
     np.testing.assert_allclose(chances, list(expected.values()))
     assert chances.sum() == pytest.approx(1)
-    assert count_words(automaton, lengths_of("2-6")) == len(expected)
+    assert automaton.count_words(lengths_of("2-6")) == len(expected)
 
 
 def test_counting_words_stops_where_it_no_longer_matters():
-    assert count_words(COUNTER, lengths_of("20")) == 3**20
-    assert count_words(COUNTER, lengths_of("2-1000000")) == 2**53
+    assert COUNTER.count_words(lengths_of("20")) == 3**20
+    assert COUNTER.count_words(lengths_of("2-1000000")) == 2**53
     one_word = Automaton([[0]])
-    assert count_words(one_word, lengths_of("1-100")) == 100
+    assert one_word.count_words(lengths_of("1-100")) == 100
 
 
 def test_distinct_words_follow_the_same_law_listed_or_drawn(monkeypatch):
     """The chance of each word to be among the first three, by either way of drawing."""
-    from statetrack.data import distinct
-
     few = lengths_of("1-2")
     keys = [bytes(word) for word in every_word(GATED, 1, 2)]
 
@@ -423,7 +417,7 @@ def test_distinct_words_follow_the_same_law_listed_or_drawn(monkeypatch):
         return np.array([drawn.count(key) / 1500 for key in keys])
 
     listed = frequencies()
-    monkeypatch.setattr(distinct, "_draw_from_list", distinct._draw_until_new)
+    monkeypatch.setattr(Automaton, "list_words", lambda automaton, lengths: None)
     drawn = frequencies()
     assert listed.sum() == pytest.approx(3)
     np.testing.assert_allclose(listed, drawn, atol=5 * np.sqrt(0.5 / 1500))
@@ -510,15 +504,14 @@ def test_fixed_sets_of_other_seeds_differ():
 
 def data_hash(task):
     """SHA-256 over the first words of every kind of stream that a task's data come from."""
-    machine, lengths = task.source, LengthDistribution(*task.spec.train_length)
+    source, lengths = task.source, LengthDistribution(*task.spec.train_length)
     supervision = task.spec.supervision
     batches = [
-        WordStream(machine, lengths, supervision, 0, purpose).block(0, 3, 5)
+        WordStream(source, lengths, supervision, 0, purpose).block(0, 3, 5)
         for purpose in ("train", "validation", "test")
     ]
-    long_words = stream_words if task.has_automaton else whole_words
-    batches.append(next(long_words(machine, 3, 40, seed=0)))
-    batches.append(fixed_words(machine, lengths, supervision, 8, 4, seed=0).block(0, 2, 5))
+    batches.append(next(stream_words(source, 3, 40, seed=0)))
+    batches.append(fixed_words(source, lengths, supervision, 8, 4, seed=0).block(0, 2, 5))
     digest = hashlib.sha256()
     for batch in batches:
         for array in (batch.symbols, batch.labels, batch.scored, batch.lengths):

@@ -17,16 +17,15 @@ import pytest
 import safetensors.torch
 import yaml
 
-from statetrack import sweep
 from statetrack.audit import LONGEST_LOOKUP, VIEWS
 from statetrack.cli.app import COMMANDS, run
-from statetrack.experiment import DataSettings
 from statetrack.models import MODELS
+from statetrack.plugins import load_plugin
 from statetrack.protocols import Protocol
 from statetrack.references import ids_in, references
-from statetrack.registry import load_plugin
 from statetrack.spec import TaskSpec, load_task
-from statetrack.training import TrainSettings
+from statetrack.sweep.suite import Suite
+from statetrack.training.settings import DataSettings, TrainSettings
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -302,7 +301,7 @@ def test_datasets_of_other_formats_have_the_documented_names(written):
 
 def test_task_suite_and_protocol_files_have_the_documented_keys():
     assert set(TaskSpec.model_fields) == documented("Task files")
-    assert set(sweep.Suite.model_fields) == documented("Suite files")
+    assert set(Suite.model_fields) == documented("Suite files")
     assert set(Protocol.model_fields) == documented("Protocol files")
 
 

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from statetrack import evaluation
 from statetrack.data import stream_words
-from statetrack.evaluation import Score, evaluate, horizon_of
+from statetrack.evaluation import evaluate
 from statetrack.models import MODELS
 from statetrack.models._base import RecurrentModel, SequenceModel, State
-from statetrack.scoring import Z_95, wilson
+from statetrack.scoring import Z_95, Score, horizon_of, wilson
 from statetrack.settings import Settings
 from statetrack.sources import Automaton
 from statetrack.spec import load_task

@@ -15,7 +15,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from statetrack.experiment import DataSettings
 from statetrack.models import MODELS
 from statetrack.models._base import LinearModel, RecurrentModel, SequenceModel
 from statetrack.models._checking import EVERY, FIRST, REGISTERED, check_model
@@ -24,8 +23,10 @@ from statetrack.models._settings import LinearSettings
 from statetrack.models._sizes import num_parameters, state_size
 from statetrack.ops.operators import ComposableOperators
 from statetrack.settings import build
-from statetrack.training import Population, Replica, TrainSettings
-from statetrack.training.optimisers import Optimiser
+from statetrack.training.population import Population
+from statetrack.training.records import Replica
+from statetrack.training.settings import DataSettings, TrainSettings
+from statetrack.training.stepping import Optimiser
 
 B, T, V, C = 3, 11, 5, 7
 CPU = torch.device("cpu")

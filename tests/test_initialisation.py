@@ -12,11 +12,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from statetrack.experiment import Experiment, Setup
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
 from statetrack.models._blocks import BlockModel
-from statetrack.training import Population, Trainer
+from statetrack.runs.config import Experiment
+from statetrack.training.population import Population
+from statetrack.training.trainer import Trainer
+from tests.setups import Setup
 
 SEEDS = (3, 4)
 NAMES = list(MODELS)
@@ -35,7 +37,7 @@ def setup_of(name: str) -> Setup:
 
 def alone(name: str, seed: int) -> SequenceModel:
     """The model as its own constructor leaves it."""
-    kind, machine = MODELS[name], setup_of(name).source
+    kind, machine = MODELS[name], setup_of(name).task.source
     torch.manual_seed(seed)
     return kind(
         kind.settings_class(), num_symbols=machine.num_symbols, num_labels=machine.num_labels

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from statetrack.data import LengthDistribution, list_words, stream_words
+from statetrack.data import LengthDistribution, stream_words
 from statetrack.errors import TaskError
-from statetrack.sources import Automaton, best_constant, equivalent, minimise
+from statetrack.sources import Automaton, equivalent, minimise
 from statetrack.sources.automaton import reachable
 from statetrack.sources.languages import SLIP_RATE, language
 from statetrack.spec import load_task
@@ -167,7 +167,7 @@ def test_nothing_after_a_slip_tells_of_it(acceptor):
 
 def share_alive(automaton: Automaton, length: int) -> float:
     """How many words have not slipped, from the list of all of them."""
-    words, chances = list_words(automaton, LengthDistribution(length, length))
+    words, chances = automaton.list_words(LengthDistribution(length, length))
     return chances[is_alive(automaton, words.symbols)].sum()
 
 
@@ -190,7 +190,7 @@ def test_the_share_of_words_without_a_slip_is_a_quotient_of_gammas(name):
 
 
 def test_at_every_length_many_words_live_and_many_have_slipped():
-    assert best_constant(automaton_of("tomita-1"), [10, 500]) == pytest.approx(
+    assert automaton_of("tomita-1").floors([10, 500]) == pytest.approx(
         {10: expected_share(10), 500: 1 - expected_share(500)}
     )
     assert expected_share(10) == pytest.approx(0.50, abs=0.01)
@@ -201,9 +201,9 @@ def test_at_every_length_many_words_live_and_many_have_slipped():
 def test_words_without_a_slip_are_weighed_by_how_often_they_could_have_slipped(name):
     mixed, members = automaton_of(name), automaton_of(name, words="members")
     lengths = LengthDistribution(4, 4)
-    words, chances = list_words(mixed, lengths)
+    words, chances = mixed.list_words(lengths)
     alive = is_alive(mixed, words.symbols)
-    legal, expected = list_words(members, lengths)
+    legal, expected = members.list_words(lengths)
     np.testing.assert_array_equal(words.symbols[alive], legal.symbols)
     for position in range(4):
         before = members.states_after(legal.symbols)[:, position - 1] if position else np.zeros(1)
@@ -215,8 +215,8 @@ def test_words_without_a_slip_are_weighed_by_how_often_they_could_have_slipped(n
 @pytest.mark.parametrize("name", ["tomita-4", "d3", "five-blocks"])
 def test_the_beginning_of_a_random_word_is_a_random_word(name):
     automaton = automaton_of(name)
-    short, expected = list_words(automaton, LengthDistribution(3, 3))
-    long, chances = list_words(automaton, LengthDistribution(5, 5))
+    short, expected = automaton.list_words(LengthDistribution(3, 3))
+    long, chances = automaton.list_words(LengthDistribution(5, 5))
     found = {word.tobytes(): 0.0 for word in short.symbols}
     for word, chance in zip(long.symbols, chances, strict=True):
         found[word[:3].tobytes()] += chance
@@ -235,7 +235,7 @@ def test_long_words_slip_as_often_as_short_ones_at_the_same_position():
 @pytest.mark.parametrize("name", ["tomita-1", "tomita-2", "tomita-4", "five-blocks"])
 def test_the_last_two_symbols_tell_the_label_of_members_but_not_of_mixed_words(name):
     def last_labels(automaton):
-        words, _ = list_words(automaton, LengthDistribution(6, 6))
+        words, _ = automaton.list_words(LengthDistribution(6, 6))
         found = {}
         for word, label in zip(words.symbols, automaton.labels_of(words.symbols), strict=True):
             found.setdefault(word[-2:].tobytes(), set()).add(int(label[-1]))

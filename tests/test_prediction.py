@@ -15,10 +15,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from statetrack.algebra import Algebra, Prediction, Size, analyse
+from statetrack.algebra.analysing import Algebra, analyse
 from statetrack.algebra.characters import real_irreducibles
 from statetrack.algebra.groups import Group
 from statetrack.algebra.monoid import Budget, transition_monoid
+from statetrack.algebra.prediction import Prediction
+from statetrack.algebra.recurrences import Size
 from statetrack.algebra.representations import Part
 from statetrack.cli import app
 from statetrack.errors import UnknownNameError

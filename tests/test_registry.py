@@ -1,17 +1,19 @@
 """Registries and plug-ins: names found by place, loaded when asked for, never replaced."""
 
 import re
+import sys
 
 import pytest
 
-from statetrack.cli._inventory import LISTINGS
+from statetrack.catalogue.lists import LISTINGS
 from statetrack.errors import SettingsError, UnknownNameError, nearest
 from statetrack.models import MODELS
+from statetrack.plugins import load_plugin, plugin_files
 from statetrack.protocols import PROTOCOLS
-from statetrack.registry import Registry, load_plugin, modules_in
+from statetrack.registry import Registry, modules_in
 from statetrack.sources import KINDS
 from statetrack.spec import TASKS
-from statetrack.sweep import SUITES
+from statetrack.sweep.suite import SUITES
 
 
 def registry(**things):
@@ -97,7 +99,8 @@ def test_a_plugin_registers_by_being_imported(tmp_path):
     [
         ("missing.py", None, "there is no such file"),
         ("wrong.txt", "", "not a Python file"),
-        ("broken.py", "1 / 0", "cannot be imported: ZeroDivisionError: division by zero"),
+        ("exits.py", "import sys; sys.exit()", "cannot be imported: it ends the program"),
+        ("broken.py", "1 / 0", "cannot be imported: ZeroDivisionError: division by zero ("),
         ("syntax.py", "def", "cannot be imported: SyntaxError"),
     ],
 )
@@ -105,8 +108,57 @@ def test_a_plugin_that_cannot_be_imported_is_one_line(tmp_path, name, content, m
     path = tmp_path / name
     if content is not None:
         path.write_text(content)
-    with pytest.raises(SettingsError, match=re.escape(f"--plugin {path}: {message}")):
+    with pytest.raises(SettingsError, match=re.escape(f"plugin={str(path)!r}: {message}")):
         load_plugin(path)
+
+
+def kind_of(name, states):
+    """A plugin's text: it registers a kind of so many states, an expression."""
+    return (
+        "from statetrack.sources import KINDS, Automaton\n"
+        f"@KINDS.register({name!r})\n"
+        "def kind():\n"
+        f"    return Automaton([[(state + 1) % ({states})] for state in range({states})])\n"
+    )
+
+
+def test_a_plugin_imports_modules_beside_it_and_all_its_files_are_known(tmp_path):
+    plugins = []
+    for number, folder in enumerate((tmp_path / "a", tmp_path / "b"), start=2):
+        (folder / "parts").mkdir(parents=True)
+        (folder / "helper.py").write_text("from parts.sizes import STATES as HALF")
+        (folder / "parts" / "__init__.py").write_text("")
+        (folder / "parts" / "sizes.py").write_text(f"STATES = {number}")
+        (folder / "unused.py").write_text("")
+        plugin = folder / "mine.py"
+        plugin.write_text("import helper\n" + kind_of(folder.name, "2 * helper.HALF"))
+        load_plugin(plugin)
+        plugins.append(plugin)
+    for number, plugin in enumerate(plugins, start=2):
+        folder = plugin.parent
+        kind = KINDS[folder.name]
+        assert kind().num_states == 2 * number
+        inside = [folder / "parts" / "__init__.py", folder / "parts" / "sizes.py"]
+        assert plugin_files(kind) == [plugin, folder / "helper.py", *inside]
+        assert str(folder) not in sys.path
+    assert plugin_files(KINDS["parity"]) == []
+
+
+def test_what_a_module_beside_a_plugin_registers_comes_from_the_plugin_too(tmp_path):
+    (tmp_path / "kinds_of_mine.py").write_text(kind_of("from-beside", 3))
+    (tmp_path / "mine.py").write_text("import kinds_of_mine")
+    load_plugin(tmp_path / "mine.py")
+    files = [tmp_path / "mine.py", tmp_path / "kinds_of_mine.py"]
+    assert plugin_files(KINDS["from-beside"]) == files
+
+
+def test_a_mistake_in_a_module_beside_a_plugin_is_shown_there_and_can_be_corrected(tmp_path):
+    (tmp_path / "beside.py").write_text("\n\nraise KeyError('x')")
+    (tmp_path / "mine.py").write_text("import beside")
+    with pytest.raises(SettingsError, match=r"KeyError: 'x' \(.*beside.py, line 3\)"):
+        load_plugin(tmp_path / "mine.py")
+    (tmp_path / "beside.py").write_text("SIZE = 1")
+    load_plugin(tmp_path / "mine.py")
 
 
 def test_a_plugin_cannot_take_the_name_of_a_model_that_comes_along(tmp_path):

@@ -20,12 +20,12 @@ from statetrack.data import (
     fixed_words,
     whole_words,
 )
-from statetrack.data.words import LONGEST_WHOLE
 from statetrack.errors import SettingsError, TaskError
 from statetrack.evaluation import evaluate
 from statetrack.models._base import RecurrentModel, SequenceModel
 from statetrack.settings import Settings
 from statetrack.sources import Sampler, build_automaton, build_source
+from statetrack.sources.source import LONGEST_WHOLE
 from statetrack.spec import load_task, task_names
 
 CPU = torch.device("cpu")
@@ -38,9 +38,9 @@ every_sampler = pytest.mark.parametrize("name", EVERY)
 
 
 def sampler_of(name: str) -> Sampler:
-    machine = load_task(name).source
-    assert isinstance(machine, Sampler)
-    return machine
+    source = load_task(name).source
+    assert isinstance(source, Sampler)
+    return source
 
 
 def random_bits(*shape: int, seed: int = 0) -> np.ndarray:
@@ -64,10 +64,10 @@ def labels_of(name: str, word: list[str]) -> list[str]:
 
 def labels_of_each(name: str, words: list[list[str]]) -> list[list[str]]:
     """The labels of words of one length, `-` where none is asked for."""
-    machine = loaded_once(name).source
-    place = {symbol: index for index, symbol in enumerate(machine.symbols)}
-    labels, scored = machine.read(np.array([[place[symbol] for symbol in word] for word in words]))
-    named = np.where(scored, np.array(machine.labels)[labels], "-")
+    source = loaded_once(name).source
+    place = {symbol: index for index, symbol in enumerate(source.symbols)}
+    labels, scored = source.read(np.array([[place[symbol] for symbol in word] for word in words]))
+    named = np.where(scored, np.array(source.labels)[labels], "-")
     return named.tolist()
 
 
@@ -632,11 +632,11 @@ def test_a_task_with_other_symbols_or_labels_is_refused(
 ):
     capsys.readouterr()
     monkeypatch.chdir(tmp_path)
-    machine = {
+    machines = {
         "mine.yaml": {"symbols": "wrx01", "outputs": "{a: '0', b: '1'}"},
         "theirs.yaml": {"symbols": "wri01", "outputs": "{a: '1', b: '0'}"},
     }
-    for name, parts in machine.items():
+    for name, parts in machines.items():
         row = ", ".join(
             f"'{symbol}': {'b' if symbol == 'w' else 'a'}" for symbol in parts["symbols"]
         )

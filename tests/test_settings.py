@@ -57,6 +57,22 @@ def test_a_wrong_setting_is_one_line_with_place_and_value(values, message):
     assert str(error.value) == message
 
 
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"rnak": 3}, "Dial has no setting 'rnak'. Did you mean 'rank'?"),
+        ({"rank": 0}, "rank: Input should be greater than or equal to 1 (given: 0)"),
+        ({"loss": True}, "loss: `yes` is a truth value to YAML: use quotes (given: True)"),
+    ],
+)
+def test_a_wrong_argument_of_a_settings_class_is_one_line_too(values, message):
+    with pytest.raises(SettingsError) as error:
+        Dial(**values)
+    assert str(error.value) == message
+    with pytest.raises(SettingsError, match=r"^Required: 'title' is missing$"):
+        Required()
+
+
 def test_a_missing_setting_is_named():
     with pytest.raises(TaskError, match=r"^mine.yaml: 'title' is missing$"):
         build(Required, {}, "mine.yaml", TaskError)

@@ -17,13 +17,18 @@ from torch import Tensor
 from torch.nn import functional
 
 from statetrack.errors import SettingsError
-from statetrack.experiment import Experiment, Setup
 from statetrack.models._base import SequenceModel
-from statetrack.training import Population, Record, Trainer, TrainSettings
-from statetrack.training.losses import accuracy, loss_of, mean_over_scored, squared_error
-from statetrack.training.optimisers import Optimiser, clip_each_replica, schedule_factor
-from statetrack.training.population import replicas_of
+from statetrack.runs.config import Experiment
+from statetrack.training.losses.squared_error import squared_error
+from statetrack.training.population import Population
+from statetrack.training.records import Record, replicas_of
+from statetrack.training.registries import LOSSES
+from statetrack.training.scores import accuracy, mean_over_scored
+from statetrack.training.settings import TrainSettings
+from statetrack.training.stepping import Optimiser, clip_each_replica, schedule_factor
+from statetrack.training.trainer import Trainer
 from statetrack.training.words import Words
+from tests.setups import Setup
 
 CPU = torch.device("cpu")
 
@@ -88,7 +93,7 @@ def test_cross_entropy_is_smoothed_only_where_asked(
     logits, labels, _ = example(2, 3, 4)
     targets = (1 - smoothing) * functional.one_hot(labels, 5) + smoothing / 5
     each = -(targets * logits.log_softmax(-1)).sum(-1)
-    torch.testing.assert_close(loss_of(settings)(logits, labels), each)
+    torch.testing.assert_close(LOSSES[settings.loss](settings)(logits, labels), each)
 
 
 @pytest.mark.parametrize("loss", ["squared-error", "smoothed-cross-entropy", "cross-entropy"])
@@ -96,7 +101,7 @@ def test_labels_that_are_not_asked_for_never_matter(loss: str) -> None:
     logits, labels, scored = example(2, 3, 4)
     logits.requires_grad_()
     others = torch.where(scored, labels, (labels + 1) % 5)
-    function = loss_of(TrainSettings.model_validate({"loss": loss}))
+    function = LOSSES[loss](TrainSettings())
     one, two = (mean_over_scored(function(logits, each), scored) for each in (labels, others))
     assert torch.equal(one, two)
     (gradient,) = torch.autograd.grad(one.sum(), logits)
@@ -122,9 +127,9 @@ def test_losses_of_bfloat16_logits_are_taken_in_float32() -> None:
     logits, labels, _ = example(2, 3, 4)
     rounded = logits.bfloat16()
     for settings in (TrainSettings(loss="cross-entropy"), TrainSettings(loss="squared-error")):
-        losses = loss_of(settings)(rounded, labels)
+        losses = LOSSES[settings.loss](settings)(rounded, labels)
         assert losses.dtype == torch.float32
-        torch.testing.assert_close(losses, loss_of(settings)(rounded.float(), labels))
+        torch.testing.assert_close(losses, LOSSES[settings.loss](settings)(rounded.float(), labels))
 
 
 # --- schedules and clipping ---

@@ -1,22 +1,6 @@
-"""The algebra of a task, and what it predicts of models before any training."""
+"""The algebra of a task, and what it predicts of recurrences before any training.
 
-from statetrack.algebra.analysing import Algebra, Irreducibles, MonoidFacts, analyse
-from statetrack.algebra.complexity import Complexity
-from statetrack.algebra.monoid import Budget
-from statetrack.algebra.prediction import Prediction
-from statetrack.algebra.recurrences import LinearRecurrence, Recurrence, Size
-from statetrack.algebra.subgroups import Subgroup
-
-__all__ = [
-    "Algebra",
-    "Budget",
-    "Complexity",
-    "Irreducibles",
-    "LinearRecurrence",
-    "MonoidFacts",
-    "Prediction",
-    "Recurrence",
-    "Size",
-    "Subgroup",
-    "analyse",
-]
+`analysing` says what a task's automaton demands; `recurrences` has the classes of recurrence with
+the rules of what each can track, and `prediction` their answers. These two need no numpy, so that
+a model's settings can name their class at no cost; hence nothing is imported here.
+"""

@@ -31,7 +31,7 @@ from statetrack.algebra.subgroups import (
     listed_subgroup,
 )
 from statetrack.sources import Automaton
-from statetrack.sources.automaton import Floats, Integers
+from statetrack.sources.arrays import Floats, Integers
 
 MOST_STABLE_STEPS = 2**25
 """Most products that the search for the stable semigroup may take."""

@@ -16,7 +16,8 @@ from functools import cached_property
 import numpy as np
 
 from statetrack.sources import Automaton, minimise
-from statetrack.sources.automaton import Booleans, Integers, reachable
+from statetrack.sources.arrays import Booleans, Integers
+from statetrack.sources.automaton import reachable
 
 VOID = "void"
 """The name of the void state, unless a state of the automaton has it."""

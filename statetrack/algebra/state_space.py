@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from statetrack.algebra.representations import Part, irreducible_parts
-from statetrack.sources.automaton import Booleans, Integers
+from statetrack.sources.arrays import Booleans, Integers
 
 FULL_RANK = 1e-6
 """Singular values above this count."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from statetrack.algebra.groups import Group
 from statetrack.algebra.naming import name_of
-from statetrack.sources.automaton import Integers
+from statetrack.sources.arrays import Integers
 
 MOST_POINTS = 24
 """The most states whose permutations are worked with unlisted: this takes S^5 steps."""

@@ -19,18 +19,14 @@ from numpy.typing import NDArray
 from statetrack.audit.shortcuts import VIEWS, Shortcuts, last_scored
 from statetrack.data import (
     Batch,
-    LengthDistribution,
-    Supervision,
     WordStream,
     name_of_test,
     stream_words,
-    whole_words,
 )
-from statetrack.data.distinct import Words
 from statetrack.errors import DatasetError
-from statetrack.scoring import Accuracies, share
-from statetrack.sources import Sampler
-from statetrack.spec import Task
+from statetrack.scoring import Accuracies, plain, ratio
+from statetrack.sources import Source, UnlabelledWords
+from statetrack.spec import Task, WordSpec
 
 SOLVED: Final = 0.99
 """A shortcut that is right on this share of the words solves them."""
@@ -136,7 +132,7 @@ class Audit:
 
     def to_json(self) -> dict[str, Any]:
         """The audit as plain values, the same as `statetrack audit --json` prints."""
-        facts = [_with_null(asdict(split)) for split in self.splits]
+        facts = [plain(asdict(split)) for split in self.splits]
         rows = [
             {"split": split["split"], "shortcut": name} | accuracies
             for split in facts
@@ -176,20 +172,16 @@ def audit(train: Batch, parts: Iterable[Part], labels: Sequence[str]) -> Audit:
     return Audit(len(train), len(fitted), tuple(splits))
 
 
-def draw_train(
-    task: Task, lengths: LengthDistribution, supervision: Supervision, num_words: int, seed: int
-) -> Batch:
+def draw_train(task: Task, words: WordSpec, num_words: int, seed: int) -> Batch:
     """Words `[N, T]` drawn as training draws them."""
-    stream = WordStream(task.source, lengths, supervision, seed, "train")
+    stream = WordStream(task.source, words.lengths, words.supervision, seed, "train")
     return stream.block(0, 1, num_words)[0]
 
 
-def draw_held_out(
-    task: Task, lengths: LengthDistribution, supervision: Supervision, num_words: int, seed: int
-) -> Part:
+def draw_held_out(task: Task, words: WordSpec, num_words: int, seed: int) -> Part:
     """Words of the training lengths from a stream of their own, as training validates on."""
-    stream = WordStream(task.source, lengths, supervision, seed, HELD_OUT)
-    return Part(stream.block(0, 1, num_words)[0], {lengths.longest: HELD_OUT})
+    stream = WordStream(task.source, words.lengths, words.supervision, seed, HELD_OUT)
+    return Part(stream.block(0, 1, num_words)[0], {words.lengths.longest: HELD_OUT})
 
 
 def draw_tests(
@@ -200,21 +192,24 @@ def draw_tests(
     Lengths at which they are more than `MOST_SYMBOLS` symbols are left out.
     """
     fitting = [length for length in lengths if num_words * length <= MOST_SYMBOLS]
-    machine = task.source
-    if isinstance(machine, Sampler):
-        for length in fitting:
-            words = next(whole_words(machine, num_words, length, seed, num_words * length))
-            yield Part(words, {length: name_of_test(length)})
-    elif fitting:
-        chunk = num_words * fitting[-1]
-        words = next(stream_words(machine, num_words, lengths[-1], seed, chunk))
-        # Prefixes can share an audit only where no word in training was as long: then a word's
-        # whole length tells a shortcut nothing.
-        groups = [[length] for length in fitting if length <= longest_in_training]
-        groups.append([length for length in fitting if length > longest_in_training])
-        for group in filter(None, groups):
-            splits = {length: name_of_test(length) for length in group}
-            yield Part(words.cut(0, group[-1]), splits)
+    for group in _groups(fitting, task.source, longest_in_training):
+        longest = lengths[-1] if task.source.prefixes_are_words else group[-1]
+        chunk = num_words * group[-1]
+        words = next(stream_words(task.source, num_words, longest, seed, chunk))
+        yield Part(words, {length: name_of_test(length) for length in group})
+
+
+def _groups(lengths: Sequence[int], source: Source, longest_in_training: int) -> list[list[int]]:
+    """The lengths that are measured on prefixes of the same words.
+
+    Prefixes can share an audit only where they are words themselves, and where no word in
+    training was as long: then a word's whole length tells a shortcut nothing.
+    """
+    if not source.prefixes_are_words:
+        return [[length] for length in lengths]
+    groups = [[length] for length in lengths if length <= longest_in_training]
+    groups.append([length for length in lengths if length > longest_in_training])
+    return [group for group in groups if group]
 
 
 def best_by_length(shortcuts: Shortcuts, parts: Iterable[Part]) -> dict[int, tuple[str, float]]:
@@ -283,8 +278,8 @@ def _most_frequent(answers: NDArray[np.int64]) -> tuple[int, float]:
     """The label that occurs most often, and its share; -1 stands for no label and is left out."""
     counts = np.bincount(answers[answers >= 0])
     if not len(counts):
-        return -1, share(0, 0)
-    return int(counts.argmax()), share(int(counts.max()), int(counts.sum()))
+        return -1, ratio(0, 0)
+    return int(counts.argmax()), ratio(int(counts.max()), int(counts.sum()))
 
 
 def _at_most(batch: Batch) -> Batch:
@@ -294,16 +289,7 @@ def _at_most(batch: Batch) -> Batch:
 
 def _word_keys(batch: Batch) -> list[bytes]:
     """A name for every word, whichever type its symbols have."""
-    return Words(batch.symbols.astype("<u4"), batch.lengths).keys()
-
-
-def _with_null(content: Any) -> Any:
-    """The content with `None` for what is not a number, as JSON has no other word for it."""
-    if isinstance(content, Mapping):
-        return {key: _with_null(value) for key, value in content.items()}
-    if isinstance(content, tuple):
-        return [_with_null(value) for value in content]
-    return None if isinstance(content, float) and math.isnan(content) else content
+    return UnlabelledWords(batch.symbols.astype("<u4"), batch.lengths).keys()
 
 
 def _names(chosen: Iterable[object]) -> tuple[str, ...]:

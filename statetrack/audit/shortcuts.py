@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statetrack.data import Batch
-from statetrack.scoring import Accuracies, Tally, share
+from statetrack.scoring import Accuracies, Tally, ratio
 
 Keys = NDArray[np.uint64]
 Integers = NDArray[np.int64]
@@ -196,7 +196,7 @@ class Shortcuts:
             for name, labels in self.answers(part, ends):
                 hits[name] += (counted & (labels == right)).sum(axis=0)
         return {
-            name: [share(int(part), int(all)) for part, all in zip(hits[name], total, strict=True)]
+            name: [ratio(int(part), int(all)) for part, all in zip(hits[name], total, strict=True)]
             for name in VIEWS
         }
 

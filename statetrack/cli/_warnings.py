@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from statetrack.audit import SOLVED, VIEWS
-from statetrack.report.tables import share
+from statetrack.report.drawing import share
 
-Row = dict[str, Any]
+if TYPE_CHECKING:
+    from statetrack.runs.rows import EvaluationRow
 
 
-def warn_of_shortcuts(rows: Iterable[Row]) -> None:
+def warn_of_shortcuts(rows: Iterable[EvaluationRow]) -> None:
     """One line for each shortcut that reaches the selected replica, with the lengths where it does.
 
     It does where its accuracy is not below the 95 % interval of the replica's.
     """
-    lengths: dict[tuple[str, bool], list[Row]] = {}
+    lengths: dict[tuple[str, bool], list[EvaluationRow]] = {}
     for row in rows:
-        found = row["shortcut_accuracy"]
-        if row["selected"] and found is not None and found >= row["low"]:
-            lengths.setdefault((row["shortcut"], found >= SOLVED), []).append(row)
+        name, found = row.shortcut, row.shortcut_accuracy
+        if row.selected and name is not None and found is not None and found >= row.low:
+            lengths.setdefault((name, found >= SOLVED), []).append(row)
     for (name, _), reached in lengths.items():
         last = reached[-1]
-        _warn(_where(reached), last["accuracy"], name, last["shortcut_accuracy"])
+        assert last.shortcut_accuracy is not None
+        _warn(_where(reached), last.accuracy, name, last.shortcut_accuracy)
 
 
 def warn_of_shortcut_in_validation(
@@ -36,8 +38,8 @@ def warn_of_shortcut_in_validation(
         _warn("on the validation words", accuracy, *strongest)
 
 
-def _where(rows: list[Row]) -> str:
-    first, last = rows[0]["length"], rows[-1]["length"]
+def _where(rows: list[EvaluationRow]) -> str:
+    first, last = rows[0].length, rows[-1].length
     if len(rows) == 1:
         return f"at length {last}"
     return f"at {len(rows)} lengths from {first} to {last}, at the last of them"

@@ -24,8 +24,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from statetrack import __version__
 from statetrack.errors import StatetrackError, nearest
@@ -101,7 +99,7 @@ def _application(argv: Sequence[str]) -> typer.Typer:
 def _add_command(app: typer.Typer, name: str, module: str, argv: Sequence[str]) -> None:
     """Build the invoked command; what that needs is imported here, to keep `--help` quick."""
     from statetrack.cli import options
-    from statetrack.registry import load_plugin
+    from statetrack.plugins import load_plugin
 
     for path in options.peek_all(argv, "--plugin"):
         load_plugin(Path(path))
@@ -144,16 +142,22 @@ def _explain(error: BaseException) -> int:
     if os.environ.get("STATETRACK_DEBUG"):
         traceback.print_exception(error)
     line, code = _line_and_code(error)
-    label = Text("error: " if code != INTERRUPTED else "", style="bold red")
-    stderr = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
-    stderr.print(label + Text(" ".join(line.splitlines()), style="red"))
+    _print_error("" if code == INTERRUPTED else "error: ", " ".join(line.splitlines()))
     return code
+
+
+def _print_error(label: str, line: str) -> None:
+    from rich.text import Text
+
+    from statetrack.report.drawing import error_console
+
+    error_console().print(Text(label, "bold red") + Text(line, "red"))
 
 
 def _line_and_code(error: BaseException) -> tuple[str, int]:
     match error:
         case StatetrackError():
-            return str(error), FAILED
+            return _as_options(error), FAILED
         case typer.BadParameter():
             return error.message, MISUSED
         case KeyboardInterrupt():
@@ -164,11 +168,28 @@ def _line_and_code(error: BaseException) -> tuple[str, int]:
             return error.strerror or str(error), FAILED
         case MemoryError():
             return "out of memory", FAILED
+    what = f"{type(error).__name__}: {error}"
+    if (line := _line_in_plugin(error)) is not None:
+        return f"{line}: {what}. STATETRACK_DEBUG=1 shows the whole traceback.", FAILED
     return (
-        f"this is a mistake in statetrack: {type(error).__name__}: {error}. "
+        f"this is a mistake in statetrack: {what}. "
         "STATETRACK_DEBUG=1 shows where; please report it.",
         FAILED,
     )
+
+
+def _line_in_plugin(error: BaseException) -> str | None:
+    """The file and line of a plugin that an error arose in, if it did."""
+    from statetrack.plugins import line_of
+
+    return line_of(error)
+
+
+def _as_options(error: StatetrackError) -> str:
+    """The message, with the settings in it written as options."""
+    from statetrack.cli.options import written
+
+    return error.message(written)
 
 
 def _summary(module: str) -> str:

@@ -2,41 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from statetrack.audit import (
-    CLEARLY,
-    HELD_OUT,
-    MOST_SYMBOLS,
-    SOLVED,
-    VIEWS,
-    Accuracies,
-    Audit,
-    Part,
-    SplitAudit,
-    audit,
-    draw_held_out,
-    draw_tests,
-    draw_train,
-)
-from statetrack.cli import _drawing, options
-from statetrack.data import LengthDistribution, parse_lengths, read_dataset
-from statetrack.errors import DatasetError, SettingsError, UnknownNameError
-from statetrack.report.tables import rounded, share
+from statetrack.cli import options
 from statetrack.settings import Settings, option
-from statetrack.spec import Task, load_task, task_names
-
-MOST_SPLITS_SHOWN = 4
-"""Of more splits only the strongest shortcut is shown."""
-MOST_LENGTHS_SHOWN = 12
-"""A split of more lengths is shown in one line."""
 
 
 class AuditSettings(Settings):
@@ -53,8 +25,8 @@ class AuditSettings(Settings):
 
 def build(argv: list[str]) -> Callable[..., None]:
     """The command `statetrack audit`."""
-    given = [options.flag(name) for name in ("length", *AuditSettings.model_fields)]
-    given = [flag for flag in given if options.peek(argv, flag) is not None]
+    flags = [options.flag(name) for name in ("length", *AuditSettings.model_fields)]
+    given = [flag for flag in flags if options.peek(argv, flag) is not None]
 
     def audit(
         what: Annotated[
@@ -76,193 +48,9 @@ def build(argv: list[str]) -> Callable[..., None]:
         `train` is what shortcuts are fitted on, and all other splits are what they are measured
         on. A task's name comes first: write ./NAME for a folder of the same name.
         """
-        is_dataset = _is_folder(what)
-        if is_dataset:
-            if given:
-                raise SettingsError(f"{given[0]}: {what} is a dataset, whose words are given")
-            name, found = what, _of_dataset(Path(what))
-        else:
-            settings = options.collect(AuditSettings, values)
-            task = _load(what)
-            name, found = task.name, _of_task(task, settings, length)
-        if as_json:
-            kind = "dataset" if is_dataset else "task"
-            _drawing.print_json({"name": name, "type": kind} | found.to_json())
-        else:
-            _draw(name, found, _drawing.console())
+        from statetrack.cli._audit import show_audit  # numpy, which `--help` does not need
+
+        settings = options.collect(AuditSettings, values)
+        show_audit(what, settings, length or (), given, as_json)
 
     return options.with_settings(audit, options.parameters(AuditSettings, "Words of a task"))
-
-
-def _is_folder(text: str) -> bool:
-    return text not in task_names() and Path(text).is_dir()
-
-
-def _load(name: str) -> Task:
-    try:
-        return load_task(name)
-    except UnknownNameError as error:
-        raise UnknownNameError(f"{error} Nor is there a folder of that name.") from None
-
-
-def _of_dataset(folder: Path) -> Audit:
-    """The audit of the words in a folder."""
-    dataset = read_dataset(folder)
-    train = dataset.splits.pop("train", None)
-    if train is None or not dataset.splits:
-        raise DatasetError(f"{folder}: an audit needs the split train and at least one more")
-    parts = [Part(batch, {batch.symbols.shape[1]: name}) for name, batch in dataset.splits.items()]
-    return audit(train, parts, dataset.card["labels"])
-
-
-def _of_task(task: Task, settings: AuditSettings, length: list[str] | None) -> Audit:
-    """The audit of words drawn for it."""
-    tests = parse_lengths(length or []) or sorted(task.spec.test_lengths)
-    if settings.train_length == "task":
-        lengths = LengthDistribution(*task.spec.train_length)
-    else:
-        lengths = LengthDistribution.parse(settings.train_length)
-    _check_size("--length", tests[-1], settings.samples)
-    _check_size("--train-length", lengths.longest, max(settings.train_samples, settings.samples))
-    supervision = task.spec.supervision if settings.supervision == "task" else settings.supervision
-    about, seed = (task, lengths, supervision), settings.seed
-    parts = [
-        draw_held_out(*about, settings.samples, seed),
-        *draw_tests(task, tests, settings.samples, seed, lengths.longest),
-    ]
-    return audit(draw_train(*about, settings.train_samples, seed), parts, task.source.labels)
-
-
-def _check_size(flag: str, length: int, num_words: int) -> None:
-    if length * num_words > MOST_SYMBOLS:
-        raise SettingsError(
-            f"{flag} {length}: {num_words} words of that length have {length * num_words} symbols, "
-            f"the most is {MOST_SYMBOLS}: ask for shorter or for fewer words"
-        )
-
-
-def _draw(name: str, found: Audit, console: Console) -> None:
-    of = f" of {found.num_train:,}" if found.num_fitted < found.num_train else ""
-    about = f"  shortcuts fitted on {found.num_fitted:,}{of} training words\n"
-    console.print(Text.assemble((name, "bold"), about))
-    console.print(_word_table(found.splits))
-    if len(found.splits) <= MOST_SPLITS_SHOWN:
-        for split in found.splits:
-            console.print(Text(f"\n{split.split}", "bold"))
-            console.print(_shortcut_table(split))
-    else:
-        console.print(Text("\nthe strongest shortcut of each split; --json has all\n"))
-        console.print(_strongest_table(found.splits))
-    console.print()
-    for line in verdict(found):
-        console.print(Text(line), soft_wrap=True)
-
-
-def _word_table(splits: Sequence[SplitAudit]) -> Table:
-    """How many words of which lengths there are, how many training has, how labels are spread."""
-    headings = ("split", "length", "words", "in training", "labels", "floor", "its label")
-    table = _drawing.plain_table(*headings, right=headings[1:-1])
-    for split in splits:
-        some = split.lengths if len(split.lengths) <= MOST_LENGTHS_SHOWN else ()
-        for index, facts in enumerate(some):
-            table.add_row(
-                "" if index else split.split,
-                f"{facts.length:,}",
-                f"{facts.words:,}",
-                share(facts.in_training),
-                str(facts.labels),
-                rounded(facts.floor),
-                Text(facts.most_frequent),
-            )
-        if not some:
-            table.add_row(
-                split.split,
-                f"{split.shortest:,}-{split.longest:,}",
-                f"{split.words:,}",
-                share(split.in_training),
-                "",
-                rounded(split.floor),
-                "",
-            )
-    return table
-
-
-NUMBERS = ("accuracy", "95 % interval", "symbols", "words")
-"""The columns of a shortcut: as in the table of `eval`, and whole words."""
-
-
-def _numbers(counted: Accuracies) -> list[Text]:
-    interval = f"{counted.low:.3f}-{counted.high:.3f}" if counted.sequences else "-"
-    values = counted.accuracy, counted.symbol_accuracy, counted.prefix_accuracy
-    first, *others = (Text(share(each), _look(each)) for each in values)
-    return [first, Text(interval), *others]
-
-
-def _look(value: float) -> str:
-    return "bold red" if value >= SOLVED else ""
-
-
-def _shortcut_table(split: SplitAudit) -> Table:
-    table = _drawing.plain_table("shortcut", "sees", *NUMBERS, right=NUMBERS)
-    for name, counted in split.shortcuts.items():
-        table.add_row(name, VIEWS[name].sees, *_numbers(counted))
-    return table
-
-
-def _strongest_table(splits: Sequence[SplitAudit]) -> Table:
-    table = _drawing.plain_table("split", "floor", "shortcut", *NUMBERS, right=("floor", *NUMBERS))
-    for split in splits:
-        name = split.strongest
-        table.add_row(split.split, rounded(split.floor), name, *_numbers(split.shortcuts[name]))
-    return table
-
-
-def verdict(found: Audit) -> list[str]:
-    """What an audit found, in sentences."""
-    tests = "the held-out words" if _only_held_out(found) else "the test words"
-    if not found.test_splits:
-        return [f"nothing is scored in {tests}: nothing can be said"]
-    if found.solved_by:
-        others = f" (so do {', '.join(found.solved_by[1:])})" if found.solved_by[1:] else ""
-        lines = [
-            f"SOLVED: '{found.solved_by[0]}', which sees {_sees(found.solved_by[0])}, is right on "
-            f"{SOLVED:.0%} or more of {tests}{others}: accuracy there is no evidence of state "
-            "tracking"
-        ]
-    elif found.helped_by:
-        name, split = max(
-            ((name, split) for name in found.helped_by for split in found.test_splits),
-            key=lambda pair: pair[1].shortcuts[pair[0]].accuracy - pair[1].floor,
-        )
-        lines = [
-            f"HELPED: '{name}', which sees {_sees(name)}, is right on "
-            f"{share(split.shortcuts[name].accuracy)} of {split.split}, where the best constant "
-            f"answer is right on {rounded(split.floor)}: read accuracies against that"
-        ]
-    else:
-        lines = [f"no shortcut is more than {CLEARLY} above the best constant answer on {tests}"]
-    for split in found.test_splits:
-        if split.floor >= SOLVED:
-            lines.append(
-                f"one and the same answer is right on {share(split.floor)} of {split.split}"
-            )
-    held_out = [name for name in found.held_out_solved_by if name not in found.solved_by]
-    if held_out and not _only_held_out(found):
-        lines.append(
-            f"'{held_out[0]}', which sees {_sees(held_out[0])}, is right on {SOLVED:.0%} or more "
-            f"of {HELD_OUT}: accuracy at training lengths is no evidence"
-        )
-    for split in found.splits:
-        if split.in_training:
-            lines.append(
-                f"{share(split.in_training)} of the words of {split.split} are also training words"
-            )
-    return lines
-
-
-def _only_held_out(found: Audit) -> bool:
-    return all(split.split == HELD_OUT for split in found.test_splits)
-
-
-def _sees(name: str) -> str:
-    return VIEWS[name].sees

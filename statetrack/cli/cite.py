@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from statetrack.cli.show import load_named_task
 from statetrack.errors import RunError
 from statetrack.models import MODELS
 from statetrack.references import bibtex, ids_in, own_bibtex, references
-from statetrack.registry import load_plugin
-from statetrack.settings import read_yaml
-from statetrack.spec import Task, load_task
 
 
 def build(argv: list[str]) -> Callable[..., None]:
@@ -32,33 +27,51 @@ def cite(
     """Print the BibTeX of what you used.
 
     A run folder gives everything that went into the run: statetrack, its model and its task.
-    What has no paper is said on standard error.
+    Where no paper is named, standard error says so.
     """
     if name is None:
         print(own_bibtex())
-    elif (Path(name) / "config.yaml").is_file():
+    elif _is_run(name):
         print(own_bibtex())
         _print_papers(name, *_sources_of_run(Path(name)))
     elif name in MODELS:
-        _print_papers(name, model_sources(name))
+        _print_papers(name, _sources_of_model(name))
     elif Path(name).is_dir() or (len(Path(name).parts) > 1 and not name.endswith(".yaml")):
         raise RunError(f"{name}: not a run folder (it has no config.yaml)")
     else:
-        _print_papers(name, load_named_task(name).spec.reference)
+        _print_papers(name, _sources_of_task(name))
 
 
-def model_sources(name: str) -> str:
-    """The text in which a model names its papers: its source, then its file's docstring."""
-    model = MODELS[name]
-    return f"{model.source}\n{sys.modules[model.__module__].__doc__ or ''}"
+def _is_run(name: str) -> bool:
+    from statetrack.runs.folder import is_run
+
+    return is_run(Path(name))
+
+
+# What the functions below need is imported when they run: `cite --help` is quick without.
+
+
+def _sources_of_model(name: str) -> str:
+    from statetrack.catalogue.models import model_sources
+
+    return model_sources(name)
+
+
+def _sources_of_task(name: str) -> str:
+    from statetrack.catalogue.tasks import load_named_task
+
+    return load_named_task(name).spec.reference
 
 
 def _sources_of_run(folder: Path) -> list[str]:
-    config: dict[str, Any] = read_yaml(folder / "config.yaml", RunError)
-    if (folder / "plugin.py").is_file():
-        load_plugin(folder / "plugin.py")
-    task: Task = load_task(str(folder / "task.yaml"))
-    return [model_sources(str(config.get("model"))), task.spec.reference]
+    from statetrack.runs.folder import RunFolder
+    from statetrack.runs.plugins import load_plugins
+    from statetrack.spec import load_task
+
+    run = RunFolder.open(folder)
+    load_plugins(run)
+    task = load_task(str(run.task_file))
+    return [_sources_of_model(str(run.config().get("model"))), task.spec.reference]
 
 
 def _print_papers(name: str, *sources: str) -> None:
@@ -70,5 +83,6 @@ def _print_papers(name: str, *sources: str) -> None:
     if unknown:
         typer.echo(f"{name}: no BibTeX entry is known for {', '.join(unknown)}", err=True)
     if not papers:
-        said = "; ".join(source.splitlines()[0] for source in sources)
-        typer.echo(f"{name}: names no paper; its reference is: {said}", err=True)
+        named = "; ".join(source.splitlines()[0] for source in sources if source.strip())
+        known = f"; its reference is: {named}" if named else ""
+        typer.echo(f"{name}: names no paper{known}", err=True)

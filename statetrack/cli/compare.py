@@ -12,12 +12,13 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from statetrack.cli import _drawing, options
+from statetrack.cli import options
 from statetrack.cli.predict import LOOKS, SHOWN
-from statetrack.comparison import Comparison, Outcome, compare, find_run_folders
+from statetrack.comparison import Comparison, Outcome, compare
 from statetrack.models import MODELS
-from statetrack.report.tables import interval, rounded, share
-from statetrack.runs import to_json
+from statetrack.report.drawing import console as standard_output
+from statetrack.report.drawing import facts, interval, plain_table, rounded, share
+from statetrack.runs.folder import find_run_folders, to_json
 
 MARKS: Mapping[Outcome, tuple[str, str]] = {
     "agree": ("agrees", "green"),
@@ -68,7 +69,7 @@ def compare_runs(
     if as_json:
         typer.echo(to_json([one.to_json() for one in found], indent=2))
     else:
-        _draw(found, _drawing.console())
+        _draw(found, standard_output())
 
 
 def _draw(found: Sequence[Comparison], console: Console) -> None:
@@ -85,9 +86,7 @@ def _draw(found: Sequence[Comparison], console: Console) -> None:
 def _draw_task(task: str, runs: Sequence[Comparison], console: Console) -> None:
     console.print(Text(task, "bold"))
     numbers = [name for name, width in NUMBERS.items() if console.width >= width]
-    table = _drawing.plain_table(
-        "model", "predicted", "measured", *numbers, "", right=tuple(numbers)
-    )
+    table = plain_table("model", "predicted", "measured", *numbers, "", right=tuple(numbers))
     for column in (table.columns[1], table.columns[2], table.columns[-1]):
         column.no_wrap = True
     for one in runs:
@@ -147,7 +146,7 @@ def _numbers(one: Comparison) -> dict[str, str]:
         "length": f"{shown.length:,}",
         "words": f"{shown.sequences:,}",
         "accuracy": share(shown.accuracy),
-        "95 % interval": interval({"low": shown.low, "high": shown.high}),
+        "95 % interval": interval(shown.low, shown.high),
         "floor": rounded(shown.floor),
         "replicas": counted,
     }
@@ -163,7 +162,7 @@ def _explain(one: Comparison, console: Console) -> None:
     if one.advice:
         rows.append(("  try", one.advice))
     if rows:
-        console.print(_drawing.facts(rows))
+        console.print(facts(rows))
     console.print()
 
 

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from tqdm import tqdm
 
-from statetrack import experiment
-from statetrack.cli._warnings import warn_of_shortcuts
-from statetrack.data import parse_lengths
 from statetrack.errors import SettingsError
-from statetrack.evaluation import horizon_of
-from statetrack.report.curves import accuracy_curve
-from statetrack.report.tables import evaluation_table
-from statetrack.runs import RunFolder, newest_run, to_json
-from statetrack.spec import load_task
+
+if TYPE_CHECKING:
+    from statetrack.runs.rows import EvaluationRow
 
 CURVE_FROM = 5
 """From this many lengths on, a curve is drawn beneath the table."""
@@ -71,61 +64,65 @@ def evaluate(
     """
     if as_json and as_csv:
         raise SettingsError("--json and --csv: choose one")
-    folder = RunFolder.open(run) if run is not None else newest_run(Path("runs"))
-    setup, folder = experiment.reopen(folder.path, device)
-    other = None if task is None else load_task(task)
-    lengths = parse_lengths(length or []) or sorted({*(other or setup.task).spec.test_lengths})
-    rows = []
-    scoring = experiment.evaluate_run(
-        setup, folder, lengths, num_words=samples, seed=seed, everyone=everyone, task=other
+    # what follows imports torch, which `--help` does not need
+    from tqdm import tqdm
+
+    from statetrack.cli._warnings import warn_of_shortcuts
+    from statetrack.data import parse_lengths
+    from statetrack.runs.folder import newest_run, to_json
+    from statetrack.runs.run import RUNS, Run
+    from statetrack.spec import load_task
+
+    evaluated = Run.open(newest_run(RUNS).path if run is None else run, device=device)
+    tested = evaluated.task if task is None else load_task(task)
+    lengths = parse_lengths(length or []) or tested.spec.test_lengths
+    scoring = evaluated.score(lengths, num_words=samples, seed=seed, everyone=everyone, task=tested)
+    bar = tqdm(
+        scoring, "evaluating", unit="row", file=sys.stderr, leave=False, delay=1.0, disable=None
     )
-    for row in tqdm(
-        scoring,
-        desc="evaluating",
-        unit="row",
-        file=sys.stderr,
-        leave=False,
-        delay=1.0,
-        disable=None,
-    ):
-        rows.append(row)
+    rows = list(bar)
     about = {
-        "run": str(folder.path),
-        "task": setup.task.name,
-        "model": setup.experiment.model,
+        "run": str(evaluated.path),
+        "task": evaluated.task.name,
+        "model": evaluated.experiment.model,
     }
     if as_json:
-        typer.echo(to_json({**about, "rows": rows}))
+        typer.echo(to_json({**about, "rows": [row.to_json() for row in rows]}))
     elif as_csv:
         _write_csv(about, rows)
     else:
         _draw(about, rows, samples)
-    warn_of_shortcuts(sorted(rows, key=lambda row: row["length"]))
+    warn_of_shortcuts(sorted(rows, key=lambda row: row.length))
 
 
-def _write_csv(about: dict[str, str], rows: Iterable[dict[str, Any]]) -> None:
-    whole = [about | row for row in rows]
+def _write_csv(about: dict[str, str], rows: Iterable[EvaluationRow]) -> None:
+    whole = [about | row.to_json() for row in rows]
     writer = csv.DictWriter(sys.stdout, list(whole[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(whole)
 
 
-def _draw(about: dict[str, str], rows: list[dict[str, Any]], samples: int) -> None:
+def _draw(about: dict[str, str], rows: Sequence[EvaluationRow], samples: int) -> None:
+    from rich.console import Console
+
+    from statetrack.report.curves import accuracy_curve
+    from statetrack.report.tables import evaluation_table
+    from statetrack.scoring import horizon_of
+
     out = Console()
-    rows = sorted(rows, key=lambda row: row["length"])
-    trained, tested = about["task"], rows[0]["task"]
+    rows = sorted(rows, key=lambda row: row.length)
+    trained, tested = about["task"], rows[0].task
     where = f"on {tested}" if tested == trained else f"of {trained} on {tested}"
     out.print(evaluation_table(f"{about['model']} {where}, {samples:,} words", rows))
-    if len({row["length"] for row in rows}) >= CURVE_FROM:
+    if len({row.length for row in rows}) >= CURVE_FROM:
         typer.echo(accuracy_curve(rows, coloured=out.is_terminal))
-    for replica in dict.fromkeys(row["replica"] for row in rows):
-        mine = [row for row in rows if row["replica"] == replica]
-        reach = horizon_of((row["length"], row["accuracy"]) for row in mine)
-        out.print(
-            f"seed {mine[0]['seed']}, lr {mine[0]['lr']:g}: "
+    for replica in dict.fromkeys(row.replica for row in rows):
+        mine = [row for row in rows if row.replica == replica]
+        reach = horizon_of((row.length, row.accuracy) for row in mine)
+        found = (
             f"every answer right up to length {reach:,} of those tested"
             if reach
-            else f"seed {mine[0]['seed']}, lr {mine[0]['lr']:g}: not right at any length tested",
-            highlight=False,
+            else "not right at any length tested"
         )
+        out.print(f"seed {mine[0].seed}, lr {mine[0].lr:g}: {found}", highlight=False)
     out.print(f"run: {about['run']}", highlight=False, soft_wrap=True, markup=False)

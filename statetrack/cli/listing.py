@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,12 +11,58 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from statetrack.cli import _drawing
-from statetrack.cli._inventory import LISTINGS, Listing, Row
+from statetrack.catalogue.lists import LISTINGS, Row
+from statetrack.cli._json import print_json
 from statetrack.errors import UnknownNameError, nearest
+from statetrack.report.drawing import console, plain_table, share
 
 WIDE, WIDEST = 110, 170
 """From these widths on, a table shows more columns."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a list in narrow, wide and the widest terminals, and those with numbers."""
+
+    narrow: tuple[str, ...]
+    wide: tuple[str, ...] = ()
+    widest: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
+
+    def in_width(self, width: int) -> tuple[str, ...]:
+        """The columns that a terminal of this width shows."""
+        wide = self.wide or self.narrow
+        return (self.widest or wide) if width >= WIDEST else wide if width >= WIDE else self.narrow
+
+
+_OF_MODELS = ("linear", "transition", "kernels", "state", "parameters")
+
+COLUMNS: Mapping[str, Columns] = {
+    "models": Columns(
+        ("name", *_OF_MODELS),
+        wide=("name", *_OF_MODELS, "summary"),
+        widest=("name", "family", *_OF_MODELS, "summary", "source"),
+        right=("state", "parameters"),
+    ),
+    "tasks": Columns(
+        ("name", "states", "symbols", "title"),
+        wide=("name", "states", "symbols", "labels", "title", "reference"),
+        right=("states", "symbols", "labels"),
+    ),
+    "kinds": Columns(("name", "arguments", "summary")),
+    "protocols": Columns(("name", "title", "reference")),
+    "suites": Columns(
+        ("name", "models", "tasks", "title"),
+        wide=("name", "models", "tasks", "title", "reference"),
+        right=("models", "tasks"),
+    ),
+    "runs": Columns(
+        ("run", "state", "validation"),
+        wide=("run", "model", "task", "state", "step", "steps", "validation"),
+        right=("step", "steps", "validation"),
+    ),
+}
+"""What is shown of each list; `--json` has everything."""
 
 
 def build(argv: list[str]) -> Callable[..., None]:
@@ -47,29 +94,26 @@ def listing(
     chosen = LISTINGS[what]
     rows = list(chosen.rows(folder))
     if as_json:
-        _drawing.print_json(rows)
+        print_json(rows)
     elif rows:
-        _draw(chosen, rows, _drawing.console())
+        _draw(COLUMNS[what], rows, chosen.note() if chosen.note else "", console())
     else:
-        _drawing.console().print(Text(chosen.empty.format(folder=folder)))
+        console().print(Text(chosen.empty.format(folder=folder)))
 
 
 def _explain(as_json: bool) -> None:
     if as_json:
-        _drawing.print_json({name: chosen.about for name, chosen in LISTINGS.items()})
+        print_json({name: chosen.about for name, chosen in LISTINGS.items()})
         return
-    table = _drawing.plain_table("command", "what it lists")
+    table = plain_table("command", "what it lists")
     for name, chosen in LISTINGS.items():
         table.add_row(f"statetrack list {name}", chosen.about)
-    _drawing.console().print(table)
+    console().print(table)
 
 
-def _draw(chosen: Listing, rows: list[Row], console: Console) -> None:
-    columns = chosen.columns
-    for width, more in ((WIDE, chosen.wide), (WIDEST, chosen.widest)):
-        if console.width >= width:
-            columns = more or columns
-    table = _drawing.plain_table(*columns, right=chosen.right)
+def _draw(shown: Columns, rows: list[Row], note: str, to: Console) -> None:
+    columns = shown.in_width(to.width)
+    table = plain_table(*columns, right=shown.right)
     broken = []
     for row in rows:
         if "error" in row:
@@ -77,11 +121,11 @@ def _draw(chosen: Listing, rows: list[Row], console: Console) -> None:
             continue
         table.add_row(*(Text(_cell(row[column])) for column in columns))
     if table.row_count:
-        console.print(table)
-    if chosen.note is not None:
-        console.print(Text(chosen.note(), "dim"))
+        to.print(table)
+    if note:
+        to.print(Text(note, "dim"))
     for row in broken:
-        console.print(Text(f"{row['name']}: {row['error']}", style="red"), soft_wrap=True)
+        to.print(Text(f"{row['name']}: {row['error']}", style="red"), soft_wrap=True)
 
 
 def _cell(value: Any) -> str:
@@ -90,7 +134,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{int(value * 10_000 + 1e-6) / 10_000:.4f}"
+        return share(value, digits=4)
     if isinstance(value, list):
         return ", ".join(str(item) for item in value)
     return str(value)

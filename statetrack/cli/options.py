@@ -15,21 +15,25 @@ from __future__ import annotations
 import difflib
 import inspect
 import itertools
-import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-import annotated_types
 import typer
-from pydantic import TypeAdapter, ValidationError
-from pydantic.fields import FieldInfo
 
+from statetrack.catalogue.options import as_text as as_text
+from statetrack.catalogue.options import bounds, inner_type, names_for, type_of
+from statetrack.catalogue.options import flag as flag
 from statetrack.errors import SettingsError, UnknownNameError, nearest
-from statetrack.settings import Settings, build, explain
 
-S = TypeVar("S", bound=Settings)
+if TYPE_CHECKING:  # pydantic is slow to import, and most commands have no settings
+    from pydantic import TypeAdapter
+    from pydantic.fields import FieldInfo
+
+    from statetrack.settings import Settings
+
+S = TypeVar("S", bound="Settings")
 
 TestLengths = Annotated[
     list[str] | None,
@@ -45,9 +49,11 @@ TYPES_OF_TYPER = (bool, int, float, str, Path)
 """What Typer parses by itself; everything else is read from text by pydantic."""
 
 
-def flag(name: str) -> str:
-    """The option of a field: `train_length` is `--train-length`."""
-    return "--" + name.replace("_", "-")
+def written(name: str, *value: Any) -> str:
+    """A setting in the notation of the command line: `--hidden`, `--hidden 64`, `--no-bias`."""
+    if value and isinstance(value[0], bool):
+        return flag(name if value[0] else f"no_{name}")
+    return f"{flag(name)} {as_text(value[0])}" if value else flag(name)
 
 
 def peek(argv: Sequence[str], option: str) -> str | None:
@@ -82,38 +88,6 @@ def parameters(
     ]
 
 
-def as_text(value: Any) -> str:
-    """A value as the command line takes it: `0.001,0.003`; a flag is on or off."""
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if value is None:
-        return "-"
-    if isinstance(value, tuple | list):
-        return ",".join(as_text(item) for item in value)
-    return str(value)
-
-
-def describe(kind: type[Settings]) -> list[dict[str, Any]]:
-    """The options of a settings class, as plain values: name, type, default, bounds, help."""
-    rows = []
-    defaults = kind().model_dump(mode="json")
-    for name, field in kind.model_fields.items():
-        lower, upper, above = _bounds(field)
-        rows.append(
-            {
-                "name": name,
-                "option": flag(name),
-                "type": _type_name(field.annotation),
-                "default": defaults[name],
-                "min": lower,
-                "max": upper,
-                "above": above,
-                "help": field.description,
-            }
-        )
-    return rows
-
-
 def with_parameters(
     command: Callable[..., None], given: Iterable[inspect.Parameter]
 ) -> Callable[..., None]:
@@ -141,26 +115,7 @@ def collect(kind: type[S], given: Mapping[str, Any]) -> S:
 
     Raises `SettingsError` naming the option whose value the class refuses.
     """
-    values = {name: given[name] for name in kind.model_fields}
-    try:
-        return kind(**values)
-    except ValidationError as invalid:
-        first = invalid.errors(include_url=False)[0]
-        if not first["loc"]:
-            raise SettingsError(explain(invalid)) from None
-        message = first["msg"].removeprefix("Value error, ")
-        raise SettingsError(
-            f"{flag(str(first['loc'][0]))}: {message} (given: {first['input']!r})"
-        ) from None
-
-
-def explicit(context: typer.Context) -> set[str]:
-    """The names of the parameters that stand on the command line itself."""
-    return {
-        name
-        for name in context.params
-        if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
-    }
+    return kind(**{name: given[name] for name in kind.model_fields})
 
 
 def check_preset(
@@ -175,6 +130,8 @@ def check_preset(
     Raises `SettingsError` for a key that is no field of `kinds`, with the nearest, and for
     a value that the field refuses. `where` opens the message.
     """
+    from statetrack.settings import build
+
     known = [name for kind in kinds for name in kind.model_fields]
     for key in values:
         if key not in (*known, *also):
@@ -213,9 +170,7 @@ def refuse_unknown(
 def refuse_missing_values(argv: Sequence[str], given: Iterable[inspect.Parameter]) -> None:
     """Raise `typer.BadParameter` where an option swallowed the next one as its value."""
     flags = {flag(parameter.name): parameter for parameter in given}
-    valued = {
-        option for option, parameter in flags.items() if _core(parameter.annotation) is not bool
-    }
+    valued = {name for name, one in flags.items() if inner_type(one.annotation) is not bool}
     for option, value in itertools.pairwise(argv):
         if option in valued and value.partition("=")[0] in flags:
             raise typer.BadParameter(f"{option} needs a value: it is followed by {value}")
@@ -243,19 +198,19 @@ def _is_option(word: str) -> bool:
 
 
 def _parameter(name: str, field: FieldInfo, panel: str, default: Any) -> inspect.Parameter:
-    core = _core(field.annotation)
-    lower, upper, above = _bounds(field)
+    core = inner_type(field.annotation)
+    lower, upper, above = bounds(field)
     is_number = core in (int, float)
     help_text = field.description or ""
     if above is not None:
         help_text += f" Above {above:g}."
     decide = flag(name) if core is not bool else f"{flag(name)}/{flag('no_' + name)}"
-    if core in TYPES_OF_TYPER:
+    if core in TYPES_OF_TYPER and names_for(field) is None:
         annotation: Any = field.annotation
         info = typer.Option(
             decide,
             help=help_text,
-            metavar=None if core is bool else _type_name(core),
+            metavar=None if core is bool else type_of(field),
             min=lower if is_number else None,
             max=upper if is_number else None,
             rich_help_panel=panel,
@@ -266,7 +221,7 @@ def _parameter(name: str, field: FieldInfo, panel: str, default: Any) -> inspect
         info = typer.Option(
             decide,
             help=help_text,
-            metavar=_type_name(core),
+            metavar=type_of(field),
             parser=_reader(field),
             rich_help_panel=panel,
         )
@@ -283,43 +238,24 @@ def _defaults(kind: type[Settings]) -> dict[str, Any]:
     return {name: getattr(settings, name) for name in kind.model_fields}
 
 
-def _core(annotation: Any) -> Any:
-    """The type inside `Annotated[type, ...]` and `type | None`."""
-    if typing.get_origin(annotation) is Annotated:
-        return _core(typing.get_args(annotation)[0])
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        inner = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
-        return _core(inner[0]) if len(inner) == 1 else annotation
-    return annotation
-
-
-def _bounds(field: FieldInfo) -> tuple[float | None, float | None, float | None]:
-    """(lowest, highest, exclusive lower bound) of a field; None where there is none."""
-    found: dict[type, Any] = {type(bound): bound for bound in field.metadata}
-    lower, upper = found.get(annotated_types.Ge), found.get(annotated_types.Le)
-    above = found.get(annotated_types.Gt)
-    return (
-        None if lower is None else lower.ge,
-        None if upper is None else upper.le,
-        None if above is None else above.gt,
-    )
-
-
 def _adapter(field: FieldInfo) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
     kind: Any = field.annotation
     return TypeAdapter(Annotated[(kind, *field.metadata)] if field.metadata else kind)
 
 
 def _reader(field: FieldInfo) -> Callable[[Any], Any]:
     """A parser of `1e-3,3e-3` (a sequence) or of one word (anything else)."""
-    adapter = _adapter(field)
-    is_sequence = typing.get_origin(_core(field.annotation)) in (tuple, list)
+    from pydantic import ValidationError
+
+    is_sequence = typing.get_origin(inner_type(field.annotation)) in (tuple, list)
 
     def read(text: Any) -> Any:
         if not isinstance(text, str):
             return text
         try:
-            return adapter.validate_python(_split(text) if is_sequence else text)
+            return _adapter(field).validate_python(_split(text) if is_sequence else text)
         except ValidationError as invalid:
             first = invalid.errors(include_url=False)[0]
             raise typer.BadParameter(_complaint(text, first["input"], first["msg"])) from None
@@ -336,14 +272,3 @@ def _complaint(text: str, wrong: Any, message: str) -> str:
     message = message[:1].lower() + message[1:]
     inside = f" in {text!r}" if wrong != text and isinstance(wrong, str) else ""
     return f"{wrong!r}{inside}: {message}"
-
-
-def _type_name(annotation: Any) -> str:
-    """A type as help and tables name it: `integer`, `adam|sgd`, `number,...`."""
-    core = _core(annotation)
-    if typing.get_origin(core) is Literal:
-        return "|".join(str(choice) for choice in typing.get_args(core))
-    if typing.get_origin(core) in (tuple, list):
-        return f"{_type_name(typing.get_args(core)[0])},..."
-    words = {int: "integer", float: "number", str: "text", bool: "flag", Path: "path"}
-    return words.get(core, "text")

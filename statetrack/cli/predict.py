@@ -9,11 +9,13 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from statetrack.algebra import Algebra, Prediction, analyse
-from statetrack.cli import _drawing
+from statetrack.algebra.analysing import Algebra, analyse
+from statetrack.algebra.prediction import Prediction
+from statetrack.cli._json import print_json
 from statetrack.errors import UnknownNameError, nearest
 from statetrack.models import MODELS
 from statetrack.predicting import predict
+from statetrack.report import drawing
 from statetrack.spec import TASKS, load_task
 
 LOOKS = {"yes": "green", "no": "red", "unknown": "dim"}
@@ -48,7 +50,7 @@ def predictions(
         for task, algebra in algebras.items()
     }
     if as_json:
-        _drawing.print_json(
+        print_json(
             {
                 task: {
                     "algebra": algebras[task].to_json(),
@@ -59,9 +61,9 @@ def predictions(
         )
     elif len(found) == 1:
         ((task, row),) = found.items()
-        _draw_task(task, algebras[task], row, _drawing.console())
+        _draw_task(task, algebras[task], row, drawing.console())
     else:
-        _draw_table(found, chosen, _drawing.console())
+        _draw_table(found, chosen, drawing.console())
 
 
 def _with_automata() -> list[str]:
@@ -102,9 +104,9 @@ def _known_models(written: str) -> Sequence[str]:
 
 def _draw_task(task: str, algebra: Algebra, row: dict[str, Prediction], console: Console) -> None:
     console.print(Text(task, "bold"))
-    console.print(_drawing.facts(algebra_facts(algebra)))
+    console.print(drawing.facts(algebra_facts(algebra)))
     console.print()
-    table = _drawing.plain_table("model", "can", "size", "robust", "why")
+    table = drawing.plain_table("model", "can", "size", "robust", "why")
     for model, found in row.items():
         robust = {"yes": "yes", "no": "no", "unknown": "?"}[found.robust]
         why = f"{found.theorem} ({found.source})"
@@ -128,7 +130,7 @@ def _draw_table(
             for answer, names in answers.items()
             if names
         ]
-        console.print(_drawing.facts(lines))
+        console.print(drawing.facts(lines))
     console.print(Text("`statetrack predict TASK` gives the reasons.", "dim"))
 
 

@@ -14,8 +14,10 @@ import typer
 from rich.console import Console
 from tqdm import tqdm
 
-from statetrack import sweep
 from statetrack.report.suites import curves_markdown, suite_markdown, suite_table
+from statetrack.sweep.cells import cells_of
+from statetrack.sweep.running import run_suite
+from statetrack.sweep.suite import Suite, load_suite
 
 _SELECTED = " of the replica that validation selected, and replicas with nothing wrong"
 LEGENDS = {
@@ -50,15 +52,15 @@ def reproduce(
 
     A suite that was interrupted goes on where it was: finished cells are not run again.
     """
-    chosen = sweep.load_suite(suite)
+    chosen = load_suite(suite)
     given = {"seeds": seeds, "steps": steps}
     folder = out or Path("suites") / Path(suite).stem
     overrides = {key: number for key, number in given.items() if number}
-    cells = sweep.cells_of(chosen, folder, overrides)
+    cells = cells_of(chosen, folder, overrides)
     started = time.perf_counter()
     results = list(
         tqdm(
-            sweep.run_suite(chosen, cells, jobs or os.cpu_count() or 1),
+            run_suite(chosen, cells, jobs or os.cpu_count() or 1),
             total=len(cells),
             unit="cell",
             desc=Path(suite).stem,
@@ -71,18 +73,18 @@ def reproduce(
     out_to = Console()
     out_to.print(suite_table(title, rows, columns, results, chosen.published, chosen.measure))
     out_to.print(_legend(chosen), highlight=False)
-    trained = sum(result["seconds"] for result in results)
+    trained = sum(result.seconds for result in results)
     wall = time.perf_counter() - started
     out_to.print(f"training {trained:.1f} s in all, {wall:.1f} s on the clock", highlight=False)
     out_to.print(f"runs: {folder}", highlight=False, soft_wrap=True, markup=False)
     if markdown is not None:
         table = suite_markdown(rows, columns, results, chosen.published, chosen.published_as)
         places = {(row, column): n for n, (column, row) in enumerate(product(columns, rows))}
-        in_order = sorted(results, key=lambda result: places[result["row"], result["column"]])
+        in_order = sorted(results, key=lambda result: places[result.row, result.column])
         curves = curves_markdown(in_order)
         markdown.write_text("\n".join(filter(None, [table, curves])), encoding="utf-8")
 
 
-def _legend(chosen: sweep.Suite) -> str:
+def _legend(chosen: Suite) -> str:
     text = LEGENDS[chosen.measure]
     return text + (f"; in brackets: {chosen.published_as}" if chosen.published else "")

@@ -6,28 +6,29 @@ Which options there are depends on `--model`: each model brings its own.
 from __future__ import annotations
 
 import inspect
+import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from tqdm import tqdm
 
-from statetrack import experiment, protocols
 from statetrack.cli import options
 from statetrack.cli._warnings import warn_of_shortcut_in_validation
 from statetrack.errors import SettingsError
-from statetrack.experiment import DataSettings, Experiment, Setup
 from statetrack.models import MODELS
-from statetrack.report.tables import share, small, training_table
-from statetrack.runs import RunFolder
-from statetrack.settings import Settings, read_yaml
-from statetrack.training import Record, Trainer, TrainSettings
+from statetrack.report.drawing import share, small
+from statetrack.report.tables import training_table
+from statetrack.runs.config import Experiment, preset, settings_classes
+from statetrack.settings import read_yaml
+from statetrack.training.settings import DataSettings, TrainSettings
+
+if TYPE_CHECKING:
+    from statetrack.runs.run import Run
 
 DEFAULT_MODEL = "bilinear-cp"
 INTERRUPTED = 130
@@ -44,32 +45,34 @@ def build(argv: list[str]) -> Callable[..., None]:
     config, protocol = options.peek(argv, "--config"), options.peek(argv, "--protocol")
     values = read_yaml(Path(config)) if config else {}
     name = options.peek(argv, "--model") or str(values.get("model", DEFAULT_MODEL))
-    model = MODELS[name]
-    kinds = (model.settings_class, DataSettings, TrainSettings)
-    checked = options.check_preset(values, str(config), kinds, also=["model"])
-    published = protocols.settings_for(protocol, name) if protocol else {}
-    preset = {**model.training_defaults, **published, **checked}
+    classes = settings_classes(name)
+    checked = options.check_preset(values, str(config), classes, also=["model"])
+    defaults = preset(name, checked, protocol=protocol or "")
+    own = {key for kind in classes for key in kind.model_fields}
+    own |= {"model", "config", "protocol", "out", "resume", "plugin"}
 
     def train(context: typer.Context, **given: Any) -> None:
         """Train a population of one model: seeds x learning rates, in one process."""
-        options.refuse_unknown(context.args, name, _names(kinds), _other_models)
-        chosen = Experiment(
+        options.refuse_unknown(context.args, name, own, _settings_of_models)
+        from statetrack.runs.run import Run  # imports torch, which `--help` does not need
+
+        experiment = Experiment(
             name,
-            options.collect(model.settings_class, given),
+            options.collect(classes[0], given),
             options.collect(DataSettings, given),
             options.collect(TrainSettings, given),
         )
-        setup, folder = experiment.start(chosen, given["out"])
-        _run(setup, folder)
+        command = shlex.join(["statetrack", "train", *argv])
+        _train(Run.start(experiment, out=given["out"], command=command))
 
     return options.with_parameters(
         train,
         [
             Context,
             *_choices(name),
-            *options.parameters(DataSettings, "Data", preset),
-            *options.parameters(model.settings_class, f"Model {name}", preset),
-            *options.parameters(TrainSettings, "Training", preset),
+            *options.parameters(DataSettings, "Data", defaults),
+            *options.parameters(classes[0], f"Model {name}", defaults),
+            *options.parameters(TrainSettings, "Training", defaults),
         ],
     )
 
@@ -94,12 +97,7 @@ def _choices(name: str) -> list[inspect.Parameter]:
     ]
 
 
-def _names(kinds: Sequence[type[Settings]]) -> set[str]:
-    own = {name for kind in kinds for name in kind.model_fields}
-    return own | {"model", "config", "protocol", "out", "resume", "plugin"}
-
-
-def _other_models() -> Mapping[str, set[str]]:
+def _settings_of_models() -> Mapping[str, set[str]]:
     return {name: set(model.settings_class.model_fields) for name, model in MODELS.items()}
 
 
@@ -113,13 +111,19 @@ def resume(
         raise SettingsError(
             f"--resume goes on with the run's own settings: leave out {context.args[0]}"
         )
-    setup, folder = experiment.reopen(resume)
-    _run(setup, folder)
+    from statetrack.runs.run import Run  # imports torch, which `--help` does not need
+
+    _train(Run.resume(resume))
 
 
-def _run(setup: Setup, folder: RunFolder) -> None:
+def _train(run: Run) -> None:
     """Train with a progress bar, then show how it came out."""
-    settings = setup.experiment.training
+    from rich.console import Console
+    from tqdm import tqdm
+
+    from statetrack.runs.shortcuts import strongest_in_validation
+
+    settings = run.experiment.training
     out = Console()
     with (
         _interruptible() as stop,
@@ -127,35 +131,33 @@ def _run(setup: Setup, folder: RunFolder) -> None:
             total=settings.steps, unit="step", file=sys.stderr, dynamic_ncols=True, disable=None
         ) as bar,
     ):
-        bar.set_description(setup.experiment.model)
-
-        def show(trainer: Trainer, records: list[Record]) -> None:
-            bar.update(trainer.step - bar.n)
-            if records:
-                best = min(records, key=lambda record: record.loss)
-                bar.set_postfix_str(f"loss {small(best.loss)}, accuracy {share(best.accuracy)}")
-
-        done = experiment.train(setup, folder, show, stop)
-    if not done:
-        typer.echo(f"interrupted; `statetrack train --resume {folder.path}` goes on", err=True)
+        bar.set_description(run.experiment.model)
+        best = (0, float("inf"), 0.0)  # step, loss and accuracy of its best replica
+        for record in run.train(stop):
+            bar.update(record.step - bar.n)
+            if record.step != best[0] or record.loss < best[1]:
+                best = (record.step, record.loss, record.accuracy)
+                bar.set_postfix_str(f"loss {small(best[1])}, accuracy {share(best[2])}")
+    if not run.finished:
+        typer.echo(f"interrupted; `statetrack train --resume {run.path}` goes on", err=True)
         raise typer.Exit(INTERRUPTED)
-    summary = folder.read_json("summary.json")
-    title = f"{setup.experiment.model} on {setup.task.name}, lengths {setup.lengths}"
-    out.print(training_table(title, summary["replicas"], summary["selected"]))
+    summary, lengths = run.summary, run.words.lengths
+    title = f"{run.experiment.model} on {run.task.name}, lengths {lengths}"
+    out.print(training_table(title, summary))
     out.print(
-        f"{summary['steps']} steps in {summary['seconds']:.1f} s; "
+        f"{summary.steps} steps in {summary.seconds:.1f} s; "
         f"selected on {settings.validation_words} words of the training lengths",
         highlight=False,
     )
-    out.print(f"run: {folder.path}", highlight=False, soft_wrap=True, markup=False)
-    selected = next(r for r in summary["replicas"] if r["replica"] == summary["selected"])
-    strongest = experiment.strongest_shortcut(setup, selected["seed"])
-    warn_of_shortcut_in_validation(selected["validation_accuracy"], strongest)
+    out.print(f"run: {run.path}", highlight=False, soft_wrap=True, markup=False)
+    chosen = summary.chosen
+    strongest = strongest_in_validation(run.words, chosen.seed)
+    warn_of_shortcut_in_validation(chosen.validation_accuracy, strongest)
 
 
 @contextmanager
 def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C or termination into a wish to stop; a second one stops at once."""
+    """Turn the first SIGINT or SIGTERM into a request to stop; a second one stops at once."""
     asked = False
 
     def ask(number: int, frame: FrameType | None) -> None:

@@ -1,19 +1,19 @@
 """Words with their labels: drawn for training, streamed for evaluation, written to folders."""
 
-from statetrack.data.batch import PADDING, Batch, Supervision, label
 from statetrack.data.datasets import Dataset, check_labels, read_dataset, write_dataset
-from statetrack.data.distinct import count_words, draw_distinct, list_words
+from statetrack.data.distinct import draw_distinct
 from statetrack.data.fixed import FixedWords, fixed_words
 from statetrack.data.formats import FORMATS, FormatName
 from statetrack.data.formats.word_problem import read_word_problem, write_word_problem
-from statetrack.data.lengths import LengthDistribution, parse_lengths
 from statetrack.data.splits import Splits, draw_splits, name_of_test
-from statetrack.data.words import (
-    BatchStream,
+from statetrack.data.words import BatchStream, measured_floors, stream_words, whole_words
+from statetrack.sources import (
+    PADDING,
+    Batch,
+    LengthDistribution,
+    Supervision,
     WordStream,
-    check_drawn_whole,
-    stream_words,
-    whole_words,
+    parse_lengths,
 )
 
 __all__ = [
@@ -28,14 +28,11 @@ __all__ = [
     "Splits",
     "Supervision",
     "WordStream",
-    "check_drawn_whole",
     "check_labels",
-    "count_words",
     "draw_distinct",
     "draw_splits",
     "fixed_words",
-    "label",
-    "list_words",
+    "measured_floors",
     "name_of_test",
     "parse_lengths",
     "read_dataset",

@@ -10,9 +10,9 @@ import numpy as np
 import yaml
 
 from statetrack import __version__
-from statetrack.data.batch import Batch
 from statetrack.data.formats import FORMATS, FormatName
 from statetrack.data.splits import Splits
+from statetrack.sources import Batch
 from statetrack.spec import Task
 
 CARD_VERSION: Final = 1
@@ -22,7 +22,7 @@ _MOST_LABELS_SHOWN = 12
 
 def card_of(task: Task, splits: Splits, format: FormatName, command: str) -> dict[str, Any]:
     """The card as plain values, as `card.json` holds it; its keys are a public interface."""
-    spec, machine = task.spec, task.source
+    spec, source = task.spec, task.source
     return {
         "card_version": CARD_VERSION,
         "made_by": f"statetrack {__version__}",
@@ -36,10 +36,10 @@ def card_of(task: Task, splits: Splits, format: FormatName, command: str) -> dic
         "distinct": splits.distinct,
         "format": format,
         "command": command,
-        "symbols": list(machine.symbols),
-        "labels": list(machine.labels),
+        "symbols": list(source.symbols),
+        "labels": list(source.labels),
         "splits": {
-            name: _split_facts(batch, machine.labels) for name, batch in splits.parts.items()
+            name: _split_facts(batch, source.labels) for name, batch in splits.parts.items()
         },
         "sha256": fingerprint(splits.parts),
         "document": task.document(),

@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from statetrack.data.batch import Batch
 from statetrack.data.card import CARD_VERSION, card_of, fingerprint, readme_of
 from statetrack.data.formats import FORMATS, FormatName, writer
 from statetrack.data.splits import Splits
 from statetrack.errors import DatasetError
-from statetrack.sources import Source
+from statetrack.sources import Batch, Source
 from statetrack.spec import Task
 
 
@@ -79,17 +78,17 @@ def read_dataset(folder: Path) -> Dataset:
     return Dataset(card, splits)
 
 
-def check_labels(batch: Batch, machine: Source, where: str) -> None:
-    """Hold every label that is asked for against what the machine reads.
+def check_labels(batch: Batch, source: Source, where: str) -> None:
+    """Hold every label that is asked for against what the source reads.
 
     Raises `DatasetError`, opened by `where`, for the first that differs.
     """
-    if int(batch.symbols.max()) >= machine.num_symbols:
+    if int(batch.symbols.max()) >= source.num_symbols:
         raise DatasetError(
             f"{where}: symbol {batch.symbols.max()} occurs, but the task has "
-            f"{machine.num_symbols}, counted from 0"
+            f"{source.num_symbols}, counted from 0"
         )
-    right, _ = machine.read(batch.symbols)
+    right, _ = source.read(batch.symbols)
     wrong = np.argwhere(batch.scored & (right != batch.labels))
     if len(wrong):
         word, time = wrong[0].tolist()

@@ -10,12 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from statetrack.data.batch import Batch, Supervision, label
-from statetrack.data.distinct import count_words, draw_distinct
-from statetrack.data.lengths import LengthDistribution
-from statetrack.data.randomness import RandomBits
+from statetrack.data.distinct import draw_distinct
 from statetrack.errors import SettingsError
-from statetrack.sources import Automaton, Source
+from statetrack.sources import Batch, LengthDistribution, Source, Supervision
+from statetrack.sources.randomness import RandomBits
 
 Indices = NDArray[np.int64]
 
@@ -67,7 +65,7 @@ class FixedWords:
 
 
 def fixed_words(
-    machine: Source,
+    source: Source,
     lengths: LengthDistribution,
     supervision: Supervision,
     num_words: int,
@@ -77,7 +75,7 @@ def fixed_words(
     """A training set of `num_words` words and a held-out one, all different from each other.
 
     Both follow the same law: together they are drawn without repetition by the lengths and the
-    machine's law, and which of them are held out is chosen blindly.
+    source's distribution, and which of them are held out is chosen blindly.
 
     Raises `SettingsError` where there are not as many words, and for lengths with a curriculum.
     """
@@ -87,16 +85,15 @@ def fixed_words(
             f"curriculum {lengths.curriculum}: a fixed training set has all its lengths from the "
             "start: set the curriculum to 0, or train on fresh words"
         )
-    if isinstance(machine, Automaton):
-        among = count_words(machine, lengths)
-        if among < num_words + num_held_out:
-            raise SettingsError(
-                f"{num_words} training words and {num_held_out} held-out words, all different, are "
-                f"asked for, but there are only {among} words of length {lengths}: "
-                "ask for fewer or for other lengths"
-            )
-    words = draw_distinct(machine, lengths, num_words + num_held_out, seed)
-    batch = label(machine, words.symbols, words.lengths, supervision)
+    among = source.count_words(lengths)
+    if among is not None and among < num_words + num_held_out:
+        raise SettingsError(
+            f"{num_words} training words and {num_held_out} held-out words, all different, are "
+            f"asked for, but there are only {among} words of length {lengths}: "
+            "ask for fewer or for other lengths"
+        )
+    words = draw_distinct(source, lengths, num_words + num_held_out, seed)
+    batch = source.label_words(words.symbols, words.lengths, supervision)
     train, held_out = divide(len(batch), num_held_out, seed)
     return FixedWords(batch[train], batch[held_out], seed)
 

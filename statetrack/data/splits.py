@@ -8,19 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from statetrack.data.batch import Batch, Supervision, label
-from statetrack.data.distinct import (
-    Words,
-    draw_distinct,
-    has_words,
-    list_drawn_words,
-    list_words,
-)
+from statetrack.data.distinct import draw_distinct, has_words, list_or_draw_words
 from statetrack.data.fixed import divide
-from statetrack.data.lengths import LengthDistribution
-from statetrack.data.randomness import RandomBits
 from statetrack.errors import SettingsError
-from statetrack.sources import Sampler, Source
+from statetrack.sources import Batch, LengthDistribution, Source, Supervision, UnlabelledWords
+from statetrack.sources.randomness import RandomBits
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +31,7 @@ class Splits:
 
 
 def draw_splits(
-    machine: Source,
+    source: Source,
     lengths: LengthDistribution,
     num_train: int,
     num_validation: int,
@@ -58,9 +50,9 @@ def draw_splits(
     Raises `SettingsError` where too few words are left for a split.
     """
     _check_sizes(num_train, num_validation, num_test)
-    distinct = has_words(machine, lengths, num_train + num_validation, seed)
+    distinct = has_words(source, lengths, num_train + num_validation, seed)
     draw = _draw_without_repetition if distinct else _draw_with_repetition
-    train, validation = draw(machine, lengths, num_train, num_validation, seed)
+    train, validation = draw(source, lengths, num_train, num_validation, seed)
     drawn = {"train": train}
     if num_validation:
         drawn["validation"] = validation
@@ -68,10 +60,10 @@ def draw_splits(
     for length in sorted(set(test_lengths)) if num_test else ():
         only = LengthDistribution(length, length)
         drawn[name_of_test(length)] = draw_distinct(
-            machine, only, num_test, seed, variant=length, excluded=used
+            source, only, num_test, seed, variant=length, excluded=used
         )
     parts = {
-        name: label(machine, words.symbols, words.lengths, supervision)
+        name: source.label_words(words.symbols, words.lengths, supervision)
         for name, words in drawn.items()
     }
     return Splits(parts, lengths, supervision, seed, distinct)
@@ -90,28 +82,25 @@ def _check_sizes(num_train: int, num_validation: int, num_test: int) -> None:
 
 
 def _draw_without_repetition(
-    machine: Source,
+    source: Source,
     lengths: LengthDistribution,
     num_train: int,
     num_validation: int,
     seed: int,
-) -> tuple[Words, Words]:
-    words = draw_distinct(machine, lengths, num_train + num_validation, seed)
+) -> tuple[UnlabelledWords, UnlabelledWords]:
+    words = draw_distinct(source, lengths, num_train + num_validation, seed)
     train, validation = divide(num_train + num_validation, num_validation, seed)
     return words.take(train), words.take(validation)
 
 
 def _draw_with_repetition(
-    machine: Source,
+    source: Source,
     lengths: LengthDistribution,
     num_train: int,
     num_validation: int,
     seed: int,
-) -> tuple[Words, Words]:
-    if isinstance(machine, Sampler):
-        words, chances = list_drawn_words(machine, lengths, seed)
-    else:
-        words, chances = list_words(machine, lengths)
+) -> tuple[UnlabelledWords, UnlabelledWords]:
+    words, chances = list_or_draw_words(source, lengths, seed)
     share = num_validation / (num_train + num_validation)
     num_kept = int(np.clip(round(share * len(chances)), int(num_validation > 0), len(chances)))
     if num_kept == len(chances):

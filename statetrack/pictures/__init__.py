@@ -1,1 +1,7 @@
-"""Pictures of tasks: state diagrams, Cayley graphs and transition tables; no torch."""
+"""Tasks as pictures: state diagrams, Cayley graphs, transition tables; torch-free."""
+
+from typing import Literal, get_args
+
+Manner = Literal["diagram", "cayley", "table"]
+"""How a task can be drawn."""
+MANNERS: tuple[Manner, ...] = get_args(Manner)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from statetrack.sources.automaton import Floats
+from statetrack.sources.arrays import Floats
 
 FINE = np.linspace(0, 1, 201)
 """Parameters at which a curve is looked at."""

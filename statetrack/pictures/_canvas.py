@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statetrack.pictures._bezier import Bezier
-from statetrack.sources.automaton import Floats
+from statetrack.sources.arrays import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

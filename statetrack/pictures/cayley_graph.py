@@ -12,7 +12,7 @@ from statetrack.pictures._bezier import FINE, Bezier
 from statetrack.pictures._canvas import PALETTE, Canvas
 from statetrack.pictures.drawn import Drawn, group_of
 from statetrack.pictures.layouts import layout
-from statetrack.sources.automaton import Floats, Integers
+from statetrack.sources.arrays import Floats, Integers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

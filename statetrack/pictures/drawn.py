@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from statetrack.algebra.machine import needed_machine
-from statetrack.sources.automaton import Booleans, Integers
+from statetrack.sources.arrays import Booleans, Integers
 from statetrack.spec import Task
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from statetrack.sources.automaton import Booleans, Floats, Integers
+from statetrack.sources.arrays import Booleans, Floats, Integers
 
 ROUNDS = 400
 """Steps of the fit, which has long settled then."""

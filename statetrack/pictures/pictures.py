@@ -10,9 +10,10 @@ import io
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from statetrack.errors import SettingsError, TaskError
+from statetrack.pictures import Manner
 from statetrack.pictures.cayley_graph import MOST_GENERATORS, cayley_graph, degree, num_generators
 from statetrack.pictures.drawn import Drawn, drawn_machine, group_of
 from statetrack.pictures.state_diagram import (
@@ -25,9 +26,6 @@ from statetrack.spec import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Manner = Literal["diagram", "cayley", "table"]
-MANNERS: tuple[Manner, ...] = get_args(Manner)
 
 TITLES: Mapping[Manner, str] = {
     "diagram": "state diagram",

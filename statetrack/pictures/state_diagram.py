@@ -15,7 +15,7 @@ from statetrack.pictures._bezier import FINE, Bezier
 from statetrack.pictures._canvas import INK, NOTE, Canvas
 from statetrack.pictures.drawn import Drawn
 from statetrack.pictures.layouts import layout
-from statetrack.sources.automaton import Floats
+from statetrack.sources.arrays import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

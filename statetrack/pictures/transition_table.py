@@ -8,7 +8,7 @@ import numpy as np
 
 from statetrack.pictures._canvas import INK, Canvas
 from statetrack.pictures.drawn import Drawn
-from statetrack.sources.automaton import Floats
+from statetrack.sources.arrays import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

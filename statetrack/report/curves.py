@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import plotext
+
+from statetrack.runs.rows import EvaluationRow
 
 WIDTH, HEIGHT = 78, 16
 WIDE_RANGE = 30
 """From this ratio of the longest to the shortest length on, lengths are drawn on a log scale."""
 
 
-def accuracy_curve(rows: Sequence[dict[str, Any]], *, coloured: bool) -> str:
+def accuracy_curve(rows: Sequence[EvaluationRow], *, coloured: bool) -> str:
     """A plot of accuracy by length: one line a replica, and one for the floor."""
     figure = plotext.figure
     figure.clear()
     figure.theme("simple" if coloured else "colorless")
     figure.plot_size(WIDTH, HEIGHT)
-    lengths = sorted({row["length"] for row in rows})
+    lengths = sorted({row.length for row in rows})
     for name, points in _lines(rows).items():
         line = figure.signal([length for length, _ in points], [value for _, value in points])
         line.lines()
@@ -33,11 +34,11 @@ def accuracy_curve(rows: Sequence[dict[str, Any]], *, coloured: bool) -> str:
     return (plot if coloured else str(plotext.uncolorize(plot))).rstrip()
 
 
-def _lines(rows: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, float]]]:
+def _lines(rows: Sequence[EvaluationRow]) -> dict[str, list[tuple[int, float]]]:
     lines: dict[str, list[tuple[int, float]]] = {}
     for row in rows:
-        name = f"seed {row['seed']}, lr {row['lr']:g}"
-        lines.setdefault(name, []).append((row["length"], row["accuracy"]))
-    first = rows[0]["replica"]
-    lines["floor"] = [(row["length"], row["floor"]) for row in rows if row["replica"] == first]
+        name = f"seed {row.seed}, lr {row.lr:g}"
+        lines.setdefault(name, []).append((row.length, row.accuracy))
+    first = rows[0].replica
+    lines["floor"] = [(row.length, row.floor) for row in rows if row.replica == first]
     return lines

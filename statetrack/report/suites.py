@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
-from statetrack.report.tables import rounded, share
-
-Result = Mapping[str, Any]
+from statetrack.report.drawing import framed_table, rounded, share
+from statetrack.sweep.results import CellResult
 
 
 def suite_table(
     title: str,
     rows: Sequence[str],
     columns: Sequence[str],
-    results: Sequence[Result],
+    results: Sequence[CellResult],
     published: Mapping[str, Mapping[str, float]],
     measure: str,
 ) -> Table:
     """One cell a model and task; where a number was published, it stands in brackets."""
-    found = {(result["row"], result["column"]): result for result in results}
-    table = Table(title=escape(title), title_justify="left")
+    found = {(result.row, result.column): result for result in results}
+    table = framed_table(title)
     table.add_column("")
     for column in columns:
         table.add_column(escape(column), justify="right")
@@ -38,27 +36,27 @@ def suite_table(
     return table
 
 
-def cell_text(result: Result, measure: str, published: float | None) -> str:
+def cell_text(result: CellResult, measure: str, published: float | None) -> str:
     """`1.00 3/3`: the selected replica's accuracy and how many replicas are right on every word."""
-    replicas = len(result["rows"])
-    right = round(result["success"] * replicas)
+    replicas = len(result.rows)
+    right = round(result.success * replicas)
     if measure == "success":
-        text = f"{result['success']:.3f}"
+        text = f"{result.success:.3f}"
     else:
         show = share if measure == "accuracy" else rounded
-        text = f"{show(result['selected'][measure])} {right}/{replicas}"
+        text = f"{show(getattr(result.selected, measure))} {right}/{replicas}"
     return text if published is None else f"{text} [{published:.2f}]"
 
 
 def suite_markdown(
     rows: Sequence[str],
     columns: Sequence[str],
-    results: Sequence[Result],
+    results: Sequence[CellResult],
     published: Mapping[str, Mapping[str, float]],
     published_as: str,
 ) -> str:
     """One line a cell, with everything that stands behind its number."""
-    found = {(result["row"], result["column"]): result for result in results}
+    found = {(result.row, result.column): result for result in results}
     head = (
         "| task | model | selected | all replicas | scaled | floor | right | horizon | steps | s |"
     )
@@ -72,41 +70,41 @@ def suite_markdown(
     return "\n".join(lines) + "\n"
 
 
-def curves_markdown(results: Sequence[Result]) -> str:
+def curves_markdown(results: Sequence[CellResult]) -> str:
     """Accuracy by length for every cell that was tested at several: all replicas, seed by seed."""
-    curved = [result for result in results if result["curves"]]
+    curved = [result for result in results if result.curves]
     if not curved:
         return ""
-    lengths = list(dict.fromkeys(row["length"] for row in curved[0]["curves"]))
+    lengths = list(dict.fromkeys(row.length for row in curved[0].curves))
     lines = [
         "| task | model | " + " | ".join(f"{length:,}" for length in lengths) + " |",
         "|---|---|" + "---|" * len(lengths),
     ]
     for result in curved:
         cells = [
-            " ".join(share(row["accuracy"]) for row in result["curves"] if row["length"] == length)
+            " ".join(share(row.accuracy) for row in result.curves if row.length == length)
             for length in lengths
         ]
-        lines.append(f"| {result['column']} | {result['row']} | " + " | ".join(cells) + " |")
+        lines.append(f"| {result.column} | {result.row} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
-def _line(result: Result, published: Mapping[str, Mapping[str, float]]) -> str:
-    selected, rows = result["selected"], result["rows"]
-    few = " ".join(share(row["accuracy"]) for row in rows[:9]) + (" .." if len(rows) > 9 else "")
+def _line(result: CellResult, published: Mapping[str, Mapping[str, float]]) -> str:
+    selected, rows = result.selected, result.rows
+    few = " ".join(share(row.accuracy) for row in rows[:9]) + (" .." if len(rows) > 9 else "")
     cells = [
-        result["column"],
-        result["row"],
-        share(selected["accuracy"]),
+        result.column,
+        result.row,
+        share(selected.accuracy),
         few,
-        rounded(selected["scaled"]),
-        rounded(selected["floor"]),
-        f"{round(result['success'] * len(rows))}/{len(rows)}",
-        f"{result['horizon']:,}",
-        f"{result['steps']:,}",
-        f"{result['seconds']:.1f}",
+        rounded(selected.scaled),
+        rounded(selected.floor),
+        f"{round(result.success * len(rows))}/{len(rows)}",
+        f"{result.horizon:,}",
+        f"{result.steps:,}",
+        f"{result.seconds:.1f}",
     ]
     if published:
-        value = published.get(result["row"], {}).get(result["column"])
+        value = published.get(result.row, {}).get(result.column)
         cells.append("" if value is None else f"{value:.2f}")
     return "| " + " | ".join(cells) + " |"

@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from statetrack.errors import TaskError, nearest_or_known
-from statetrack.sources.automaton import MOST_TRANSITIONS, Automaton, Integers, reachable
+from statetrack.sources.arrays import Integers
+from statetrack.sources.automaton import MOST_TRANSITIONS, Automaton, reachable
 
 Permutation = tuple[int, ...]
 

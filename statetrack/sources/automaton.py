@@ -5,19 +5,25 @@ Letters: S states, V symbols, C labels, T time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from statetrack.errors import TaskError
-from statetrack.sources.running import Runner, Unsigned, smallest_type
-
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Booleans = npt.NDArray[np.bool_]
+from statetrack.sources import counting, floors
+from statetrack.sources.arrays import Bits, Booleans, Floats, Integers, Unsigned, smallest_type
+from statetrack.sources.batch import Batch, UnlabelledWords
+from statetrack.sources.lengths import LONGEST_ALLOWED, LengthDistribution
+from statetrack.sources.randomness import RandomBits
+from statetrack.sources.running import Runner
+from statetrack.sources.source import Source
+from statetrack.sources.symbol_sampler import SymbolSampler
 
 ROUNDING = 1e-12
 """Weights whose sum is this close to 1 are taken as they are."""
@@ -28,7 +34,7 @@ take the memory of a small machine."""
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Automaton:
+class Automaton(Source):
     """A Moore machine in integer tables: immutable, and checked when it is built.
 
     Reading symbol x in state s leads to state `delta[s, x]`, whose label is `output[s']`.
@@ -50,6 +56,10 @@ class Automaton:
     out of range, a state in which nothing can be drawn, slips without a rate or a rate without
     slips, or no label that is ever asked for.
     """
+
+    noun: ClassVar[str] = "an automaton"
+    prefixes_are_words: ClassVar[bool] = True
+    longest_word: ClassVar[int] = LONGEST_ALLOWED
 
     delta: Integers  # [S, V]
     output: Integers  # [S]
@@ -112,16 +122,6 @@ class Automaton:
         """S."""
         return len(self.states)
 
-    @property
-    def num_symbols(self) -> int:
-        """V."""
-        return len(self.symbols)
-
-    @property
-    def num_labels(self) -> int:
-        """C, including labels that no state bears."""
-        return len(self.labels)
-
     @cached_property
     def uniform_weights(self) -> bool:
         """Whether every symbol is equally likely in every state, at every position."""
@@ -175,11 +175,64 @@ class Automaton:
         return self._label_runner(np.asarray(words), self.start if state is None else state)
 
     def read(self, words: npt.ArrayLike) -> tuple[Unsigned, Booleans]:
-        """The label after every symbol of words `[..., T]`, and whether it is asked for."""
+        """The label of the state after every symbol, and whether that state is scored."""
         if self.all_scored:
             return self.labels_of(words), np.ones(np.shape(words), bool)
         states = self.states_after(words)
-        return self.output.astype(smallest_type(self.num_labels))[states], self.scored[states]
+        return self._outputs[states], self.scored[states]
+
+    def num_bits(self, longest: int) -> int:
+        """One for each symbol."""
+        return longest
+
+    def draw(self, bits: Bits, lengths: Integers, longest: int) -> Unsigned:
+        """Words drawn by weights and slips; zeros stand behind the longest of them."""
+        reached = int(lengths.max())
+        drawn = self._symbol_sampler.draw(bits[:, :reached])
+        return np.pad(drawn, ((0, 0), (0, longest - reached))) if reached < longest else drawn
+
+    def stream(self, bits: RandomBits, num_words: int, length: int, chunk: int) -> Iterator[Batch]:
+        """Words in constant memory: a piece begins in the states that the one before ended in."""
+        state = np.full(num_words, self.start, np.int64)
+        piece_length = max(1, chunk // num_words)
+        for begin in range(0, length, piece_length):
+            size = min(piece_length, length - begin)
+            drawn = bits.read(begin * num_words, size * num_words).reshape(size, num_words)
+            symbols = np.ascontiguousarray(self._symbol_sampler.draw(drawn.T, state, begin))
+            states = self.states_after(symbols, state)
+            state = states[:, -1].astype(np.int64)
+            lengths = np.full(num_words, size)
+            yield Batch(symbols, self._outputs[states], self.scored[states], lengths)
+
+    @property
+    def automaton(self) -> Automaton:
+        """Itself."""
+        return self
+
+    def count_words(self, lengths: LengthDistribution) -> int:
+        """How many words of these lengths can be drawn, up to `counting.UNCOUNTABLE`."""
+        return counting.count_words(self, lengths)
+
+    def list_words(self, lengths: LengthDistribution) -> tuple[UnlabelledWords, Floats]:
+        """All words of these lengths that can be drawn, and how likely each is: `[N]`, sum 1."""
+        return counting.list_words(self, lengths)
+
+    def floors(self, lengths: Iterable[int]) -> dict[int, float]:
+        """The accuracy of the best constant answer by length, from the distribution of states."""
+        return floors.best_constant(self, lengths)
+
+    def fingerprint(self) -> str:
+        """SHA-256 over tables and names."""
+        digest = hashlib.sha256()
+        for table in (self.delta, self.output, np.array([self.start])):
+            digest.update(np.array(table.shape, "<i8").tobytes() + table.astype("<i8").tobytes())
+        digest.update(np.ascontiguousarray(self.weights, "<f8").tobytes())
+        digest.update(np.ascontiguousarray(self.scored, "u1").tobytes())
+        if self.can_slip:
+            digest.update(np.ascontiguousarray(self.slips, "<f8").tobytes())
+            digest.update(np.array([self.slip_rate], "<f8").tobytes())
+        digest.update(json.dumps([self.symbols, self.labels]).encode())
+        return digest.hexdigest()
 
     def with_uniform_weights(self) -> Automaton:
         """The same machine, every symbol equally likely everywhere: none forbidden, no slips."""
@@ -200,6 +253,15 @@ class Automaton:
     @cached_property
     def _label_runner(self) -> Runner:
         return Runner(self.delta, self.output, self.num_labels)
+
+    @cached_property
+    def _outputs(self) -> Unsigned:
+        """The label of every state in the smallest type: `[S]`."""
+        return self.output.astype(smallest_type(self.num_labels))
+
+    @cached_property
+    def _symbol_sampler(self) -> SymbolSampler:
+        return SymbolSampler(self)
 
 
 def reachable(delta: Integers, start: int, allowed: Booleans | None = None) -> Booleans:

@@ -11,10 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statetrack.sources.automaton import Automaton, Floats, Integers
+from statetrack.sources.arrays import Floats, Integers
+
+if TYPE_CHECKING:
+    from statetrack.sources.automaton import Automaton
 
 MOST_NODES_TO_SQUARE = 512
 """Chains up to this size are advanced by powers of their matrix, larger ones step by step."""

@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from statetrack.errors import TaskError
 from statetrack.sources._exploring import explore
-from statetrack.sources.automaton import Automaton, Booleans, Integers
+from statetrack.sources.arrays import Booleans, Integers
+from statetrack.sources.automaton import Automaton
 from statetrack.sources.minimising import COPY, minimise
 
 LabelForm = Literal["membership", "next-symbols"]

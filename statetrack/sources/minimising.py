@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from statetrack.sources.automaton import Automaton, Integers
+from statetrack.sources.arrays import Integers
+from statetrack.sources.automaton import Automaton
 
 COPY = "@"
 """Stands in the name of a copy, between the name of what it is a copy of and its own mark."""

@@ -12,13 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from statetrack.errors import TaskError
-from statetrack.sources.automaton import (
-    MOST_TRANSITIONS,
-    Automaton,
-    Floats,
-    Integers,
-    reachable,
-)
+from statetrack.sources.arrays import Floats, Integers
+from statetrack.sources.automaton import MOST_TRANSITIONS, Automaton, reachable
 
 
 def product(*automata: Automaton) -> Automaton:

@@ -12,18 +12,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Unsigned = npt.NDArray[np.unsignedinteger]
+from statetrack.sources.arrays import Unsigned, smallest_type
 
 LARGEST_TABLE = 2**16
 """Most entries of a look-up table for more than one symbol: larger ones leave the cache."""
 
 WORDS_AT_ONCE = 4096
 SYMBOLS_AT_ONCE = 4096
-
-
-def smallest_type(count: int) -> np.dtype[np.unsignedinteger]:
-    """The smallest unsigned type that holds `0 .. count - 1`, the same on every machine."""
-    return np.dtype(np.min_scalar_type(count - 1)).newbyteorder("<")
 
 
 def run_by_steps(

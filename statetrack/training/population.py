@@ -9,31 +9,16 @@ R replicas, B batch, T time, C labels.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from statetrack.errors import SettingsError
 from statetrack.models._base import SequenceModel
+from statetrack.training.records import Replica
 
 Weights = dict[str, Tensor]
-
-
-@dataclass(frozen=True)
-class Replica:
-    """One copy of the model: one seed at one learning rate."""
-
-    index: int
-    seed: int
-    lr: float
-
-
-def replicas_of(seeds: Sequence[int], lrs: Sequence[float]) -> tuple[Replica, ...]:
-    """Every seed at every learning rate, learning rates outermost."""
-    pairs = [(seed, lr) for lr in lrs for seed in seeds]
-    return tuple(Replica(index, seed, lr) for index, (seed, lr) in enumerate(pairs))
 
 
 class Population:
@@ -45,7 +30,7 @@ class Population:
 
     def __init__(
         self,
-        make: Callable[[], SequenceModel],
+        make: Callable[[], nn.Module],
         replicas: Sequence[Replica],
         device: torch.device,
     ) -> None:
@@ -92,7 +77,7 @@ class Population:
         if len(self) == 1:
             alone = {name: value.squeeze(0) for name, value in weights.items()}
             return self._run(alone, symbols.squeeze(0)).unsqueeze(0)
-        if self.model.vectorises:
+        if not isinstance(self.model, SequenceModel) or self.model.vectorises:
             return vmap(self._run, randomness="different")(weights, symbols)
         apart = {name: value.unbind(0) for name, value in weights.items()}
         return torch.stack(

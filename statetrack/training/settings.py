@@ -1,12 +1,39 @@
-"""How a model is trained: optimisation, selection, device. One definition for Python, YAML, CLI."""
+"""How a model is trained: words, optimisation, selection, device.
+
+One definition for Python, YAML and the command line. torch is not imported here.
+"""
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import field_validator, model_validator
 
-from statetrack.settings import Settings, option
+from statetrack.settings import NameIn, Settings, option
+from statetrack.training.registries import LOSSES, OPTIMISERS
+
+
+class DataSettings(Settings):
+    """The words a model is trained on."""
+
+    task: str = option("modular-addition", "A task's name, or a path ending in .yaml.")
+    train_length: str = option(
+        "task", "Lengths to train on, as 2-10 or 10; `task`: the task's own."
+    )
+    curriculum: float = option(
+        0.0,
+        "Share of the steps over which the longest length grows; 0 means all lengths at once.",
+        min=0,
+        max=1,
+    )
+    supervision: Literal["task", "every", "last"] = option(
+        "task", "A label after every symbol, or after the last only; `task`: the task's own."
+    )
+    train_samples: int = option(
+        0,
+        "A fixed training set of so many distinct words; 0 means fresh words at every step.",
+        min=0,
+    )
 
 
 class TrainSettings(Settings):
@@ -19,7 +46,7 @@ class TrainSettings(Settings):
     )
     seeds: int = option(1, "How many seeds.", min=1)
     seed: int = option(0, "The first seed; the others follow it.", min=0)
-    loss: Literal["squared-error", "smoothed-cross-entropy", "cross-entropy"] = option(
+    loss: Annotated[str, NameIn(LOSSES)] = option(
         "squared-error",
         "Squared error on centred one-hot labels, cross-entropy with label smoothing, or plain "
         "cross-entropy (which saturates on short words before the recurrence is exact).",
@@ -27,7 +54,7 @@ class TrainSettings(Settings):
     label_smoothing: float = option(
         0.1, "Label smoothing of smoothed-cross-entropy.", above=0, max=0.9
     )
-    optimizer: Literal["adam", "adamw", "sgd", "rmsprop"] = option("adam", "The optimiser.")
+    optimizer: Annotated[str, NameIn(OPTIMISERS)] = option("adam", "The optimiser.")
     beta1: float = option(0.9, "Decay of Adam's average of gradients.", min=0, max=0.9999)
     beta2: float = option(
         0.95,
@@ -86,7 +113,7 @@ class TrainSettings(Settings):
             for name in ("beta1", "beta2", "epsilon")
             if getattr(self, name) != type(self).model_fields[name].default
         ]
-        if changed and self.optimizer not in {"adam", "adamw"}:
+        if changed and changed[0] not in OPTIMISERS[self.optimizer].uses:
             raise ValueError(f"{changed[0]} is Adam's: {self.optimizer} has no such setting")
         return self
 

@@ -17,39 +17,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from statetrack.training.losses import accuracy, loss_of, mean_over_scored
-from statetrack.training.optimisers import Optimiser
-from statetrack.training.population import Population, Replica, Weights
+from statetrack.training.losses import Loss
+from statetrack.training.population import Population, Weights
+from statetrack.training.records import Progress, Record, Replica
+from statetrack.training.registries import LOSSES
+from statetrack.training.scores import accuracy, mean_over_scored
 from statetrack.training.settings import TrainSettings
+from statetrack.training.stepping import Optimiser
 from statetrack.training.words import Batches, Words
 
 BLOCK = 64
 """Batches that are drawn, labelled and moved to the device at once."""
 LOG_EVERY = 10
 """Steps between two records of the training loss."""
-
-
-@dataclass(frozen=True)
-class Record:
-    """What is known of one replica at one step; `validation_*` only when it was validated."""
-
-    step: int
-    replica: int
-    loss: float
-    accuracy: float
-    validation_loss: float | None = None
-    validation_accuracy: float | None = None
-
-
-@dataclass
-class Progress:
-    """What selection and early stopping remember of one replica."""
-
-    best_accuracy: float = -1.0
-    best_loss: float = float("inf")
-    best_step: int = 0
-    since_best: int = 0
-    stopped: str = ""
 
 
 @dataclass
@@ -71,6 +51,10 @@ class Trainer:
     best: Weights = field(init=False)
     totals: Tensor = field(init=False)  # [2, R]: loss and accuracy, summed since the last record
     counted: int = field(init=False)
+    loss: Loss = field(init=False)
+    optimiser: Optimiser | None = field(init=False)
+    word_rows: Tensor = field(init=False)  # [R]: which row of the words a replica reads
+    replica_rows: Tensor = field(init=False)  # [R]: which row of `best` a replica has
 
     def __post_init__(self) -> None:
         if self.settings.freeze == "recurrence":
@@ -78,8 +62,8 @@ class Trainer:
         self.everyone = self.population.replicas
         self.progress = [Progress() for _ in self.everyone]
         self.best = self.population.weights()
-        self.loss = loss_of(self.settings)
-        self.optimiser: Optimiser | None = Optimiser(self.population, self.settings, {})
+        self.loss = LOSSES[self.settings.loss](self.settings)
+        self.optimiser = Optimiser(self.population, self.settings, {})
         self._regroup()
         self._restart_totals()
 

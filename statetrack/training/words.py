@@ -7,13 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from statetrack.data import Batch, BatchStream
+from statetrack.data import (
+    Batch,
+    BatchStream,
+    WordStream,
+    fixed_words,
+)
+from statetrack.sources import LengthDistribution
+from statetrack.spec import Task, WordSpec
+from statetrack.training.settings import DataSettings, TrainSettings
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,64 @@ class SeedStreams:
         progress = np.arange(first, first + count) / self.steps
         batches = [stream.block(first, count, self.batch_size, progress) for stream in self.streams]
         return to_words(batches, self.device, axis=1)
+
+
+@dataclass(frozen=True)
+class TaskWords:
+    """The words of a task that a population is trained on, and those it is validated on."""
+
+    task: Task
+    data: DataSettings
+    training: TrainSettings
+
+    @cached_property
+    def spec(self) -> WordSpec:
+        """The lengths to train on, and where labels are given."""
+        data = self.data
+        return WordSpec.of(
+            self.task,
+            train_length=data.train_length,
+            supervision=data.supervision,
+            curriculum=data.curriculum,
+        )
+
+    @property
+    def lengths(self) -> LengthDistribution:
+        """The lengths to train on."""
+        return self.spec.lengths
+
+    def on(self, device: torch.device) -> tuple[SeedStreams, Words]:
+        """The training batches, and the validation words [G, B, T], of every seed."""
+        training = self.training
+        seeds = range(training.seed, training.seed + training.seeds)
+        pairs = [self.of_seed(seed) for seed in seeds]
+        streams, held_out = [stream for stream, _ in pairs], [words for _, words in pairs]
+        batches = SeedStreams(streams, training.batch_size, training.steps, device)
+        return batches, to_words(held_out, device)
+
+    def of_seed(self, seed: int) -> tuple[BatchStream, Batch]:
+        """The training batches and the validation words `[B, T]` of one seed."""
+        return self._fixed(seed) if self.data.train_samples else self._fresh(seed)
+
+    def _fresh(self, seed: int) -> tuple[BatchStream, Batch]:
+        """Words drawn anew for every batch, and validation words from a stream of their own."""
+        about = (self.task.source, self.lengths, self.spec.supervision, seed)
+        held_out = WordStream(*about, "validation").block(0, 1, self.training.validation_words)[0]
+        return WordStream(*about, "train"), held_out
+
+    def _fixed(self, seed: int) -> tuple[BatchStream, Batch]:
+        """A fixed set of words, and validation words that are not in it.
+
+        Where training takes every word there is, those same words are what is validated on.
+        """
+        source, num_words = self.task.source, self.data.train_samples
+        num_held_out = self.training.validation_words
+        if (among := source.count_words(self.lengths)) is not None:
+            num_held_out = min(max(0, among - num_words), num_held_out)
+        words = fixed_words(
+            source, self.lengths, self.spec.supervision, num_words, num_held_out, seed
+        )
+        return words, words.held_out if num_held_out else words.train
 
 
 def to_words(batches: Sequence[Batch], device: torch.device, axis: int = 0) -> Words:

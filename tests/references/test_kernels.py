@@ -22,15 +22,15 @@ from fla_by_path import fla
 from torch import Tensor
 from torch.func import vmap
 
-from statetrack import experiment
 from statetrack.errors import SettingsError
-from statetrack.experiment import Experiment
 from statetrack.models import MODELS
 from statetrack.models._base import RecurrentModel, SequenceModel
 from statetrack.models._settings import KernelSettings
 from statetrack.ops.fla import adapters, calling, choice
+from statetrack.runs.run import Run
 from statetrack.settings import build
-from statetrack.training import Population, Replica
+from statetrack.training.population import Population
+from statetrack.training.records import Replica
 
 B, T, SYMBOLS, LABELS = 3, 19, 5, 4
 CPU = torch.device("cpu")
@@ -325,7 +325,7 @@ def test_a_kernel_that_cannot_run_is_refused_before_a_folder_is_made(
     monkeypatch.setattr(choice, "missing", lambda: None)
     values = {"model": "deltanet", "kernel": "fla", "steps": 1, "device": "cpu"}
     with pytest.raises(SettingsError, match="run on CUDA only, and the device is cpu"):
-        experiment.start(Experiment.from_values(values, "here"), tmp_path / "run")
+        Run.start(**values, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -354,14 +354,11 @@ def test_a_run_says_what_computed_it_and_is_evaluated_where_its_kernel_is_not(
         "device": "cpu",
         **{"width": 8, "heads": 1, "key_dim": 4, "value_dim": 4},
     }
-    setup, folder = experiment.start(Experiment.from_values(values, "here"), tmp_path / "run")
-    assert experiment.train(setup, folder, lambda *_: None, lambda: False)
-    assert folder.read_json("environment.json")["kernel"].startswith("fla 0.")
+    run = Run.start(**values, out=tmp_path / "run")
+    list(run.train())
+    assert run.folder.environment()["kernel"].startswith("fla 0.")
     assert by_stand_ins
     monkeypatch.undo()
-    setup, folder = experiment.reopen(tmp_path / "run")
-    assert setup.experiment.values()["kernel"] == "fla"
-    arguments = {"num_words": 4, "seed": 0, "everyone": False}
-    assert [row["length"] for row in experiment.evaluate_run(setup, folder, [5], **arguments)] == [
-        5
-    ]
+    run = Run.open(tmp_path / "run")
+    assert run.experiment.values()["kernel"] == "fla"
+    assert [row.length for row in run.evaluate([5], num_words=4)] == [5]

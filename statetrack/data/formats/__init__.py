@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
-from statetrack.data.batch import Batch
 from statetrack.data.formats import jsonl, npz, parquet, word_problem
+from statetrack.sources import Batch
 
 FormatName = Literal["parquet", "jsonl", "npz", "csv"]
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from statetrack.data.batch import Batch
 from statetrack.errors import DatasetError
-from statetrack.sources.running import Unsigned, smallest_type
+from statetrack.sources import Batch
+from statetrack.sources.arrays import Unsigned, smallest_type
 
 
 class Flat(NamedTuple):

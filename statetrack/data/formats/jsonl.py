@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from statetrack.data.batch import Batch
 from statetrack.data.formats.flat import Flat, pad
 from statetrack.errors import DatasetError
+from statetrack.sources import Batch
 
 _COLUMNS = ("input", "target", "scored", "length")
 

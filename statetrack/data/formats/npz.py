@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from statetrack.data.batch import Batch
 from statetrack.errors import DatasetError
+from statetrack.sources import Batch
 
 _ARRAYS = ("symbols", "labels", "scored", "lengths")
 

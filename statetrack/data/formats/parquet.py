@@ -9,10 +9,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from statetrack.data.batch import Batch
 from statetrack.data.formats.flat import Flat, flatten, pad
 from statetrack.errors import DatasetError
-from statetrack.sources.running import smallest_type
+from statetrack.sources import Batch
+from statetrack.sources.arrays import smallest_type
 
 _SYMBOLS_PER_ROW_GROUP: Final = 2**24
 

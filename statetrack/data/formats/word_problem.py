@@ -18,11 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from statetrack.data.batch import Batch, label
 from statetrack.data.formats.flat import Flat, pad
 from statetrack.errors import DatasetError
-from statetrack.sources import Automaton
-from statetrack.sources.running import Unsigned, smallest_type
+from statetrack.sources import Batch, Source
+from statetrack.sources.arrays import Unsigned, smallest_type
 
 HEADER = ["seed", "input", "target"]
 
@@ -69,22 +68,22 @@ def write_word_problem(path: Path, symbols: Unsigned, labels: Unsigned, seed: in
             rows.writerow([seed, " ".join(map(str, word)), " ".join(map(str, answers))])
 
 
-def read_word_problem(path: Path, automaton: Automaton) -> Batch:
-    """The words of one file `[N, k]`, after checking every target against the automaton.
+def read_word_problem(path: Path, source: Source) -> Batch:
+    """The words of one file `[N, k]`, after checking every target against the source.
 
     Raises `DatasetError`, naming file and row, where the file cannot be read, a number is no
-    symbol of the automaton, or a target is not what the automaton says.
+    symbol of the source, or a target is not the label that the source reads.
     """
     symbols, targets = _parse(path)
-    strange = np.argwhere(symbols >= automaton.num_symbols)
+    strange = np.argwhere(symbols >= source.num_symbols)
     if len(strange):
         row, time = strange[0].tolist()
         raise DatasetError(
             f"{path}, line {row + 2}: symbol {symbols[row, time]} at position {time + 1}, "
-            f"but the task has {automaton.num_symbols}, counted from 0"
+            f"but the task has {source.num_symbols}, counted from 0"
         )
-    words = symbols.astype(smallest_type(automaton.num_symbols))
-    batch = label(automaton, words, np.full(len(words), words.shape[1]), "every")
+    words = symbols.astype(smallest_type(source.num_symbols))
+    batch = source.label_words(words, np.full(len(words), words.shape[1]))
     wrong = np.argwhere((batch.labels != targets) & batch.scored)
     if len(wrong):
         row, time = wrong[0].tolist()

@@ -1,8 +1,8 @@
-"""The kinds of automata and samplers that a task file can name, one file each.
+"""The kinds of sources that a task file can name, one file each.
 
 A kind is a function with keyword-only, typed arguments that returns an `Automaton` or, where the
-language is not regular, a `Sampler`; the arguments are the keys beside `kind:` in a task file.
-`build_source` checks them.
+language is not regular, another `Source`; the arguments are the keys beside `kind:` in a task
+file. `build_source` checks them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from statetrack.errors import TaskError, nearest, nearest_or_known
 from statetrack.registry import Registry, modules_in
 from statetrack.settings import explain
 from statetrack.sources.automaton import Automaton
-from statetrack.sources.sampler import Source
+from statetrack.sources.source import Source
 
 KINDS: Registry[Callable[..., Source]] = Registry(
     "automaton kind",
@@ -64,22 +64,22 @@ def arguments_of(kind: str) -> tuple[Argument, ...]:
 def build_automaton(description: Mapping[str, Any], where: str) -> Automaton:
     """The automaton that `{kind: ..., argument: value, ...}` describes.
 
-    Raises `TaskError` as `build_source` does, and for a kind whose words come from a sampler.
+    Raises `TaskError` as `build_source` does, and for a kind whose source is no automaton.
     """
-    machine = build_source(description, where)
-    if not isinstance(machine, Automaton):
+    source = build_source(description, where)
+    if source.automaton is None:
         raise TaskError(
-            f"{where}: '{description['kind']}' comes from a sampler and has no automaton: it "
-            "cannot be a part of another machine"
+            f"{where}: '{description['kind']}' comes from {source.noun} and has no automaton: it "
+            "cannot be a part of another automaton"
         )
-    return machine
+    return source.automaton
 
 
 def build_source(description: Mapping[str, Any], where: str) -> Source:
-    """The automaton or sampler that `{kind: ..., argument: value, ...}` describes.
+    """The source that `{kind: ..., argument: value, ...}` describes.
 
     Raises `TaskError`, opened by `where`, for a kind or an argument that does not exist, is
-    missing or has a wrong value, and for arguments that describe no machine.
+    missing or has a wrong value, and for arguments that describe no source.
     """
     given = dict(description)
     kind = given.pop("kind", None)

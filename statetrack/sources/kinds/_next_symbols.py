@@ -12,10 +12,9 @@ from typing import Annotated, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from statetrack.sources.automaton import Booleans
+from statetrack.sources.arrays import Bits, Booleans, Unsigned, smallest_type
 from statetrack.sources.kinds import argument
-from statetrack.sources.running import Unsigned, smallest_type
-from statetrack.sources.sampler import Bits, Sampler, one_of, one_true
+from statetrack.sources.sampler import Sampler, one_of, one_true
 
 NONE: Final = "none"
 """The label of a word that no member begins with; the last label of every such language."""

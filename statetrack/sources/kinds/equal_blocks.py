@@ -8,10 +8,10 @@ from typing import Annotated
 import numpy as np
 import numpy.typing as npt
 
+from statetrack.sources.arrays import Bits, Unsigned, smallest_type
 from statetrack.sources.kinds import KINDS, argument
 from statetrack.sources.kinds._next_symbols import Language, WordsChoice, from_to, half
-from statetrack.sources.running import Unsigned, smallest_type
-from statetrack.sources.sampler import Bits, Sampler
+from statetrack.sources.sampler import Sampler
 
 NUM_CHOICES = 5
 """Random integers of a word: two for the length of its blocks, three for its illegal symbol."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from statetrack.sources.automaton import Booleans
+from statetrack.sources.arrays import Bits, Booleans, Unsigned, smallest_type
 from statetrack.sources.kinds import KINDS
 from statetrack.sources.kinds.flip_flop import flip_flop
-from statetrack.sources.running import Unsigned, smallest_type
-from statetrack.sources.sampler import Bits, Sampler
+from statetrack.sources.sampler import Sampler
 
 
 @KINDS.register("flip-flop-ignore-runs")

@@ -7,10 +7,9 @@ from typing import Annotated, Final
 import numpy as np
 import numpy.typing as npt
 
-from statetrack.sources.automaton import Booleans
+from statetrack.sources.arrays import Bits, Booleans, Unsigned, smallest_type
 from statetrack.sources.kinds import KINDS, argument
-from statetrack.sources.running import Unsigned, smallest_type
-from statetrack.sources.sampler import Bits, Sampler, one_of
+from statetrack.sources.sampler import Sampler, one_of
 
 
 @KINDS.register("modular-arithmetic-with-brackets")

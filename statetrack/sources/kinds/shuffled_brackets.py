@@ -7,10 +7,10 @@ from typing import Annotated
 import numpy as np
 import numpy.typing as npt
 
+from statetrack.sources.arrays import Bits, Unsigned, smallest_type
 from statetrack.sources.kinds import KINDS, argument
 from statetrack.sources.kinds._next_symbols import Language, WordsChoice
-from statetrack.sources.running import Unsigned, smallest_type
-from statetrack.sources.sampler import Bits, Sampler, one_true
+from statetrack.sources.sampler import Sampler, one_true
 
 PAIRS = ("()", "[]", "{}", "<>", "+-", "ab")
 

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from statetrack.errors import TaskError
-from statetrack.sources.automaton import MOST_TRANSITIONS, Automaton, Booleans, Integers
+from statetrack.sources.arrays import Booleans, Integers
+from statetrack.sources.automaton import MOST_TRANSITIONS, Automaton
 from statetrack.sources.kinds import KINDS, argument, build_inner
 
 

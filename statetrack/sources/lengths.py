@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from statetrack.data.randomness import below
 from statetrack.errors import SettingsError
+from statetrack.sources.randomness import below
 
 LONGEST_ALLOWED: Final = 1_000_000
 MOST_LENGTHS: Final = 10_000

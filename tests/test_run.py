@@ -1,8 +1,7 @@
-"""Stations joined: settings to a run folder, interrupted and resumed, evaluated, swept."""
+"""A run: from settings to a folder, interrupted and resumed, evaluated, swept."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -18,7 +17,6 @@ import torch
 import yaml
 
 import statetrack
-from statetrack import experiment
 from statetrack.errors import (
     DeviceError,
     RunError,
@@ -26,12 +24,17 @@ from statetrack.errors import (
     StatetrackError,
     UnknownNameError,
 )
-from statetrack.experiment import Experiment, Setup, evaluate_run, reopen, start, train
+from statetrack.evaluation import evaluate
 from statetrack.models import MODELS
-from statetrack.registry import load_plugin
-from statetrack.runs import RunFolder, to_yaml
-from statetrack.sweep import cells_of, load_suite, run_suite
-from statetrack.training import Trainer, TrainSettings
+from statetrack.plugins import load_plugin
+from statetrack.runs.config import Experiment
+from statetrack.runs.folder import RunFolder, to_yaml
+from statetrack.runs.run import Run
+from statetrack.sweep.cells import cells_of
+from statetrack.sweep.running import run_suite
+from statetrack.sweep.suite import load_suite
+from statetrack.training.settings import TrainSettings
+from tests.setups import Setup
 
 SMALL: dict[str, Any] = {
     "model": "bilinear",
@@ -53,10 +56,27 @@ def experiment_of(**values: Any) -> Experiment:
     return Experiment.from_values({**SMALL, **values}, "mine.yaml")
 
 
-def trained(out: Path, **values: Any) -> tuple[Setup, RunFolder]:
-    setup, folder = start(experiment_of(**values), out)
-    assert train(setup, folder, lambda *_: None, lambda: False)
-    return setup, folder
+def start(experiment: Experiment, out: Path | None) -> Run:
+    return Run.start(experiment, out=out, command="statetrack train")
+
+
+def finish(run: Run) -> Run:
+    """Train to the end."""
+    for _ in run.train():
+        pass
+    assert run.finished
+    return run
+
+
+def trained(out: Path, **values: Any) -> Run:
+    return finish(start(experiment_of(**values), out))
+
+
+def train_until(run: Run, stop: Callable[[], bool]) -> None:
+    """Train until asked to stop, before the end."""
+    for _ in run.train(stop):
+        pass
+    assert not run.finished
 
 
 def stop_after(steps: int) -> Callable[[], bool]:
@@ -130,10 +150,12 @@ def test_replicas_are_every_seed_at_every_learning_rate() -> None:
 
 
 def test_supervision_and_lengths_are_the_tasks_own_unless_they_are_given() -> None:
-    own = Setup.of(experiment_of(task="flip-flop", train_length="task"))
-    assert (own.supervision, str(own.lengths)) == (own.task.spec.supervision, "2-64")
+    task = Setup.of(experiment_of(task="flip-flop", train_length="task"))
+    own = task.task_words
+    assert (own.spec.supervision, str(own.lengths)) == (task.task.spec.supervision, "2-64")
     given = Setup.of(experiment_of(supervision="last", train_length="7"))
-    assert (given.supervision, str(given.lengths)) == ("last", "7")
+    words = given.task_words
+    assert (words.spec.supervision, str(words.lengths)) == ("last", "7")
     batches, validation = given.words()
     assert (batches.block(0, 3).scored.sum(-1) == 1).all()
     assert (validation.scored.sum(-1) == 1).all()
@@ -144,7 +166,7 @@ def test_supervision_and_lengths_are_the_tasks_own_unless_they_are_given() -> No
 
 def test_a_started_run_holds_all_that_is_known_beforehand(tmp_path: Path) -> None:
     made = experiment_of(task="random-fsm:states=4,symbols=2,seed=5")
-    _, folder = start(made, tmp_path / "run")
+    folder = start(made, tmp_path / "run").folder
     assert {path.name for path in folder.path.iterdir()} == {
         "config.yaml",
         "environment.json",
@@ -156,9 +178,19 @@ def test_a_started_run_holds_all_that_is_known_beforehand(tmp_path: Path) -> Non
     assert about["device"] == "cpu"
     assert about["command"].startswith("statetrack")
     assert set(about) >= {"python", "numpy", "platform", "threads", "started"}
-    setup, again = reopen(folder.path)
-    assert (setup.experiment, again) == (made, folder)
-    assert setup.task.automaton.num_states == 4
+    again = Run.open(folder.path)
+    assert (again.experiment, again.folder) == (made, folder)
+    assert again.task.automaton.num_states == 4
+
+
+def test_a_run_from_python_names_no_command_and_takes_settings_by_name(tmp_path: Path) -> None:
+    run = Run.start(**SMALL, out=tmp_path / "run")
+    assert run.experiment == experiment_of()
+    assert run.folder.environment()["command"] is None
+    message = the_error_of(SettingsError, lambda: Run.start(**SMALL, hiden=3))
+    assert message == "Run.start: unknown setting 'hiden'. Did you mean 'hidden'?"
+    message = the_error_of(SettingsError, lambda: Run.start(experiment_of(), steps=3))
+    assert "not both" in message
 
 
 def test_a_run_keeps_its_task_when_the_tasks_own_file_is_gone(tmp_path: Path) -> None:
@@ -178,12 +210,12 @@ def test_a_run_keeps_its_task_when_the_tasks_own_file_is_gone(tmp_path: Path) ->
             """
         )
     )
-    setup, folder = start(experiment_of(task=str(task)), tmp_path / "run")
+    run = start(experiment_of(task=str(task)), tmp_path / "run")
     task.unlink()
-    again, _ = reopen(folder.path)
-    assert (again.task.automaton.delta == setup.task.automaton.delta).all()
+    again = Run.open(run.path)
+    assert (again.task.automaton.delta == run.task.automaton.delta).all()
     assert again.task.automaton.symbols == ("coin", "push")
-    assert train(again, folder, lambda *_: None, lambda: False)
+    finish(again)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +237,7 @@ def test_what_would_fail_later_fails_before_there_is_a_folder(
 
 
 def test_a_run_never_starts_where_another_one_is(tmp_path: Path) -> None:
-    _, folder = start(experiment_of(), tmp_path / "run")
+    folder = start(experiment_of(), tmp_path / "run").folder
     before = (folder.path / "config.yaml").read_bytes()
     other = experiment_of(hidden=9)
     assert "not empty" in the_error_of(RunError, lambda: start(other, folder.path))
@@ -217,7 +249,7 @@ def test_runs_without_a_name_of_their_own_never_share_a_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     made = experiment_of(task="product(parity,cyclic:n=3)")
-    paths = {start(made, None)[1].path for _ in range(3)}
+    paths = {start(made, None).path for _ in range(3)}
     assert len(paths) == 3
     assert all(path.parent == Path("runs") and path.name.startswith("bilinear_") for path in paths)
 
@@ -226,7 +258,7 @@ def test_runs_without_a_name_of_their_own_never_share_a_folder(
 
 
 def test_a_finished_run_holds_its_metrics_weights_and_summary(tmp_path: Path) -> None:
-    _, folder = trained(tmp_path / "run")
+    folder = trained(tmp_path / "run").folder
     assert folder.finished and folder.checkpoint() is None
     rows = folder.rows("metrics.jsonl")
     assert {row["replica"] for row in rows} == {0, 1, 2, 3}
@@ -251,76 +283,88 @@ def test_a_finished_run_holds_its_metrics_weights_and_summary(tmp_path: Path) ->
 
 
 def test_a_replica_that_diverged_is_never_selected(tmp_path: Path) -> None:
-    setup, folder = trained(tmp_path / "run", lrs=[1e30, 0.01], seeds=1)
-    summary = folder.read_json("summary.json")
-    assert [o["stopped"] for o in summary["replicas"]] == ["diverged", ""]
-    assert summary["selected"] == 1
-    assert all(value.isfinite().all() for value in folder.weights().values())
-    (row,) = evaluate_run(setup, folder, [9], num_words=20, seed=0, everyone=False)
-    assert row["replica"] == 1
+    run = trained(tmp_path / "run", lrs=[1e30, 0.01], seeds=1)
+    assert [outcome.stopped for outcome in run.summary.replicas] == ["diverged", ""]
+    assert run.selected.replica == 1
+    assert all(value.isfinite().all() for value in run.folder.weights().values())
+    (row,) = run.evaluate([9], num_words=20)
+    assert row.replica == 1
 
 
 def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
-    setup, folder = trained(tmp_path / "run", steps=5)
-    message = the_error_of(RunError, lambda: train(setup, folder, lambda *_: None, lambda: False))
-    assert "has finished" in message
+    run = trained(tmp_path / "run", steps=5)
+    assert "has finished" in the_error_of(RunError, run.train)
+    assert "has finished" in the_error_of(RunError, lambda: Run.resume(run.path))
 
 
-def assert_same_run(one: RunFolder, other: RunFolder) -> None:
+def assert_same_run(one: Run, other: Run) -> None:
     """Bit-identical weights, and the same rows of metrics."""
-    weights = other.weights()
-    assert all(torch.equal(value, weights[name]) for name, value in one.weights().items())
-    assert one.rows("metrics.jsonl") == other.rows("metrics.jsonl")
-    first, second = one.read_json("summary.json"), other.read_json("summary.json")
-    assert first["replicas"] == second["replicas"]
-    assert first["selected"] == second["selected"]
+    weights = other.folder.weights()
+    assert all(torch.equal(value, weights[name]) for name, value in one.folder.weights().items())
+    assert one.records == other.records
+    assert one.summary.replicas == other.summary.replicas
+    assert one.summary.selected == other.summary.selected
 
 
 @pytest.mark.parametrize("stops", [[1], [25], [20, 13, 26]], ids=str)
 def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(
     tmp_path: Path, stops: list[int]
 ) -> None:
-    _, straight = trained(tmp_path / "straight")
+    straight = trained(tmp_path / "straight")
     start(experiment_of(), tmp_path / "stopped")
     for number in stops:
-        setup, folder = reopen(tmp_path / "stopped")
-        assert not train(setup, folder, lambda *_: None, stop_after(number))
-        assert not folder.finished
-    setup, folder = reopen(tmp_path / "stopped")
-    assert train(setup, folder, lambda *_: None, lambda: False)
-    assert_same_run(straight, folder)
+        train_until(Run.resume(tmp_path / "stopped"), stop_after(number))
+    assert_same_run(straight, finish(Run.resume(tmp_path / "stopped")))
+
+
+def test_leaving_the_loop_leaves_a_checkpoint_to_go_on_from(tmp_path: Path) -> None:
+    straight = trained(tmp_path / "straight")
+    run = start(experiment_of(checkpoint_every=0), tmp_path / "left")
+    for record in run.train():
+        if record.step >= 30:
+            break
+    reached = run.folder.checkpoint()
+    assert reached is not None and reached["trainer"]["step"] == 30
+    assert_same_run(straight, finish(Run.resume(run.path)))
+
+
+def test_leaving_the_loop_at_the_last_step_finishes_the_run(tmp_path: Path) -> None:
+    run = start(experiment_of(steps=30), tmp_path / "run")
+    for record in run.train():
+        if record.step == 30:
+            break
+    assert run.finished and run.folder.checkpoint() is None
 
 
 def test_what_was_recorded_after_the_last_checkpoint_is_recorded_once(tmp_path: Path) -> None:
     """A crash at step 33 goes on from the checkpoint of step 20."""
+    after = stop_after(33)
 
-    def crash(trainer: Trainer, _: object) -> None:
-        if trainer.step == 33:
+    def crash() -> bool:
+        if after():
             raise ZeroDivisionError
+        return False
 
-    _, straight = trained(tmp_path / "straight")
-    setup, folder = start(experiment_of(), tmp_path / "crashed")
+    straight = trained(tmp_path / "straight")
+    run = start(experiment_of(), tmp_path / "crashed")
     with pytest.raises(ZeroDivisionError):
-        train(setup, folder, crash, lambda: False)
-    assert folder.rows("metrics.jsonl")[-1]["step"] == 30
-    setup, folder = reopen(tmp_path / "crashed")
-    assert train(setup, folder, lambda *_: None, lambda: False)
-    assert_same_run(straight, folder)
+        list(run.train(crash))
+    assert run.records[-1].step == 30
+    assert_same_run(straight, finish(Run.resume(run.path)))
 
 
 def test_a_stop_at_the_very_end_finishes_the_run(tmp_path: Path) -> None:
-    setup, folder = start(experiment_of(steps=12), tmp_path / "run")
-    assert train(setup, folder, lambda *_: None, stop_after(12))
-    assert folder.finished
+    run = start(experiment_of(steps=12), tmp_path / "run")
+    list(run.train(stop_after(12)))
+    assert run.finished
 
 
 def test_a_killed_process_loses_nothing_but_steps(tmp_path: Path) -> None:
     program = """
         import sys
-        from pathlib import Path
-        from statetrack.experiment import reopen, train
-        setup, folder = reopen(Path(sys.argv[1]))
-        train(setup, folder, lambda *_: None, lambda: False)
+        from statetrack.runs.run import Run
+        for _ in Run.resume(sys.argv[1]).train():
+            pass
         """
     start(experiment_of(steps=100_000, checkpoint_every=20), tmp_path / "run")
     root = Path(statetrack.__file__).parents[1]
@@ -340,10 +384,9 @@ def test_a_killed_process_loses_nothing_but_steps(tmp_path: Path) -> None:
     step = reached["trainer"]["step"]
     assert step >= 20 and step % 20 == 0
     folder.write_text("config.yaml", to_yaml(folder.config() | {"steps": step + 7}))
-    setup, folder = reopen(tmp_path / "run")
-    assert train(setup, folder, lambda *_: None, lambda: False)
-    assert folder.read_json("summary.json")["steps"] == step + 7
-    steps = [row["step"] for row in folder.rows("metrics.jsonl") if row["replica"] == 0]
+    run = finish(Run.open(tmp_path / "run"))
+    assert run.summary.steps == step + 7
+    steps = [record.step for record in run.records if record.replica == 0]
     assert steps == sorted(set(steps)) and steps[-1] == step + 7
 
 
@@ -351,30 +394,58 @@ def test_a_killed_process_loses_nothing_but_steps(tmp_path: Path) -> None:
 
 
 def test_evaluation_gives_a_row_for_each_length_and_keeps_them(tmp_path: Path) -> None:
-    setup, folder = trained(tmp_path / "run")
-    selected = folder.read_json("summary.json")["selected"]
-    rows = list(evaluate_run(setup, folder, [5, 30], num_words=50, seed=3, everyone=False))
-    assert [(row["replica"], row["length"]) for row in rows] == [(selected, 5), (selected, 30)]
-    everyone = list(evaluate_run(setup, folder, [5, 30], num_words=50, seed=3, everyone=True))
-    assert [row["replica"] for row in everyone] == [0, 0, 1, 1, 2, 2, 3, 3]
-    assert [row for row in everyone if row["selected"]] == rows
-    assert folder.rows("eval.jsonl") == [
-        row | {"evaluation_seed": 3} for row in json.loads(json.dumps(rows + everyone))
+    run = trained(tmp_path / "run")
+    selected = run.selected.replica
+    rows = run.evaluate([30, 5], num_words=50, seed=3)
+    assert [(row.replica, row.length) for row in rows] == [(selected, 5), (selected, 30)]
+    assert rows.selected == rows[1] and rows.at(5) == (rows[0],) and rows.of(selected) == rows.rows
+    everyone = run.evaluate([5, 30], num_words=50, seed=3, everyone=True)
+    assert [row.replica for row in everyone] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert [row for row in everyone if row.selected] == list(rows)
+    assert rows.selected == everyone.selected
+    assert run.rows == [*rows, *everyone]
+    assert run.folder.rows("eval.jsonl") == [
+        row.to_json() | {"evaluation_seed": 3} for row in (*rows, *everyone)
     ]
-    assert set(rows[0]) == {
+    assert set(rows[0].to_json()) == {
         *("replica", "seed", "lr", "selected", "length", "sequences", "accuracy", "low", "high"),
         *("symbol_accuracy", "prefix_accuracy", "floor", "chance", "scaled", "scaled_to_floor"),
         *("task", "shortcut", "shortcut_accuracy"),
     }
+    assert rows[0].interval == (rows[0].low, rows[0].high)
+
+
+def test_rows_of_earlier_versions_are_read_without_what_they_do_not_have(tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", steps=5)
+    (row,) = run.evaluate([5], num_words=20)
+    old = row.to_json()
+    for key in ("task", "shortcut", "shortcut_accuracy"):
+        del old[key]
+    run.folder.append("eval.jsonl", [old])
+    _, again = run.rows
+    assert (again.task, again.shortcut, again.evaluation_seed) == (None, None, None)
+    assert again.accuracy == row.accuracy
+
+
+def test_a_model_of_a_run_has_the_weights_of_its_replica(tmp_path: Path) -> None:
+    run = trained(tmp_path / "run")
+    weights = run.folder.weights()
+    for replica in (None, 0, 3):
+        model = run.model(replica)
+        row = run.selected.replica if replica is None else replica
+        assert not model.training
+        for name, value in model.state_dict().items():
+            assert torch.equal(value, weights[name][row])
+    (score,) = evaluate(run.model(), run.task, [30], num_words=50)
+    (row,) = run.evaluate([30], num_words=50)
+    assert score.accuracy == row.accuracy
+    assert "no replica 4" in the_error_of(RunError, lambda: run.model(4))
 
 
 def test_a_run_that_has_not_finished_cannot_be_evaluated(tmp_path: Path) -> None:
-    setup, folder = start(experiment_of(), tmp_path / "run")
-    message = the_error_of(
-        RunError,
-        lambda: list(evaluate_run(setup, folder, [5], num_words=5, seed=0, everyone=False)),
-    )
-    assert "--resume" in message
+    run = start(experiment_of(), tmp_path / "run")
+    assert "--resume" in the_error_of(RunError, lambda: run.evaluate([5], num_words=5))
+    assert "--resume" in the_error_of(RunError, run.model)
 
 
 def other_shapes(folder: RunFolder) -> None:
@@ -393,13 +464,10 @@ def fewer_replicas(folder: RunFolder) -> None:
 def test_weights_of_another_model_are_one_line(
     tmp_path: Path, change: Callable[[RunFolder], None]
 ) -> None:
-    setup, folder = trained(tmp_path / "run", steps=2)
-    change(folder)
-    message = the_error_of(
-        RunError,
-        lambda: list(evaluate_run(setup, folder, [5], num_words=5, seed=0, everyone=True)),
-    )
-    assert message == f"{folder.path}: weights.safetensors does not belong to config.yaml"
+    run = trained(tmp_path / "run", steps=2)
+    change(run.folder)
+    message = the_error_of(RunError, lambda: run.evaluate([5], num_words=5, everyone=True))
+    assert message == f"{run.path}: weights.safetensors does not belong to config.yaml"
 
 
 # --- a user's own model ---
@@ -456,18 +524,14 @@ def test_a_users_own_model_trains_and_evaluates_also_when_its_file_is_gone(
     plugin.write_text(PLUGIN)
     load_plugin(plugin)
     made = experiment_of(model="my-counter", task="parity")
-    setup, folder = start(made, tmp_path / "run")
-    assert not train(setup, folder, lambda *_: None, stop_after(5))
+    train_until(start(made, tmp_path / "run"), stop_after(5))
     plugin.unlink()
     in_a_new_process()
-    setup, folder = reopen(tmp_path / "run")
-    assert train(setup, folder, lambda *_: None, lambda: False)
+    finish(Run.resume(tmp_path / "run"))
     in_a_new_process()
-    setup, folder = reopen(tmp_path / "run")
-    (row,) = evaluate_run(setup, folder, [12], num_words=30, seed=0, everyone=False)
-    assert row["sequences"] == 30
-    again, _ = reopen(tmp_path / "run")
-    assert again.experiment == setup.experiment
+    run = Run.open(tmp_path / "run")
+    assert run.evaluate([12], num_words=30).selected.sequences == 30
+    assert Run.open(tmp_path / "run").experiment == run.experiment
 
 
 def test_runs_of_different_plugins_can_be_opened_side_by_side(tmp_path: Path) -> None:
@@ -478,8 +542,7 @@ def test_runs_of_different_plugins_can_be_opened_side_by_side(tmp_path: Path) ->
         start(experiment_of(model=name), tmp_path / name)
     in_a_new_process()
     for name in ("my-counter", "your-counter"):
-        setup, _ = reopen(tmp_path / name)
-        assert setup.experiment.model == name
+        assert Run.open(tmp_path / name).experiment.model == name
 
 
 # --- suites ---
@@ -523,32 +586,31 @@ def test_a_suite_trains_and_evaluates_every_cell_once(
     ]
     assert len({cell.path for cell in cells}) == 4
     results = list(run_suite(suite, cells, jobs=1))
-    assert [(r["column"], r["row"]) for r in results] == [(c.column, c.row) for c in cells]
+    assert [(r.column, r.row) for r in results] == [(c.column, c.row) for c in cells]
     for result in results:
-        assert len(result["rows"]) == 2 and result["selected"] in result["rows"]
-        assert result["selected"]["length"] == 30 and result["steps"] == 10
-        right = [row["accuracy"] == 1.0 for row in result["rows"]]
-        assert result["success"] == sum(right) / 2
-        assert result["horizon"] in (0, 30, 60, 90)
-        assert RunFolder.open(Path(result["run"])).finished
+        assert len(result.rows) == 2 and result.selected in result.rows
+        assert result.selected.length == 30 and result.steps == 10
+        right = [row.accuracy == 1.0 for row in result.rows]
+        assert result.success == sum(right) / 2
+        assert result.horizon in (0, 30, 60, 90)
+        assert RunFolder.open(Path(result.run)).finished
 
     def never(*_: object) -> None:
         raise AssertionError("a finished cell was trained again")
 
-    monkeypatch.setattr(experiment, "train", never)
+    monkeypatch.setattr(Run, "train", never)
     again = list(run_suite(suite, cells_of(suite, tmp_path / "out", {}), jobs=1))
-    assert again == json.loads(json.dumps(results))
+    assert [one.to_json() for one in again] == [one.to_json() for one in results]
 
 
 def test_an_interrupted_suite_goes_on_where_it_was(tmp_path: Path) -> None:
     suite = load_suite(suite_file(tmp_path / "suite.yaml", models={"Signs": "diagonal-real"}))
     cells = cells_of(suite, tmp_path / "out", {})
     first = next(iter(run_suite(suite, cells, jobs=1)))
-    setup, folder = start(cells[1].experiment, cells[1].path)
-    assert not train(setup, folder, lambda *_: None, stop_after(4))
+    train_until(start(cells[1].experiment, cells[1].path), stop_after(4))
     results = list(run_suite(suite, cells, jobs=1))
-    assert results[0] == json.loads(json.dumps(first))
-    assert results[1]["steps"] == 10
+    assert results[0].to_json() == first.to_json()
+    assert results[1].steps == 10
 
 
 def test_a_cell_with_other_settings_is_neither_used_nor_overwritten(tmp_path: Path) -> None:

@@ -1,14 +1,18 @@
 """The run folder: the only code that knows the names of files inside a run.
 
+It writes and reads typed values; torch is imported only where weights are read or written.
+
     config.yaml           every setting, flat: `statetrack train --config` repeats the run
     task.yaml             the task, complete in itself
-    plugin.py             the user's own model file, where there was one
+    plugin.py             the user's own file, where there was one, and beside it the modules that
+                          it imports; plugin_2.py where there was another
     environment.json      versions, machine, command, start
     metrics.jsonl         one record per line: step, replica, loss, accuracy, validation_*
     checkpoint.pt         what `--resume` needs; gone once training has finished
     weights.safetensors   the best weights of every replica, each tensor [R, ...]
     summary.json          every replica's outcome and the selected one; stands when finished
     eval.jsonl            one row per replica and length, appended by `statetrack eval`
+    cell.json             the result of a suite's cell, where the run is one
 
 Every file but the two `.jsonl` is written beside its place and then moved there, so a killed
 process leaves either the old file or the new one. A line of the two that was cut short is not
@@ -18,29 +22,36 @@ read, and the next one is written over it.
 from __future__ import annotations
 
 import json
-import math
 import os
 import pickle
 import shutil
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-import safetensors.torch
-import torch
 import yaml
 from safetensors import SafetensorError
-from torch import Tensor
 
 from statetrack.errors import RunError
+from statetrack.runs.rows import EvaluationRow, Summary, read_row
+from statetrack.scoring import plain
 from statetrack.settings import read_yaml
+from statetrack.training.records import Record
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+T = TypeVar("T")
 
 FORMAT = 1
 """Version of the names above and of those inside the files; raised when one changes meaning."""
 
 LONGEST_ROW = 1 << 16
 """More bytes than any line of the two `.jsonl` has."""
+
+SIGNS_OF_A_RUN = ("config.yaml", "task.yaml", "summary.json", "metrics.jsonl")
+"""A folder with any of these is a run, or what is left of one."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +64,39 @@ class RunFolder:
     path: Path
 
     @classmethod
+    def start(
+        cls,
+        path: Path,
+        *,
+        config: Mapping[str, Any],
+        task: str,
+        environment: Mapping[str, Any],
+        plugins: Sequence[Sequence[Path]] = (),
+    ) -> RunFolder:
+        """A new run folder with all that is known before training: see `create`.
+
+        `task` is the text of a task file. `plugins` are the user's own files: of each the plugin
+        first, then the modules of its folder that it imports, which are kept beside it.
+        """
+        files = {"task.yaml": task, "environment.json": to_json(environment, indent=2) + "\n"}
+        for number, (plugin, *beside) in enumerate(plugins, start=1):
+            copies = {"plugin.py" if number == 1 else f"plugin_{number}.py": plugin}
+            copies |= {file.relative_to(plugin.parent).as_posix(): file for file in beside}
+            for name, file in copies.items():
+                text = file.read_text(encoding="utf-8")
+                if files.setdefault(name, text) != text:
+                    raise RunError(f"{file}: a run keeps a copy, and '{name}' is taken: rename it")
+        files["config.yaml"] = to_yaml(config)
+        return cls.create(path, files)
+
+    @classmethod
     def create(cls, path: Path, files: Mapping[str, str]) -> RunFolder:
         """A new run folder with these text files in it, which appears whole or not at all.
 
         An existing folder is taken only if it is empty; anything else is refused.
         """
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            unfinished = (path / "config.yaml").is_file() and not cls(path).finished
+            unfinished = is_run(path) and not cls(path).finished
             hint = f", or go on with `statetrack train --resume {path}`" if unfinished else ""
             raise RunError(f"{path}: already exists and is not empty: choose another --out{hint}")
         beside = path if path.exists() else path.with_name(f".{path.name}.{os.getpid()}")
@@ -82,7 +119,7 @@ class RunFolder:
             raise RunError(
                 f"{path}: there is no such run folder; `statetrack list runs` shows them"
             )
-        if not (path / "config.yaml").is_file():
+        if not is_run(path):
             raise RunError(f"{path}: not a run folder (it has no config.yaml)")
         return cls(path)
 
@@ -91,9 +128,18 @@ class RunFolder:
         """Whether training has come to its end."""
         return (self.path / "summary.json").is_file()
 
+    @property
+    def config_file(self) -> Path:
+        """config.yaml."""
+        return self.path / "config.yaml"
+
     def config(self) -> dict[str, Any]:
         """Read config.yaml."""
-        return read_yaml(self.path / "config.yaml", RunError)
+        return read_yaml(self.config_file, RunError)
+
+    def environment(self) -> dict[str, Any]:
+        """Read environment.json."""
+        return self.read_json("environment.json")
 
     @property
     def task_file(self) -> Path:
@@ -101,16 +147,20 @@ class RunFolder:
         return self.path / "task.yaml"
 
     @property
-    def plugin_file(self) -> Path | None:
-        """plugin.py, if the run needs one."""
-        path = self.path / "plugin.py"
-        return path if path.is_file() else None
+    def plugins(self) -> list[Path]:
+        """plugin.py, plugin_2.py and so on: the user's own files that the run needs."""
+        return [
+            path
+            for path in (self.path / "plugin.py", *sorted(self.path.glob("plugin_[2-9].py")))
+            if path.is_file()
+        ]
 
     def write_text(self, name: str, text: str) -> None:
         """Write a text file of the run."""
+        (self.path / name).parent.mkdir(parents=True, exist_ok=True)
         self._write(name, lambda path: path.write_text(text, encoding="utf-8"))
 
-    def write_json(self, name: str, content: dict[str, Any]) -> None:
+    def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Write environment.json or summary.json."""
         self.write_text(name, to_json(content, indent=2) + "\n")
 
@@ -127,7 +177,7 @@ class RunFolder:
             raise RunError(f"{path}: is damaged (it holds no names and values)")
         return content
 
-    def append(self, name: str, rows: Iterable[dict[str, Any]]) -> None:
+    def append(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Append rows to metrics.jsonl or eval.jsonl."""
         path = self.path / name
         lines = "".join(to_json(row) + "\n" for row in rows)
@@ -146,6 +196,49 @@ class RunFolder:
         *lines, _ = path.read_bytes().split(b"\n")
         return [_row(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
 
+    def summary(self) -> Summary:
+        """Read summary.json."""
+        return read_row(Summary, self.read_json("summary.json"), str(self.path / "summary.json"))
+
+    def write_summary(self, summary: Summary) -> None:
+        """Write summary.json, after which the run is finished."""
+        self.write_json("summary.json", asdict(summary))
+
+    def records(self) -> list[Record]:
+        """Read metrics.jsonl: the records of training, in their order."""
+        return list(self._typed(Record, "metrics.jsonl"))
+
+    def append_records(self, records: Iterable[Record]) -> None:
+        """Append records to metrics.jsonl; what is None is left out."""
+        plain = map(asdict, records)
+        self.append(
+            "metrics.jsonl",
+            ({key: value for key, value in row.items() if value is not None} for row in plain),
+        )
+
+    def evaluations(self) -> list[EvaluationRow]:
+        """Read eval.jsonl: the rows of all evaluations, in their order."""
+        return list(self._typed(EvaluationRow, "eval.jsonl"))
+
+    def append_evaluation(self, rows: Sequence[EvaluationRow]) -> None:
+        """Append rows to eval.jsonl."""
+        self.append(
+            "eval.jsonl",
+            [row.to_json() | {"evaluation_seed": row.evaluation_seed} for row in rows],
+        )
+
+    def cell(self) -> dict[str, Any] | None:
+        """Read cell.json, or None where the run is no finished cell of a suite."""
+        return self.read_json("cell.json") if (self.path / "cell.json").is_file() else None
+
+    def write_cell(self, result: Mapping[str, Any]) -> None:
+        """Write cell.json."""
+        self.write_json("cell.json", result)
+
+    def _typed(self, kind: type[T], name: str) -> Iterator[T]:
+        for number, row in enumerate(self.rows(name), start=1):
+            yield read_row(kind, row, f"{self.path / name}, line {number}")
+
     def cut_metrics(self, step: int) -> None:
         """Forget the records after `step`, which training will write again."""
         kept = [row for row in self.rows("metrics.jsonl") if row["step"] <= step]
@@ -153,6 +246,8 @@ class RunFolder:
 
     def write_checkpoint(self, state: dict[str, Any]) -> None:
         """Write checkpoint.pt."""
+        import torch
+
         self._write("checkpoint.pt", lambda path: torch.save(state, path))
 
     def checkpoint(self) -> dict[str, Any] | None:
@@ -160,6 +255,8 @@ class RunFolder:
         path = self.path / "checkpoint.pt"
         if not path.is_file():
             return None
+        import torch
+
         try:
             state = torch.load(path, map_location="cpu", weights_only=True)
         except (RuntimeError, EOFError, pickle.UnpicklingError):
@@ -169,6 +266,8 @@ class RunFolder:
 
     def write_weights(self, weights: dict[str, Tensor]) -> None:
         """Write weights.safetensors, each tensor [R, ...]."""
+        import safetensors.torch
+
         metadata = {"statetrack": json.dumps({"format": FORMAT, "config": self.config()})}
         plain = {name: value.detach().cpu().contiguous() for name, value in weights.items()}
         self._write(
@@ -182,6 +281,8 @@ class RunFolder:
 
     def weights(self) -> dict[str, Tensor]:
         """Read weights.safetensors."""
+        import safetensors.torch
+
         path = self.path / "weights.safetensors"
         if not path.is_file():
             raise RunError(f"{path}: is missing; {self._advice()}")
@@ -203,7 +304,7 @@ class RunFolder:
 
     def _write(self, name: str, write: Callable[[Path], object]) -> None:
         path = self.path / name
-        beside = path.with_name(f".{name}.{os.getpid()}")
+        beside = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             write(beside)
             beside.replace(path)
@@ -214,20 +315,12 @@ class RunFolder:
 
 def to_json(content: Any, indent: int | None = None) -> str:
     """Strict JSON: what is no number (NaN, infinity) becomes null."""
-    return json.dumps(_finite(content), indent=indent, allow_nan=False)
+    return json.dumps(plain(content), indent=indent, allow_nan=False)
 
 
-def _finite(content: Any) -> Any:
-    if isinstance(content, dict):
-        return {key: _finite(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_finite(value) for value in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content
-
-
-def to_yaml(content: dict[str, Any]) -> str:
+def to_yaml(content: Mapping[str, Any]) -> str:
     """The text of a YAML file, keys in the order given."""
-    return str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+    return str(yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True))
 
 
 def _row(line: bytes, where: str) -> dict[str, Any]:
@@ -250,6 +343,31 @@ def _drop_cut_line(file: BinaryIO) -> None:
 def _reason(problem: Exception) -> str:
     reason = getattr(problem, "strerror", None) or str(problem).strip() or type(problem).__name__
     return str(reason).splitlines()[0]
+
+
+def is_run(path: Path) -> bool:
+    """Whether a path is a run folder."""
+    return (path / "config.yaml").is_file()
+
+
+def find_run_folders(places: Iterable[Path]) -> list[Path]:
+    """The run folders that the given ones are, or hold at any depth: each once, in order of name.
+
+    Damaged ones are among them. Raises `RunError` for a place that is or holds none.
+    """
+    found: dict[Path, Path] = {}
+    for place in places:
+        if not place.is_dir():
+            raise RunError(
+                f"{place}: there is no such folder: give run folders, or what holds them"
+            )
+        signs = [path for sign in SIGNS_OF_A_RUN for path in place.rglob(sign)]
+        folders = sorted({path.parent for path in signs})
+        if not folders:
+            raise RunError(f"{place}: holds no run: `statetrack train` makes one")
+        for folder in folders:
+            found.setdefault(folder.resolve(), folder)
+    return list(found.values())
 
 
 def find_runs(folder: Path) -> list[RunFolder]:

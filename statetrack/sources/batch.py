@@ -1,18 +1,17 @@
 """A batch: words side by side, with their labels and where a label is asked for.
 
-Letters: B words, T time (the longest word), V symbols, C labels.
+Letters: B and N words, T time (the longest word), V symbols, C labels.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from statetrack.sources import Source
-from statetrack.sources.running import Unsigned
+from statetrack.sources.arrays import Booleans, Integers, Unsigned
 
 Supervision = Literal["every", "last"]
 
@@ -30,8 +29,8 @@ class Batch:
 
     symbols: Unsigned  # [..., B, T], 0..V-1
     labels: Unsigned  # [..., B, T], 0..C-1
-    scored: NDArray[np.bool_]  # [..., B, T]
-    lengths: NDArray[np.int64]  # [..., B]
+    scored: Booleans  # [..., B, T]
+    lengths: Integers  # [..., B]
 
     def __post_init__(self) -> None:
         assert self.symbols.shape == self.labels.shape == self.scored.shape
@@ -66,30 +65,18 @@ class Batch:
         return labels
 
 
-def label(
-    machine: Source,
-    symbols: Unsigned,
-    lengths: NDArray[np.int64],
-    supervision: Supervision,
-) -> Batch:
-    """The batch of the words `symbols[..., :lengths]`: labelled, masked and padded with zeros.
+class UnlabelledWords(NamedTuple):
+    """Words without their labels, padded at the end."""
 
-    `every` asks for the label of each prefix, `last` for that of the last prefix only; a prefix
-    whose label the machine does not ask for is left out, so `last` then means the last that is
-    asked for.
-    """
-    inside = np.arange(symbols.shape[-1]) < lengths[..., None]  # [..., B, T]
-    labels, asked = machine.read(symbols)
-    scored = asked & inside
-    if supervision == "last":
-        scored = _last_of_each(scored)
-    return Batch(symbols * inside, labels * inside, scored, lengths)
+    symbols: Unsigned  # [N, T]
+    lengths: Integers  # [N]
 
+    def take(self, index: NDArray[np.integer]) -> UnlabelledWords:
+        """The words at `index`, in that order."""
+        return UnlabelledWords(self.symbols[index], self.lengths[index])
 
-def _last_of_each(scored: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """`scored` with only the last True of every row left; a row without one stays empty."""
-    from_the_end = scored[..., ::-1]
-    last = scored.shape[-1] - 1 - from_the_end.argmax(axis=-1)
-    only_last = np.zeros_like(scored)
-    np.put_along_axis(only_last, last[..., None], scored.any(axis=-1, keepdims=True), axis=-1)
-    return only_last
+    def keys(self) -> list[bytes]:
+        """A name for every word: equal where and only where the words are equal."""
+        return [
+            row[:length].tobytes() for row, length in zip(self.symbols, self.lengths, strict=True)
+        ]

@@ -1,0 +1,121 @@
+"""Models: what they are, what they can do, and their size."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from statetrack.algebra.recurrences import Attention, LinearRecurrence
+from statetrack.catalogue.options import describe, flag
+from statetrack.errors import StatetrackError
+from statetrack.models import MODELS
+from statetrack.models._settings import KernelSettings, recurrence_of, variants
+from statetrack.settings import Settings
+from statetrack.spec import load_task
+
+if TYPE_CHECKING:
+    from statetrack.models._base import SequenceModel
+
+Row = dict[str, Any]
+
+SIZED_FOR = "modular-addition"
+"""The task for whose symbols and labels the sizes of models are given."""
+
+
+def list_models() -> Iterator[Row]:
+    """A row for every registered model, or the reason why there is none."""
+    for name in MODELS:
+        try:
+            yield _row(name)
+        except (ImportError, StatetrackError) as error:
+            yield {"name": name, "error": str(error)}
+
+
+def describe_model(name: str) -> Row:
+    """All that is known of a model, as plain values: what `show --json` prints."""
+    row, model = _row(name), MODELS[name]
+    return {
+        "name": name,
+        "type": "model",
+        **{
+            key: row[key]
+            for key in ("summary", "family", "linear", "transition", "kernels", "source")
+        },
+        "description": inspect.cleandoc(sys.modules[model.__module__].__doc__ or ""),
+        "settings": describe(model.settings_class),
+        "training_defaults": dict(model.training_defaults),
+        "parameters": row["parameters"],
+        "parameters_on": SIZED_FOR,
+        "state": row["state"],
+    }
+
+
+def model_sources(name: str) -> str:
+    """The text in which a model names its papers: its source, then its file's docstring."""
+    model = MODELS[name]
+    return f"{model.source}\n{sys.modules[model.__module__].__doc__ or ''}"
+
+
+def is_linear(kind: type[Settings]) -> bool | None:
+    """Whether a state is an affine function of the one before, at default settings.
+
+    None where there is no recurrent state, or the settings do not say.
+    """
+    recurrence = recurrence_of(kind())
+    if recurrence is None or isinstance(recurrence, Attention):
+        return None
+    return isinstance(recurrence, LinearRecurrence)
+
+
+def transition_of(kind: type[Settings]) -> str | None:
+    """What multiplies the state, and where its eigenvalues lie; None where it is not linear."""
+    recurrence = recurrence_of(kind())
+    if not isinstance(recurrence, LinearRecurrence):
+        return None
+    bounds = "" if recurrence.eigenvalues == "any" else f", {recurrence.eigenvalues}"
+    return f"{recurrence.structure}{bounds}" + "".join(
+        f"; {flag(other.setting)} {other.value}: {other.recurrence.eigenvalues}"
+        for other in variants(kind)
+    )
+
+
+def about_kernels() -> str:
+    """Whether the kernels of flash-linear-attention can be used on this machine."""
+    from statetrack.ops.devices import choose_device
+    from statetrack.ops.fla import why_not
+
+    problem = why_not(choose_device("auto"))
+    return "fla can be used here." if problem is None else f"fla cannot be used here: {problem}."
+
+
+def _row(name: str) -> Row:
+    from statetrack.models._sizes import num_parameters, state_size
+
+    model, built = MODELS[name], _at_defaults(name)
+    return {
+        "name": name,
+        "family": model.family,
+        "linear": is_linear(model.settings_class),
+        "transition": transition_of(model.settings_class),
+        "kernels": _kernels_of(model.settings_class),
+        "state": state_size(built),
+        "parameters": num_parameters(built),
+        "summary": (inspect.getdoc(model) or "").partition("\n")[0],
+        "source": model.source,
+    }
+
+
+def _at_defaults(name: str) -> SequenceModel:
+    """A model with its default settings, for the symbols and labels of `SIZED_FOR`."""
+    source = load_task(SIZED_FOR).source
+    model = MODELS[name]
+    return model(
+        model.settings_class(), num_symbols=source.num_symbols, num_labels=source.num_labels
+    )
+
+
+def _kernels_of(kind: type[Settings]) -> list[str]:
+    """What can compute the recurrence of such settings, by the names that `--kernel` takes."""
+    return ["torch", "fla"] if issubclass(kind, KernelSettings) else ["torch"]

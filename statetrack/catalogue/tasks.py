@@ -1,0 +1,126 @@
+"""Tasks: their symbols, labels, states, lengths and examples, with and without their algebra."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from statetrack.algebra.analysing import Algebra
+from statetrack.data import stream_words
+from statetrack.errors import StatetrackError, UnknownNameError, nearest
+from statetrack.models import MODELS
+from statetrack.predicting import predict
+from statetrack.spec import (
+    TASKS,
+    Task,
+    arguments_that_can_be_set,
+    golden_hash,
+    list_tasks,
+    load_task,
+)
+
+Row = dict[str, Any]
+
+EXAMPLE_LENGTH = 8
+
+
+def rows_of_tasks() -> Iterator[Row]:
+    """A row for every task, or the reason why there is none."""
+    for name, task in list_tasks():
+        if isinstance(task, StatetrackError):
+            yield {"name": name, "error": str(task)}
+            continue
+        yield {
+            "name": name,
+            "states": task.automaton.num_states if task.has_automaton else None,
+            "symbols": task.source.num_symbols,
+            "labels": task.source.num_labels,
+            "title": task.spec.title,
+            "kind": task.spec.automaton["kind"],
+            "version": task.spec.version,
+            "reference": task.spec.reference,
+        }
+
+
+def describe_task(task: Task) -> dict[str, Any]:
+    """What is known of a task without its algebra, as plain values.
+
+    What only an automaton has is null for a task whose words come from a sampler.
+    """
+    spec = task.spec
+    return {
+        "name": task.name,
+        "type": "task",
+        "title": spec.title,
+        "version": spec.version,
+        "reference": spec.reference,
+        "description": spec.description,
+        "kind": spec.automaton["kind"],
+        "arguments": arguments_that_can_be_set(task),
+        "symbols": list(task.source.symbols),
+        "labels": list(task.source.labels),
+        **(_describe_automaton(task) if task.has_automaton else dict.fromkeys(OF_AUTOMATA)),
+        "train_length": list(spec.train_length),
+        "test_lengths": list(spec.test_lengths),
+        "supervision": spec.supervision,
+        "examples": dict(spec.examples) or _made_up_example(task),
+        "hash": golden_hash(task),
+    }
+
+
+def describe_algebra(algebra: Algebra | None) -> dict[str, Any]:
+    """What the algebra says of a task, and of every model on it; null where there is none."""
+    return {
+        "algebra": algebra and algebra.to_json(),
+        "predictions": algebra and {name: predict(algebra, name).to_json() for name in MODELS},
+    }
+
+
+def load_named_task(name: str) -> Task:
+    """The task of a name; a name of nothing gets the nearest of tasks and models."""
+    plain = name.strip().isidentifier() or all(c.isalnum() or c == "-" for c in name)
+    if plain and name not in TASKS:
+        hint = nearest(name, [*TASKS, *MODELS])
+        raise UnknownNameError(
+            f"there is no task or model '{name}'.{hint} "
+            "`statetrack list tasks` and `statetrack list models` show all."
+        )
+    return load_task(name)
+
+
+OF_AUTOMATA = (
+    *("states", "start", "transitions", "output", "scored", "weights", "slips", "slip_rate"),
+    "floor",
+)
+"""What is shown of an automaton alone."""
+
+
+def _describe_automaton(task: Task) -> dict[str, Any]:
+    automaton = task.automaton
+    floors = automaton.floors(task.spec.test_lengths)
+    return {
+        "states": list(automaton.states),
+        "start": automaton.start,
+        "transitions": automaton.delta.tolist(),
+        "output": automaton.output.tolist(),
+        "scored": automaton.scored.tolist(),
+        "weights": automaton.weights.tolist(),
+        "slips": automaton.slips.tolist(),
+        "slip_rate": automaton.slip_rate,
+        "floor": {str(length): floor for length, floor in floors.items()},
+    }
+
+
+def _made_up_example(task: Task) -> dict[str, str]:
+    """One word that the task can draw, and its labels."""
+    if not task.has_automaton:
+        length = min(EXAMPLE_LENGTH, task.source.longest_word)
+        (words,) = stream_words(task.source, 1, length, seed=0)
+        return {task.format_word(words.symbols[0]): task.format_labels(words.symbols[0])}
+    automaton = task.automaton
+    word, state = [], automaton.start
+    for place in range(EXAMPLE_LENGTH):
+        allowed = [int(symbol) for symbol in automaton.drawable[state].nonzero()[0]]
+        word.append(allowed[(place * place + 1) % len(allowed)])
+        state = int(automaton.delta[state, word[-1]])
+    return {task.format_word(word): task.format_labels(word)}

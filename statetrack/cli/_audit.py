@@ -1,0 +1,230 @@
+"""What `statetrack audit` does: audit words, and draw what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from statetrack.audit import (
+    CLEARLY,
+    HELD_OUT,
+    MOST_SYMBOLS,
+    SOLVED,
+    VIEWS,
+    Accuracies,
+    Audit,
+    Part,
+    SplitAudit,
+    audit,
+    draw_held_out,
+    draw_tests,
+    draw_train,
+)
+from statetrack.cli._json import print_json
+from statetrack.cli.audit import AuditSettings
+from statetrack.data import parse_lengths, read_dataset
+from statetrack.errors import DatasetError, SettingsError, UnknownNameError
+from statetrack.report.drawing import console, interval, plain_table, rounded, share
+from statetrack.spec import Task, WordSpec, load_task, task_names
+
+MOST_SPLITS_SHOWN = 4
+"""Of more splits only the strongest shortcut is shown."""
+MOST_LENGTHS_SHOWN = 12
+"""A split of more lengths is shown in one line."""
+
+
+def show_audit(
+    what: str,
+    settings: AuditSettings,
+    lengths: Sequence[str],
+    given: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Audit a task or a dataset and print what was found; `given` are options about words."""
+    is_dataset = _is_folder(what)
+    if is_dataset:
+        if given:
+            raise SettingsError(f"{given[0]}: {what} is a dataset, whose words are given")
+        name, found = what, _of_dataset(Path(what))
+    else:
+        task = _load(what)
+        name, found = task.name, _of_task(task, settings, lengths)
+    if as_json:
+        kind = "dataset" if is_dataset else "task"
+        print_json({"name": name, "type": kind} | found.to_json())
+    else:
+        _draw(name, found, console())
+
+
+def _is_folder(text: str) -> bool:
+    return text not in task_names() and Path(text).is_dir()
+
+
+def _load(name: str) -> Task:
+    try:
+        return load_task(name)
+    except UnknownNameError as error:
+        raise UnknownNameError(f"{error} Nor is there a folder of that name.") from None
+
+
+def _of_dataset(folder: Path) -> Audit:
+    """The audit of the words in a folder."""
+    dataset = read_dataset(folder)
+    train = dataset.splits.pop("train", None)
+    if train is None or not dataset.splits:
+        raise DatasetError(f"{folder}: an audit needs the split train and at least one more")
+    parts = [Part(batch, {batch.symbols.shape[1]: name}) for name, batch in dataset.splits.items()]
+    return audit(train, parts, dataset.card["labels"])
+
+
+def _of_task(task: Task, settings: AuditSettings, test_lengths: Sequence[str]) -> Audit:
+    """The audit of words drawn for it."""
+    tests = parse_lengths(test_lengths) or sorted(task.spec.test_lengths)
+    words = WordSpec.of(task, train_length=settings.train_length, supervision=settings.supervision)
+    longest, seed = words.lengths.longest, settings.seed
+    _check_size("--length", tests[-1], settings.samples)
+    _check_size("--train-length", longest, max(settings.train_samples, settings.samples))
+    parts = [
+        draw_held_out(task, words, settings.samples, seed),
+        *draw_tests(task, tests, settings.samples, seed, longest),
+    ]
+    return audit(draw_train(task, words, settings.train_samples, seed), parts, task.source.labels)
+
+
+def _check_size(flag: str, length: int, num_words: int) -> None:
+    if length * num_words > MOST_SYMBOLS:
+        raise SettingsError(
+            f"{flag} {length}: {num_words} words of that length have {length * num_words} symbols, "
+            f"the most is {MOST_SYMBOLS}: ask for shorter or for fewer words"
+        )
+
+
+def _draw(name: str, found: Audit, to: Console) -> None:
+    of = f" of {found.num_train:,}" if found.num_fitted < found.num_train else ""
+    about = f"  shortcuts fitted on {found.num_fitted:,}{of} training words\n"
+    to.print(Text.assemble((name, "bold"), about))
+    to.print(_word_table(found.splits))
+    if len(found.splits) <= MOST_SPLITS_SHOWN:
+        for split in found.splits:
+            to.print(Text(f"\n{split.split}", "bold"))
+            to.print(_shortcut_table(split))
+    else:
+        to.print(Text("\nthe strongest shortcut of each split; --json has all\n"))
+        to.print(_strongest_table(found.splits))
+    to.print()
+    for line in verdict(found):
+        to.print(Text(line), soft_wrap=True)
+
+
+def _word_table(splits: Sequence[SplitAudit]) -> Table:
+    """How many words of which lengths there are, how many training has, how labels are spread."""
+    headings = ("split", "length", "words", "in training", "labels", "floor", "its label")
+    table = plain_table(*headings, right=headings[1:-1])
+    for split in splits:
+        some = split.lengths if len(split.lengths) <= MOST_LENGTHS_SHOWN else ()
+        for index, facts in enumerate(some):
+            table.add_row(
+                "" if index else split.split,
+                f"{facts.length:,}",
+                f"{facts.words:,}",
+                share(facts.in_training),
+                str(facts.labels),
+                rounded(facts.floor),
+                Text(facts.most_frequent),
+            )
+        if not some:
+            table.add_row(
+                split.split,
+                f"{split.shortest:,}-{split.longest:,}",
+                f"{split.words:,}",
+                share(split.in_training),
+                "",
+                rounded(split.floor),
+                "",
+            )
+    return table
+
+
+NUMBERS = ("accuracy", "95 % interval", "symbols", "words")
+"""The columns of a shortcut: as in the table of `eval`, and whole words."""
+
+
+def _numbers(counted: Accuracies) -> list[Text]:
+    between = interval(counted.low, counted.high) if counted.sequences else "-"
+    values = counted.accuracy, counted.symbol_accuracy, counted.prefix_accuracy
+    first, *others = (Text(share(each), _look(each)) for each in values)
+    return [first, Text(between), *others]
+
+
+def _look(value: float) -> str:
+    return "bold red" if value >= SOLVED else ""
+
+
+def _shortcut_table(split: SplitAudit) -> Table:
+    table = plain_table("shortcut", "sees", *NUMBERS, right=NUMBERS)
+    for name, counted in split.shortcuts.items():
+        table.add_row(name, VIEWS[name].sees, *_numbers(counted))
+    return table
+
+
+def _strongest_table(splits: Sequence[SplitAudit]) -> Table:
+    table = plain_table("split", "floor", "shortcut", *NUMBERS, right=("floor", *NUMBERS))
+    for split in splits:
+        name = split.strongest
+        table.add_row(split.split, rounded(split.floor), name, *_numbers(split.shortcuts[name]))
+    return table
+
+
+def verdict(found: Audit) -> list[str]:
+    """What an audit found, in sentences."""
+    tests = "the held-out words" if _only_held_out(found) else "the test words"
+    if not found.test_splits:
+        return [f"nothing is scored in {tests}: nothing can be said"]
+    if found.solved_by:
+        others = f" (so do {', '.join(found.solved_by[1:])})" if found.solved_by[1:] else ""
+        lines = [
+            f"SOLVED: '{found.solved_by[0]}', which sees {_sees(found.solved_by[0])}, is right on "
+            f"{SOLVED:.0%} or more of {tests}{others}: accuracy there is no evidence of state "
+            "tracking"
+        ]
+    elif found.helped_by:
+        name, split = max(
+            ((name, split) for name in found.helped_by for split in found.test_splits),
+            key=lambda pair: pair[1].shortcuts[pair[0]].accuracy - pair[1].floor,
+        )
+        lines = [
+            f"HELPED: '{name}', which sees {_sees(name)}, is right on "
+            f"{share(split.shortcuts[name].accuracy)} of {split.split}, where the best constant "
+            f"answer is right on {rounded(split.floor)}: read accuracies against that"
+        ]
+    else:
+        lines = [f"no shortcut is more than {CLEARLY} above the best constant answer on {tests}"]
+    for split in found.test_splits:
+        if split.floor >= SOLVED:
+            lines.append(
+                f"one and the same answer is right on {share(split.floor)} of {split.split}"
+            )
+    held_out = [name for name in found.held_out_solved_by if name not in found.solved_by]
+    if held_out and not _only_held_out(found):
+        lines.append(
+            f"'{held_out[0]}', which sees {_sees(held_out[0])}, is right on {SOLVED:.0%} or more "
+            f"of {HELD_OUT}: accuracy at training lengths is no evidence"
+        )
+    for split in found.splits:
+        if split.in_training:
+            lines.append(
+                f"{share(split.in_training)} of the words of {split.split} are also training words"
+            )
+    return lines
+
+
+def _only_held_out(found: Audit) -> bool:
+    return all(split.split == HELD_OUT for split in found.test_splits)
+
+
+def _sees(name: str) -> str:
+    return VIEWS[name].sees

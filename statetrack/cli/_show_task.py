@@ -1,0 +1,141 @@
+"""A task, drawn for the terminal."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from statetrack.algebra.analysing import Algebra
+from statetrack.cli.predict import algebra_facts
+from statetrack.report import drawing
+from statetrack.sources import KINDS
+
+MOST_STATES = 30
+"""The longest transition table that is printed; `--json` has them all."""
+
+
+def draw_task(about: dict[str, Any], console: Console, *, algebra: Algebra | None) -> None:
+    _draw_heading(console, about["name"], f"task, version {about['version']}", about["title"])
+    if about["description"]:
+        drawing.prose(about["description"].strip(), console)
+    lengths = ", ".join(f"{length:,}" for length in about["test_lengths"])
+    after = "every symbol" if about["supervision"] == "every" else "the last symbol"
+    shortest, longest = about["train_length"]
+    rows = [
+        ("reference", about["reference"]),
+        ("kind", about["kind"]),
+        *(
+            [("arguments", _arguments(about["arguments"]))]
+            if _arguments(about["arguments"])
+            else []
+        ),
+        *(_states(about) if algebra else []),
+        ("symbols", _names(about["symbols"])),
+        ("labels", _names(about["labels"])),
+        ("train", f"lengths {shortest}-{longest}, a label after {after}"),
+        ("test", f"length {lengths}"),
+        *(_automaton_facts(about, algebra) if algebra else [("words", WITHOUT_AUTOMATON)]),
+    ]
+    console.print(drawing.facts(rows))
+    console.print()
+    if algebra:
+        _draw_transitions(about, console)
+    else:
+        drawing.prose(inspect.getdoc(KINDS[about["kind"]]) or "", console)
+    _draw_examples(about["examples"], console)
+
+
+WITHOUT_AUTOMATON = (
+    "drawn whole, by a sampler: no states or transitions, no exact floor, no algebra and no "
+    "predictions; `eval` measures the floor on the test words"
+)
+
+
+def _states(about: dict[str, Any]) -> list[tuple[str, str]]:
+    states = about["states"]
+    return [("states", f"{len(states)}, starting in {states[about['start']]}")]
+
+
+def _automaton_facts(about: dict[str, Any], algebra: Algebra) -> list[tuple[str, str]]:
+    return [
+        *(
+            ("floor", f"{floor:.4f} at length {int(length):,}: the best constant answer")
+            for length, floor in about["floor"].items()
+        ),
+        ("words", _words(about)),
+        *algebra_facts(algebra),
+    ]
+
+
+def _draw_heading(console: Console, name: str, what: str, title: str) -> None:
+    console.print(Text.assemble((name, "bold"), (f"  {what}", "dim")))
+    console.print(Text(title))
+    console.print()
+
+
+def _draw_transitions(about: dict[str, Any], console: Console) -> None:
+    states, symbols = about["states"], about["symbols"]
+    width = max(map(len, states)) * (len(symbols) + 2) + 2 * len(symbols) + 10
+    if len(states) > MOST_STATES or width > console.width:
+        size = f"{len(states)} states x {len(symbols)} symbols"
+        console.print(Text(f"transitions: {size}, too many to print; --json has them", "dim"))
+        console.print()
+        return
+    table = drawing.plain_table("state", "label", *symbols)
+    for index, state in enumerate(states):
+        label = about["labels"][about["output"][index]] if about["scored"][index] else "-"
+        reached = [
+            states[target] if weight else Text(states[target], "dim")
+            for target, weight in zip(
+                about["transitions"][index], about["weights"][index], strict=True
+            )
+        ]
+        table.add_row(state, label, *reached, style="bold" if index == about["start"] else None)
+    console.print(table)
+    console.print()
+
+
+def _draw_examples(examples: dict[str, str], console: Console) -> None:
+    for word, labels in examples.items():
+        pairs = list(zip(["word", *word.split()], ["labels", *labels.split()], strict=True))
+        widths = [max(len(symbol), len(label)) for symbol, label in pairs]
+        for line in zip(*pairs, strict=True):
+            cells = [f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)]
+            console.print(Text.assemble((cells[0] + "  ", "dim"), " ".join(cells[1:]).rstrip()))
+        console.print()
+
+
+def _arguments(arguments: dict[str, Any]) -> str:
+    """The arguments that fit in a word; tables that a file writes out are shown as a table."""
+    shown = {name: _in_a_word(value) for name, value in arguments.items()}
+    return ", ".join(f"{name}={value}" for name, value in shown.items() if value)
+
+
+def _in_a_word(value: Any) -> str:
+    """A value of an argument; of a machine its kind and arguments, of other tables nothing."""
+    if isinstance(value, dict) and "kind" in value:
+        inner = _arguments({key: each for key, each in value.items() if key != "kind"})
+        return f"{value['kind']}({inner})" if inner else str(value["kind"])
+    if isinstance(value, dict):
+        return _in_a_word(value.get("of"))
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return f"[{', '.join(map(_in_a_word, value))}]"
+    return "" if value is None else str(value)
+
+
+def _names(names: Sequence[str], most: int = 24) -> str:
+    shown = " ".join(names[:most])
+    return f"{len(names)}: {shown}" + (" ..." if len(names) > most else "")
+
+
+def _words(about: dict[str, Any]) -> str:
+    if rate := about["slip_rate"]:
+        chance = f"{rate:g} / (t + {1 + rate:g}) at position t, from 0"
+        return f"drawn by weights; a slip (dim) has chance {chance}"
+    if all(len(set(row)) == 1 for row in about["weights"]):
+        return "symbols drawn uniformly"
+    return "symbols drawn with the weights of each state; dim targets are never drawn"

@@ -1,0 +1,188 @@
+"""What is known of a model without building it: its settings, its source, what it is.
+
+    MODEL_FACTS["bilinear-cp"].settings_class().recurrence
+
+Every model's file imports torch, which takes seconds. So, unless torch is loaded already, a file
+of this package is executed with a stand-in for torch and for `statetrack.ops`: settings classes
+are then what they always are, and of networks only the names and attributes are meant to be
+read. A model from a user's file or from another package is imported as usual.
+
+A settings class read in this way is not the one that a later import of the file makes. It is for
+reading defaults, help and recurrences; the settings that a model is built with are made by
+`MODELS[name].settings_class`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import importlib.abc
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from statetrack.algebra.recurrences import Recurrence
+from statetrack.models import MODELS
+from statetrack.models._settings import recurrence_of
+from statetrack.registry import modules_in
+from statetrack.settings import Settings
+
+HOME = "statetrack.models"
+REPLACED = ("torch", "statetrack.ops")
+"""The packages that a stand-in takes the place of."""
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What a model's file says of the model."""
+
+    name: str
+    settings_class: type[Settings]
+    family: str | None
+    """None where the class does not say, as that of a user may not; so with `source`."""
+    source: str | None
+    training_defaults: Mapping[str, Any]
+    summary: str
+    """The first line of the class's docstring."""
+    description: str
+    """The docstring of the module."""
+
+    @property
+    def recurrence(self) -> Recurrence | None:
+        """The class of recurrence at default settings; None where the settings do not say."""
+        return recurrence_of(self.settings_class())
+
+
+class _AllFacts(Mapping[str, ModelFacts]):
+    """The facts of every model in `MODELS`, each read when it is asked for.
+
+    Raises what `MODELS` raises for a name that it does not have.
+    """
+
+    def __init__(self) -> None:
+        self._executed = _Executed()
+
+    def __getitem__(self, name: str) -> ModelFacts:
+        if "torch" in sys.modules or name not in modules_in(HOME):
+            model = MODELS[name]
+            return _facts_of(name, model, sys.modules[model.__module__].__doc__)
+        module = self._executed.module(f"{HOME}.{name.replace('-', '_')}")
+        return _facts_of(name, self._executed.registered[name], module.__doc__)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(MODELS)
+
+    def __len__(self) -> int:
+        return len(MODELS)
+
+
+def _facts_of(name: str, model: type, description: str | None) -> ModelFacts:
+    said = {key: value for base in reversed(model.__mro__) for key, value in vars(base).items()}
+    return ModelFacts(
+        name=name,
+        settings_class=said["settings_class"],
+        family=said.get("family"),
+        source=said.get("source"),
+        training_defaults=dict(said["training_defaults"]),
+        summary=(inspect.getdoc(model) or "").partition("\n")[0],
+        description=inspect.cleandoc(description or ""),
+    )
+
+
+class _StandIn:
+    """Takes the place of anything that a file only names when it is executed.
+
+    Its attributes, results and items are itself, and as a base class it is left out.
+    """
+
+    def __getattr__(self, name: str) -> _StandIn:
+        return self
+
+    def __call__(self, *args: object, **kwargs: object) -> _StandIn:
+        return self
+
+    def __getitem__(self, key: object) -> _StandIn:
+        return self
+
+    def __mro_entries__(self, bases: object) -> tuple[type, ...]:
+        return ()
+
+
+class _Executed:
+    """The files of this package's models, executed with a stand-in for torch, each once.
+
+    `registered` holds the classes that they register, by name.
+    """
+
+    def __init__(self) -> None:
+        self.registered: dict[str, type] = {}
+        self._modules: dict[str, ModuleType] = {}
+        self._builtins = vars(builtins) | {"__import__": self._import}
+
+    def module(self, name: str) -> ModuleType:
+        """A module of `statetrack.models`; one that is loaded is taken as it is."""
+        if name in sys.modules:
+            return sys.modules[name]
+        if name not in self._modules:
+            spec = importlib.util.find_spec(name)
+            assert spec is not None and isinstance(spec.loader, importlib.abc.InspectLoader), name
+            code = spec.loader.get_code(name)
+            assert code is not None, name
+            module = self._modules[name] = importlib.util.module_from_spec(spec)
+            vars(module)["__builtins__"] = self._builtins
+            sys.modules[name] = module  # where pydantic looks up the names in annotations
+            try:
+                exec(code, vars(module))
+            finally:
+                del sys.modules[name]
+        return self._modules[name]
+
+    def register(self, name: str) -> Callable[[type], type]:
+        """What `MODELS.register` does, for a class that is not to be built."""
+
+        def enter(model: type) -> type:
+            self.registered[name] = model
+            return model
+
+        return enter
+
+    def _import(
+        self,
+        name: str,
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> Any:
+        """What an `import` statement in an executed file brings in, in place of `__import__`."""
+        if _is_replaced(name):
+            return STAND_IN
+        if name in ("statetrack", HOME) and fromlist:
+            return SimpleNamespace(**{each: self._member(name, each) for each in fromlist})
+        if name.startswith(f"{HOME}.") and fromlist:
+            return self.module(name)
+        return builtins.__import__(name, globals, locals, fromlist, level)
+
+    def _member(self, package: str, name: str) -> Any:
+        """What `from package import name` gives, where the package is ours."""
+        whole = f"{package}.{name}"
+        if whole == f"{HOME}.MODELS":
+            return self
+        if _is_replaced(whole):
+            return STAND_IN
+        if package == HOME:
+            return self.module(whole)
+        return getattr(builtins.__import__(package, fromlist=(name,)), name)
+
+
+def _is_replaced(module: str) -> bool:
+    return any(module == each or module.startswith(f"{each}.") for each in REPLACED)
+
+
+STAND_IN = _StandIn()
+MODEL_FACTS = _AllFacts()
+"""What is known of each model, by its name."""

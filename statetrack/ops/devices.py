@@ -1,0 +1,26 @@
+"""The device that a setting asks for."""
+
+from __future__ import annotations
+
+import torch
+
+from statetrack.errors import DeviceError
+
+
+def choose_device(name: str) -> torch.device:
+    """The device that `auto`, `cpu`, `cuda` or `cuda:INDEX` means here.
+
+    Raises `DeviceError` where CUDA is asked for and not there.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = torch.device(name)
+    if device.type == "cuda":
+        found = torch.cuda.device_count()
+        if not found:
+            raise DeviceError(
+                f"--device {name}: no CUDA device is available here; take cpu or auto"
+            )
+        if device.index is not None and device.index >= found:
+            raise DeviceError(f"--device {name}: there are only {found} CUDA devices, from cuda:0")
+    return device

@@ -1,0 +1,101 @@
+"""What commands and reports draw with: the console, two looks of tables, numbers as text.
+
+Results of networks stand in a frame, facts in a plain table. Accuracies are rounded down
+everywhere, so 1.00 says that nothing was wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+PIPED_WIDTH = 160
+"""Columns where standard output is not a terminal and COLUMNS is not set."""
+
+
+def console() -> Console:
+    """Standard output; as wide as the terminal, or `PIPED_WIDTH` where there is none."""
+    is_piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(width=PIPED_WIDTH if is_piped else None, highlight=False, emoji=False)
+
+
+def error_console() -> Console:
+    """Standard error; its lines are not broken."""
+    return Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
+
+
+def plain_table(*headings: str, right: tuple[str, ...] = ()) -> Table:
+    """A table without a frame; the columns named in `right` hold numbers."""
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        header_style="bold",
+        collapse_padding=True,
+    )
+    for heading in headings:
+        is_number = heading in right
+        table.add_column(
+            heading,
+            justify="right" if is_number else "left",
+            no_wrap=is_number or heading == headings[0],
+            overflow="fold",
+        )
+    return table
+
+
+def framed_table(title: str) -> Table:
+    """A table in a frame, for results of networks, still without columns."""
+    return Table(title=escape(title), title_justify="left")
+
+
+def facts(rows: list[tuple[str, Any]]) -> Table:
+    """Names and values in two columns."""
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, value if isinstance(value, Text) else Text(str(value)))
+    return table
+
+
+def prose(docstring: str, console: Console) -> None:
+    """A docstring, filled to the terminal's width; indented paragraphs stay as they are."""
+    for paragraph in docstring.split("\n\n"):
+        if paragraph.startswith(" "):
+            console.print(Text(paragraph), soft_wrap=True)
+        else:
+            console.print(Text(" ".join(paragraph.split())))
+        console.print()
+
+
+def share(value: float | None, digits: int = 2) -> str:
+    """An accuracy, rounded down; `-` where there is none."""
+    if value is None or value != value:
+        return "-"
+    if value < 0:
+        return f"{value:.{digits}f}"
+    unit = 10**digits
+    return f"{int(value * unit + 1e-9) / unit:.{digits}f}"
+
+
+def rounded(value: float | None) -> str:
+    """A floor or a scaled accuracy, to the nearest hundredth; never `-0.00`."""
+    return "-" if value is None or value != value else f"{round(value, 2) + 0.0:.2f}"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """A 95 % interval, or `-` where nothing was scored."""
+    return "-" if low is None or low != low else f"{low:.3f}-{high:.3f}"
+
+
+def small(value: float | None) -> str:
+    """A loss."""
+    return "-" if value is None else f"{value:.1e}"

@@ -1,0 +1,88 @@
+"""What a run depends on, and which of several settings counts. torch is not imported here.
+
+For every setting the first of these that has a value:
+
+    command line, or the caller  >  file or suite row  >  protocol  >  the model's training
+    defaults  >  default of the settings class
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from statetrack.errors import SettingsError, nearest
+from statetrack.models import MODELS
+from statetrack.protocols import settings_for
+from statetrack.settings import Settings, build
+from statetrack.training.records import Replica, replicas_of
+from statetrack.training.settings import DataSettings, TrainSettings
+
+
+def preset(model: str, *layers: Mapping[str, Any], protocol: str = "") -> dict[str, Any]:
+    """The settings of a model that are given anywhere, flat: of several layers the last counts.
+
+    Before all layers stand the model's training defaults, and then those of a protocol.
+    """
+    filled = dict(MODELS[model].training_defaults)
+    for layer in (settings_for(protocol, model) if protocol else {}, *layers):
+        filled |= layer
+    return filled
+
+
+def settings_classes(model: str) -> tuple[type[Settings], type[DataSettings], type[TrainSettings]]:
+    """The classes of a run's settings: the model's own, the words', the training's."""
+    return MODELS[model].settings_class, DataSettings, TrainSettings
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A model, its settings, the words and the training: everything a run depends on."""
+
+    model: str
+    model_settings: Settings
+    data: DataSettings
+    training: TrainSettings
+
+    @classmethod
+    def from_values(
+        cls, values: Mapping[str, Any], where: str, *, protocol: str = ""
+    ) -> Experiment:
+        """An experiment from flat values, as in config.yaml; what is left out has its default.
+
+        Raises `SettingsError`, which `where` opens, for an unknown key or a value that its field
+        refuses, and `UnknownNameError` for a model or protocol that there is not.
+        """
+        if "model" not in values:
+            raise SettingsError(f"{where}: 'model' is missing")
+        model = str(values["model"])
+        classes = settings_classes(model)
+        known = {"model", *(name for kind in classes for name in kind.model_fields)}
+        filled = preset(model, values, protocol=protocol)
+        for key in filled:
+            if key not in known:
+                raise SettingsError(f"{where}: unknown setting '{key}'.{nearest(key, known)}")
+        own, data, training = (
+            {key: value for key, value in filled.items() if key in kind.model_fields}
+            for kind in classes
+        )
+        return cls(
+            model,
+            build(classes[0], own, where),
+            build(DataSettings, data, where),
+            build(TrainSettings, training, where),
+        )
+
+    def values(self) -> dict[str, Any]:
+        """All settings, flat, as plain values: the content of config.yaml."""
+        flat: dict[str, Any] = {"model": self.model}
+        for part in (self.data, self.model_settings, self.training):
+            flat |= part.model_dump(mode="json")
+        return flat
+
+    @property
+    def replicas(self) -> tuple[Replica, ...]:
+        """Every seed at every learning rate."""
+        training = self.training
+        return replicas_of(range(training.seed, training.seed + training.seeds), training.lrs)

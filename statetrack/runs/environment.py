@@ -1,0 +1,45 @@
+"""The machine that a run uses: its threads and its versions."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from importlib.metadata import version
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+import statetrack
+
+SMALL = 1_000_000
+"""Weights of a population below which one thread is faster than several."""
+
+
+def prepare_cpu(threads: int, num_weights: int) -> None:
+    """Give torch the threads that were asked for; 0: one for a small number of weights."""
+    if threads or num_weights < SMALL:
+        torch.set_num_threads(threads or 1)
+
+
+def environment(
+    device: torch.device, kernel: Literal["torch", "fla"], command: str | None
+) -> dict[str, Any]:
+    """What a reader needs to know of the machine that made a run: the content of environment.json.
+
+    `command` is the command line that made it, or None where it was made from Python.
+    """
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()
+    return {
+        "statetrack": statetrack.__version__,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "platform": platform.platform(),
+        "device": str(device),
+        "device_name": name,
+        "kernel": f"fla {version('fla-core')}" if kernel == "fla" else kernel,
+        "threads": torch.get_num_threads(),
+        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "command": command,
+    }

@@ -1,0 +1,150 @@
+"""The rows of a run: how each replica came out, and what an evaluation measured.
+
+Typed in memory, plain values in the files of a run folder; torch is not imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, TypeVar, cast, overload
+
+from pydantic import TypeAdapter, ValidationError
+
+from statetrack.errors import RunError
+from statetrack.scoring import Score
+from statetrack.settings import explain
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one replica came out of training, at its best weights.
+
+    `validation_accuracy` is None where no validation was better than the first weights; `stopped`
+    says why training ended early, and is empty where it did not.
+    """
+
+    replica: int
+    seed: int
+    lr: float
+    validation_accuracy: float | None
+    validation_loss: float | None
+    best_step: int
+    stopped: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How a finished run came out: the content of summary.json."""
+
+    steps: int
+    seconds: float
+    selected: int
+    replicas: tuple[Outcome, ...]
+
+    def __post_init__(self) -> None:
+        if self.selected not in (outcome.replica for outcome in self.replicas):
+            raise ValueError(f"'selected': there is no replica {self.selected}")
+
+    @property
+    def chosen(self) -> Outcome:
+        """The outcome of the selected replica."""
+        return self.of(self.selected)
+
+    def of(self, replica: int) -> Outcome:
+        """The outcome of a replica.
+
+        Raises `RunError` where the run has no such replica.
+        """
+        for outcome in self.replicas:
+            if outcome.replica == replica:
+                return outcome
+        raise RunError(f"there is no replica {replica}: the run has {len(self.replicas)}, from 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationRow(Score):
+    """The score of one replica at one length, with what it was measured on.
+
+    `task` is None in rows that were written before it was recorded: then the words are those of
+    the run's own task. `shortcut` is the shortcut that is right most often on these words.
+    """
+
+    replica: int
+    seed: int
+    lr: float
+    selected: bool
+    task: str | None = None
+    shortcut: str | None = None
+    shortcut_accuracy: float | None = None
+    evaluation_seed: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as `statetrack eval --json` prints it, in the documented order."""
+        names = ("replica", "seed", "lr", "selected", "task")
+        about = {name: getattr(self, name) for name in names}
+        score = {field.name: getattr(self, field.name) for field in fields(Score)}
+        shortcut = {"shortcut": self.shortcut, "shortcut_accuracy": self.shortcut_accuracy}
+        return about | score | shortcut
+
+
+@dataclass(frozen=True)
+class Evaluation(Sequence[EvaluationRow]):
+    """The rows of one evaluation, replica by replica and in rising order of length."""
+
+    rows: tuple[EvaluationRow, ...]
+
+    @property
+    def selected(self) -> EvaluationRow:
+        """The row of the selected replica at the longest length."""
+        return max((row for row in self.rows if row.selected), key=lambda row: row.length)
+
+    def at(self, length: int) -> tuple[EvaluationRow, ...]:
+        """The rows of all evaluated replicas at a length."""
+        return tuple(row for row in self.rows if row.length == length)
+
+    def of(self, replica: int) -> tuple[EvaluationRow, ...]:
+        """The rows of one replica at all lengths."""
+        return tuple(row for row in self.rows if row.replica == replica)
+
+    @overload
+    def __getitem__(self, index: int) -> EvaluationRow: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[EvaluationRow, ...]: ...
+    def __getitem__(self, index: int | slice) -> EvaluationRow | tuple[EvaluationRow, ...]:
+        return self.rows[index]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[EvaluationRow]:
+        return iter(self.rows)
+
+
+SCORED = frozenset(field.name for field in fields(Score))
+"""Keys of numbers that are null in a file where they are not numbers."""
+
+
+def read_row(kind: type[T], content: Mapping[str, Any], where: str) -> T:
+    """A row of a file as one of the classes above; further keys are left out.
+
+    Raises `RunError`, which `where` opens, where a key is missing or a value is of another type.
+    """
+    numbers = {
+        key: float("nan") if value is None and key in SCORED else value
+        for key, value in content.items()
+    }
+    try:
+        row: T = _adapter(cast(Hashable, kind)).validate_python(numbers)
+    except ValidationError as invalid:
+        raise RunError(f"{where}: is damaged: {explain(invalid)}") from None
+    return row
+
+
+@cache
+def _adapter(kind: Hashable) -> TypeAdapter[Any]:
+    adapter: TypeAdapter[Any] = TypeAdapter(cast(Any, kind))
+    return adapter

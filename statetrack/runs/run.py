@@ -1,0 +1,393 @@
+"""A run: one model with all its replicas, trained on one task, and the folder that keeps it.
+
+run = Run.start(model="bilinear-cp", task="s3", rank=16, seeds=3)
+for record in run.train():
+print(record.step, record.replica, record.loss)
+print(run.evaluate([500]).selected.accuracy)
+network = run.model()
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from statetrack.errors import RunError, SettingsError
+from statetrack.evaluation import evaluate
+from statetrack.models import MODELS
+from statetrack.models._base import SequenceModel
+from statetrack.models._settings import KernelSettings
+from statetrack.ops.devices import choose_device
+from statetrack.ops.memory import keep_freed_memory
+from statetrack.runs.config import Experiment
+from statetrack.runs.environment import environment, prepare_cpu
+from statetrack.runs.folder import RunFolder
+from statetrack.runs.plugins import load_plugins, plugins_of
+from statetrack.runs.rows import Evaluation, EvaluationRow, Outcome, Summary
+from statetrack.runs.shortcuts import strongest_by_length
+from statetrack.spec import Task, folder_name, load_task
+from statetrack.training.population import Population
+from statetrack.training.records import Record
+from statetrack.training.trainer import Trainer
+from statetrack.training.words import SeedStreams, TaskWords, Words
+
+RUNS = Path("runs")
+"""Where a run goes that is given no folder."""
+
+
+class Prepared(NamedTuple):
+    """What training starts from."""
+
+    population: Population
+    batches: SeedStreams
+    validation: Words
+
+
+class Run:
+    """One run, from its settings to its evaluations; everything it makes is in its folder."""
+
+    def __init__(self, experiment: Experiment, task: Task, folder: RunFolder) -> None:
+        self.experiment = experiment
+        self.task = task
+        self.folder = folder
+        self._prepared: Prepared | None = None
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r}, {self.experiment.model} on {self.task.name})"
+
+    @classmethod
+    def start(
+        cls,
+        experiment: Experiment | None = None,
+        *,
+        out: Path | str | None = None,
+        command: str | None = None,
+        protocol: str = "",
+        **settings: Any,
+    ) -> Run:
+        """Begin a run: check that it can be trained, and make its folder.
+
+        What it depends on is an `experiment`, or else `settings` by the names that config.yaml
+        has: `model`, `task` (a name or a path), the model's own, and those of training. `out` is
+        a folder that does not exist yet; by default a new one in `runs`. `command` is the command
+        line that environment.json names.
+
+        Raises `StatetrackError` for anything that would make the run fail later; then there is no
+        folder.
+        """
+        if experiment is None:
+            experiment = Experiment.from_values(settings, "Run.start", protocol=protocol)
+        elif settings or protocol:
+            raise SettingsError("Run.start: give an experiment, or settings, and not both")
+        task = load_task(experiment.data.task)
+        prepared = prepare(experiment, task)
+        device = prepared.batches.device
+        model = prepared.population.model
+        assert isinstance(model, SequenceModel)
+        folder = RunFolder.start(
+            new_path(experiment, task) if out is None else Path(out),
+            config=experiment.values(),
+            task=task.document(),
+            environment=environment(device, model.kernel_on(device), command),
+            plugins=plugins_of(experiment.values(), task.spec.automaton),
+        )
+        run = cls(experiment, task, folder)
+        run._prepared = prepared
+        return run
+
+    @classmethod
+    def open(cls, path: Path | str, *, device: str | None = None) -> Run:
+        """The run of an existing folder, by its own copies of task and plugin.
+
+        `device` takes the place of the one that the run was trained on. Raises `RunError` where
+        the folder holds no run.
+        """
+        folder = RunFolder.open(Path(path))
+        load_plugins(folder)
+        values = folder.config()
+        if device is not None:
+            values["device"] = device
+        experiment = Experiment.from_values(values, str(folder.config_file))
+        return cls(experiment, load_task(str(folder.task_file)), folder)
+
+    @classmethod
+    def resume(cls, path: Path | str) -> Run:
+        """An interrupted run, whose `train` goes on from the last checkpoint.
+
+        Raises `RunError` where there is no run, or one that has finished.
+        """
+        run = cls.open(path)
+        run._refuse_if_finished()
+        return run
+
+    @property
+    def path(self) -> Path:
+        """The run's folder."""
+        return self.folder.path
+
+    @property
+    def finished(self) -> bool:
+        """Whether training has come to its end."""
+        return self.folder.finished
+
+    @cached_property
+    def device(self) -> torch.device:
+        """The device that the settings ask for.
+
+        Raises `DeviceError` where it is not there.
+        """
+        return choose_device(self.experiment.training.device)
+
+    @cached_property
+    def words(self) -> TaskWords:
+        """The words that the run is trained and validated on."""
+        return TaskWords(self.task, self.experiment.data, self.experiment.training)
+
+    @property
+    def records(self) -> list[Record]:
+        """The records of training so far."""
+        return self.folder.records()
+
+    @property
+    def summary(self) -> Summary:
+        """How the run came out.
+
+        Raises `RunError` where training has not come to its end.
+        """
+        return self.folder.summary()
+
+    @property
+    def selected(self) -> Outcome:
+        """The outcome of the replica that validation selected."""
+        return self.summary.chosen
+
+    @property
+    def rows(self) -> list[EvaluationRow]:
+        """The rows of all evaluations so far."""
+        return self.folder.evaluations()
+
+    def train(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
+        """Train to the end, from the last checkpoint where there is one; yield the records.
+
+        `stop` is asked after every step; when it says yes, or when the iterator is closed, a
+        checkpoint is written and training ends. `finished` tells whether it came to its end.
+
+        Raises `RunError` where the run has already finished, or where a file cannot be written.
+        """
+        self._refuse_if_finished()
+        return self._train(stop)
+
+    def _train(self, stop: Callable[[], bool]) -> Iterator[Record]:
+        settings, folder = self.experiment.training, self.folder
+        prepared = self._prepared or prepare(self.experiment, self.task)
+        self._prepared = None
+        torch.manual_seed(settings.seed)
+        trainer = Trainer(*prepared, settings, self.device)
+        seconds = 0.0
+        if (checkpoint := folder.checkpoint()) is not None:
+            trainer.restore(checkpoint["trainer"])
+            seconds = checkpoint["seconds"]
+        folder.cut_metrics(trainer.step)
+        started = time.perf_counter() - seconds
+
+        def save() -> None:
+            spent = time.perf_counter() - started
+            folder.write_checkpoint({"trainer": trainer.state(), "seconds": spent})
+
+        for records in trainer.run():
+            folder.append_records(records)
+            try:
+                yield from records
+            except GeneratorExit:
+                if not trainer.finished:
+                    save()
+                    raise
+                self._finish(trainer, time.perf_counter() - started)
+                raise
+            due = settings.checkpoint_every and trainer.step % settings.checkpoint_every == 0
+            stopping = stop()
+            if (due or stopping) and not trainer.finished:
+                save()
+            if stopping and not trainer.finished:
+                return
+        self._finish(trainer, time.perf_counter() - started)
+
+    def _finish(self, trainer: Trainer, seconds: float) -> None:
+        self.folder.write_weights(trainer.best)
+        self.folder.write_summary(summary_of(trainer, seconds))
+        self.folder.drop_checkpoint()
+
+    def _refuse_if_finished(self) -> None:
+        if self.finished:
+            raise RunError(f"{self.path}: this run has finished; nothing is left to resume")
+
+    def model(self, replica: int | None = None) -> SequenceModel:
+        """A replica with its best weights, in evaluation mode, on the run's device.
+
+        By default the selected one. Raises `RunError` where the run has not finished, or has no
+        such replica.
+        """
+        ((_, model),) = self.models([self.summary.selected if replica is None else replica])
+        return model
+
+    def models(self, replicas: Sequence[int]) -> Iterator[tuple[Outcome, SequenceModel]]:
+        """The outcome of each of some replicas, and one module that has their weights in turn."""
+        summary, weights = self.summary, self.folder.weights()
+        keep_freed_memory()
+        model = make_replica(self.experiment, self.task, to_read=True).to(self.device).eval()
+        prepare_cpu(self.experiment.training.threads, sum(p.numel() for p in model.parameters()))
+        for replica in replicas:
+            outcome = summary.of(replica)
+            try:
+                model.load_state_dict({name: value[replica] for name, value in weights.items()})
+            except (RuntimeError, IndexError):
+                raise RunError(
+                    f"{self.path}: weights.safetensors does not belong to config.yaml"
+                ) from None
+            yield outcome, model
+
+    def evaluate(
+        self,
+        lengths: Sequence[int],
+        *,
+        num_words: int = 2000,
+        seed: int = 0,
+        everyone: bool = False,
+        task: Task | None = None,
+    ) -> Evaluation:
+        """Score the selected replica (or every one) at each length: see `score`."""
+        rows = self.score(lengths, num_words=num_words, seed=seed, everyone=everyone, task=task)
+        return Evaluation(tuple(rows))
+
+    def score(
+        self,
+        lengths: Sequence[int],
+        *,
+        num_words: int = 2000,
+        seed: int = 0,
+        everyone: bool = False,
+        task: Task | None = None,
+    ) -> Iterator[EvaluationRow]:
+        """Score the selected replica (or every one) at each length, one row at a time.
+
+        The `num_words` test words of a `seed` are those of the run's own task, or of another
+        `task` with the same symbols and labels. Rows are kept in the folder once their replica
+        is done.
+
+        Raises `SettingsError` for a task whose symbols or labels are others, and `RunError` where
+        training has not come to its end.
+        """
+        tested = self.task if task is None else task
+        require_same_names(tested, self.task)
+        summary, lengths = self.summary, sorted(set(lengths))
+        shortcuts = strongest_by_length(self.words, tested, lengths, num_words, seed)
+        chosen = [outcome.replica for outcome in summary.replicas]
+        for outcome, model in self.models(chosen if everyone else [summary.selected]):
+            scored = []
+            for score in evaluate(
+                model, tested, lengths, num_words=num_words, seed=seed, device=self.device
+            ):
+                name, accuracy = shortcuts.get(score.length, (None, None))
+                row = EvaluationRow(
+                    **asdict(score),
+                    replica=outcome.replica,
+                    seed=outcome.seed,
+                    lr=outcome.lr,
+                    selected=outcome.replica == summary.selected,
+                    task=tested.name,
+                    shortcut=name,
+                    shortcut_accuracy=accuracy,
+                    evaluation_seed=seed,
+                )
+                scored.append(row)
+                yield row
+            self.folder.append_evaluation(scored)
+
+
+def prepare(experiment: Experiment, task: Task) -> Prepared:
+    """The population and the words of an experiment, on its device.
+
+    Raises `StatetrackError` for anything that would make training fail later.
+    """
+    device = choose_device(experiment.training.device)
+    keep_freed_memory()
+    population = Population(lambda: make_replica(experiment, task), experiment.replicas, device)
+    prepare_cpu(experiment.training.threads, sum(v.numel() for v in population.parameters.values()))
+    return Prepared(population, *TaskWords(task, experiment.data, experiment.training).on(device))
+
+
+def make_replica(experiment: Experiment, task: Task, *, to_read: bool = False) -> SequenceModel:
+    """One replica, freshly initialised by torch's current seed.
+
+    One that is made `to_read` trained weights runs also where the kernel that trained them
+    cannot.
+    """
+    settings = experiment.model_settings
+    if to_read and isinstance(settings, KernelSettings) and settings.kernel == "fla":
+        settings = settings.model_copy(update={"kernel": "auto"})
+    return MODELS[experiment.model](
+        settings, num_symbols=task.source.num_symbols, num_labels=task.source.num_labels
+    )
+
+
+def summary_of(trainer: Trainer, seconds: float) -> Summary:
+    """The outcome of every replica, and which one is selected.
+
+    The selected replica has the highest validation accuracy, then the lowest validation loss.
+    """
+    outcomes = tuple(
+        Outcome(
+            replica=replica.index,
+            seed=replica.seed,
+            lr=replica.lr,
+            validation_accuracy=progress.best_accuracy if progress.best_step else None,
+            validation_loss=progress.best_loss if progress.best_step else None,
+            best_step=progress.best_step,
+            stopped=progress.stopped,
+        )
+        for replica, progress in zip(trainer.everyone, trainer.progress, strict=True)
+    )
+    best = max(trainer.progress, key=lambda one: (one.best_accuracy, -one.best_loss))
+    selected = trainer.everyone[trainer.progress.index(best)].index
+    return Summary(trainer.step, round(seconds, 3), selected, outcomes)
+
+
+def require_same_names(tested: Task, trained: Task) -> None:
+    """Raise `SettingsError` unless two tasks name the same symbols and labels in the same order."""
+    for what, theirs, ours in (
+        ("symbols", tested.source.symbols, trained.source.symbols),
+        ("labels", tested.source.labels, trained.source.labels),
+    ):
+        if theirs != ours:
+            raise SettingsError(
+                f"task '{tested.name}' has other {what} than '{trained.name}', which the run was "
+                f"trained on: {_difference(theirs, ours)}; a run is tested on tasks whose symbols "
+                "and labels have the same names in the same order"
+            )
+
+
+def _difference(theirs: Sequence[str], ours: Sequence[str]) -> str:
+    """The first place at which two lists of names differ, in words."""
+    if len(theirs) != len(ours):
+        return f"{len(theirs)} and not {len(ours)}"
+    place = next(
+        place for place, pair in enumerate(zip(theirs, ours, strict=True)) if len({*pair}) == 2
+    )
+    return f"number {place} is '{theirs[place]}' and not '{ours[place]}'"
+
+
+def new_path(experiment: Experiment, task: Task) -> Path:
+    """A path in `runs` that does not exist yet: the model, the task and the time."""
+    now = datetime.now().strftime("%Y%m%d-%H%M%S")
+    name = folder_name(task.name)
+    base = f"{experiment.model}_{Path(name).stem if name.endswith('.yaml') else name}_{now}"
+    candidates = (RUNS / (base if n == 1 else f"{base}-{n}") for n in count(1))
+    return next(path for path in candidates if not path.exists())

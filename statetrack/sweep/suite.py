@@ -1,0 +1,76 @@
+"""Suites: models x tasks under one protocol, with the published numbers beside them.
+
+`tasks/suites/NAME.yaml` names the rows (a model with settings), the columns (a task), and what
+is measured. torch is not imported here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from statetrack.registry import Registry, files_in
+from statetrack.settings import Settings, build, option, read_yaml
+from statetrack.spec import tasks_folder
+
+
+class Suite(Settings):
+    """What a suite file says.
+
+    `models` and `tasks` are keyed by what the table calls them; a model is its name, or its
+    name (`model`) with settings of its own.
+    """
+
+    title: str = option(..., "One line that says what the suite shows.")
+    reference: str = option("", "The paper whose table it stands beside.")
+    protocol: str = option("", "The protocol whose settings are the defaults of every cell.")
+    settings: dict[str, Any] = Field(default_factory=dict)
+    models: dict[str, str | dict[str, Any]] = option(..., "The rows.")
+    tasks: dict[str, str] = option(..., "The columns.")
+    length: int = option(500, "The length that the table reports.", min=1)
+    samples: int = option(2000, "Test words.", min=1)
+    curve_lengths: tuple[int, ...] = option(
+        (), "Further lengths at which every replica is tested, for the Markdown report."
+    )
+    measure: Literal["accuracy", "scaled", "success"] = option(
+        "accuracy",
+        "What a cell shows: the selected replica's accuracy, the same with chance at 0, or the "
+        "share of replicas that are right on every test word.",
+    )
+    horizon_lengths: tuple[int, ...] = option(
+        (), "Longer lengths at which the selected replica's horizon is sought."
+    )
+    horizon_samples: int = option(200, "Test words at those lengths.", min=1)
+    published: dict[str, dict[str, float]] = Field(default_factory=dict)
+    published_as: str = option("published", "What the numbers under `published` are called.")
+
+    @model_validator(mode="after")
+    def _published_cells_exist(self) -> Self:
+        for row, values in self.published.items():
+            if row not in self.models:
+                raise ValueError(f"'published' names the row '{row}', which is not in 'models'")
+            for column in values:
+                if column not in self.tasks:
+                    raise ValueError(
+                        f"'published' names the column '{column}', which is not in 'tasks'"
+                    )
+        return self
+
+
+def read_suite(path: Path) -> Suite:
+    """The suite that a file holds; `SettingsError` where it holds none."""
+    return build(Suite, read_yaml(path), str(path))
+
+
+SUITES: Registry[Suite] = Registry(
+    "suite",
+    find=lambda: files_in(tasks_folder() / "suites", read_suite),
+    listing="statetrack list suites",
+)
+
+
+def load_suite(text: str) -> Suite:
+    """The suite of a registered name, or of a path ending in `.yaml`."""
+    return read_suite(Path(text)) if text.endswith(".yaml") else SUITES[text]

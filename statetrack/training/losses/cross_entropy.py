@@ -1,0 +1,35 @@
+"""Cross-entropy.
+
+    loss = -log softmax(z)[label]
+
+It has no minimum: it goes to 0 as logits grow, once the answers are right.
+
+C labels.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch.nn import functional
+
+from statetrack.ops.precision import widened
+from statetrack.training.losses import Loss
+from statetrack.training.registries import LOSSES
+from statetrack.training.settings import TrainSettings
+
+
+@LOSSES.register("cross-entropy")
+def of_settings(settings: TrainSettings) -> Loss:
+    """The loss, which has no settings."""
+    return cross_entropy
+
+
+def cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
+    """The loss [...] of logits [..., C] and labels [...], which may be smoothed."""
+    flat = functional.cross_entropy(
+        widened(logits).flatten(0, -2),
+        labels.flatten(),
+        reduction="none",
+        label_smoothing=smoothing,
+    )
+    return flat.view(labels.shape)

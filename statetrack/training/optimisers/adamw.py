@@ -1,0 +1,27 @@
+"""AdamW: Adam with decoupled weight decay (Loshchilov & Hutter 2017, arXiv:1711.05101), fused."""
+
+from __future__ import annotations
+
+import torch
+
+from statetrack.training.optimisers import Groups, OptimiserKind
+from statetrack.training.registries import OPTIMISERS
+from statetrack.training.settings import TrainSettings
+
+
+@OPTIMISERS.register("adamw")
+class AdamW(OptimiserKind):
+    """Adam with decoupled weight decay."""
+
+    uses = frozenset({"beta1", "beta2", "epsilon"})
+
+    @staticmethod
+    def make(groups: Groups, settings: TrainSettings) -> torch.optim.Optimizer:
+        """AdamW of some groups of parameters."""
+        return torch.optim.AdamW(
+            groups,
+            betas=(settings.beta1, settings.beta2),
+            eps=settings.epsilon,
+            weight_decay=settings.weight_decay,
+            fused=True,
+        )

@@ -1,0 +1,44 @@
+"""What training tells of each replica as it goes, and what selection remembers of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One copy of the model: one seed at one learning rate."""
+
+    index: int
+    seed: int
+    lr: float
+
+
+def replicas_of(seeds: Sequence[int], lrs: Sequence[float]) -> tuple[Replica, ...]:
+    """Every seed at every learning rate, learning rates outermost."""
+    pairs = [(seed, lr) for lr in lrs for seed in seeds]
+    return tuple(Replica(index, seed, lr) for index, (seed, lr) in enumerate(pairs))
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is known of one replica at one step; `validation_*` only when it was validated."""
+
+    step: int
+    replica: int
+    loss: float
+    accuracy: float
+    validation_loss: float | None = None
+    validation_accuracy: float | None = None
+
+
+@dataclass
+class Progress:
+    """What selection and early stopping remember of one replica."""
+
+    best_accuracy: float = -1.0
+    best_loss: float = float("inf")
+    best_step: int = 0
+    since_best: int = 0
+    stopped: str = ""

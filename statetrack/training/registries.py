@@ -1,0 +1,28 @@
+"""Losses and optimisers by name; a file of the folder `losses` or `optimisers` is one of them.
+
+Others come from a user's own file (`--plugin`). Names are known without torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from statetrack.registry import Registry, modules_in
+
+if TYPE_CHECKING:
+    from statetrack.training.losses import Loss
+    from statetrack.training.optimisers import OptimiserKind
+    from statetrack.training.settings import TrainSettings
+
+LOSSES: Registry[Callable[[TrainSettings], Loss]] = Registry(
+    "loss",
+    find=lambda: modules_in("statetrack.training.losses"),
+    listing="statetrack train --help",
+)
+
+OPTIMISERS: Registry[type[OptimiserKind]] = Registry(
+    "optimiser",
+    find=lambda: modules_in("statetrack.training.optimisers"),
+    listing="statetrack train --help",
+)

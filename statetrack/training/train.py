@@ -1,0 +1,68 @@
+"""Training one module on a task, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+from statetrack.errors import SettingsError
+from statetrack.models._base import SequenceModel
+from statetrack.ops.devices import choose_device
+from statetrack.settings import build
+from statetrack.spec import Task
+from statetrack.training.population import Population
+from statetrack.training.records import Record, replicas_of
+from statetrack.training.settings import DataSettings, TrainSettings
+from statetrack.training.trainer import Trainer
+from statetrack.training.words import TaskWords
+
+OF_RUNS = ("task", "checkpoint_every", "threads")
+"""Settings that have no meaning for one module in memory."""
+
+
+def train(model: nn.Module, task: Task, **settings: Any) -> Iterator[Record]:
+    """Train any module from symbols [B, T] to logits [B, T, C], in place; yield records.
+
+    `settings` are those of `DataSettings` and `TrainSettings`, with one seed and one learning
+    rate (`lrs`); what is left out is as the model's `training_defaults` have it, where it has
+    any. `device` is by default where the module's first parameter is. Once the iterator ends, or
+    is closed, the module has the weights that were best on the validation words, which have the
+    training lengths. torch's global generator is seeded with `seed`.
+
+    Raises `SettingsError` for a setting that does not exist, or that belongs to a run
+    (`statetrack.Run`), and where the logits do not have one entry for each label.
+    """
+    for name in OF_RUNS:
+        if name in settings:
+            raise SettingsError(f"train: '{name}' is a setting of runs: use statetrack.Run")
+    own = model.training_defaults if isinstance(model, SequenceModel) else {}
+    values = {**own, **settings}
+    words = {key: values.pop(key) for key in DataSettings.model_fields if key in values}
+    training = build(TrainSettings, values, "train")
+    if training.seeds != 1 or len(training.lrs) != 1:
+        raise SettingsError(
+            "train: one module has one seed and one learning rate: for more, use statetrack.Run"
+        )
+    if "device" in settings:
+        device = choose_device(training.device)
+    else:
+        device = next(model.parameters()).device
+    return _train(model, TaskWords(task, build(DataSettings, words, "train"), training), device)
+
+
+def _train(model: nn.Module, words: TaskWords, device: torch.device) -> Iterator[Record]:
+    settings, was_training = words.training, model.training
+    population = Population(lambda: model, replicas_of([settings.seed], settings.lrs), device)
+    trainer = Trainer(population, *words.on(device), settings, device)
+    torch.manual_seed(settings.seed)
+    try:
+        for records in trainer.run():
+            yield from records
+    finally:
+        with torch.no_grad():
+            for name, value in (*model.named_parameters(), *model.named_buffers()):
+                value.copy_(trainer.best[name][0])
+        model.train(was_training)

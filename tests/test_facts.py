@@ -1,0 +1,122 @@
+"""What is known of a model without importing torch is what its imported class says."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statetrack.errors import UnknownNameError
+from statetrack.models import MODELS
+from statetrack.models._facts import MODEL_FACTS, ModelFacts
+from statetrack.models._settings import KernelSettings, recurrence_of
+from statetrack.registry import load_plugin, plugin_file
+
+WITHOUT_TORCH = """
+import json, sys
+from statetrack.models import MODELS
+from statetrack.models._facts import MODEL_FACTS
+from tests.test_facts import described
+
+found = {name: described(facts) for name, facts in MODEL_FACTS.items()}
+assert "torch" not in sys.modules
+assert not [name for name in sys.modules if name.startswith("statetrack.ops")]
+print(json.dumps(found))
+"""
+
+THEN_WITH_TORCH = """
+from statetrack.models import MODELS
+from statetrack.models._facts import MODEL_FACTS
+
+before = MODEL_FACTS["mamba"]
+import torch
+model = MODELS["mamba"]
+assert issubclass(model, torch.nn.Module)
+assert MODEL_FACTS["mamba"].settings_class is model.settings_class
+assert model.settings_class is not before.settings_class
+model(model.settings_class(), num_symbols=2, num_labels=2)
+"""
+
+SILENT = """
+from statetrack import RecurrentModel, Settings, MODELS
+
+class SilentSettings(Settings):
+    pass
+
+@MODELS.register("silent-facts")
+class Silent(RecurrentModel):
+    settings_class = SilentSettings
+"""
+
+
+def described(facts: ModelFacts) -> dict[str, Any]:
+    """Everything that facts say, as plain values."""
+    settings = facts.settings_class
+    return {
+        "name": facts.name,
+        "classes": [f"{each.__module__}.{each.__qualname__}" for each in settings.__mro__],
+        "has_kernel": issubclass(settings, KernelSettings),
+        "documented": inspect.getdoc(settings),
+        "schema": settings.model_json_schema(),
+        "annotations": {key: str(field) for key, field in settings.model_fields.items()},
+        "defaults": settings().model_dump(mode="json"),
+        "recurrence": repr(facts.recurrence),
+        "family": facts.family,
+        "source": facts.source,
+        "training_defaults": json.loads(json.dumps(facts.training_defaults)),
+        "summary": facts.summary,
+        "description": facts.description,
+    }
+
+
+def run_python(script: str) -> str:
+    """What a fresh interpreter prints."""
+    root = Path(__file__).parent.parent
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=root, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_facts_read_without_torch_are_those_of_the_imported_classes() -> None:
+    found = json.loads(run_python(WITHOUT_TORCH))
+    assert set(found) == {name for name in MODELS if plugin_file(MODELS[name]) is None}
+    for name in found:
+        model = MODELS[name]
+        facts = MODEL_FACTS[name]
+        assert facts.settings_class is model.settings_class
+        assert (facts.family, facts.source) == (model.family, model.source)
+        assert facts.training_defaults == model.training_defaults
+        assert facts.recurrence == recurrence_of(model.settings_class())
+        assert facts.summary == inspect.getdoc(model).partition("\n")[0]
+        assert facts.description == inspect.getdoc(sys.modules[model.__module__])
+        assert found[name] == described(facts), name
+
+
+def test_a_model_is_built_from_its_imported_class_whatever_was_read_before() -> None:
+    run_python(THEN_WITH_TORCH)
+
+
+def test_facts_of_a_users_model_are_those_of_its_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MODELS, "_things", dict(MODELS._things))
+    path = tmp_path / "silent_facts.py"
+    path.write_text(SILENT)
+    load_plugin(path)
+    facts = MODEL_FACTS["silent-facts"]
+    assert facts.settings_class is MODELS["silent-facts"].settings_class
+    assert (facts.family, facts.source, facts.recurrence) == (None, None, None)
+    assert facts.training_defaults == {}
+    assert "silent-facts" in MODEL_FACTS
+
+
+def test_a_name_that_no_model_has_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="mamba"):
+        MODEL_FACTS["mamba9"]
