@@ -42,8 +42,8 @@ class SequenceModel(nn.Module, abc.ABC):
     """
 
     settings_class: ClassVar[type[Settings]]
-    family: ClassVar[str]
-    source: ClassVar[str]
+    family: ClassVar[str] = ""
+    source: ClassVar[str] = ""
     training_defaults: ClassVar[Mapping[str, Any]] = {}
     readout_name: ClassVar[str] = "readout"
     """The submodule that makes logits of states: what `freeze='recurrence'` still trains."""
