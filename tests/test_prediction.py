@@ -505,7 +505,7 @@ def test_the_predicted_number_of_reflections_in_each_head_tracks_the_group(task:
     automaton = load_task(task).automaton
     algebra = analyse(automaton)
     assert algebra.space is not None
-    choice = algebra.space.with_smallest_largest(algebra.space.turned)
+    choice = algebra.space.with_smallest_largest(algebra.space.codimensions)
     prediction = predict(algebra, "deltaproduct")
     assert choice is not None and prediction.size == choice.cost
     draw = np.random.default_rng(0)
@@ -668,7 +668,7 @@ def test_where_the_order_never_counts_no_such_words_are_found(name: str) -> None
     assert words_in_another_order(few) is None
 
 
-def goes_round(automaton: Automaton, most: int) -> list[int] | None:
+def labels_that_cycle(automaton: Automaton, most: int) -> list[int] | None:
     """Labels along x, x^2, x^3 ... for a symbol x whose labels keep changing."""
     for symbol in range(automaton.num_symbols):
         labels = automaton.labels_of(np.full(2 * most, symbol)).tolist()
@@ -678,12 +678,12 @@ def goes_round(automaton: Automaton, most: int) -> list[int] | None:
 
 
 @pytest.mark.parametrize("task", ["parity", "z60", "s3", "a5", "random-permutations"])
-def test_where_positive_gains_cannot_a_symbol_goes_round(task: str) -> None:
+def test_where_positive_gains_cannot_the_labels_of_a_repeated_symbol_cycle(task: str) -> None:
     automaton = load_task(task).automaton
     algebra = analyse(automaton)
     for model in ("diagonal-positive", "mamba", "gla", "rwkv6", "mlstm", "deltanet"):
         assert predict(algebra, model).can == "no", model
-    assert goes_round(automaton, 200) is not None
+    assert labels_that_cycle(automaton, 200) is not None
 
 
 @pytest.mark.parametrize(
@@ -705,7 +705,7 @@ def test_one_layer_of_gains_does_what_its_gains_can(
 
 
 def test_rotations_forget_nothing() -> None:
-    """What counts ones up to three cannot come back to none; rotations always do."""
+    """A count up to three never decreases; powers of a rotation come near the identity."""
     assert predict(analyse(AT_MOST_TWO), "bilinear-rotation").can == "no"
     assert predict(analyse(AT_MOST_TWO), "diagonal-complex").can == "yes"
 
