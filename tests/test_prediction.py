@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -872,3 +873,40 @@ def test_predict_gives_the_same_as_json(
             model: predict(algebra, model).to_json() for model in MODELS
         }
     assert found["s5"]["algebra"]["irreducible_dimensions"]["real"] == [1, 1, 4, 4, 5, 5, 6]
+
+
+# --- models from elsewhere ---
+
+PLUGIN = """
+from statetrack import MODELS, LinearModel, LinearSettings, option
+from statetrack.algebra.recurrences import Blocks, Size
+
+
+class OwnBlocksSettings(LinearSettings):
+    width: int = option(2, "Size of each block.", min=1)
+
+    @property
+    def recurrence(self):
+        return Blocks(size=Size("width", self.width), additive=self.additive)
+
+
+@MODELS.register("own-blocks")
+class OwnBlocks(LinearModel):
+    settings_class = OwnBlocksSettings
+"""
+
+
+def test_a_users_model_that_names_its_recurrence_is_predicted_as_one_of_this_package(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(MODELS, "_things", dict(MODELS._things))
+    path = tmp_path / "own_blocks.py"
+    path.write_text(PLUGIN)
+    words = ("s4", "--models", "own-blocks,bilinear-block", "--json", "--plugin", str(path))
+    code, written, _ = run_predict(monkeypatch, capsys, *words)
+    assert code == 0
+    predictions = json.loads(written)["s4"]["predictions"]
+    assert predictions["own-blocks"] == predictions["bilinear-block"] | {"size_of": "width"}
+    algebra = analyse(load_task("s4").automaton)
+    answers = [predict(algebra, told("own-blocks", width=width)).answer for width in (2, 3)]
+    assert answers == ["no", "yes"]
