@@ -102,6 +102,8 @@ class _StandInForTorch:
     """
 
     def __getattr__(self, name: str) -> _StandInForTorch:
+        if name.startswith("__"):  # protocols of the language and of `typing`, which it has not
+            raise AttributeError(name)
         return self
 
     def __call__(self, *args: object, **kwargs: object) -> _StandInForTorch:
