@@ -29,12 +29,12 @@ def load_task(text: str) -> Task:
 
 
 def task_names() -> tuple[str, ...]:
-    """The names of the tasks that come along, whether or not their files can be read."""
+    """The names of the shipped tasks, whether or not their files can be read."""
     return tuple(TASKS)
 
 
 def list_tasks() -> Iterator[tuple[str, Task | StatetrackError]]:
-    """Every task that comes along, or the reason why its file holds none."""
+    """Every shipped task, or the reason why its file cannot be read as one."""
     for name in TASKS:
         try:
             yield name, TASKS[name]
@@ -43,7 +43,7 @@ def list_tasks() -> Iterator[tuple[str, Task | StatetrackError]]:
 
 
 def tasks_folder() -> Path:
-    """Where the tasks that come along lie: inside an installed package, or beside a checkout's."""
+    """The folder of the shipped tasks: in an installed package, or beside it in a checkout."""
     package = Path(__file__).parents[1]
     installed = package / "tasks"
     return installed if installed.is_dir() else package.parent / "tasks"
