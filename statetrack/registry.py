@@ -76,6 +76,10 @@ class Registry(Mapping[str, T], Generic[T]):
                 self._things[name] = loaded  # type: ignore[assignment]
         return self._things[name]
 
+    def loaded(self) -> Mapping[str, T]:
+        """The things that are loaded already, by name: those of plugins, and any asked for."""
+        return dict(self._things)
+
     def __contains__(self, name: object) -> bool:
         return name in self._things or name in self._names()
 

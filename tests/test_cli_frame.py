@@ -384,6 +384,38 @@ def test_a_users_model_needs_no_family_and_no_source(tmp_path, capsys, monkeypat
     assert app.run(["predict", "parity", "--models", "bare-here"]) == 0
 
 
+def test_check_says_what_is_wrong_with_a_users_models(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    other = BARE_MODEL.replace("bare-here", "backwards").replace("(symbols)", "(symbols.flip(1))")
+    (tmp_path / "mine.py").write_text(BARE_MODEL + other)
+    assert app.run("check mine.py --model bare-here".split()) == 0
+    told = capsys.readouterr().out
+    assert "all hold" in told and "no family and no source" in told and "backwards" not in told
+    assert app.run("check mine.py".split()) == 1
+    told = capsys.readouterr().out
+    assert "logits before position" in told and "properties do not hold" in told
+    assert app.run("check mine.py --json".split()) == 1
+    found = json.loads(capsys.readouterr().out)
+    wrong = [each["name"] for each in found["backwards"] if not each["ok"]]
+    assert "no logits depend on a later symbol" in wrong
+    assert all(each["ok"] for each in found["bare-here"])
+
+
+def test_check_refuses_a_file_without_models_and_a_model_that_is_not_in_it(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(BARE_MODEL)
+    (tmp_path / "empty.py").write_text("")
+    assert app.run("check mine.py --model bare".split()) == 1
+    told = capsys.readouterr().err
+    assert "mine.py registers no such model. Did you mean 'bare-here'?" in told
+    assert app.run(["check", "empty.py"]) == 1
+    assert "error: empty.py: registers no model" in capsys.readouterr().err
+    assert app.run(["check", "none.py"]) == 1
+    assert "none.py: there is no such file" in capsys.readouterr().err
+
+
 def test_a_plugin_is_loaded_for_any_command(tmp_path, capsys):
     path = tmp_path / "mine.py"
     path.write_text("raise ValueError('read')")

@@ -34,6 +34,7 @@ COMMANDS: Mapping[str, str] = {
     "eval": "evaluate",
     "list": "listing",
     "show": "show",
+    "check": "check",
     "predict": "predict",
     "audit": "audit",
     "compare": "compare",
