@@ -857,10 +857,7 @@ def test_a_machine_that_is_too_large_is_still_predicted_for() -> None:
 # --- the command ---
 
 
-def run_predict(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str
-) -> tuple[int, str, str]:
-    monkeypatch.setattr(app, "COMMANDS", {**app.COMMANDS, "predict": "predict"})
+def run_predict(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     code = app.run(["predict", *words])
     return code, *capsys.readouterr()
 
@@ -869,22 +866,20 @@ def test_predict_prints_sizes_reasons_and_tables(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    code, one, _ = run_predict(monkeypatch, capsys, "s4", "--models", "bilinear-block,rnn")
+    code, one, _ = run_predict(capsys, "s4", "--models", "bilinear-block,rnn")
     assert code == 0
     assert "block_size = 3" in one and "hidden <= 577" in one and "ACC0" in one and "S4" in one
-    code, several, _ = run_predict(monkeypatch, capsys, "s4", "flip-flop", "parity")
+    code, several, _ = run_predict(capsys, "s4", "flip-flop", "parity")
     assert code == 0
     headings = [line for line in several.splitlines() if not line.startswith(" ")]
     assert headings[:3] == ["s4", "flip-flop", "parity"]
     assert "diagonal-real (hidden = 1)" in several
-    code, _, complaint = run_predict(monkeypatch, capsys, "s4", "--models", "linear-atention")
+    code, _, complaint = run_predict(capsys, "s4", "--models", "linear-atention")
     assert code == 1 and "linear-attention" in complaint
 
 
-def test_predict_gives_the_same_as_json(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, written, _ = run_predict(monkeypatch, capsys, "s5", "random-fsm", "--json")
+def test_predict_gives_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    code, written, _ = run_predict(capsys, "s5", "random-fsm", "--json")
     assert code == 0
     found = json.loads(written)
     for task, about in found.items():
@@ -924,7 +919,7 @@ def test_a_users_model_that_names_its_recurrence_is_predicted_as_one_of_this_pac
     path = tmp_path / "own_blocks.py"
     path.write_text(PLUGIN)
     words = ("s4", "--models", "own-blocks,bilinear-block", "--json", "--plugin", str(path))
-    code, written, _ = run_predict(monkeypatch, capsys, *words)
+    code, written, _ = run_predict(capsys, *words)
     assert code == 0
     predictions = json.loads(written)["s4"]["predictions"]
     assert predictions["own-blocks"] == predictions["bilinear-block"] | {"size_of": "width"}

@@ -25,6 +25,9 @@ NUM_SYMBOLS, NUM_LABELS = 5, 3
 FAILED = 1
 """The exit code where a property does not hold."""
 
+PLACE = 6
+"""Its place among the commands that `statetrack --help` lists."""
+
 
 def build(argv: list[str]) -> Callable[..., None]:
     """The command `statetrack check`."""

@@ -53,6 +53,9 @@ NUMBERS: Mapping[str, int] = {
 COUNTED: Mapping[str, str] = {"agrees": "agree", "DISAGREES": "DISAGREE"}
 """What the last line calls a mark; the others go by their own name."""
 
+PLACE = 9
+"""Its place among the commands that `statetrack --help` lists."""
+
 
 def build(argv: list[str]) -> Callable[..., None]:
     """The command; its options do not depend on the arguments."""
