@@ -11,6 +11,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from statetrack.ops.layer_operators import (
+    ColumnwiseOperators,
+    DiagonalMinusRankOneOperators,
+    DirectSumOperators,
+    HouseholderOperators,
+    OneHotColumnOperators,
+)
 from statetrack.ops.operators import (
     BlockOperators,
     ComplexDiagonalOperators,
@@ -31,6 +38,10 @@ def normal(*shape: int) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64)
 
 
+def complex_normal(*shape: int) -> Tensor:
+    return torch.complex(normal(*shape), normal(*shape))
+
+
 STRUCTURES = {
     "dense": lambda: DenseOperators(normal(V, H, H)),
     "factored": lambda: FactoredOperators(normal(H, 4), normal(V, 4), normal(H, 4)),
@@ -38,8 +49,25 @@ STRUCTURES = {
     "blocks of 3": lambda: BlockOperators(normal(V, 2, 3, 3)),
     "rotation": lambda: RotationOperators(normal(V, 3)),
     "diagonal": lambda: DiagonalOperators(normal(V, H)),
-    "complex diagonal": lambda: ComplexDiagonalOperators(torch.complex(normal(V, 3), normal(V, 3))),
+    "complex diagonal": lambda: ComplexDiagonalOperators(complex_normal(V, 3)),
+    "columns": lambda: ColumnwiseOperators(DenseOperators(normal(V, 3, 3)), 2),
+    "columns of a diagonal": lambda: ColumnwiseOperators(DiagonalOperators(normal(V, 2)), 3),
+    "Householder": lambda: HouseholderOperators(normal(V, 2, 2, 3), normal(V, 2, 2)),
+    "gated Householder": lambda: HouseholderOperators(
+        normal(V, 1, 3, 2), normal(V, 1, 3), normal(V, 3)
+    ),
+    "diagonal minus rank one": lambda: DiagonalMinusRankOneOperators(
+        normal(V, 2, 3), normal(V, 2, 3), normal(V, 2, 3)
+    ),
+    "one-hot columns": lambda: OneHotColumnOperators(
+        torch.randint(3, (V, 3)), complex_normal(V, 3)
+    ),
+    "direct sum": lambda: DirectSumOperators(
+        (ComplexDiagonalOperators(complex_normal(V, 1)), DenseOperators(normal(V, 4, 4))), (2, 4)
+    ),
 }
+COMPOSABLE = ["dense", "blocks of 1", "blocks of 3", "rotation", "diagonal", "complex diagonal"]
+COMPOSABLE += ["one-hot columns"]
 
 
 @pytest.fixture(params=STRUCTURES)
@@ -61,13 +89,43 @@ def test_select_takes_operators_in_the_given_order(operators: Operators) -> None
     torch.testing.assert_close(operators.select(symbols).dense(), operators.dense()[symbols])
 
 
-@pytest.mark.parametrize("name", [name for name in STRUCTURES if name != "factored"])
+@pytest.mark.parametrize("name", COMPOSABLE)
 def test_composing_multiplies_the_matrices_later_one_first(name: str) -> None:
     later, earlier = STRUCTURES[name](), STRUCTURES[name]()
     assert isinstance(later, ComposableOperators) and isinstance(earlier, ComposableOperators)
     composed = later.compose(earlier)
     assert type(composed) is type(later)
     torch.testing.assert_close(composed.dense(), later.dense() @ earlier.dense())
+
+
+def test_the_structures_that_compose_are_those_that_say_so() -> None:
+    made = {name for name, make in STRUCTURES.items() if isinstance(make(), ComposableOperators)}
+    assert made == set(COMPOSABLE)
+
+
+@pytest.mark.parametrize("with_inputs", [False, True])
+def test_the_recurrence_is_one_product_after_the_other(
+    operators: Operators, with_inputs: bool
+) -> None:
+    symbols, state = torch.randint(V, (3, 9)), normal(3, H)
+    inputs = normal(9, 3, H) if with_inputs else None
+    states = operators.recur(symbols, state, inputs)
+    for time in range(9):
+        state = torch.einsum("bij,bj->bi", operators.dense()[symbols[:, time]], state)
+        state = state if inputs is None else state + inputs[time]
+        torch.testing.assert_close(states[time], state)
+
+
+def test_a_normalised_recurrence_keeps_directions(operators: Operators) -> None:
+    symbols, first = torch.randint(V, (3, 9)), normal(3, H)
+    with torch.no_grad():
+        plain = operators.recur(symbols, first)
+        states = operators.recur(symbols, first, normalise_every=4)
+    directions = (part / part.norm(dim=-1, keepdim=True) for part in (states, plain))
+    torch.testing.assert_close(*directions)
+    # rotations keep lengths without it, and factored operators normalise in rank space
+    if not isinstance(operators, RotationOperators | FactoredOperators):
+        assert (states[7].abs().amax(-1) <= 1 + 1e-9).all()
 
 
 def test_factored_operators_are_a_sum_of_outer_products() -> None:

@@ -250,11 +250,19 @@ def through(module: nn.Module, *inputs: Tensor | None) -> Tensor:
     return output
 
 
-def require_multiple(hidden: int, of: int, option_name: str) -> None:
-    """Raise `SettingsError` unless `hidden` is a multiple of `of`."""
-    if hidden % of:
-        below, above = hidden // of * of, -(-hidden // of) * of
-        nearest_sizes = f"{below} or {above}" if below else f"{above}"
+def require_divisor(width: int, option_name: str, divisor: int, what: str = "--width") -> None:
+    """Raise `SettingsError` unless `divisor`, the value of an option, divides `width`."""
+    if width % divisor:
+        fitting = [size for size in range(1, width + 1) if width % size == 0]
+        near = min(fitting, key=lambda size: (abs(size - divisor), size))
         raise SettingsError(
-            f"--hidden {hidden} is not a multiple of {option_name} {of}: take {nearest_sizes}"
+            f"{option_name} {divisor} does not divide {what} {width}: take {near} instead"
+        )
+
+
+def require_even(hidden: int, what: str) -> None:
+    """Raise `SettingsError` unless `hidden` is even, as `what` of size 2 needs."""
+    if hidden % 2:
+        raise SettingsError(
+            f"--hidden {hidden} is not a multiple of {what} 2: take {hidden - 1} or {hidden + 1}"
         )

@@ -87,8 +87,8 @@ def _facts_of(name: str, model: type, description: str | None) -> ModelFacts:
     return ModelFacts(
         name=name,
         settings_class=said["settings_class"],
-        family=said.get("family"),
-        source=said.get("source"),
+        family=said.get("family") or None,
+        source=said.get("source") or None,
         training_defaults=dict(said["training_defaults"]),
         summary=(inspect.getdoc(model) or "").partition("\n")[0],
         description=inspect.cleandoc(description or ""),
@@ -98,11 +98,12 @@ def _facts_of(name: str, model: type, description: str | None) -> ModelFacts:
 class _StandInForTorch:
     """Takes the place of anything that a file only names when it is executed.
 
-    Its attributes, results and items are itself, and as a base class it is left out.
+    Its attributes, results and items are itself, and as a base class it is left out. It has no
+    attributes of Python's own protocols, by which `typing` would take it for a type variable.
     """
 
     def __getattr__(self, name: str) -> _StandInForTorch:
-        if name.startswith("__"):  # protocols of the language and of `typing`, which it has not
+        if name.startswith("__"):
             raise AttributeError(name)
         return self
 

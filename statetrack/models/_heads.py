@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.errors import SettingsError
 from statetrack.models._blocks import OptionalConvolution, Window, rms_norm
 
 
@@ -74,13 +73,3 @@ def split_heads(inputs: Tensor, heads: int) -> Tensor:
     """[..., D] as [..., N, D / N]."""
     split: Tensor = inputs.unflatten(-1, (heads, -1))
     return split
-
-
-def require_divisor(width: int, option_name: str, divisor: int, what: str = "--width") -> None:
-    """Raise `SettingsError` unless `divisor`, the value of an option, divides `width`."""
-    if width % divisor:
-        fitting = [size for size in range(1, width + 1) if width % size == 0]
-        near = min(fitting, key=lambda size: (abs(size - divisor), size))
-        raise SettingsError(
-            f"{option_name} {divisor} does not divide {what} {width}: take {near} instead"
-        )

@@ -18,7 +18,7 @@ import torch
 
 from statetrack.algebra.recurrences import Blocks, Size
 from statetrack.models import MODELS
-from statetrack.models._base import LinearModel, require_multiple
+from statetrack.models._base import LinearModel, require_divisor
 from statetrack.models._settings import LinearSettings
 from statetrack.ops.operators import BlockOperators
 from statetrack.settings import option
@@ -48,7 +48,7 @@ class BilinearBlock(LinearModel):
         self, settings: BilinearBlockSettings, *, num_symbols: int, num_labels: int
     ) -> None:
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
-        require_multiple(settings.hidden, settings.block_size, "--block-size")
+        require_divisor(settings.hidden, "--block-size", settings.block_size, "--hidden")
         size = settings.block_size
         shape = (self.embedding.num_rows, settings.hidden // size, size, size)
         blocks, _ = torch.linalg.qr(torch.randn(shape))

@@ -18,7 +18,7 @@ import torch
 
 from statetrack.algebra.recurrences import Diagonal, Size
 from statetrack.models import MODELS
-from statetrack.models._base import LinearModel, require_multiple
+from statetrack.models._base import LinearModel, require_even
 from statetrack.models._settings import LinearSettings
 from statetrack.ops.operators import RotationOperators
 from statetrack.settings import option
@@ -46,7 +46,7 @@ class BilinearRotation(LinearModel):
         self, settings: BilinearRotationSettings, *, num_symbols: int, num_labels: int
     ) -> None:
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
-        require_multiple(settings.hidden, 2, "the plane size")
+        require_even(settings.hidden, "the plane size")
         turns = torch.rand(self.embedding.num_rows, settings.hidden // 2)
         self.angles = self.embedding.parameter(2 * math.pi * (turns - 0.5))
 

@@ -20,7 +20,7 @@ import torch
 
 from statetrack.algebra.recurrences import Diagonal, Size
 from statetrack.models import MODELS
-from statetrack.models._base import LinearModel, require_multiple
+from statetrack.models._base import LinearModel, require_even
 from statetrack.models._settings import LinearSettings
 from statetrack.ops.operators import ComplexDiagonalOperators
 from statetrack.settings import option
@@ -49,7 +49,7 @@ class DiagonalComplex(LinearModel):
         self, settings: DiagonalComplexSettings, *, num_symbols: int, num_labels: int
     ) -> None:
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
-        require_multiple(settings.hidden, 2, "the size of a complex number")
+        require_even(settings.hidden, "the size of a complex number")
         angles = 2 * math.pi * torch.rand(self.embedding.num_rows, settings.hidden // 2)
         gains = torch.polar(torch.full_like(angles, settings.radius), angles)
         self.gains = self.embedding.parameter(torch.view_as_real(gains).clone())

@@ -30,9 +30,9 @@ from statetrack import ops
 from statetrack.algebra.recurrences import PositiveLayers, Size
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
-from statetrack.models._base import through
+from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel, Window, WindowedMixer
-from statetrack.models._heads import HeadNorm, Projection, require_divisor, split_heads
+from statetrack.models._heads import HeadNorm, Projection, split_heads
 from statetrack.models._settings import KernelSettings
 from statetrack.ops.layer_operators import ColumnwiseOperators
 from statetrack.ops.operators import DiagonalOperators, Operators

@@ -29,8 +29,9 @@ from torch.nn import functional
 from statetrack import ops
 from statetrack.algebra.recurrences import TimeInvariantLayers
 from statetrack.models import MODELS
+from statetrack.models._base import require_divisor
 from statetrack.models._blocks import BlockModel, Window, WindowedMixer
-from statetrack.models._heads import Projection, require_divisor, split_heads
+from statetrack.models._heads import Projection, split_heads
 from statetrack.models._settings import KernelSettings
 from statetrack.ops.layer_operators import ColumnwiseOperators
 from statetrack.ops.operators import DiagonalOperators, Operators

@@ -27,9 +27,8 @@ from torch.nn import functional
 from statetrack import ops
 from statetrack.algebra.recurrences import PositiveLayers, Size
 from statetrack.models import MODELS
-from statetrack.models._base import through
+from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel, RMSNorm, ShortConvolution, WindowedMixer
-from statetrack.models._heads import require_divisor
 from statetrack.models._settings import KernelSettings
 from statetrack.models._time_steps import draw_time_steps, inverse_softplus
 from statetrack.ops.layer_operators import ColumnwiseOperators

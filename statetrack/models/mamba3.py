@@ -37,9 +37,8 @@ from torch.nn import functional
 
 from statetrack.algebra.recurrences import ComplexLayers, LinearRecurrence, PositiveLayers, Size
 from statetrack.models import MODELS
-from statetrack.models._base import through
+from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel, LinearMixer, RMSNorm
-from statetrack.models._heads import require_divisor
 from statetrack.models._settings import BlockSettings
 from statetrack.models._time_steps import draw_time_steps, inverse_softplus
 from statetrack.ops.decayed_attention import CHUNK, decayed_chunk

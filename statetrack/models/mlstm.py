@@ -37,7 +37,7 @@ from torch.nn import functional
 
 from statetrack.algebra.recurrences import PositiveLayers, Recurrence, Size
 from statetrack.models import MODELS
-from statetrack.models._base import through
+from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import (
     BlockModel,
     LinearMixer,
@@ -45,7 +45,7 @@ from statetrack.models._blocks import (
     Window,
 )
 from statetrack.models._exponential import ExponentialGateSettings, log_forget, small_deviation
-from statetrack.models._heads import BlockDiagonal, HeadNorm, require_divisor, split_heads
+from statetrack.models._heads import BlockDiagonal, HeadNorm, split_heads
 from statetrack.ops.decayed_attention import sums_between
 from statetrack.ops.layer_operators import ColumnwiseOperators
 from statetrack.ops.operators import DiagonalOperators, Operators

@@ -39,9 +39,9 @@ from torch.nn import functional
 from statetrack import ops
 from statetrack.algebra.recurrences import PositiveLayers, Size
 from statetrack.models import MODELS
-from statetrack.models._base import through
+from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel
-from statetrack.models._heads import require_divisor, split_heads
+from statetrack.models._heads import split_heads
 from statetrack.models._rwkv import (
     LowRank,
     RWKVMixer,

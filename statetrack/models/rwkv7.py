@@ -37,9 +37,8 @@ from torch.nn import functional
 
 from statetrack.algebra.recurrences import DiagonalMinusRankOne, Size
 from statetrack.models import MODELS
-from statetrack.models._base import through
+from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel
-from statetrack.models._heads import require_divisor
 from statetrack.models._rwkv import LowRank, RWKVMixer, first_shifts
 from statetrack.models._settings import BlockSettings
 from statetrack.ops.layer_operators import DiagonalMinusRankOneOperators

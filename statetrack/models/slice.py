@@ -25,8 +25,8 @@ from torch import Tensor, nn
 
 from statetrack.algebra.recurrences import Blocks, Size
 from statetrack.models import MODELS
+from statetrack.models._base import require_divisor
 from statetrack.models._blocks import BlockModel, PlainMixer
-from statetrack.models._heads import require_divisor
 from statetrack.models._settings import BlockSettings
 from statetrack.ops.operators import BlockOperators, Operators
 from statetrack.ops.precision import in_full_precision, widened

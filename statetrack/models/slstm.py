@@ -30,6 +30,7 @@ from torch import Tensor, nn
 
 from statetrack.algebra.recurrences import Recurrence, Saturating
 from statetrack.models import MODELS
+from statetrack.models._base import require_divisor
 from statetrack.models._blocks import (
     BlockModel,
     Mixer,
@@ -42,7 +43,7 @@ from statetrack.models._exponential import (
     log_forget,
     small_deviation,
 )
-from statetrack.models._heads import BlockDiagonal, HeadNorm, require_divisor
+from statetrack.models._heads import BlockDiagonal, HeadNorm
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 

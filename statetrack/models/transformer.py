@@ -34,9 +34,9 @@ from torch.nn import functional
 from statetrack.algebra.recurrences import Attention
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
-from statetrack.models._base import SequenceModel, through
+from statetrack.models._base import SequenceModel, require_divisor, through
 from statetrack.models._blocks import make_norm
-from statetrack.models._heads import require_divisor, split_heads
+from statetrack.models._heads import split_heads
 from statetrack.models._settings import BlockSettings
 from statetrack.ops.lanes import apply, join_lanes
 from statetrack.settings import option

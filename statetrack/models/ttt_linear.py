@@ -32,9 +32,9 @@ from torch import Tensor, nn
 from statetrack.algebra.recurrences import Undecided
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
-from statetrack.models._base import through
+from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel, Mixer, Window
-from statetrack.models._heads import Projection, require_divisor, split_heads
+from statetrack.models._heads import Projection, split_heads
 from statetrack.models._settings import BlockSettings
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option

@@ -1,0 +1,220 @@
+"""What `check_model` finds: nothing in a good module, and each fault of a bad one by its name.
+
+B batch, T time, V symbols, C labels, H hidden.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from statetrack.models._base import RecurrentModel
+from statetrack.models._checking import Finding, check_model
+from statetrack.settings import Settings
+
+V, C, H = 4, 3, 6
+
+
+class Averages(nn.Module):
+    """A good module: the mean of the embeddings so far, and a linear readout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(V, H)
+        self.readout = nn.Linear(H, C)
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        return self.readout(self.mix(self.embedding(symbols)))
+
+    def mix(self, stream: Tensor) -> Tensor:
+        return stream.cumsum(1) / torch.arange(1, stream.shape[1] + 1).unsqueeze(-1)
+
+
+class SeesTheFuture(Averages):
+    def mix(self, stream: Tensor) -> Tensor:
+        return stream + stream.mean(1, keepdim=True)
+
+
+class ForgetsSymbols(Averages):
+    def mix(self, stream: Tensor) -> Tensor:
+        times = torch.arange(stream.shape[1]).view(1, -1, 1)
+        return torch.where(times > 0, super().mix(stream * (times > 0)), self.readout.weight.sum())
+
+
+class MixesWords(Averages):
+    def mix(self, stream: Tensor) -> Tensor:
+        return super().mix(stream - stream.mean(0, keepdim=True))
+
+
+class HasAnIdleWeight(Averages):
+    def __init__(self) -> None:
+        super().__init__()
+        self.idle = nn.Parameter(torch.ones(3))
+
+
+class BranchesOnValues(Averages):
+    def mix(self, stream: Tensor) -> Tensor:
+        return super().mix(stream) if stream.sum() > -1e9 else stream
+
+
+class HasTooManyLabels(Averages):
+    def __init__(self) -> None:
+        super().__init__()
+        self.readout = nn.Linear(H, C + 1)
+
+
+class GivesATuple(Averages):
+    def forward(self, symbols: Tensor) -> Any:
+        return super().forward(symbols), None
+
+
+class GivesNaN(Averages):
+    def mix(self, stream: Tensor) -> Tensor:
+        return stream / 0
+
+
+class Raises(Averages):
+    def mix(self, stream: Tensor) -> Tensor:
+        raise KeyError("a fault of the author's own")
+
+
+def wrong(findings: list[Finding]) -> dict[str, str]:
+    return {finding.name: finding.detail for finding in findings if not finding.ok}
+
+
+def test_nothing_is_wrong_with_a_good_module_which_stays_as_it_is() -> None:
+    module = Averages().train()
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    findings = check_model(module, num_symbols=V, num_labels=C)
+    assert not wrong(findings) and len(findings) == 7
+    assert module.training and module.readout.weight.dtype == torch.float32
+    assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "detail"),
+    [
+        (SeesTheFuture, "no logits depend on a later symbol", "logits before position 1 change"),
+        (ForgetsSymbols, "every symbol is read", "the symbol at position 0 changes no logits"),
+        (MixesWords, "words of a batch are independent", "in a batch and alone"),
+        (HasAnIdleWeight, "every parameter gets a gradient", "the parameter idle gets no gradient"),
+        (BranchesOnValues, "a population is its replicas, each alone", "vectorises = False"),
+        (HasTooManyLabels, "logits are [B, T, C]", "with 3 labels they are to be [1, 1, 3]"),
+        (GivesATuple, "logits are [B, T, C]", "forward gives a tuple"),
+        (GivesNaN, "logits are [B, T, C]", "are not finite"),
+        (Raises, "logits are [B, T, C]", 'KeyError: "a fault of the author\'s own"'),
+    ],
+)
+def test_a_fault_is_found_under_its_name(kind: type[nn.Module], name: str, detail: str) -> None:
+    torch.manual_seed(0)
+    assert detail in wrong(check_model(kind(), num_symbols=V, num_labels=C))[name]
+
+
+def test_a_module_that_cannot_compute_in_float64_is_checked_in_float32() -> None:
+    class Single(Averages):
+        def mix(self, stream: Tensor) -> Tensor:
+            return super().mix(stream @ torch.eye(H))
+
+    findings = check_model(Single(), num_symbols=V, num_labels=C)
+    assert not wrong(findings)
+    assert findings[0].detail.startswith("checked in float32")
+
+
+# --- recurrent models ---
+
+
+class Counter(RecurrentModel):
+    """A good recurrent model: sums of embeddings; not registered, without family and source."""
+
+    settings_class = Settings
+
+    def __init__(self, settings: Settings, *, num_symbols: int, num_labels: int) -> None:
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        self.embedding = nn.Embedding(num_symbols, H)
+        self.readout = nn.Linear(H, num_labels)
+
+    def initial_state(self, num_words: int) -> Any:
+        return self.readout.weight.new_zeros(num_words, H)
+
+    def step(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
+        state = state + self.embedding(symbols)
+        return self.readout(state), state
+
+
+class StepsApart(Counter):
+    def scan(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
+        logits, state = super().scan(symbols, state)
+        return logits + 0.01, state
+
+
+class HandsOnNothing(Counter):
+    def scan(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
+        logits, _ = super().scan(symbols, state)
+        return logits, self.initial_state(len(symbols))
+
+
+class Grows(Counter):
+    def initial_state(self, num_words: int) -> Any:
+        return super().initial_state(num_words).unsqueeze(1)
+
+    def step(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
+        state = torch.cat([state, self.embedding(symbols).unsqueeze(1)], 1)
+        return self.readout(state.sum(1)), state
+
+
+class IgnoresItsSeed(Counter):
+    def __init__(self, settings: Settings, *, num_symbols: int, num_labels: int) -> None:
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        for parameter in self.parameters():
+            nn.init.constant_(parameter, 0.1)
+
+
+class LosesAWeight(Counter):
+    def __init__(self, settings: Settings, *, num_symbols: int, num_labels: int) -> None:
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        self.register_buffer("first", torch.randn(H), persistent=False)
+
+    def initial_state(self, num_words: int) -> Any:
+        return self.first.expand(num_words, -1)
+
+
+class HasAHead(Counter):
+    family, source = "own", "own"
+
+    def __init__(self, settings: Settings, *, num_symbols: int, num_labels: int) -> None:
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        self.head = self.readout
+        del self.readout
+
+    def initial_state(self, num_words: int) -> Any:
+        return self.head.weight.new_zeros(num_words, H)
+
+    def step(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
+        state = state + self.embedding(symbols)
+        return self.head(state), state
+
+
+def test_what_a_model_does_not_say_of_itself_is_noted_and_not_wrong() -> None:
+    findings = check_model(Counter, num_symbols=V, num_labels=C)
+    assert not wrong(findings) and len(findings) == 12
+    assert findings[-1].detail == "no family and no source for the listings"
+    findings = check_model(HasAHead, num_symbols=V, num_labels=C)
+    assert not wrong(findings)
+    assert findings[-1].detail == "no parameters under 'readout': freeze='recurrence' is refused"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (StepsApart, "step by step is forward"),
+        (HandsOnNothing, "a scan in two pieces is a scan in one"),
+        (Grows, "the state keeps its size"),
+        (LosesAWeight, "saved weights are loaded"),
+        (IgnoresItsSeed, "a seed determines the weights"),
+    ],
+)
+def test_a_fault_of_a_recurrent_model_is_found(kind: type[Counter], name: str) -> None:
+    assert name in wrong(check_model(kind, num_symbols=V, num_labels=C))
