@@ -23,15 +23,16 @@ import math
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
 from statetrack import __version__
-from statetrack.errors import StatetrackError, nearest
+from statetrack.errors import StatetrackError, StatetrackWarning, nearest
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 """Exit codes."""
@@ -94,12 +95,27 @@ def main() -> None:
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
     try:
-        _application(argv)(args=list(argv), prog_name="statetrack")
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            warnings.simplefilter("always", StatetrackWarning)
+            _application(argv)(args=list(argv), prog_name="statetrack")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException as error:
         return _explain(error)
     return 0
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """One line on standard error, without the place in the code."""
+    typer.echo(f"warning: {message}", err=True)
 
 
 def _application(argv: Sequence[str]) -> typer.Typer:
