@@ -44,7 +44,7 @@ def predict(
         model = model.settings
     recurrence = recurrence_of(model) if isinstance(model, Settings) else model
     if not isinstance(recurrence, Recurrence):
-        return Prediction("unknown", "the model's settings name no class of recurrence", "none")
+        return Prediction("unknown", "the model names no class of recurrence", "none")
     return recurrence.predict(algebra)
 
 

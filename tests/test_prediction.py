@@ -24,7 +24,7 @@ from statetrack.algebra.prediction import Prediction
 from statetrack.algebra.recurrences import Size
 from statetrack.algebra.representations import Part
 from statetrack.cli import app
-from statetrack.errors import UnknownNameError
+from statetrack.errors import TaskError, UnknownNameError
 from statetrack.evaluation import evaluate
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
@@ -806,6 +806,28 @@ def test_the_size_that_a_model_is_given_is_the_value_of_the_setting_that_counts(
             given = predict(algebra, settings).given
             if given is not None:
                 assert given.value == settings.model_dump()[given.setting], model
+
+
+def test_a_task_and_its_algebra_a_model_and_its_settings_are_predicted_alike() -> None:
+    task = load_task("s3")
+    settings = told("bilinear-cp", rank=3)
+    model = MODELS["bilinear-cp"](settings, num_symbols=6, num_labels=6)
+    found = predict(task, model)
+    assert found == predict(task, settings) == predict(analyse(task.automaton), settings)
+    assert (found.size, found.answer) == (4, "unknown")
+    assert found == predict(task, "bilinear-cp", rank=3)
+    assert predict(task, "bilinear-cp").answer == "yes"
+
+
+def test_nothing_is_predicted_of_a_module_that_names_no_class_of_recurrence() -> None:
+    found = predict(load_task("s3"), torch.nn.GRU(3, 4))
+    assert (found.can, found.answer, found.given) == ("unknown", "unknown", None)
+    assert "names no class" in found.theorem
+
+
+def test_a_task_without_an_automaton_is_not_predicted() -> None:
+    with pytest.raises(TaskError, match="no automaton"):
+        predict(load_task("dyck-1"), "rnn")
 
 
 def test_a_name_that_no_model_has_is_refused_with_the_nearest() -> None:
