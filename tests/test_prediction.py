@@ -815,6 +815,7 @@ def test_a_task_and_its_algebra_a_model_and_its_settings_are_predicted_alike() -
     found = predict(task, model)
     assert found == predict(task, settings) == predict(analyse(task.automaton), settings)
     assert (found.size, found.answer) == (4, "unknown")
+    assert found == predict(task, "bilinear-cp", rank=3)
     assert predict(task, "bilinear-cp").answer == "yes"
 
 
