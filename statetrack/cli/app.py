@@ -73,7 +73,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _application(argv: Sequence[str]) -> typer.Typer:
-    """The Typer application, in which only the invoked command is more than its name."""
+    """The Typer application; of commands that are not invoked it has names and summaries only."""
     app = typer.Typer(
         name="statetrack",
         help="Can this recurrent architecture track state, and how far?",
