@@ -25,7 +25,7 @@ class Protocol(Settings):
 
 
 def read_protocol(path: Path) -> Protocol:
-    """The protocol that a file holds; `SettingsError` where it holds none."""
+    """The protocol that a file holds; `SettingsError` where it is not one."""
     return build(Protocol, read_yaml(path), str(path))
 
 

@@ -96,14 +96,14 @@ def test_bits_read_in_pieces_are_those_read_at_once():
         np.testing.assert_array_equal(pieces.read(first, count), whole[first : first + count])
 
 
-def test_no_two_tapes_of_random_bits_are_alike():
-    tapes = [
+def test_random_bits_of_other_seeds_purposes_or_variants_are_others():
+    sequences = [
         RandomBits(seed, purpose, variant).read(0, 50).tobytes()
         for seed, purpose, variant in product(
             range(3), ("train", "validation", "test", "distinct", "shuffle", "repeat"), range(3)
         )
     ]
-    assert len(set(tapes)) == len(tapes)
+    assert len(set(sequences)) == len(sequences)
 
 
 def test_numbers_below_a_bound_reach_both_ends_and_no_further():

@@ -1,10 +1,10 @@
-"""What models say of their recurrences: linear in the state or not, and where eigenvalues lie.
+"""What layers say of their recurrences: linear in the state or not, by which operators.
 
-A mixer's next state depends on its inputs, on what it remembers of earlier inputs (the window
-of a short convolution, say) and on the recurrent part of the state; only in that last part can
-it be linear, and here that is the part with the most numbers.
+For given inputs, the next recurrent part of a linear layer's state is A part + u. Here A is found
+from what a step does to changes of the state, and is compared with the operators that the layer's
+`transition` gives; their eigenvalues lie where the settings' class of recurrence says.
 
-B batch, S numbers in the recurrent part.
+B batch, T time, S numbers in the recurrent part.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from statetrack.algebra.recurrences import Attention, LinearRecurrence
 from statetrack.models import MODELS
-from statetrack.models._base import LinearModel, RecurrentModel
+from statetrack.models._base import LinearModel, RecurrentModel, WithTransition
 from statetrack.models._blocks import BlockModel
 from statetrack.models._settings import recurrence_of, variants
 from statetrack.settings import build
@@ -37,40 +37,56 @@ def is_linear(name: str) -> bool:
 RECURRENT = [name for name in NAMES if issubclass(MODELS[name], RecurrentModel)]
 LINEAR = [name for name in NAMES if is_linear(name)]
 SMALL = {"width": 8, "hidden": 8, "size": 3, "heads": 2, "key_dim": 4, "value_dim": 2, "state": 4}
-SMALL |= {"conv": 1}  # a window of no earlier inputs
+ODD_OPTIONS: list[tuple[str, dict[str, object]]] = [
+    ("deltaproduct", {"householders": 3}),
+    ("mamba3", {"state": 5, "turned": 0.5}),
+    ("mamba3", {"turned": 0.0}),
+    ("mamba3", {"turned": 1.0}),
+    ("bilinear-cp", {"rank": 3, "additive": "input"}),
+    ("hgrn", {"phase": "none"}),
+]
 
-Step = Callable[[Any], Any]
+State = Any
 
 
 @dataclass(frozen=True)
-class Recurrence:
-    """One layer's map from state to next state, for inputs that stay the same."""
+class Layer:
+    """A layer or a model without layers, inputs [1, T, ...] of some positions, and a state."""
 
-    name: str
-    step: Step
-    state: Any
+    module: Any
+    inputs: Tensor
+    state: State
 
-    def recurrent_part(self, state: Any) -> list[Tensor]:
-        """The tensors of most numbers, in the units in which the recurrence is stated."""
-        state = in_units_of_the_equation(self.name, state)
-        parts = list(tensors(state))
-        most = max(part[0].numel() for part in parts)
-        return [part for part in parts if part[0].numel() == most]
+    def moved(self, state: State, num_steps: int = 1) -> State:
+        """The state after some positions, every word of a batch with the same inputs."""
+        for position in self.inputs[0, :num_steps]:
+            together = position.expand(_batch_of(state), *position.shape)
+            _, state = self.module.step(together, state)
+        return state
 
-    def moved(self, change: list[Tensor]) -> list[Tensor]:
-        """The next recurrent part, after a change has been added to this one."""
-        changes = iter(change)
-        plain = in_units_of_the_equation(self.name, self.state)
-        most = max(part[0].numel() for part in tensors(plain))
+    def parts_moved(self, changes: Tensor, num_steps: int = 1) -> Tensor:
+        """The recurrent parts [B, ...] after positions, each word's part changed at the start."""
+        state = mapped(lambda part: part.expand(len(changes), *part.shape[1:]), self.state)
+        part = self.module.recurrent_part(state)
+        changed = self.module.with_recurrent_part(state, part + changes.view_as(part))
+        moved: Tensor = self.module.recurrent_part(self.moved(changed, num_steps))
+        return moved.flatten(1)
 
-        def add(part: Tensor) -> Tensor:
-            return part + next(changes) if part[0].numel() == most else part
+    @property
+    def size(self) -> int:
+        part: Tensor = self.module.recurrent_part(self.state)
+        return part.numel()
 
-        changed = as_it_is_held(self.name, mapped(add, plain))
-        return self.recurrent_part(self.step(changed))
+
+def mapped(function: Callable[[Tensor], Tensor], state: State) -> State:
+    """A state of the same kind, with the results of a function of every tensor in it."""
+    if isinstance(state, Tensor):
+        return function(state)
+    parts = [mapped(function, part) for part in state]
+    return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
 
 
-def tensors(state: Any) -> Iterator[Tensor]:
+def tensors(state: State) -> Iterator[Tensor]:
     if isinstance(state, Tensor):
         yield state
     else:
@@ -78,43 +94,13 @@ def tensors(state: Any) -> Iterator[Tensor]:
             yield from tensors(part)
 
 
-def mapped(function: Callable[[Tensor], Tensor], state: Any) -> Any:
-    if isinstance(state, Tensor):
-        return function(state)
-    return tuple(mapped(function, part) for part in state)
+def _batch_of(state: State) -> int:
+    return next(tensors(state)).shape[0]
 
 
-def in_units_of_the_equation(name: str, state: Any) -> Any:
-    """States are held in pieces for the sake of range: a direction and a logarithm, say."""
-    if name == "full-matrix":
-        direction, log_norm = state
-        return (direction * log_norm.exp()[:, None, None],)
-    if name == "mlstm":
-        memory, matrices, maxima = state
-        return memory, matrices * maxima.exp()[..., None, None], maxima
-    if name == "rwkv4":
-        scaled, exponents, last = state
-        return scaled * exponents.exp().unsqueeze(-2), exponents, last
-    return state
-
-
-def as_it_is_held(name: str, state: Any) -> Any:
-    if name == "full-matrix":
-        (matrices,) = state
-        norm = matrices.flatten(1).norm(dim=1)
-        return matrices / norm[:, None, None], norm.log()
-    if name == "mlstm":
-        memory, matrices, maxima = state
-        return memory, matrices * (-maxima).exp()[..., None, None], maxima
-    if name == "rwkv4":
-        sums, exponents, last = state
-        return sums * (-exponents).exp().unsqueeze(-2), exponents, last
-    return state
-
-
-def recurrences(
-    name: str, *, batch: int, seed: int = 0, scale: float = 1.0, **options: object
-) -> Iterator[Recurrence]:
+def layers_of(
+    name: str, *, seed: int = 0, scale: float = 1.0, **options: object
+) -> Iterator[Layer]:
     """The layers of a model in float64, after some steps; `scale` multiplies its weights."""
     kind = MODELS[name]
     fields = kind.settings_class.model_fields
@@ -122,47 +108,57 @@ def recurrences(
     torch.manual_seed(seed)
     settings = build(kind.settings_class, {**small, **options}, name)
     model = kind(settings, num_symbols=V, num_labels=C).double().eval()
+    assert isinstance(model, RecurrentModel)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter)).mul_(scale)
-    if isinstance(model, BlockModel):
-        for block in model._blocks():
-            inputs = [torch.randn(1, settings.width, dtype=torch.float64) for _ in range(6)]
-            state = block.mixer.initial_state(1)
-            for earlier in inputs[:-1]:
-                _, state = block.mixer.step(earlier, state)
-            *_, last = inputs
-            yield Recurrence(name, stepper(block.mixer, last, batch), repeated(state, batch))
-    else:
-        assert isinstance(model, RecurrentModel)
-        state = model.initial_state(1)
-        for symbol in (1, 0, 4):
-            _, state = model.step(torch.tensor([symbol]), state)
-        yield Recurrence(name, stepper(model, torch.tensor([2]), batch), repeated(state, batch))
+        if isinstance(model, BlockModel):
+            for mixer in model.mixers:
+                inputs = torch.randn(1, 8, settings.width, dtype=torch.float64)
+                state = mixer.initial_state(1)
+                for earlier in inputs[:, :5].unbind(1):
+                    _, state = mixer.step(earlier, state)
+                yield Layer(mixer, inputs[:, 5:], state)
+        else:
+            _, state = model.scan(torch.tensor([[1, 0, 4]]), model.initial_state(1))
+            yield Layer(model, torch.tensor([[2, 0, 2]]), state)
 
 
-def stepper(layer: Any, inputs: Tensor, batch: int) -> Step:
-    together = inputs.expand(batch, *inputs.shape[1:])
-    return lambda state: layer.step(together, state)[1]
+def spread(layer: Layer, num_steps: int = 1) -> tuple[Tensor, Tensor]:
+    """A step's action on random changes of the recurrent part, and the changes: [B, S] each.
+
+    Changes are as large as the next part, so that they do not drown in its rounding errors.
+    """
+    (unchanged,) = layer.parts_moved(torch.zeros(1, layer.size, dtype=torch.float64), num_steps)
+    changes = unchanged.abs().max().clamp_min(1.0) * torch.randn(6, layer.size, dtype=torch.float64)
+    return layer.parts_moved(changes, num_steps) - unchanged, changes
 
 
-def repeated(state: Any, batch: int) -> Any:
-    return mapped(lambda part: part.expand(batch, *part.shape[1:]), state)
+def matrix_of(layer: Layer) -> Tensor:
+    """The matrix [S, S] of a step, from what it does to each coordinate of the recurrent part."""
+    unit = torch.eye(layer.size, dtype=torch.float64)
+    (unchanged,) = layer.parts_moved(torch.zeros(1, layer.size, dtype=torch.float64))
+    reach = unchanged.abs().max().clamp_min(1.0)  # smaller changes would drown in roundings
+    return (layer.parts_moved(reach * unit) - unchanged).mT / reach
 
 
 @torch.no_grad()
-def bend(recurrence: Recurrence) -> float:
+def bend(layer: Layer) -> float:
     """How far the map from state to next state is from an affine one, relative to its reach."""
-    shapes = recurrence.recurrent_part(recurrence.state)
-    first, second = ([0.5 * torch.randn_like(part) for part in shapes] for _ in range(2))
-    zero = [torch.zeros_like(part) for part in shapes]
-    both = [2.5 * one - 1.5 * two for one, two in zip(first, second, strict=True)]
-    here, there, at_first, at_second = map(recurrence.moved, (zero, both, first, second))
+    first, second = (mapped(lambda p: 0.5 * torch.randn_like(p), layer.state) for _ in range(2))
+
+    def at(one: float, two: float) -> list[Tensor]:
+        changes = zip(tensors(first), tensors(second), strict=True)
+        moves = iter([one * a + two * b for a, b in changes])
+        return list(tensors(layer.moved(mapped(lambda part: part + next(moves), layer.state))))
+
     worst = 0.0
-    for origin, found, one, two in zip(here, there, at_first, at_second, strict=True):
+    for origin, found, one, two in zip(at(0, 0), at(2.5, -1.5), at(1, 0), at(0, 1), strict=True):
+        if origin.numel() == 0:
+            continue
         expected = origin + 2.5 * (one - origin) - 1.5 * (two - origin)
         reach = max((part - origin).abs().max() for part in (one, two)) + origin.abs().max()
-        worst = max(worst, float((found - expected).abs().max() / reach))
+        worst = max(worst, float((found - expected).abs().max() / reach.clamp_min(1e-9)))
     return worst
 
 
@@ -176,38 +172,104 @@ def test_a_model_names_the_class_of_its_recurrence_unless_it_has_none(name: str)
 
 
 @pytest.mark.parametrize("name", RECURRENT)
-def test_a_state_is_an_affine_function_of_the_one_before_where_the_model_says_so(
-    name: str,
+def test_layers_have_a_transition_where_the_class_of_recurrence_is_linear(name: str) -> None:
+    layers = [layer.module for layer in layers_of(name)]
+    assert all(isinstance(layer, WithTransition) for layer in layers) == is_linear(name)
+
+
+@pytest.mark.parametrize("name", [name for name in RECURRENT if not is_linear(name)])
+def test_a_layer_without_a_transition_has_no_affine_step(name: str) -> None:
+    bends = [
+        bend(layer) for layer in layers_of(name, **no_window(name)) if not has_transition(layer)
+    ]
+    assert bends and max(bends) > 1e-4
+
+
+def no_window(name: str) -> dict[str, object]:
+    """Options without a memory of earlier inputs, of which gates are no affine functions."""
+    return {"conv": 1} if "conv" in MODELS[name].settings_class.model_fields else {}
+
+
+def has_transition(layer: Layer) -> bool:
+    return isinstance(layer.module, WithTransition)
+
+
+every_linear_layer = pytest.mark.parametrize(
+    ("name", "options"),
+    [(name, {}) for name in [*LINEAR, "xlstm"]] + ODD_OPTIONS,
+    ids=lambda value: str(value) if value else "",
+)
+
+
+@every_linear_layer
+@torch.no_grad()
+def test_a_step_adds_the_transition_of_a_change_of_the_recurrent_part(
+    name: str, options: dict[str, object]
 ) -> None:
-    bends = [bend(recurrence) for recurrence in recurrences(name, batch=1)]
-    if is_linear(name):
-        assert max(bends) < 1e-9
-    else:
-        assert max(bends) > 1e-4
+    for layer in filter(has_transition, layers_of(name, **options)):
+        matrix = layer.module.transition(layer.inputs[:, :1], layer.state).dense().squeeze(0)
+        assert matrix.shape == (layer.size, layer.size)
+        moved, changes = spread(layer)
+        torch.testing.assert_close(moved, changes @ matrix.mT, rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(matrix_of(layer), matrix, rtol=1e-9, atol=1e-9)
 
 
-def matrix_of(recurrence: Recurrence) -> Tensor:
-    """The matrix [S, S] of an affine map, from what it does to each coordinate."""
-    (part,) = recurrence.recurrent_part(recurrence.state)
-    size = part[0].numel()
-    unit = torch.eye(size, dtype=part.dtype).reshape(part.shape[0] - 1, *part.shape[1:])
-    change = torch.cat([torch.zeros_like(part[:1]), unit])
-    with torch.no_grad():
-        (unchanged,) = recurrence.moved([torch.zeros_like(part)])
-        reach = unchanged.abs().max().clamp_min(1.0)  # smaller changes would drown in roundings
-        (after,) = recurrence.moved([reach * change])
-    return (after[1:] - after[:1]).flatten(1).mT / reach
+@every_linear_layer
+@torch.no_grad()
+def test_transitions_of_a_word_act_one_after_the_other(
+    name: str, options: dict[str, object]
+) -> None:
+    """Without a state they are those of the first positions of a word; `apply` is `dense`."""
+    for layer in filter(has_transition, layers_of(name, **options)):
+        operators = layer.module.transition(layer.inputs, layer.state)
+        moved, changes = spread(layer, layer.inputs.shape[1])
+        for position in range(layer.inputs.shape[1]):
+            rows = torch.full((len(changes),), position)
+            by_matrix = changes @ operators.dense()[position].mT
+            changes = operators.apply(rows, changes)
+            torch.testing.assert_close(changes, by_matrix, rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(moved, changes, rtol=1e-8, atol=1e-8)
+        picked = torch.tensor([2, 0, 2])
+        selected = operators.select(picked).dense()
+        torch.testing.assert_close(selected, operators.dense()[picked])
+
+
+@every_linear_layer
+@torch.no_grad()
+def test_words_have_their_transitions_in_rows_of_time(
+    name: str, options: dict[str, object]
+) -> None:
+    for layer in filter(has_transition, layers_of(name, **options)):
+        words = torch.cat([layer.inputs, layer.inputs.flip(1)])
+        together = layer.module.transition(words).dense()
+        apart = [layer.module.transition(word.unsqueeze(0)).dense() for word in words]
+        torch.testing.assert_close(together, torch.cat(apart))
+        first = layer.module.initial_state(2)
+        torch.testing.assert_close(layer.module.transition(words, first).dense(), together)
+
+
+@every_linear_layer
+@torch.no_grad()
+def test_a_state_with_its_own_recurrent_part_is_that_state(
+    name: str, options: dict[str, object]
+) -> None:
+    for layer in filter(has_transition, layers_of(name, **options)):
+        part = layer.module.recurrent_part(layer.state)
+        same = layer.module.with_recurrent_part(layer.state, part)
+        for mine, other in zip(tensors(same), tensors(layer.state), strict=True):
+            torch.testing.assert_close(mine, other)
 
 
 def eigenvalues(name: str, seed: int, scale: float, options: dict[str, object]) -> Tensor:
-    """Those of every layer, for one input."""
+    """Those of every layer, for one input, by what a step does; transitions have the same."""
     found = []
-    (one, *_) = recurrences(name, batch=1, **options)
-    size = one.recurrent_part(one.state)[0].numel()
-    for recurrence in recurrences(name, batch=size + 1, seed=seed, scale=scale, **options):
-        matrix = matrix_of(recurrence)
-        assert matrix.isfinite().all(), f"weights times {scale} leave the range of floats"
-        found.append(torch.linalg.eigvals(matrix))
+    with torch.no_grad():
+        for layer in layers_of(name, seed=seed, scale=scale, **no_window(name), **options):
+            matrix = matrix_of(layer)
+            stated = layer.module.transition(layer.inputs[:, :1], layer.state).dense().squeeze(0)
+            assert matrix.isfinite().all(), f"weights times {scale} leave the range of floats"
+            torch.testing.assert_close(matrix, stated, rtol=1e-7, atol=1e-7)
+            found.append(torch.linalg.eigvals(stated))
     return torch.cat(found)
 
 

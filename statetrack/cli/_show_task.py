@@ -50,7 +50,7 @@ def draw_task(about: dict[str, Any], console: Console, *, algebra: Algebra | Non
 
 
 WITHOUT_AUTOMATON = (
-    "drawn whole, by a sampler: no states or transitions, no exact floor, no algebra and no "
+    "drawn whole: no states or transitions, no exact floor, no algebra and no "
     "predictions; `eval` measures the floor on the test words"
 )
 

@@ -42,8 +42,8 @@ class SequenceModel(nn.Module, abc.ABC):
     """
 
     settings_class: ClassVar[type[Settings]]
-    family: ClassVar[str]
-    source: ClassVar[str]
+    family: ClassVar[str] = ""
+    source: ClassVar[str] = ""
     training_defaults: ClassVar[Mapping[str, Any]] = {}
     readout_name: ClassVar[str] = "readout"
     """The submodule that makes logits of states: what `freeze='recurrence'` still trains."""
@@ -66,6 +66,32 @@ class SequenceModel(nn.Module, abc.ABC):
         Raises `SettingsError` where the settings ask for a kernel that cannot run there.
         """
         return "torch"
+
+
+class WithTransition(abc.ABC):
+    """What a recurrence that is linear in its state says of itself: next = A(input) part + u.
+
+    `StateT` is what is remembered; the recurrent part of it is what A multiplies, as real numbers
+    in the units of the equation. What else is remembered (the last inputs, a scale) is no part of
+    it, and A may depend on it.
+    """
+
+    @abc.abstractmethod
+    def recurrent_part(self, state: Any) -> Tensor:
+        """The recurrent part [B, ...] of a state; complex numbers are pairs, [..., 2]."""
+
+    @abc.abstractmethod
+    def with_recurrent_part(self, state: Any, part: Tensor) -> Any:
+        """The state with another recurrent part [B, ...]: the inverse of `recurrent_part`."""
+
+    @abc.abstractmethod
+    def transition(self, inputs: Tensor, state: Any = None) -> Operators:
+        """The operators A of B T positions, on the flattened recurrent part.
+
+        `inputs` are symbols [B, T] of a model and vectors [B, T, D] of a layer; `state` is what is
+        remembered before the first of them (by default the initial state). The operator of word b
+        at position t is number b T + t.
+        """
 
 
 class RecurrentModel(SequenceModel):
@@ -93,7 +119,7 @@ class RecurrentModel(SequenceModel):
         return logits
 
 
-class LinearModel(RecurrentModel):
+class LinearModel(RecurrentModel, WithTransition):
     """h_t = A(x_t) h_{t-1} (+ u_t), logits = C h_t.
 
     Without additive terms and readout bias the model is *scale invariant*: a state times a
@@ -131,14 +157,25 @@ class LinearModel(RecurrentModel):
     def operators(self) -> Operators:
         """The operators A(x), one for each symbol, in their own structure."""
 
+    def recurrent_part(self, state: Tensor) -> Tensor:
+        """The state itself, [B, H]."""
+        return state
+
+    def with_recurrent_part(self, state: Tensor, part: Tensor) -> Tensor:
+        """The part itself, [B, H]."""
+        return part
+
+    def transition(self, inputs: Tensor, state: Tensor | None = None) -> Operators:
+        """The operators of symbols [B, T], which depend on nothing else: B T of R^H."""
+        return self.operators().select(inputs.flatten())
+
     def additive_table(self) -> Tensor | None:
         """The term added for each symbol, [V, H], or None."""
         if self.additive is None:
             return None
         if self.additive_kind == "constant":
             return self.additive.expand(self.num_symbols, -1)
-        table: Tensor = self.embedding(self.additive)
-        return table
+        return through(self.embedding, self.additive)
 
     def initial_state(self, num_words: int) -> Tensor:
         """The first state, once for every word: [B, H]."""
@@ -205,6 +242,12 @@ class SymbolEmbedding(nn.Module):
     def forward(self, weight: Tensor) -> Tensor:
         """The table [V, ...] of a weight that `parameter` made."""
         return weight if self.vectors is None else ops.contract(weight, self.vectors)
+
+
+def through(module: nn.Module, *inputs: Tensor | None) -> Tensor:
+    """The output of a module that gives one tensor, which `nn.Module` does not type."""
+    output: Tensor = module(*inputs)
+    return output
 
 
 def require_multiple(hidden: int, of: int, option_name: str) -> None:

@@ -11,18 +11,22 @@ B batch, T time, V symbols, C labels, D width of the residual stream.
 from __future__ import annotations
 
 import abc
-from typing import Literal
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.models._base import RecurrentModel, State
+from statetrack.models._base import RecurrentModel, State, WithTransition, through
 from statetrack.models._settings import BlockSettings
 from statetrack.ops.fla import KernelChoice, kernel_for
 
+StateT = TypeVar("StateT", bound=State)
+WindowT = TypeVar("WindowT", bound=State)
+SettingsT = TypeVar("SettingsT", bound=BlockSettings)
 
-class Mixer(nn.Module, abc.ABC):
+
+class Mixer(nn.Module, abc.ABC, Generic[StateT]):
     """One layer's recurrence over vectors: a causal map [B, T, D] -> [B, T, D] with a state.
 
     `kernel` says what scans; a mixer without a kernel of another library has only torch.
@@ -31,47 +35,92 @@ class Mixer(nn.Module, abc.ABC):
     kernel: KernelChoice = "torch"
 
     @abc.abstractmethod
-    def initial_state(self, num_words: int) -> State:
+    def initial_state(self, num_words: int) -> StateT:
         """The state of `num_words` words before their first position."""
 
     @abc.abstractmethod
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def scan(self, inputs: Tensor, state: StateT) -> tuple[Tensor, StateT]:
         """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
 
-    @abc.abstractmethod
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
+    def step(self, inputs: Tensor, state: StateT) -> tuple[Tensor, StateT]:
+        """Outputs [B, D] and the next state, of inputs [B, D]: a scan of one position."""
+        outputs, state = self.scan(inputs.unsqueeze(1), state)
+        return outputs.squeeze(1), state
 
 
-class BlockModel(RecurrentModel):
-    """Embedding, blocks of a mixer and an optional MLP, normalised linear readout."""
+class LinearMixer(Mixer[StateT], WithTransition):
+    """A mixer whose next state is, for given inputs, an affine function of the one before."""
+
+
+class PlainMixer(LinearMixer[Tensor]):
+    """A linear mixer that remembers nothing but the recurrent part, real or complex."""
+
+    def recurrent_part(self, state: Tensor) -> Tensor:
+        """The state as real numbers."""
+        return _as_real(state)
+
+    def with_recurrent_part(self, state: Tensor, part: Tensor) -> Tensor:
+        """The part, complex where the state is."""
+        return _like(state, part)
+
+
+class WindowedMixer(LinearMixer[tuple[WindowT, Tensor]]):
+    """A linear mixer that remembers the last inputs, and then the recurrent part."""
+
+    def recurrent_part(self, state: tuple[WindowT, Tensor]) -> Tensor:
+        """The second part of the state as real numbers."""
+        return _as_real(state[1])
+
+    def with_recurrent_part(
+        self, state: tuple[WindowT, Tensor], part: Tensor
+    ) -> tuple[WindowT, Tensor]:
+        """The same window with another recurrent part, complex where the state's is."""
+        return state[0], _like(state[1], part)
+
+    def window(self, state: tuple[WindowT, Tensor] | None, num_words: int) -> WindowT:
+        """What is remembered of the last inputs; of none where there is no state."""
+        return (self.initial_state(num_words) if state is None else state)[0]
+
+
+class BlockModel(RecurrentModel, Generic[SettingsT]):
+    """Embedding, blocks of a mixer and an optional MLP, normalised linear readout.
+
+    A subclass names its `mixer_class`, which is made of the model's settings; where mixers differ
+    from layer to layer, it overrides `make_mixer`.
+    """
 
     family = "gated"
     training_defaults = {"lrs": (3e-3,), "steps": 2000, "warmup": 0.1, "clip": 1.0}
+    mixer_class: ClassVar[type[Mixer[Any]]]
+    settings: SettingsT
 
-    def __init__(self, settings: BlockSettings, *, num_symbols: int, num_labels: int) -> None:
+    def __init__(self, settings: SettingsT, *, num_symbols: int, num_labels: int) -> None:
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
         self.embedding = nn.Embedding(num_symbols, settings.width)
         self.blocks = nn.ModuleList(self.make_block(layer) for layer in range(settings.layers))
         self.norm = make_norm(settings.norm, settings.width)
         self.readout = nn.Linear(settings.width, num_labels)
 
-    @abc.abstractmethod
-    def make_mixer(self, layer: int) -> Mixer:
+    def make_mixer(self, layer: int) -> Mixer[Any]:
         """The mixer of block number `layer`, freshly initialised; called from `__init__`."""
+        return self.mixer_class(self.settings)
 
     def make_block(self, layer: int) -> Block:
         """Block number `layer`: by default every block has the model's settings."""
-        assert isinstance(self.settings, BlockSettings)
         return Block(self.settings, self.make_mixer(layer))
 
     def kernel_on(self, device: torch.device) -> Literal["torch", "fla"]:
         """What scans words on a device: that of the first block's mixer."""
-        return kernel_for(self._blocks()[0].mixer.kernel, device)
+        return kernel_for(self.mixers[0].kernel, device)
+
+    @property
+    def mixers(self) -> list[Mixer[Any]]:
+        """The mixers of all blocks, whose states are the parts of the model's, in order."""
+        return [block.mixer for block in self._blocks()]
 
     def initial_state(self, num_words: int) -> State:
         """The state of every block, in a tuple."""
-        return tuple(block.mixer.initial_state(num_words) for block in self._blocks())
+        return tuple(mixer.initial_state(num_words) for mixer in self.mixers)
 
     def scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Logits [B, T, C] and the last state, after symbols [B, T]."""
@@ -96,7 +145,7 @@ class BlockModel(RecurrentModel):
 class Block(nn.Module):
     """A normalised mixer, then a normalised MLP where there is one, each added to its input."""
 
-    def __init__(self, settings: BlockSettings, mixer: Mixer) -> None:
+    def __init__(self, settings: BlockSettings, mixer: Mixer[Any]) -> None:
         super().__init__()
         width = settings.width
         self.residual = settings.residual
@@ -126,7 +175,7 @@ class Block(nn.Module):
         stream = stream + mixed if self.residual else mixed
         if self.mlp is None:
             return stream
-        output: Tensor = self.mlp(stream)
+        output = through(self.mlp, stream)
         return stream + output if self.residual else output
 
 
@@ -138,27 +187,73 @@ class ShortConvolution(nn.Module):
 
     def __init__(self, width: int, kernel: int, *, bias: bool = True) -> None:
         super().__init__()
-        self.kernel = kernel
         self.filters = nn.Conv1d(width, width, kernel, groups=width, bias=bias)
 
     def initial_state(self, num_words: int) -> Tensor:
         """Zeros [B, kernel - 1, D]."""
-        weight = self.filters.weight
-        return weight.new_zeros(num_words, self.kernel - 1, weight.shape[0])
+        return _zeros_before(self.filters, num_words)
 
     def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        padded = torch.cat([state, inputs], 1)
-        outputs = self.filters(padded.mT).mT
-        return outputs, padded[:, padded.shape[1] - self.kernel + 1 :]
+        return _convolved(self.filters, inputs, state)
 
     def step(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs [B, D] and the next state, of inputs [B, D]."""
-        window = torch.cat([state, inputs.unsqueeze(1)], 1)  # [B, kernel, D]
-        outputs = torch.einsum("bkd,dk->bd", window, self.filters.weight.squeeze(1))
-        if self.filters.bias is not None:
-            outputs = outputs + self.filters.bias
-        return outputs, window[:, 1:]
+        return _convolved_at_once(self.filters, inputs, state)
+
+
+Window: TypeAlias = "Tensor | tuple[()]"
+"""What an optional convolution remembers: its last inputs, or nothing."""
+
+
+class OptionalConvolution(nn.Module):
+    """A short convolution and an activation; with a `kernel` of 0, its inputs as they are."""
+
+    def __init__(
+        self, width: int, kernel: int, activation: nn.Module, *, bias: bool = True
+    ) -> None:
+        super().__init__()
+        self.activation = activation
+        self.filters: nn.Conv1d | None = None
+        if kernel:
+            self.filters = nn.Conv1d(width, width, kernel, groups=width, bias=bias)
+
+    def initial_state(self, num_words: int) -> Window:
+        """Zeros [B, kernel - 1, D], or an empty tuple."""
+        return () if self.filters is None else _zeros_before(self.filters, num_words)
+
+    def scan(self, inputs: Tensor, state: Window) -> tuple[Tensor, Window]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
+        if self.filters is None or isinstance(state, tuple):
+            return inputs, state
+        outputs, state = _convolved(self.filters, inputs, state)
+        return self.activation(outputs), state
+
+    def step(self, inputs: Tensor, state: Window) -> tuple[Tensor, Window]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
+        if self.filters is None or isinstance(state, tuple):
+            return inputs, state
+        outputs, state = _convolved_at_once(self.filters, inputs, state)
+        return self.activation(outputs), state
+
+
+def _zeros_before(filters: nn.Conv1d, num_words: int) -> Tensor:
+    """Zeros [B, kernel - 1, D]."""
+    return filters.weight.new_zeros(num_words, filters.kernel_size[0] - 1, filters.in_channels)
+
+
+def _convolved(filters: nn.Conv1d, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    padded = torch.cat([state, inputs], 1)
+    outputs = through(filters, padded.mT).mT
+    return outputs, padded[:, padded.shape[1] - filters.kernel_size[0] + 1 :]
+
+
+def _convolved_at_once(filters: nn.Conv1d, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    window = torch.cat([state, inputs.unsqueeze(1)], 1)  # [B, kernel, D]
+    outputs = torch.einsum("bkd,dk->bd", window, filters.weight.squeeze(1))
+    if filters.bias is not None:
+        outputs = outputs + filters.bias
+    return outputs, window[:, 1:]
 
 
 class RMSNorm(nn.Module):
@@ -194,3 +289,13 @@ def make_norm(name: Literal["rms", "layer", "none"], width: int) -> nn.Module:
     if name == "rms":
         return RMSNorm(width)
     return nn.LayerNorm(width) if name == "layer" else nn.Identity()
+
+
+def _as_real(part: Tensor) -> Tensor:
+    """Complex numbers as pairs along a last axis, real ones as they are."""
+    return torch.view_as_real(part) if part.is_complex() else part
+
+
+def _like(part: Tensor, real: Tensor) -> Tensor:
+    """The inverse of `_as_real`: complex where `part` is."""
+    return torch.view_as_complex(real.contiguous()) if part.is_complex() else real

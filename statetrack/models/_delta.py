@@ -19,10 +19,13 @@ from torch.nn import functional
 
 from statetrack import ops
 from statetrack.errors import SettingsError
-from statetrack.models._base import State
-from statetrack.models._blocks import Mixer, RMSNorm, ShortConvolution
+from statetrack.models._base import through
+from statetrack.models._blocks import OptionalConvolution, RMSNorm, Window, WindowedMixer
 from statetrack.models._settings import KernelSettings
+from statetrack.models._time_steps import draw_time_steps
 from statetrack.ops.fla.adapters import LARGEST_GATED_KEY
+from statetrack.ops.layer_operators import ColumnwiseOperators, HouseholderOperators
+from statetrack.ops.operators import Operators
 from statetrack.ops.precision import widened
 from statetrack.settings import option
 
@@ -57,9 +60,7 @@ class ForgetGate(nn.Module):
         super().__init__()
         self.steps = nn.Linear(width, heads, bias=False)
         self.log_rates = nn.Parameter(torch.empty(heads).uniform_(1e-3, 16).log())
-        shortest, longest = math.log(1e-3), math.log(1e-1)
-        steps = (shortest + (longest - shortest) * torch.rand(heads)).exp()
-        self.bias = nn.Parameter(steps.expm1().log())
+        self.bias = nn.Parameter(draw_time_steps(heads).expm1().log())
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The logarithms of the gates [..., N] of inputs [..., D]."""
@@ -76,18 +77,8 @@ class DeltaFactors(NamedTuple):
     betas: Tensor  # [..., n, N]
     log_gates: Tensor | None  # [..., N]
 
-    def transition(self) -> Tensor:
-        """The matrices by which states are multiplied, from the left: [..., N, K, K]."""
-        product = torch.eye(self.keys.shape[-1], dtype=self.keys.dtype, device=self.keys.device)
-        if self.log_gates is not None:
-            product = self.log_gates.exp()[..., None, None] * product
-        for keys, betas in zip(self.keys.unbind(-3), self.betas.unbind(-2), strict=True):
-            read = torch.einsum("...k,...kl->...l", keys, product)
-            product = product - betas[..., None, None] * keys.unsqueeze(-1) * read.unsqueeze(-2)
-        return product
 
-
-class DeltaMixer(Mixer):
+class DeltaMixer(WindowedMixer[Window]):
     """A delta rule in every head, with n keys a position and, where given, a forget gate."""
 
     def __init__(
@@ -109,9 +100,9 @@ class DeltaMixer(Mixer):
         self.sizes = [math.prod(s) for s in (self.query_shape, self.key_shape, self.value_shape)]
         self.beta_range = BETA_RANGE[settings.beta]
         self.project = nn.Linear(settings.width, sum(self.sizes), bias=False)
-        self.convolution: ShortConvolution | None = None
-        if settings.conv:
-            self.convolution = ShortConvolution(sum(self.sizes), settings.conv, bias=False)
+        self.convolution = OptionalConvolution(
+            sum(self.sizes), settings.conv, nn.Identity(), bias=False
+        )
         self.betas = nn.Linear(settings.width, num_keys * heads, bias=False)
         self.forget_gate = forget_gate
         self.norm = RMSNorm(value_dim)
@@ -120,44 +111,40 @@ class DeltaMixer(Mixer):
             self.gate = nn.Linear(settings.width, heads * value_dim, bias=False)
         self.output = nn.Linear(heads * value_dim, settings.width, bias=False)
 
-    def initial_state(self, num_words: int) -> State:
-        """No associations, [B, N, K, V], and what the convolution remembers, if there is one."""
+    def initial_state(self, num_words: int) -> tuple[Window, Tensor]:
+        """What the convolution remembers, and no associations, [B, N, K, V]."""
         shape = (num_words, *self.query_shape, self.value_shape[-1])
         associations = self.output.weight.new_zeros(shape)
-        if self.convolution is None:
-            return (associations,)
-        return associations, self.convolution.initial_state(num_words)
+        return self.convolution.initial_state(num_words), associations
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def scan(
+        self, inputs: Tensor, state: tuple[Window, Tensor]
+    ) -> tuple[Tensor, tuple[Window, Tensor]]:
         """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        associations, *window = tensors_of(state)
-        projected = self.project(inputs)
-        if self.convolution is not None:
-            projected, *window = self.convolution.scan(projected, *window)
+        projected, window = self.convolution.scan(self.project(inputs), state[0])
         factors = self._factors(inputs, projected)
-        outputs, associations = ops.delta_rule(*factors, associations, kernel=self.kernel)
-        return self._finish(inputs, outputs), (associations, *window)
+        outputs, associations = ops.delta_rule(*factors, state[1], kernel=self.kernel)
+        return self._finish(inputs, outputs), (window, associations)
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def step(
+        self, inputs: Tensor, state: tuple[Window, Tensor]
+    ) -> tuple[Tensor, tuple[Window, Tensor]]:
         """Outputs [B, D] and the next state, of inputs [B, D]."""
-        associations, *window = tensors_of(state)
-        projected = self.project(inputs)
-        if self.convolution is not None:
-            projected, *window = self.convolution.step(projected, *window)
-        outputs, associations = ops.delta_rule_step(*self._factors(inputs, projected), associations)
-        return self._finish(inputs, outputs), (associations, *window)
+        projected, window = self.convolution.step(self.project(inputs), state[0])
+        factors = self._factors(inputs, projected)
+        outputs, associations = ops.delta_rule_step(*factors, state[1])
+        return self._finish(inputs, outputs), (window, associations)
 
-    def factors(self, inputs: Tensor) -> DeltaFactors:
-        """Keys, values, betas and gates at each of the inputs [B, T, D] of whole words."""
-        projected = self.project(inputs)
-        if self.convolution is not None:
-            first = self.convolution.initial_state(inputs.shape[0])
-            projected, _ = self.convolution.scan(projected, first)
-        return self._factors(inputs, projected)
-
-    def transition(self, inputs: Tensor) -> Tensor:
-        """The matrices [B, T, N, K, K] that multiply the state, for inputs [B, T, D]."""
-        return self.factors(inputs).transition()
+    def transition(self, inputs: Tensor, state: tuple[Window, Tensor] | None = None) -> Operators:
+        """Products of Householder matrices, by head, on each of the V columns."""
+        window = self.window(state, len(inputs))
+        projected, _ = self.convolution.scan(self.project(inputs), window)
+        factors = self._factors(inputs, projected)
+        gates = None if factors.log_gates is None else factors.log_gates.exp().flatten(0, 1)
+        products = HouseholderOperators(
+            factors.keys.flatten(0, 1), factors.betas.flatten(0, 1), gates
+        )
+        return ColumnwiseOperators(products, self.value_shape[-1])
 
     def _factors(self, inputs: Tensor, projected: Tensor) -> DeltaFactors:
         queries, keys, values = functional.silu(widened(projected)).split(self.sizes, -1)
@@ -175,11 +162,4 @@ class DeltaMixer(Mixer):
         outputs = self.norm(outputs).flatten(-2)
         if self.gate is not None:
             outputs = outputs * functional.silu(self.gate(inputs))
-        finished: Tensor = self.output(outputs)
-        return finished
-
-
-def tensors_of(state: State) -> list[Tensor]:
-    """The tensors of a state that is a flat tuple of them."""
-    assert isinstance(state, tuple)
-    return [part for part in state if isinstance(part, Tensor)]
+        return through(self.output, outputs)

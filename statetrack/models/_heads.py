@@ -12,42 +12,31 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.errors import SettingsError
-from statetrack.models._base import State
-from statetrack.models._blocks import ShortConvolution, rms_norm
+from statetrack.models._blocks import OptionalConvolution, Window, rms_norm
 
 
 class Projection(nn.Module):
     """A linear map without bias; with a `kernel`, then a short convolution and SiLU.
 
-    Its state is that of the convolution, or an empty tuple.
+    Its state is that of the convolution, if there is one.
     """
 
     def __init__(self, width: int, outputs: int, kernel: int) -> None:
         super().__init__()
         self.linear = nn.Linear(width, outputs, bias=False)
-        self.convolution = ShortConvolution(outputs, kernel) if kernel else None
+        self.convolution = OptionalConvolution(outputs, kernel, nn.SiLU())
 
-    def initial_state(self, num_words: int) -> State:
+    def initial_state(self, num_words: int) -> Window:
         """The state before the first position."""
-        return () if self.convolution is None else self.convolution.initial_state(num_words)
+        return self.convolution.initial_state(num_words)
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def scan(self, inputs: Tensor, state: Window) -> tuple[Tensor, Window]:
         """Outputs [B, T, outputs] and the last state, of inputs [B, T, D]."""
-        outputs = self.linear(inputs)
-        if self.convolution is None:
-            return outputs, state
-        assert isinstance(state, Tensor)
-        outputs, state = self.convolution.scan(outputs, state)
-        return functional.silu(outputs), state
+        return self.convolution.scan(self.linear(inputs), state)
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def step(self, inputs: Tensor, state: Window) -> tuple[Tensor, Window]:
         """Outputs [B, outputs] and the next state, of inputs [B, D]."""
-        outputs = self.linear(inputs)
-        if self.convolution is None:
-            return outputs, state
-        assert isinstance(state, Tensor)
-        outputs, state = self.convolution.step(outputs, state)
-        return functional.silu(outputs), state
+        return self.convolution.step(self.linear(inputs), state)
 
 
 class HeadNorm(nn.Module):

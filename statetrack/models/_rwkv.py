@@ -1,16 +1,28 @@
-"""What the generations of RWKV share: the token shift, decays exp(-exp(.)), low-rank maps.
+"""What the generations of RWKV share: token shift, decays, low-rank maps, and a frame.
+
+Decays are exp(-exp(.)); the frame is that of the sixth and seventh, around a matrix state by head.
 
 The token shift mixes what is read at a position with the position before it.
 
-B batch, T time, D width.
+B batch, T time, D width, N heads, K head size.
 """
 
 from __future__ import annotations
 
+import abc
+import math
 from collections.abc import Sequence
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
+
+from statetrack.models._base import through
+from statetrack.models._blocks import WindowedMixer
+from statetrack.ops.layer_operators import ColumnwiseOperators
+from statetrack.ops.operators import Operators
+
+FactorsT = TypeVar("FactorsT")
 
 LARGEST_LOG_RATE = 20.0
 """Where log(-log w) is cut: w is 0 in floats long before, and e to the power of more overflows."""
@@ -53,5 +65,65 @@ class LowRank(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """[..., D] of inputs [..., D]."""
-        outputs: Tensor = self.outer(self.activation(self.inner(inputs)))
+        outputs = through(self.outer, self.activation(self.inner(inputs)))
         return outputs if self.bias is None else outputs + self.bias
+
+
+class RWKVMixer(WindowedMixer[Tensor], Generic[FactorsT]):
+    """The time mixing of a generation with matrix states, in N heads of size K.
+
+    Its state is the position before, [B, D], and a memory [B, N, K, K]: the transpose of the
+    sources' S.
+    """
+
+    heads: tuple[int, int]
+
+    @abc.abstractmethod
+    def factors(self, inputs: Tensor, before: Tensor) -> tuple[FactorsT, Tensor]:
+        """What the recurrence does, and the output gate [..., D], of inputs and those before."""
+
+    @abc.abstractmethod
+    def recur(self, factors: FactorsT, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """What is read at T positions, [B, T, N, K], and the last memory."""
+
+    @abc.abstractmethod
+    def advance(self, factors: FactorsT, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """What is read at one position, [B, N, K], and the next memory."""
+
+    @abc.abstractmethod
+    def finish(self, read: Tensor, factors: FactorsT, gate: Tensor) -> Tensor:
+        """Outputs [..., D] of what was read, [..., N, K]."""
+
+    @abc.abstractmethod
+    def operators(self, factors: FactorsT) -> Operators:
+        """The operators of factors [B, T, ...] on the N K rows of a memory."""
+
+    def initial_state(self, num_words: int) -> tuple[Tensor, Tensor]:
+        """Zeros [B, D] before the first position, and an empty memory [B, N, K, K]."""
+        parameter = next(self.parameters())
+        zeros = parameter.new_zeros(num_words, *self.heads, self.heads[1])
+        return zeros.new_zeros(num_words, math.prod(self.heads)), zeros
+
+    def scan(
+        self, inputs: Tensor, state: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
+        last, memory = state
+        factors, gate = self.factors(inputs, positions_before(inputs, last))
+        read, memory = self.recur(factors, memory)
+        return self.finish(read, factors, gate), (inputs[:, -1], memory)
+
+    def step(
+        self, inputs: Tensor, state: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
+        last, memory = state
+        factors, gate = self.factors(inputs, last)
+        read, memory = self.advance(factors, memory)
+        return self.finish(read, factors, gate), (inputs, memory)
+
+    def transition(self, inputs: Tensor, state: tuple[Tensor, Tensor] | None = None) -> Operators:
+        """The operators of every position, on each of the K columns of a memory."""
+        before = positions_before(inputs, self.window(state, len(inputs)))
+        factors, _ = self.factors(inputs, before)
+        return ColumnwiseOperators(self.operators(factors), self.heads[1])

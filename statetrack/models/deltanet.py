@@ -36,14 +36,10 @@ class DeltaNetSettings(DeltaSettings):
 
 
 @MODELS.register("deltanet")
-class DeltaNet(BlockModel):
+class DeltaNet(BlockModel[DeltaNetSettings]):
     """DeltaNet: every position corrects the state along one key."""
 
     settings_class = DeltaNetSettings
+    mixer_class = DeltaMixer
     family = "delta rule"
     source = "Yang et al. 2024, arXiv:2406.06484"
-
-    def make_mixer(self, layer: int) -> DeltaMixer:
-        """A delta rule with one key a position."""
-        assert isinstance(self.settings, DeltaNetSettings)
-        return DeltaMixer(self.settings)

@@ -46,7 +46,7 @@ class DeltaProductSettings(DeltaSettings):
 
 
 @MODELS.register("deltaproduct")
-class DeltaProduct(BlockModel):
+class DeltaProduct(BlockModel[DeltaProductSettings]):
     """DeltaProduct: every position corrects the state along several keys in turn."""
 
     settings_class = DeltaProductSettings
@@ -55,5 +55,4 @@ class DeltaProduct(BlockModel):
 
     def make_mixer(self, layer: int) -> DeltaMixer:
         """A delta rule with `householders` keys a position."""
-        assert isinstance(self.settings, DeltaProductSettings)
         return DeltaMixer(self.settings, num_keys=self.settings.householders)

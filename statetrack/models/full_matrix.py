@@ -24,8 +24,10 @@ from torch import Tensor, nn
 
 from statetrack.algebra.recurrences import Dense, Size
 from statetrack.models import MODELS
-from statetrack.models._base import RecurrentModel, State
+from statetrack.models._base import RecurrentModel, State, WithTransition
 from statetrack.models._settings import ModelSettings
+from statetrack.ops.layer_operators import ColumnwiseOperators
+from statetrack.ops.operators import DenseOperators
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
@@ -43,7 +45,7 @@ class FullMatrixSettings(ModelSettings):
 
 
 @MODELS.register("full-matrix")
-class FullMatrix(RecurrentModel):
+class FullMatrix(RecurrentModel, WithTransition):
     """Full matrix simple: the product of the symbols' free matrices, read as a whole."""
 
     settings_class = FullMatrixSettings
@@ -70,13 +72,28 @@ class FullMatrix(RecurrentModel):
         """Logits [B, C] and the next state, after one symbol [B] a word."""
         direction, log_norm = state
         assert isinstance(direction, Tensor) and isinstance(log_norm, Tensor)
-        direction, log_norm = multiply(self.transition(symbols), direction, log_norm)
+        direction, log_norm = multiply(self.matrices[symbols], direction, log_norm)
         projected = log_norm.clamp(max=0).exp().unsqueeze(-1) * direction.flatten(1)
         return self.readout(projected), (direction, log_norm)
 
-    def transition(self, symbols: Tensor) -> Tensor:
-        """The matrices A(x) [..., n, n] of symbols [...]."""
-        return self.matrices[symbols]
+    def recurrent_part(self, state: tuple[Tensor, Tensor]) -> Tensor:
+        """H [B, n, n], which can leave the range of floats."""
+        direction, log_norm = state
+        return direction * log_norm.exp()[:, None, None]
+
+    def with_recurrent_part(
+        self, state: tuple[Tensor, Tensor], part: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """H / |H| and log |H| of another H."""
+        norm = torch.linalg.vector_norm(part, dim=(1, 2))
+        return part / norm[:, None, None], norm.log()
+
+    def transition(
+        self, inputs: Tensor, state: tuple[Tensor, Tensor] | None = None
+    ) -> ColumnwiseOperators:
+        """The matrices of symbols [B, T], on each of the n columns."""
+        matrices = DenseOperators(self.matrices[inputs.flatten()])
+        return ColumnwiseOperators(matrices, self.matrices.shape[-1])
 
 
 @in_full_precision

@@ -39,7 +39,7 @@ class GatedDeltaNetSettings(DeltaSettings):
 
 
 @MODELS.register("gated-deltanet")
-class GatedDeltaNet(BlockModel):
+class GatedDeltaNet(BlockModel[GatedDeltaNetSettings]):
     """Gated DeltaNet: the state decays, then is corrected along one key."""
 
     settings_class = GatedDeltaNetSettings
@@ -49,5 +49,4 @@ class GatedDeltaNet(BlockModel):
     def make_mixer(self, layer: int) -> DeltaMixer:
         """A gated delta rule with one key a position."""
         settings = self.settings
-        assert isinstance(settings, GatedDeltaNetSettings)
         return DeltaMixer(settings, forget_gate=ForgetGate(settings.width, settings.heads))

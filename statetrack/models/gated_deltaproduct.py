@@ -51,7 +51,7 @@ class GatedDeltaProductSettings(DeltaSettings):
 
 
 @MODELS.register("gated-deltaproduct")
-class GatedDeltaProduct(BlockModel):
+class GatedDeltaProduct(BlockModel[GatedDeltaProductSettings]):
     """Gated DeltaProduct: the state decays, then is corrected along several keys in turn."""
 
     settings_class = GatedDeltaProductSettings
@@ -61,7 +61,6 @@ class GatedDeltaProduct(BlockModel):
     def make_mixer(self, layer: int) -> DeltaMixer:
         """A gated delta rule with `householders` keys a position."""
         settings = self.settings
-        assert isinstance(settings, GatedDeltaProductSettings)
         return DeltaMixer(
             settings,
             num_keys=settings.householders,

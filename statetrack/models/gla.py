@@ -30,10 +30,12 @@ from statetrack import ops
 from statetrack.algebra.recurrences import PositiveLayers, Size
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
-from statetrack.models._base import State
-from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._base import through
+from statetrack.models._blocks import BlockModel, Window, WindowedMixer
 from statetrack.models._heads import HeadNorm, Projection, require_divisor, split_heads
 from statetrack.models._settings import KernelSettings
+from statetrack.ops.layer_operators import ColumnwiseOperators
+from statetrack.ops.operators import DiagonalOperators, Operators
 from statetrack.ops.precision import widened
 from statetrack.settings import option
 
@@ -59,7 +61,7 @@ class GLASettings(KernelSettings):
         return PositiveLayers(layers=Size("layers", self.layers))
 
 
-class GLAMixer(Mixer):
+class GLAMixer(WindowedMixer[Window]):
     """A matrix state per head whose rows decay by gates of their own."""
 
     def __init__(self, settings: GLASettings) -> None:
@@ -86,20 +88,22 @@ class GLAMixer(Mixer):
         self.output_gate = nn.Linear(width, width, bias=False)
         self.output = nn.Linear(width, width, bias=False)
 
-    def initial_state(self, num_words: int) -> State:
+    def initial_state(self, num_words: int) -> tuple[Window, Tensor]:
         """The projection's state, and matrices [B, N, K, D / N] of zeros."""
         weight = self.output.weight
         matrices = weight.new_zeros(num_words, self.heads, self.key_size, self.value_size)
         return self.projection.initial_state(num_words), matrices
 
-    def transition(self, inputs: Tensor) -> Tensor:
-        """Eigenvalues a [..., N, K] of the transition at inputs [..., D], each D / N fold."""
-        return self._log_gains(inputs).exp()
+    def transition(self, inputs: Tensor, state: tuple[Window, Tensor] | None = None) -> Operators:
+        """The gains a of every position, on each of the D / N columns."""
+        gains = self._log_gains(inputs).exp().flatten(0, 1).flatten(1)
+        return ColumnwiseOperators(DiagonalOperators(gains), self.value_size)
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def scan(
+        self, inputs: Tensor, state: tuple[Window, Tensor]
+    ) -> tuple[Tensor, tuple[Window, Tensor]]:
         """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
         memory, matrices = state
-        assert isinstance(matrices, Tensor)
         projected, memory = self.projection.scan(inputs, memory)
         queries, keys, values = self._heads(projected)
         log_gains = self._log_gains(inputs)
@@ -108,13 +112,14 @@ class GLAMixer(Mixer):
         )
         return self._finish(read, inputs), (memory, matrices)
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def step(
+        self, inputs: Tensor, state: tuple[Window, Tensor]
+    ) -> tuple[Tensor, tuple[Window, Tensor]]:
         """Outputs [B, D] and the next state, of inputs [B, D]."""
         memory, matrices = state
-        assert isinstance(matrices, Tensor)
         projected, memory = self.projection.step(inputs, memory)
         queries, keys, values = self._heads(projected)
-        gains = self.transition(inputs).unsqueeze(-1)
+        gains = self._log_gains(inputs).exp().unsqueeze(-1)
         matrices = gains * matrices + keys.unsqueeze(-1) * values.unsqueeze(-2)
         read = torch.einsum("bnk,bnkv->bnv", queries, matrices)
         return self._finish(read, inputs), (memory, matrices)
@@ -133,18 +138,13 @@ class GLAMixer(Mixer):
         )
 
     def _finish(self, read: Tensor, inputs: Tensor) -> Tensor:
-        output: Tensor = self.output(self.norm(read) * functional.silu(self.output_gate(inputs)))
-        return output
+        return through(self.output, self.norm(read) * functional.silu(self.output_gate(inputs)))
 
 
 @MODELS.register("gla")
-class GLA(BlockModel):
+class GLA(BlockModel[GLASettings]):
     """Gated linear attention: linear attention whose state's rows decay by input gates."""
 
     settings_class = GLASettings
+    mixer_class = GLAMixer
     source = "Yang et al. 2024, arXiv:2312.06635"
-
-    def make_mixer(self, layer: int) -> GLAMixer:
-        """Gated linear attention with the model's heads."""
-        assert isinstance(self.settings, GLASettings)
-        return GLAMixer(self.settings)

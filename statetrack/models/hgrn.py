@@ -35,9 +35,10 @@ from torch.nn import functional
 from statetrack import ops
 from statetrack.algebra.recurrences import LinearRecurrence, PositiveLayers, Size, UndecidedLinear
 from statetrack.models import MODELS
-from statetrack.models._base import State
-from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._base import through
+from statetrack.models._blocks import BlockModel, PlainMixer
 from statetrack.models._settings import KernelSettings
+from statetrack.ops.operators import Operators, diagonal_operators
 from statetrack.ops.precision import widened
 from statetrack.settings import option
 
@@ -58,7 +59,7 @@ class HGRNSettings(KernelSettings):
         return UndecidedLinear(structure="diagonal", eigenvalues="modulus <= 1")
 
 
-class HGRNMixer(Mixer):
+class HGRNMixer(PlainMixer):
     """A diagonal recurrence whose input gate is one minus its forget gate."""
 
     def __init__(self, settings: HGRNSettings, lower_bound: Callable[[], Tensor]) -> None:
@@ -77,19 +78,18 @@ class HGRNMixer(Mixer):
         self.norm = nn.LayerNorm(parts * width)
         self.output = nn.Linear(parts * width, width)
 
-    def initial_state(self, num_words: int) -> State:
+    def initial_state(self, num_words: int) -> Tensor:
         """Zeros [B, D], complex where there are phases."""
         weight = self.output.weight
         dtype = weight.dtype if self.phases is None else weight.dtype.to_complex()
         return weight.new_zeros(num_words, weight.shape[0], dtype=dtype)
 
-    def transition(self, inputs: Tensor) -> Tensor:
-        """Eigenvalues [..., D] of the transition at inputs [..., D]."""
-        return self._turned(self._forget(inputs))
+    def transition(self, inputs: Tensor, state: Tensor | None = None) -> Operators:
+        """The gains lambda e^{i theta} of every position."""
+        return diagonal_operators(self._turned(self._forget(inputs)).flatten(0, 1))
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        assert isinstance(state, Tensor)
         forget = self._forget(inputs)
         terms = self._terms(inputs, forget)
         if self.phases is None:
@@ -100,9 +100,8 @@ class HGRNMixer(Mixer):
             )
         return self._finish(states, inputs), state
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def step(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs [B, D] and the next state, of inputs [B, D]."""
-        assert isinstance(state, Tensor)
         forget = self._forget(inputs)
         state = self._turned(forget) * state + self._terms(inputs, forget)
         return self._finish(state, inputs), state
@@ -128,12 +127,11 @@ class HGRNMixer(Mixer):
         if self.phases is not None:
             states = torch.cat([states.real, states.imag], -1)
         gate = functional.silu(self.output_gate(inputs))
-        output: Tensor = self.output(self.norm(states) * gate)
-        return output
+        return through(self.output, self.norm(states) * gate)
 
 
 @MODELS.register("hgrn")
-class HGRN(BlockModel):
+class HGRN(BlockModel[HGRNSettings]):
     """Hierarchically gated recurrent network: forget gates bounded from below, layer by layer."""
 
     settings_class = HGRNSettings
@@ -147,7 +145,6 @@ class HGRN(BlockModel):
 
     def make_mixer(self, layer: int) -> HGRNMixer:
         """A mixer that asks the model for its layer's lower bound, which all layers share in."""
-        assert isinstance(self.settings, HGRNSettings)
         return HGRNMixer(self.settings, partial(self.lower_bound, layer))
 
     def lower_bound(self, layer: int) -> Tensor:

@@ -29,10 +29,11 @@ from torch.nn import functional
 from statetrack import ops
 from statetrack.algebra.recurrences import TimeInvariantLayers
 from statetrack.models import MODELS
-from statetrack.models._base import State
-from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._blocks import BlockModel, Window, WindowedMixer
 from statetrack.models._heads import Projection, require_divisor, split_heads
 from statetrack.models._settings import KernelSettings
+from statetrack.ops.layer_operators import ColumnwiseOperators
+from statetrack.ops.operators import DiagonalOperators, Operators
 from statetrack.ops.precision import widened
 from statetrack.settings import option
 
@@ -60,7 +61,7 @@ class LinearAttentionSettings(KernelSettings):
         return TimeInvariantLayers(structure="identity", eigenvalues="[1, 1]")
 
 
-class LinearAttentionMixer(Mixer):
+class LinearAttentionMixer(WindowedMixer[Window]):
     """Additive outer products, read by a normalised query."""
 
     def __init__(self, settings: LinearAttentionSettings) -> None:
@@ -72,30 +73,38 @@ class LinearAttentionMixer(Mixer):
         self.projection = Projection(settings.width, 3 * settings.width, settings.conv)
         self.output = nn.Linear(settings.width, settings.width, bias=False)
 
-    def initial_state(self, num_words: int) -> State:
+    def initial_state(self, num_words: int) -> tuple[Window, Tensor]:
         """The projection's state, and sums [B, N, D / N, D / N + 1] of zeros."""
         weight = self.output.weight
         sums = weight.new_zeros(num_words, self.heads, self.size, self.size + 1)
         return self.projection.initial_state(num_words), sums
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def scan(
+        self, inputs: Tensor, state: tuple[Window, Tensor]
+    ) -> tuple[Tensor, tuple[Window, Tensor]]:
         """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
         memory, sums = state
-        assert isinstance(sums, Tensor)
         projected, memory = self.projection.scan(inputs, memory)
         queries, keys, values = self._heads(projected)
         read, sums = ops.additive_attention(queries, keys, values, sums, kernel=self.kernel)
         return self.output(_divide(read)), (memory, sums)
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def step(
+        self, inputs: Tensor, state: tuple[Window, Tensor]
+    ) -> tuple[Tensor, tuple[Window, Tensor]]:
         """Outputs [B, D] and the next state, of inputs [B, D]."""
         memory, sums = state
-        assert isinstance(sums, Tensor)
         projected, memory = self.projection.step(inputs, memory)
         queries, keys, values = self._heads(projected)
         sums = sums + keys.unsqueeze(-1) * values.unsqueeze(-2)
         read = torch.einsum("bnk,bnkv->bnv", queries, sums)
         return self.output(_divide(read)), (memory, sums)
+
+    def transition(self, inputs: Tensor, state: tuple[Window, Tensor] | None = None) -> Operators:
+        """The identity at every position."""
+        ones = inputs.new_ones(inputs.shape[:2].numel(), 1)
+        numbers = self.heads * self.size * (self.size + 1)
+        return ColumnwiseOperators(DiagonalOperators(ones), numbers)
 
     def _heads(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """phi(q) and phi(k) [..., N, D / N], and v with a last coordinate of 1."""
@@ -105,17 +114,13 @@ class LinearAttentionMixer(Mixer):
 
 
 @MODELS.register("linear-attention")
-class LinearAttention(BlockModel):
+class LinearAttention(BlockModel[LinearAttentionSettings]):
     """Linear attention: outer products of keys and values, added up and read by queries."""
 
     settings_class = LinearAttentionSettings
+    mixer_class = LinearAttentionMixer
     family = "attention"
     source = "Katharopoulos et al. 2020, arXiv:2006.16236"
-
-    def make_mixer(self, layer: int) -> LinearAttentionMixer:
-        """Linear attention with the model's heads."""
-        assert isinstance(self.settings, LinearAttentionSettings)
-        return LinearAttentionMixer(self.settings)
 
 
 def _positive(vectors: Tensor) -> Tensor:

@@ -25,9 +25,9 @@ from torch.nn import functional
 from statetrack import ops
 from statetrack.algebra.recurrences import TimeInvariantLayers
 from statetrack.models import MODELS
-from statetrack.models._base import State
-from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._blocks import BlockModel, PlainMixer
 from statetrack.models._settings import BlockSettings
+from statetrack.ops.operators import Operators, diagonal_operators
 from statetrack.ops.precision import widened
 from statetrack.settings import option
 
@@ -52,20 +52,7 @@ class LRUSettings(BlockSettings):
         return TimeInvariantLayers()
 
 
-@MODELS.register("lru")
-class LRU(BlockModel):
-    """Linear recurrent unit: an input-independent complex diagonal recurrence."""
-
-    settings_class = LRUSettings
-    family = "diagonal, time-invariant"
-    source = "Orvieto et al. 2023, arXiv:2303.06349"
-
-    def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
-        assert isinstance(self.settings, LRUSettings)
-        return LRUMixer(self.settings)
-
-
-class LRUMixer(Mixer):
+class LRUMixer(PlainMixer):
     """The unit, GELU, gated linear map. Its state is h [B, N], complex."""
 
     def __init__(self, settings: LRUSettings) -> None:
@@ -82,24 +69,25 @@ class LRUMixer(Mixer):
         self.skip = nn.Parameter(torch.randn(width))
         self.outward = nn.Linear(width, 2 * width)
 
-    def initial_state(self, num_words: int) -> State:  # noqa: D102
+    def initial_state(self, num_words: int) -> Tensor:
+        """Complex zeros [B, N]."""
         gains = self._gains().detach()
         return gains.new_zeros(num_words, len(gains))
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
-        assert isinstance(state, Tensor)
+    def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
         terms = self._write(inputs.transpose(0, 1))  # [T, B, N]
         states = ops.diagonal_recurrence(self._gains().expand_as(terms), state, terms)
         return self._finish(states.transpose(0, 1), inputs), states[-1]
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
-        assert isinstance(state, Tensor)
+    def step(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
         state = self._gains() * state + self._write(inputs)
         return self._finish(state, inputs), state
 
-    def transition(self, inputs: Tensor) -> Tensor:
-        """The diagonal of the transition, complex [B, T, N], the same for all inputs."""
-        return self._gains().expand(*inputs.shape[:2], -1)
+    def transition(self, inputs: Tensor, state: Tensor | None = None) -> Operators:
+        """The gains lambda, the same at every position."""
+        return diagonal_operators(self._gains().expand(inputs.shape[:2].numel(), -1))
 
     def _gains(self) -> Tensor:
         """Lambda, [N]."""
@@ -115,3 +103,13 @@ class LRUMixer(Mixer):
         read = functional.linear(states.real, real) - functional.linear(states.imag, imaginary)
         outputs = functional.gelu(read + self.skip * inputs)
         return functional.glu(self.outward(outputs), -1)
+
+
+@MODELS.register("lru")
+class LRU(BlockModel[LRUSettings]):
+    """Linear recurrent unit: an input-independent complex diagonal recurrence."""
+
+    settings_class = LRUSettings
+    mixer_class = LRUMixer
+    family = "diagonal, time-invariant"
+    source = "Orvieto et al. 2023, arXiv:2303.06349"

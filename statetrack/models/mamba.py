@@ -28,18 +28,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack import ops
 from statetrack.algebra.recurrences import LinearRecurrence, PositiveLayers, SignedLayers, Size
 from statetrack.models import MODELS
-from statetrack.models._base import State
-from statetrack.models._blocks import BlockModel, Mixer, ShortConvolution
+from statetrack.models._blocks import BlockModel
+from statetrack.models._selective import Selected, SelectiveMixer
 from statetrack.models._settings import BlockSettings
 from statetrack.models._time_steps import draw_time_steps, inverse_softplus
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
-
-PIECE = 16
-"""Positions whose states are held at once: E N numbers each, which soon outgrow the caches."""
 
 Eigenvalues = Literal["positive", "signed"]
 
@@ -66,33 +62,15 @@ class MambaSettings(BlockSettings):
         return PositiveLayers(layers=layers)
 
 
-@MODELS.register("mamba")
-class Mamba(BlockModel):
-    """Mamba: an input-dependent diagonal recurrence behind a short convolution and a gate."""
-
-    settings_class = MambaSettings
-    family = "diagonal"
-    source = "Gu & Dao 2023, arXiv:2312.00752"
-
-    def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
-        assert isinstance(self.settings, MambaSettings)
-        return MambaMixer(self.settings)
-
-
-class MambaMixer(Mixer):
-    """Projection, short convolution, selective recurrence, gate, projection.
-
-    Its state is that of the convolution and h [B, E, N].
-    """
+class MambaMixer(SelectiveMixer):
+    """The selective recurrence. Its state is the convolution's and h [B, E, N]."""
 
     def __init__(self, settings: MambaSettings) -> None:
-        super().__init__()
         width, inner = settings.width, settings.expand * settings.width
+        super().__init__(width, inner, settings.conv)
         rank = settings.rank or -(-width // 16)
         self.eigenvalues = settings.eigenvalues
         self.sizes = (rank, settings.state, settings.state)
-        self.inward = nn.Linear(width, 2 * inner, bias=False)
-        self.convolution = ShortConvolution(inner, settings.conv)
         self.selection = nn.Linear(inner, sum(self.sizes), bias=False)
         self.time_steps = nn.Linear(rank, inner)
         self.log_rates = nn.Parameter(
@@ -104,58 +82,36 @@ class MambaMixer(Mixer):
             self.time_steps.weight.uniform_(-(rank**-0.5), rank**-0.5)
             self.time_steps.bias.copy_(inverse_softplus(draw_time_steps(inner)))
 
-    def initial_state(self, num_words: int) -> State:  # noqa: D102
+    def initial_state(self, num_words: int) -> tuple[Tensor, Tensor]:
+        """The convolution's state, and zeros [B, E, N]."""
         zeros = self.log_rates.new_zeros(num_words, *self.log_rates.shape)
         return self.convolution.initial_state(num_words), zeros
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
-        window, h = state
-        assert isinstance(window, Tensor) and isinstance(h, Tensor)
-        x, gate = self.inward(inputs).chunk(2, -1)
-        x, window = self.convolution.scan(x, window)
-        x = functional.silu(x)
-        outputs = []
-        for piece in x.transpose(0, 1).split(PIECE):
-            gains, terms, readings = self._select(piece)  # [T, B, ..]
-            states = ops.diagonal_recurrence(gains.flatten(2), h.flatten(1), terms.flatten(2))
-            states = states.unflatten(2, h.shape[1:])  # [T, B, E, N]
-            outputs.append(_read(states, readings))
-            h = states[-1]
-        return self._finish(torch.cat(outputs).transpose(0, 1), x, gate), (window, h)
+    def activation(self, x: Tensor) -> Tensor:
+        """SiLU."""
+        return functional.silu(x)
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
-        window, h = state
-        assert isinstance(window, Tensor) and isinstance(h, Tensor)
-        x, gate = self.inward(inputs).chunk(2, -1)
-        x, window = self.convolution.step(x, window)
-        x = functional.silu(x)
-        gains, terms, readings = self._select(x)
-        h = gains * h + terms
-        return self._finish(_read(h, readings), x, gate), (window, h)
-
-    def transition(self, inputs: Tensor) -> Tensor:
-        """The diagonal of every transition, [B, T, E, N], for words of inputs [B, T, D]."""
-        x, _ = self.inward(inputs).chunk(2, -1)
-        x, _ = self.convolution.scan(x, self.convolution.initial_state(len(inputs)))
-        gains, _, _ = self._select(functional.silu(x))
-        return gains
-
-    def _select(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Gains and input terms [.., E, N], and what the state is read with [.., N]."""
+    def select(self, x: Tensor) -> Selected:
+        """Abar [.., E, N], (dt x) B [.., E, N] and C [.., N] of x [.., E]."""
         steps, writings, readings = self.selection(x).split(self.sizes, -1)
         steps = functional.softplus(widened(self.time_steps(steps)))
         gains = torch.exp(steps.unsqueeze(-1) * -self.log_rates.exp())
         if self.eigenvalues == "signed":
             gains = 2 * gains - 1
         terms = (steps * x).unsqueeze(-1) * widened(writings).unsqueeze(-2)
-        return gains, terms, widened(readings)
+        return Selected(gains, terms, widened(readings))
 
-    def _finish(self, outputs: Tensor, x: Tensor, gate: Tensor) -> Tensor:
-        finished: Tensor = self.outward((outputs + self.skip * x) * functional.silu(gate))
-        return finished
+    @in_full_precision
+    def read(self, states: Tensor, readings: Tensor) -> Tensor:
+        """States [.., E, N] times what they are read with [.., N]."""
+        return torch.einsum("...en,...n->...e", states, readings)
 
 
-@in_full_precision
-def _read(states: Tensor, readings: Tensor) -> Tensor:
-    """States [.., E, N] times what they are read with [.., N]."""
-    return torch.einsum("...en,...n->...e", states, readings)
+@MODELS.register("mamba")
+class Mamba(BlockModel[MambaSettings]):
+    """Mamba: an input-dependent diagonal recurrence behind a short convolution and a gate."""
+
+    settings_class = MambaSettings
+    mixer_class = MambaMixer
+    family = "diagonal"
+    source = "Gu & Dao 2023, arXiv:2312.00752"

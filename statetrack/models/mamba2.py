@@ -26,12 +26,14 @@ from torch.nn import functional
 
 from statetrack import ops
 from statetrack.algebra.recurrences import PositiveLayers, Size
-from statetrack.errors import SettingsError
 from statetrack.models import MODELS
-from statetrack.models._base import State
-from statetrack.models._blocks import BlockModel, Mixer, RMSNorm, ShortConvolution
+from statetrack.models._base import through
+from statetrack.models._blocks import BlockModel, RMSNorm, ShortConvolution, WindowedMixer
+from statetrack.models._heads import require_divisor
 from statetrack.models._settings import KernelSettings
 from statetrack.models._time_steps import draw_time_steps, inverse_softplus
+from statetrack.ops.layer_operators import ColumnwiseOperators
+from statetrack.ops.operators import DiagonalOperators, Operators
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
@@ -50,20 +52,7 @@ class Mamba2Settings(KernelSettings):
         return PositiveLayers(layers=Size("layers", self.layers), structure="one scalar a head")
 
 
-@MODELS.register("mamba2")
-class Mamba2(BlockModel):
-    """Mamba-2: matrix states under an input-dependent scalar decay for each head."""
-
-    settings_class = Mamba2Settings
-    family = "diagonal"
-    source = "Dao & Gu 2024, arXiv:2405.21060"
-
-    def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
-        assert isinstance(self.settings, Mamba2Settings)
-        return Mamba2Mixer(self.settings)
-
-
-class Mamba2Mixer(Mixer):
+class Mamba2Mixer(WindowedMixer[Tensor]):
     """Projection, short convolution, decaying matrix states, gated norm, projection.
 
     Its state is that of the convolution and S [B, heads, N, P].
@@ -73,10 +62,7 @@ class Mamba2Mixer(Mixer):
         super().__init__()
         width, inner = settings.width, settings.expand * settings.width
         heads, state = settings.heads, settings.state
-        if inner % heads:
-            raise SettingsError(
-                f"--heads {heads} does not divide the {inner} channels (--expand x --width)"
-            )
+        require_divisor(inner, "--heads", heads, "the channels (--expand x --width)")
         self.kernel = settings.kernel
         self.head_shape = (heads, inner // heads)
         self.state_shape = (heads, state, inner // heads)
@@ -89,13 +75,16 @@ class Mamba2Mixer(Mixer):
         self.norm = RMSNorm(inner)
         self.outward = nn.Linear(inner, width, bias=False)
 
-    def initial_state(self, num_words: int) -> State:  # noqa: D102
+    def initial_state(self, num_words: int) -> tuple[Tensor, Tensor]:
+        """The convolution's state, and zeros [B, heads, N, P]."""
         zeros = self.skip.new_zeros(num_words, *self.state_shape)
         return self.convolution.initial_state(num_words), zeros
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
+    def scan(
+        self, inputs: Tensor, state: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
         window, memory = state
-        assert isinstance(window, Tensor) and isinstance(memory, Tensor)
         gate, mixed, steps = self._project(inputs)
         mixed, window = self.convolution.scan(mixed, window)
         x, writings, readings, steps, log_decays = self._select(mixed, steps)
@@ -110,9 +99,11 @@ class Mamba2Mixer(Mixer):
         )  # [B, T, heads, P]
         return self._finish(read, x, gate), (window, memory)
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
+    def step(
+        self, inputs: Tensor, state: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
         window, memory = state
-        assert isinstance(window, Tensor) and isinstance(memory, Tensor)
         gate, mixed, steps = self._project(inputs)
         mixed, window = self.convolution.step(mixed, window)
         x, writings, readings, steps, log_decays = self._select(mixed, steps)
@@ -120,11 +111,12 @@ class Mamba2Mixer(Mixer):
         memory = log_decays.exp()[..., None, None] * memory + written
         return self._finish(_read(memory, readings), x, gate), (window, memory)
 
-    def transition(self, inputs: Tensor) -> Tensor:
-        """The decay of every head, [B, T, heads], for words of inputs [B, T, D]."""
+    def transition(self, inputs: Tensor, state: tuple[Tensor, Tensor] | None = None) -> Operators:
+        """The decay of every head, on all N P numbers of its state."""
         _, mixed, steps = self._project(inputs)
         _, _, _, _, log_decays = self._select(mixed, steps)
-        return log_decays.exp()
+        decays = DiagonalOperators(log_decays.exp().flatten(0, 1))
+        return ColumnwiseOperators(decays, self.state_shape[1] * self.state_shape[2])
 
     def _project(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The gate [.., E], what the convolution mixes [.., E + 2 N], time steps [.., heads]."""
@@ -143,8 +135,17 @@ class Mamba2Mixer(Mixer):
 
     def _finish(self, read: Tensor, x: Tensor, gate: Tensor) -> Tensor:
         outputs = (read + self.skip.unsqueeze(-1) * x).flatten(-2)
-        finished: Tensor = self.outward(self.norm(outputs * functional.silu(gate)))
-        return finished
+        return through(self.outward, self.norm(outputs * functional.silu(gate)))
+
+
+@MODELS.register("mamba2")
+class Mamba2(BlockModel[Mamba2Settings]):
+    """Mamba-2: matrix states under an input-dependent scalar decay for each head."""
+
+    settings_class = Mamba2Settings
+    mixer_class = Mamba2Mixer
+    family = "diagonal"
+    source = "Dao & Gu 2024, arXiv:2405.21060"
 
 
 @in_full_precision

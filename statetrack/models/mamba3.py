@@ -29,20 +29,22 @@ chunk, and never pile up over a long word.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.algebra.recurrences import ComplexLayers, LinearRecurrence, PositiveLayers, Size
-from statetrack.errors import SettingsError
 from statetrack.models import MODELS
-from statetrack.models._base import State
-from statetrack.models._blocks import BlockModel, Mixer, RMSNorm
+from statetrack.models._base import through
+from statetrack.models._blocks import BlockModel, LinearMixer, RMSNorm
+from statetrack.models._heads import require_divisor
 from statetrack.models._settings import BlockSettings
 from statetrack.models._time_steps import draw_time_steps, inverse_softplus
 from statetrack.ops.decayed_attention import CHUNK, decayed_chunk
+from statetrack.ops.layer_operators import ColumnwiseOperators, DirectSumOperators
+from statetrack.ops.operators import Operators, diagonal_operators
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
@@ -72,20 +74,6 @@ class Mamba3Settings(BlockSettings):
         return ComplexLayers(layers=layers, structure="rotations of planes, one decay a head")
 
 
-@MODELS.register("mamba3")
-class Mamba3(BlockModel):
-    """Mamba-3: matrix states with complex input-dependent eigenvalues for each head."""
-
-    settings_class = Mamba3Settings
-    family = "diagonal"
-    source = "Lahoti et al. 2026, arXiv:2603.15569"
-    training_defaults = {**BlockModel.training_defaults, "lrs": (1e-2,)}
-
-    def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
-        assert isinstance(self.settings, Mamba3Settings)
-        return Mamba3Mixer(self.settings)
-
-
 class Selected(NamedTuple):
     """What the recurrence is made of, at every position (or at one)."""
 
@@ -98,20 +86,21 @@ class Selected(NamedTuple):
     angles: Tensor  # [.., heads, J]
 
 
-class Mamba3Mixer(Mixer):
+Memory: TypeAlias = tuple[Tensor, tuple[Tensor, Tensor]]
+"""S [B, heads, N, P], and the last B [B, heads, N] and x [B, heads, P]."""
+
+
+class Mamba3Mixer(LinearMixer[Memory]):
     """Projection, turning and decaying matrix states, gate, projection.
 
-    Its state is S [B, heads, N, P] with the last B [B, heads, N] and x [B, heads, P].
+    Its state is S with the last B and x.
     """
 
     def __init__(self, settings: Mamba3Settings) -> None:
         super().__init__()
         width, inner = settings.width, settings.expand * settings.width
         heads, state = settings.heads, settings.state
-        if inner % heads:
-            raise SettingsError(
-                f"--heads {heads} does not divide the {inner} channels (--expand x --width)"
-            )
+        require_divisor(inner, "--heads", heads, "the channels (--expand x --width)")
         self.head_shape = (heads, inner // heads)
         pairs = int(settings.turned * state) // 2
         self.sizes = (inner, inner, state, state, heads, heads, heads, pairs)
@@ -123,39 +112,59 @@ class Mamba3Mixer(Mixer):
         self.skip = nn.Parameter(torch.ones(heads))
         self.outward = nn.Linear(inner, width, bias=False)
 
-    def initial_state(self, num_words: int) -> State:  # noqa: D102
+    def initial_state(self, num_words: int) -> Memory:
+        """Zeros."""
         heads, state = self.writing_bias.shape
         zeros = self.skip.new_zeros
         width = self.head_shape[1]
-        return (
-            zeros(num_words, heads, state, width),
-            zeros(num_words, heads, state),
-            zeros(num_words, heads, width),
-        )
+        last = zeros(num_words, heads, state), zeros(num_words, heads, width)
+        return zeros(num_words, heads, state, width), last
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
-        memory, last = _parts(state)
+    def scan(self, inputs: Tensor, state: Memory) -> tuple[Tensor, Memory]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
+        memory, last = state
         gate, selected = self._select(inputs)
         outputs = []
         for chunk in zip(*(part.split(CHUNK, 1) for part in selected), strict=True):
             output, memory, last = _scan_chunk(memory, last, Selected(*chunk))
             outputs.append(output)
-        return self._finish(torch.cat(outputs, 1), selected.x, gate), (memory, *last)
+        return self._finish(torch.cat(outputs, 1), selected.x, gate), (memory, last)
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
-        memory, last = _parts(state)
+    def step(self, inputs: Tensor, state: Memory) -> tuple[Tensor, Memory]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
+        memory, last = state
         gate, selected = self._select(inputs)
         output, memory = _step(memory, last, selected)
         last = (selected.writings, selected.x)
-        return self._finish(output, selected.x, gate), (memory, *last)
+        return self._finish(output, selected.x, gate), (memory, last)
 
-    def transition(self, inputs: Tensor) -> Tensor:
-        """The eigenvalues of every head's transition, complex [B, T, heads, N]."""
+    def recurrent_part(self, state: Memory) -> Tensor:
+        """S, [B, heads, N, P]."""
+        return state[0]
+
+    def with_recurrent_part(self, state: Memory, part: Tensor) -> Memory:
+        """Another S after the same last B and x."""
+        return part, state[1]
+
+    def transition(self, inputs: Tensor, state: Memory | None = None) -> Operators:
+        """In every head a_t, and turns of the first J pairs of rows, on each of the P columns."""
         _, selected = self._select(inputs)
-        angles, num_rows = selected.angles, self.writing_bias.shape[-1]
-        still = angles.new_zeros(*angles.shape[:-1], num_rows - 2 * angles.shape[-1])
-        turns = torch.cat([angles, -angles, still], -1)
-        return selected.log_decays.exp().unsqueeze(-1) * torch.complex(turns.cos(), turns.sin())
+        num_rows = self.writing_bias.shape[-1]
+        angles = selected.angles.flatten(0, 1)  # [B T, heads, J]
+        decays = selected.log_decays.exp().flatten(0, 1).unsqueeze(-1)  # [B T, heads, 1]
+        turned = torch.polar(decays.expand_as(angles), -angles)
+        still = decays.expand(-1, -1, num_rows - 2 * angles.shape[-1])
+        parts = [
+            gains
+            for head in zip(turned.unbind(1), still.unbind(1), strict=True)
+            for gains in head
+            if gains.shape[1]
+        ]
+        rows = DirectSumOperators(
+            tuple(diagonal_operators(gains) for gains in parts),
+            tuple(gains.shape[1] * (1 + gains.is_complex()) for gains in parts),
+        )
+        return ColumnwiseOperators(rows, self.head_shape[1])
 
     def _select(self, inputs: Tensor) -> tuple[Tensor, Selected]:
         """The gate [.., E], and what the recurrence is made of."""
@@ -178,15 +187,18 @@ class Mamba3Mixer(Mixer):
 
     def _finish(self, read: Tensor, x: Tensor, gate: Tensor) -> Tensor:
         outputs = (read + self.skip.unsqueeze(-1) * x).flatten(-2)
-        finished: Tensor = self.outward(outputs * functional.silu(gate))
-        return finished
+        return through(self.outward, outputs * functional.silu(gate))
 
 
-def _parts(state: State) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """The state S, and the last B and x."""
-    memory, writing, x = state
-    assert isinstance(memory, Tensor) and isinstance(writing, Tensor) and isinstance(x, Tensor)
-    return memory, (writing, x)
+@MODELS.register("mamba3")
+class Mamba3(BlockModel[Mamba3Settings]):
+    """Mamba-3: matrix states with complex input-dependent eigenvalues for each head."""
+
+    settings_class = Mamba3Settings
+    mixer_class = Mamba3Mixer
+    family = "diagonal"
+    source = "Lahoti et al. 2026, arXiv:2603.15569"
+    training_defaults = {**BlockModel.training_defaults, "lrs": (1e-2,)}
 
 
 @in_full_precision
@@ -210,13 +222,10 @@ def _scan_chunk(
     # What is written at t counts `late` at once, and from t + 1 on also the next step's `early`.
     weights = late + torch.cat([early[:, 1:], torch.zeros_like(early[:, :1])], 1)
     turned = angles.cumsum(1)
-    outputs, memory = decayed_chunk(
-        turn(readings, turned).transpose(1, 2),
-        turn(writings, turned).transpose(1, 2),
-        (weights.unsqueeze(-1) * x).transpose(1, 2),
-        log_decays.mT,
-        memory,
-    )
+    keys = turn(writings, turned).transpose(1, 2)
+    values = (weights.unsqueeze(-1) * x).transpose(1, 2)
+    queries = turn(readings, turned).transpose(1, 2)
+    outputs, memory = decayed_chunk(queries, keys, values, log_decays.mT, memory)
     own = (late - weights) * (writings * readings).sum(-1)  # [B, T, heads]
     outputs = outputs.transpose(1, 2) + own.unsqueeze(-1) * x
     memory = turn(memory.mT, -turned[:, -1].unsqueeze(-2)).mT

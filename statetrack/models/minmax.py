@@ -28,7 +28,6 @@ from torch import Tensor, nn
 
 from statetrack.algebra.recurrences import Clamped
 from statetrack.models import MODELS
-from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, Mixer, ShortConvolution
 from statetrack.models._settings import BlockSettings
 from statetrack.ops.precision import widened
@@ -50,20 +49,7 @@ class MinMaxSettings(BlockSettings):
         return Clamped()
 
 
-@MODELS.register("minmax")
-class MinMax(BlockModel):
-    """MinMax recurrence: a state clamped between input-dependent bounds."""
-
-    settings_class = MinMaxSettings
-    family = "min-max"
-    source = "Ronca 2026, arXiv:2605.06384"
-
-    def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
-        assert isinstance(self.settings, MinMaxSettings)
-        return MinMaxMixer(self.settings)
-
-
-class MinMaxMixer(Mixer):
+class MinMaxMixer(Mixer[tuple[Tensor, Tensor]]):
     """Short convolution, bounds, clamped state, gate. Its state is the convolution's, h [B, N]."""
 
     def __init__(self, settings: MinMaxSettings) -> None:
@@ -73,38 +59,47 @@ class MinMaxMixer(Mixer):
         self.inward = nn.Linear(width, 3 * state, bias=False)  # W_r, W_s, W_g
         self.outward = nn.Linear(state, width, bias=False)
 
-    def initial_state(self, num_words: int) -> State:  # noqa: D102
+    def initial_state(self, num_words: int) -> tuple[Tensor, Tensor]:
+        """The convolution's state, and zeros [B, N]."""
         weight = self.outward.weight
         return self.convolution.initial_state(num_words), weight.new_zeros(
             num_words, weight.shape[1]
         )
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
+    def scan(
+        self, inputs: Tensor, state: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
         window, h = state
-        assert isinstance(window, Tensor) and isinstance(h, Tensor)
         inputs, window = self.convolution.scan(inputs, window)
-        upper, lower, gate = self._bounds(inputs)
+        upper, lower, gate = self.bounds(inputs)
         states = []
         for low, high in zip(lower.unbind(1), upper.unbind(1), strict=True):
             h = torch.maximum(torch.minimum(high, h), low)
             states.append(h)
         return self.outward(torch.stack(states, 1) * gate), (window, h)
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
+    def step(
+        self, inputs: Tensor, state: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
         window, h = state
-        assert isinstance(window, Tensor) and isinstance(h, Tensor)
         inputs, window = self.convolution.step(inputs, window)
-        upper, lower, gate = self._bounds(inputs)
+        upper, lower, gate = self.bounds(inputs)
         h = torch.maximum(torch.minimum(upper, h), lower)
         return self.outward(h * gate), (window, h)
 
-    def transition(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """The lower and upper bounds [B, T, N] of the states of words of inputs [B, T, D]."""
-        inputs, _ = self.convolution.scan(inputs, self.convolution.initial_state(len(inputs)))
-        upper, lower, _ = self._bounds(inputs)
-        return lower, upper
-
-    def _bounds(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def bounds(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Upper bounds r, lower bounds s and gates, [.., N]."""
         upper, lower, gate = widened(self.inward(inputs)).chunk(3, -1)
         return upper, lower, gate.sigmoid()
+
+
+@MODELS.register("minmax")
+class MinMax(BlockModel[MinMaxSettings]):
+    """MinMax recurrence: a state clamped between input-dependent bounds."""
+
+    settings_class = MinMaxSettings
+    mixer_class = MinMaxMixer
+    family = "min-max"
+    source = "Ronca 2026, arXiv:2605.06384"

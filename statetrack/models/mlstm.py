@@ -37,11 +37,18 @@ from torch.nn import functional
 
 from statetrack.algebra.recurrences import PositiveLayers, Recurrence, Size
 from statetrack.models import MODELS
-from statetrack.models._base import State
-from statetrack.models._blocks import BlockModel, Mixer, ShortConvolution
+from statetrack.models._base import through
+from statetrack.models._blocks import (
+    BlockModel,
+    LinearMixer,
+    OptionalConvolution,
+    Window,
+)
 from statetrack.models._exponential import ExponentialGateSettings, log_forget, small_deviation
 from statetrack.models._heads import BlockDiagonal, HeadNorm, require_divisor, split_heads
 from statetrack.ops.decayed_attention import sums_between
+from statetrack.ops.layer_operators import ColumnwiseOperators
+from statetrack.ops.operators import DiagonalOperators, Operators
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
@@ -77,7 +84,15 @@ class Heads(NamedTuple):
     log_forget: Tensor
 
 
-class MLSTMMixer(Mixer):
+class MLSTMState(NamedTuple):
+    """What is remembered: C and n over e^m in one matrix."""
+
+    window: Window  # of the convolution
+    scaled: Tensor  # [C, n] / e^m, [B, N, K, K + 1]
+    maxima: Tensor  # m, [B, N]
+
+
+class MLSTMMixer(LinearMixer[MLSTMState]):
     """A matrix memory with exponential gates, between an up- and a down-projection."""
 
     def __init__(self, settings: MLSTMSettings) -> None:
@@ -90,8 +105,7 @@ class MLSTMMixer(Mixer):
         self.inner = inner
         self.forget_kind = settings.forget
         self.up = nn.Linear(width, 2 * inner, bias=False)
-        kernel = settings.conv
-        self.convolution = ShortConvolution(inner, kernel) if kernel else None
+        self.convolution = OptionalConvolution(inner, settings.conv, nn.SiLU())
         deviation = small_deviation(width)
         self.queries_and_keys = BlockDiagonal(inner, inner // block, 2 * block, deviation)
         self.values = BlockDiagonal(inner, inner // block, block, deviation)
@@ -107,55 +121,52 @@ class MLSTMMixer(Mixer):
             input_bias.normal_(std=0.1)
             forget_bias.copy_(torch.linspace(3, 6, heads))
 
-    def initial_state(self, num_words: int) -> State:
+    def initial_state(self, num_words: int) -> MLSTMState:
         """The convolution's state, [C, n] as zeros [B, N, K, K + 1], and m as zeros [B, N]."""
         size, weight = self.inner // self.heads, self.down.weight
-        return (
-            () if self.convolution is None else self.convolution.initial_state(num_words),
+        return MLSTMState(
+            self.convolution.initial_state(num_words),
             weight.new_zeros(num_words, self.heads, size, size + 1),
             weight.new_zeros(num_words, self.heads),
         )
 
-    def transition(self, inputs: Tensor) -> Tensor:
-        """The eigenvalue f [B, T, N] of each head's transition, of inputs [B, T, D]."""
-        state = self.initial_state(inputs.shape[0])
+    def recurrent_part(self, state: MLSTMState) -> Tensor:
+        """[C, n], [B, N, K, K + 1], which can leave the range of floats."""
+        return state.scaled * state.maxima.exp()[..., None, None]
+
+    def with_recurrent_part(self, state: MLSTMState, part: Tensor) -> MLSTMState:
+        """Another [C, n], held as a multiple of the same e^m."""
+        return state._replace(scaled=part * (-state.maxima).exp()[..., None, None])
+
+    def transition(self, inputs: Tensor, state: MLSTMState | None = None) -> Operators:
+        """The forget gate of every head, on all K (K + 1) numbers of its state."""
+        before = self.initial_state(len(inputs)) if state is None else state
         upper, _ = self.up(inputs).chunk(2, -1)
-        mixed, _ = self._convolve(upper, state[0])
-        return self._heads(upper, mixed).log_forget.exp()
+        mixed, _ = self.convolution.scan(upper, before.window)
+        forget = self._heads(upper, mixed).log_forget.exp().flatten(0, 1)
+        return ColumnwiseOperators(DiagonalOperators(forget), before.scaled[0, 0].numel())
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def scan(self, inputs: Tensor, state: MLSTMState) -> tuple[Tensor, MLSTMState]:
         """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        memory, matrices, maxima = state
-        assert isinstance(matrices, Tensor) and isinstance(maxima, Tensor)
         upper, gate = self.up(inputs).chunk(2, -1)
-        mixed, memory = self._convolve(upper, memory)
-        heads = self._heads(upper, mixed)
-        read, matrices, maxima = remember(*heads, matrices, maxima)
-        return self._finish(read, mixed, gate), (memory, matrices, maxima)
+        mixed, window = self.convolution.scan(upper, state.window)
+        read, scaled, maxima = remember(*self._heads(upper, mixed), state.scaled, state.maxima)
+        return self._finish(read, mixed, gate), MLSTMState(window, scaled, maxima)
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def step(self, inputs: Tensor, state: MLSTMState) -> tuple[Tensor, MLSTMState]:
         """Outputs [B, D] and the next state, of inputs [B, D]."""
-        memory, matrices, maxima = state
-        assert isinstance(matrices, Tensor) and isinstance(maxima, Tensor)
         upper, gate = self.up(inputs).chunk(2, -1)
-        mixed, memory = self._convolve(upper.unsqueeze(1), memory)
+        mixed, window = self.convolution.scan(upper.unsqueeze(1), state.window)
         mixed = mixed.squeeze(1)
         now = self._heads(upper, mixed)
-        before = now.log_forget + maxima
+        before = now.log_forget + state.maxima
         maxima = torch.maximum(before, now.log_input).detach()
         forget, write = torch.exp(before - maxima), torch.exp(now.log_input - maxima)
         products = now.keys.unsqueeze(-1) * now.values.unsqueeze(-2)
-        matrices = forget[..., None, None] * matrices + write[..., None, None] * products
-        read = torch.einsum("bnk,bnkv->bnv", now.queries, matrices)
-        return self._finish(normalised(read, maxima), mixed, gate), (memory, matrices, maxima)
-
-    def _convolve(self, upper: Tensor, memory: State) -> tuple[Tensor, State]:
-        """Short convolution and silu of u [B, T, E], where there is one."""
-        if self.convolution is None:
-            return upper, memory
-        assert isinstance(memory, Tensor)
-        mixed, memory = self.convolution.scan(upper, memory)
-        return functional.silu(mixed), memory
+        scaled = forget[..., None, None] * state.scaled + write[..., None, None] * products
+        read = torch.einsum("bnk,bnkv->bnv", now.queries, scaled)
+        outputs = self._finish(normalised(read, maxima), mixed, gate)
+        return outputs, MLSTMState(window, scaled, maxima)
 
     def _heads(self, upper: Tensor, mixed: Tensor) -> Heads:
         """Queries, keys, values (with a last coordinate of 1) and gates, of u and conv(u)."""
@@ -172,21 +183,16 @@ class MLSTMMixer(Mixer):
 
     def _finish(self, read: Tensor, mixed: Tensor, gate: Tensor) -> Tensor:
         hidden = self.norm(read) + self.skip * mixed
-        output: Tensor = self.down(hidden * functional.silu(gate))
-        return output
+        return through(self.down, hidden * functional.silu(gate))
 
 
 @MODELS.register("mlstm")
-class MLSTM(BlockModel):
+class MLSTM(BlockModel[MLSTMSettings]):
     """Matrix LSTM: a matrix memory of outer products, with exponential gates."""
 
     settings_class = MLSTMSettings
+    mixer_class = MLSTMMixer
     source = "Beck et al. 2024, arXiv:2405.04517"
-
-    def make_mixer(self, layer: int) -> MLSTMMixer:
-        """A matrix memory with the model's heads."""
-        assert isinstance(self.settings, MLSTMSettings)
-        return MLSTMMixer(self.settings)
 
 
 @in_full_precision

@@ -29,9 +29,10 @@ from torch.nn import functional
 
 from statetrack.algebra.recurrences import OneHotTimesDiagonal, Size
 from statetrack.models import MODELS
-from statetrack.models._base import State
-from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._blocks import BlockModel, PlainMixer
 from statetrack.models._settings import BlockSettings
+from statetrack.ops.layer_operators import OneHotColumnOperators
+from statetrack.ops.operators import Operators
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
@@ -48,20 +49,7 @@ class PDSSMSettings(BlockSettings):
         return OneHotTimesDiagonal(state=Size("state", self.state))
 
 
-@MODELS.register("pd-ssm")
-class PDSSM(BlockModel):
-    """PD-SSM: transitions that move whole coordinates, with a complex gain for each."""
-
-    settings_class = PDSSMSettings
-    family = "permutation-diagonal"
-    source = "Terzic et al. 2025, arXiv:2509.22284"
-
-    def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
-        assert isinstance(self.settings, PDSSMSettings)
-        return PDSSMMixer(self.settings)
-
-
-class PDSSMMixer(Mixer):
+class PDSSMMixer(PlainMixer):
     """The recurrence and its readout. Its state is h [B, N, 2], real and imaginary parts."""
 
     def __init__(self, settings: PDSSMSettings) -> None:
@@ -77,13 +65,14 @@ class PDSSMMixer(Mixer):
         self.skip = nn.Parameter(torch.randn(width) / width**0.5)
         self.outward = nn.Linear(2 * state, width)
 
-    def initial_state(self, num_words: int) -> State:  # noqa: D102
+    def initial_state(self, num_words: int) -> Tensor:
+        """The first coordinate is 1, all others 0: [B, N, 2]."""
         num_states = self.dictionary.shape[-1]
         first = torch.eye(2 * num_states, device=self.skip.device, dtype=self.skip.dtype)[0]
         return first.view(2, num_states).mT.expand(num_words, -1, -1)
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
-        assert isinstance(state, Tensor)
+    def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
         moves, gains, terms = self._select(inputs.transpose(0, 1))
         states = []
         for move, gain, term in zip(moves.unbind(0), gains.unbind(0), terms.unbind(0), strict=True):
@@ -91,15 +80,16 @@ class PDSSMMixer(Mixer):
             states.append(state)
         return self._finish(torch.stack(states, 1), inputs), state
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
-        assert isinstance(state, Tensor)
+    def step(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
         state = _advance(state, *self._select(inputs))
         return self._finish(state, inputs), state
 
-    def transition(self, inputs: Tensor) -> Tensor:
-        """The matrices P(x) D(x), complex [B, T, N, N], of inputs [B, T, D]."""
+    def transition(self, inputs: Tensor, state: Tensor | None = None) -> Operators:
+        """P(x) D(x) of every position; no gradient reaches the dictionary."""
         moves, gains, _ = self._select(inputs)
-        return moves * torch.view_as_complex(gains).unsqueeze(-2)
+        targets = moves.argmax(-2).flatten(0, 1)
+        return OneHotColumnOperators(targets, torch.view_as_complex(gains).flatten(0, 1))
 
     def _select(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """P [.., N, N], and D and B x [.., N, 2], real and imaginary parts apart."""
@@ -114,6 +104,16 @@ class PDSSMMixer(Mixer):
     def _finish(self, states: Tensor, inputs: Tensor) -> Tensor:
         read: Tensor = self.outward(states.mT.flatten(-2))
         return read + self.skip * inputs
+
+
+@MODELS.register("pd-ssm")
+class PDSSM(BlockModel[PDSSMSettings]):
+    """PD-SSM: transitions that move whole coordinates, with a complex gain for each."""
+
+    settings_class = PDSSMSettings
+    mixer_class = PDSSMMixer
+    family = "permutation-diagonal"
+    source = "Terzic et al. 2025, arXiv:2509.22284"
 
 
 def hard_columns(scores: Tensor) -> Tensor:

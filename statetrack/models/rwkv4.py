@@ -34,10 +34,11 @@ from torch import Tensor, nn
 from statetrack import ops
 from statetrack.algebra.recurrences import TimeInvariantLayers
 from statetrack.models import MODELS
-from statetrack.models._base import State
-from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._base import through
+from statetrack.models._blocks import BlockModel, LinearMixer
 from statetrack.models._rwkv import first_shifts, log_decays_of, positions_before
 from statetrack.models._settings import BlockSettings
+from statetrack.ops.operators import DiagonalOperators, Operators
 from statetrack.ops.precision import widened
 
 BEFORE_ALL = -1e30
@@ -60,7 +61,14 @@ class RWKV4Settings(BlockSettings):
         return TimeInvariantLayers(eigenvalues="(0, 1)")
 
 
-class RWKV4Mixer(Mixer):
+class RWKV4State(NamedTuple):
+    """The sums, and the position before [B, D]."""
+
+    sums: Sums
+    last: Tensor
+
+
+class RWKV4Mixer(LinearMixer[RWKV4State]):
     """The time mixing of RWKV-4; the state is the sums, their exponents, the position before."""
 
     def __init__(self, settings: BlockSettings, layer: int) -> None:
@@ -83,39 +91,42 @@ class RWKV4Mixer(Mixer):
         for linear in (self.key, self.receptance, self.output):
             nn.init.zeros_(linear.weight)
 
-    def initial_state(self, num_words: int) -> State:
+    def initial_state(self, num_words: int) -> RWKV4State:
         """Sums [B, 2, D] of nothing, their exponents [B, D], and zeros [B, D]."""
         zeros = self.bonus.new_zeros(num_words, len(self.bonus))
-        return zeros.unsqueeze(1).expand(-1, 2, -1), zeros + BEFORE_ALL, zeros
+        return RWKV4State(Sums(zeros.unsqueeze(1).expand(-1, 2, -1), zeros + BEFORE_ALL), zeros)
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def scan(self, inputs: Tensor, state: RWKV4State) -> tuple[Tensor, RWKV4State]:
         """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        scaled, exponents, last = state
-        assert isinstance(scaled, Tensor) and isinstance(exponents, Tensor)
-        assert isinstance(last, Tensor)
-        keys, values, gate = self._project(inputs, positions_before(inputs, last))
-        log_decays = log_decays_of(self.log_rates)
-        before, (scaled, exponents) = wkv_scan(keys, values, log_decays, Sums(scaled, exponents))
-        outputs = self._finish(before, keys, values, gate)
-        return outputs, (scaled, exponents, inputs[:, -1])
+        keys, values, gate = self._project(inputs, positions_before(inputs, state.last))
+        before, last = wkv_scan(keys, values, log_decays_of(self.log_rates), state.sums)
+        return self._finish(before, keys, values, gate), RWKV4State(last, inputs[:, -1])
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def step(self, inputs: Tensor, state: RWKV4State) -> tuple[Tensor, RWKV4State]:
         """Outputs [B, D] and the next state, of inputs [B, D]."""
-        scaled, exponents, last = state
-        assert isinstance(scaled, Tensor) and isinstance(exponents, Tensor)
-        assert isinstance(last, Tensor)
-        before = Sums(scaled, exponents)
-        keys, values, gate = self._project(inputs, last)
+        before = state.sums
+        keys, values, gate = self._project(inputs, state.last)
         log_decays = log_decays_of(self.log_rates)
         exponents = torch.maximum(before.exponents + log_decays, keys).detach()
         kept = torch.exp(before.exponents - exponents + log_decays)
         added = torch.exp(keys - exponents)
-        scaled = kept.unsqueeze(-2) * scaled + _terms(added, values)
-        return self._finish(before, keys, values, gate), (scaled, exponents, inputs)
+        scaled = kept.unsqueeze(-2) * before.scaled + _terms(added, values)
+        outputs = self._finish(before, keys, values, gate)
+        return outputs, RWKV4State(Sums(scaled, exponents), inputs)
 
-    def transition(self, inputs: Tensor) -> Tensor:
-        """Eigenvalues e^{-w} [..., D] of the transition, the same for all inputs [..., D]."""
-        return log_decays_of(self.log_rates).exp().expand_as(inputs)
+    def recurrent_part(self, state: RWKV4State) -> Tensor:
+        """The sums a and b, [B, 2, D], which can leave the range of floats."""
+        return state.sums.scaled * state.sums.exponents.exp().unsqueeze(-2)
+
+    def with_recurrent_part(self, state: RWKV4State, part: Tensor) -> RWKV4State:
+        """Other sums a and b, held as multiples of the same e^m."""
+        exponents = state.sums.exponents
+        return RWKV4State(Sums(part * (-exponents).exp().unsqueeze(-2), exponents), state.last)
+
+    def transition(self, inputs: Tensor, state: RWKV4State | None = None) -> Operators:
+        """The decays e^{-w}, of a and of b, the same at every position."""
+        decays = log_decays_of(self.log_rates).exp().repeat(2)
+        return DiagonalOperators(decays.expand(inputs.shape[:2].numel(), -1))
 
     def _project(self, inputs: Tensor, before: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Keys and values, and the output gate, each [..., D]."""
@@ -131,12 +142,11 @@ class RWKV4Mixer(Mixer):
         kept = torch.exp(before.exponents - exponents).unsqueeze(-2)
         own = _terms(torch.exp(self.bonus + keys - exponents), values)
         above, below = (kept * before.scaled + own).unbind(-2)
-        finished: Tensor = self.output(gate * (above / below))
-        return finished
+        return through(self.output, gate * (above / below))
 
 
 @MODELS.register("rwkv4")
-class RWKV4(BlockModel):
+class RWKV4(BlockModel[RWKV4Settings]):
     """RWKV-4: averages of values with exponential weights, under decays that are fixed."""
 
     settings_class = RWKV4Settings
@@ -145,7 +155,6 @@ class RWKV4(BlockModel):
 
     def make_mixer(self, layer: int) -> RWKV4Mixer:
         """The time mixing of a layer; how it starts depends on the layer's depth."""
-        assert isinstance(self.settings, BlockSettings)
         return RWKV4Mixer(self.settings, layer)
 
 

@@ -39,12 +39,18 @@ from torch.nn import functional
 from statetrack import ops
 from statetrack.algebra.recurrences import PositiveLayers, Size
 from statetrack.models import MODELS
-from statetrack.models._base import State
-from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._base import through
+from statetrack.models._blocks import BlockModel
 from statetrack.models._heads import require_divisor, split_heads
-from statetrack.models._rwkv import LowRank, first_shifts, log_decays_of, positions_before
+from statetrack.models._rwkv import (
+    LowRank,
+    RWKVMixer,
+    first_shifts,
+    log_decays_of,
+)
 from statetrack.models._settings import KernelSettings
 from statetrack.ops.fla import KernelChoice
+from statetrack.ops.operators import DiagonalOperators, Operators
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
@@ -73,14 +79,14 @@ class RWKV6Factors(NamedTuple):
     values: Tensor  # v
 
 
-class RWKV6Mixer(Mixer):
-    """The time mixing of RWKV-6; the state is S [B, N, K, K] and the position before, [B, D]."""
+class RWKV6Mixer(RWKVMixer[RWKV6Factors]):
+    """The time mixing of RWKV-6."""
 
     def __init__(self, settings: RWKV6Settings, layer: int) -> None:
         super().__init__()
         width, heads = settings.width, settings.heads
         require_divisor(width, "--heads", heads)
-        self.heads = heads
+        self.heads = (heads, width // heads)
         self.kernel = settings.kernel
         depth = layer / (settings.layers - 1) if settings.layers > 1 else 0.0
         shifts = first_shifts(width, layer / settings.layers, (1, 1, 1, 1, 0.5, 0.5))
@@ -115,33 +121,19 @@ class RWKV6Mixer(Mixer):
         self.norm = nn.GroupNorm(heads, width, eps=64e-5)
         nn.init.constant_(self.norm.weight, ((layer + 1) / settings.layers) ** 0.7)
 
-    def initial_state(self, num_words: int) -> State:
-        """An empty memory [B, N, K, K], and zeros [B, D] before the first position."""
-        size, zeros = self.bonus.shape[1], self.bonus.new_zeros
-        return zeros(num_words, self.heads, size, size), zeros(num_words, self.heads * size)
+    def recur(self, factors: RWKV6Factors, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """What is read of the memories before T positions, [B, T, N, K], and the last memory."""
+        return rwkv6_scan(factors, memory, kernel=self.kernel)
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        memory, last = state
-        assert isinstance(memory, Tensor) and isinstance(last, Tensor)
-        factors, gate = self._factors(inputs, positions_before(inputs, last))
-        read, memory = rwkv6_scan(factors, memory, kernel=self.kernel)
-        return self._finish(read, factors, gate), (memory, inputs[:, -1])
+    def advance(self, factors: RWKV6Factors, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """What is read of the memory before one position, [B, N, K], and the next one."""
+        return rwkv6_step(factors, memory)
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        memory, last = state
-        assert isinstance(memory, Tensor) and isinstance(last, Tensor)
-        factors, gate = self._factors(inputs, last)
-        read, memory = rwkv6_step(factors, memory)
-        return self._finish(read, factors, gate), (memory, inputs)
+    def operators(self, factors: RWKV6Factors) -> Operators:
+        """The decays w of every row."""
+        return DiagonalOperators(factors.log_decays.exp().flatten(0, 1).flatten(1))
 
-    def transition(self, inputs: Tensor) -> Tensor:
-        """Eigenvalues w [B, T, N, K] of the transitions, each K fold, for whole words [B, T, D]."""
-        before = positions_before(inputs, torch.zeros_like(inputs[:, 0]))
-        return self._factors(inputs, before)[0].log_decays.exp()
-
-    def _factors(self, inputs: Tensor, before: Tensor) -> tuple[RWKV6Factors, Tensor]:
+    def factors(self, inputs: Tensor, before: Tensor) -> tuple[RWKV6Factors, Tensor]:
         """What the recurrence does, and the output gate [..., D]."""
         change = before - inputs
         inner = torch.tanh(self.shift_inner(inputs + change * self.shift))
@@ -156,20 +148,19 @@ class RWKV6Mixer(Mixer):
             widened(self.key(for_k)),
             widened(self.value(for_v)),
         )
-        by_head = RWKV6Factors(*(split_heads(factor, self.heads) for factor in factors))
+        by_head = RWKV6Factors(*(factor.unflatten(-1, self.heads) for factor in factors))
         return by_head, functional.silu(self.gate(for_g))
 
-    def _finish(self, read: Tensor, factors: RWKV6Factors, gate: Tensor) -> Tensor:
+    def finish(self, read: Tensor, factors: RWKV6Factors, gate: Tensor) -> Tensor:
         """[..., D] from what was read of the states before, [..., N, K]."""
         weights = (factors.queries * self.bonus * factors.keys).sum(-1, keepdim=True)
         outputs = read + weights * factors.values
         normed = self.norm(outputs.reshape(-1, gate.shape[-1])).view(gate.shape)
-        finished: Tensor = self.output(normed * gate)
-        return finished
+        return through(self.output, normed * gate)
 
 
 @MODELS.register("rwkv6")
-class RWKV6(BlockModel):
+class RWKV6(BlockModel[RWKV6Settings]):
     """RWKV-6: a matrix state whose rows decay by input gates, behind a token shift."""
 
     settings_class = RWKV6Settings
@@ -177,7 +168,6 @@ class RWKV6(BlockModel):
 
     def make_mixer(self, layer: int) -> RWKV6Mixer:
         """The time mixing of a layer; how it starts depends on the layer's depth."""
-        assert isinstance(self.settings, RWKV6Settings)
         return RWKV6Mixer(self.settings, layer)
 
 

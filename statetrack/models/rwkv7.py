@@ -36,12 +36,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.algebra.recurrences import DiagonalMinusRankOne, Size
-from statetrack.errors import SettingsError
 from statetrack.models import MODELS
-from statetrack.models._base import State
-from statetrack.models._blocks import BlockModel, Mixer
-from statetrack.models._rwkv import LowRank, first_shifts, positions_before
+from statetrack.models._base import through
+from statetrack.models._blocks import BlockModel
+from statetrack.models._heads import require_divisor
+from statetrack.models._rwkv import LowRank, RWKVMixer, first_shifts
 from statetrack.models._settings import BlockSettings
+from statetrack.ops.layer_operators import DiagonalMinusRankOneOperators
+from statetrack.ops.operators import Operators
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
@@ -65,7 +67,7 @@ class RWKV7Settings(BlockSettings):
 
 
 @MODELS.register("rwkv7")
-class RWKV7(BlockModel):
+class RWKV7(BlockModel[RWKV7Settings]):
     """RWKV-7: decay by coordinate, and a removal along one key with vector-valued rates."""
 
     settings_class = RWKV7Settings
@@ -74,13 +76,7 @@ class RWKV7(BlockModel):
 
     def make_mixer(self, layer: int) -> RWKV7Mixer:
         """The time mixing of a layer; how it starts depends on the layer's depth."""
-        settings = self.settings
-        assert isinstance(settings, RWKV7Settings)
-        if settings.width % settings.heads:
-            raise SettingsError(
-                f"--width {settings.width} is not a multiple of --heads {settings.heads}"
-            )
-        return RWKV7Mixer(settings, layer)
+        return RWKV7Mixer(self.settings, layer)
 
 
 class RWKV7Factors(NamedTuple):
@@ -93,18 +89,14 @@ class RWKV7Factors(NamedTuple):
     keys: Tensor  # k
     values: Tensor  # v
 
-    def transition(self) -> Tensor:
-        """The matrices by which states are multiplied, from the left: [..., N, K, K]."""
-        removed = (self.rates * self.removals).unsqueeze(-1) * self.removals.unsqueeze(-2)
-        return torch.diag_embed(self.log_decays.exp()) - removed
 
-
-class RWKV7Mixer(Mixer):
-    """The time mixing of RWKV-7; the state is the transpose of the source's S, [B, N, K, K]."""
+class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
+    """The time mixing of RWKV-7."""
 
     def __init__(self, settings: RWKV7Settings, layer: int) -> None:
         super().__init__()
         width, rank = settings.width, settings.rank
+        require_divisor(width, "--heads", settings.heads)
         self.heads = (settings.heads, width // settings.heads)
         self.shifts = nn.Parameter(
             first_shifts(width, layer / settings.layers, (0.2, 0.9, 0.7, 0.7, 0.9, 0.2))
@@ -129,36 +121,23 @@ class RWKV7Mixer(Mixer):
         self.bonus = nn.Parameter(torch.full(self.heads, -0.04))
         self.norm = nn.GroupNorm(settings.heads, width, eps=64e-5)
 
-    def initial_state(self, num_words: int) -> State:
-        """An empty memory [B, N, K, K], and zeros [B, D] before the first position."""
-        zeros = self.output.weight.new_zeros
-        return zeros(num_words, *self.heads, self.heads[1]), zeros(num_words, math.prod(self.heads))
+    def recur(self, factors: RWKV7Factors, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs [B, T, N, K] and the last memory."""
+        return rwkv7_scan(factors, memory)
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        memory, last = state
-        assert isinstance(memory, Tensor) and isinstance(last, Tensor)
-        factors, gate = self._factors(inputs, positions_before(inputs, last))
-        outputs, memory = rwkv7_scan(factors, memory)
-        return self._finish(outputs, factors, gate), (memory, inputs[:, -1])
+    def advance(self, factors: RWKV7Factors, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs [B, N, K] and the next memory."""
+        return rwkv7_step(factors, memory)
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        memory, last = state
-        assert isinstance(memory, Tensor) and isinstance(last, Tensor)
-        factors, gate = self._factors(inputs, last)
-        outputs, memory = rwkv7_step(factors, memory)
-        return self._finish(outputs, factors, gate), (memory, inputs)
+    def operators(self, factors: RWKV7Factors) -> Operators:
+        """Diag(w) - (a kappa) kappa^T by head."""
+        return DiagonalMinusRankOneOperators(
+            factors.log_decays.exp().flatten(0, 1),
+            (factors.rates * factors.removals).flatten(0, 1),
+            factors.removals.flatten(0, 1),
+        )
 
-    def factors(self, inputs: Tensor) -> RWKV7Factors:
-        """Decays, rates, keys and values at each of the inputs [B, T, D] of whole words."""
-        return self._factors(inputs, functional.pad(inputs[:, :-1], (0, 0, 1, 0)))[0]
-
-    def transition(self, inputs: Tensor) -> Tensor:
-        """The matrices [B, T, N, K, K] that multiply the state, for inputs [B, T, D]."""
-        return self.factors(inputs).transition()
-
-    def _factors(self, inputs: Tensor, before: Tensor) -> tuple[RWKV7Factors, Tensor]:
+    def factors(self, inputs: Tensor, before: Tensor) -> tuple[RWKV7Factors, Tensor]:
         """What the recurrence does, and the output gate [..., D]."""
         for_r, for_w, for_k, for_v, for_a, for_g = (
             inputs + shift * (before - inputs) for shift in self.shifts.unbind(0)
@@ -179,14 +158,13 @@ class RWKV7Mixer(Mixer):
         removals = functional.normalize(removals, dim=-1)
         return RWKV7Factors(queries, decays, removals, rates, keys, values), self.gate(for_g)
 
-    def _finish(self, outputs: Tensor, factors: RWKV7Factors, gate: Tensor) -> Tensor:
+    def finish(self, read: Tensor, factors: RWKV7Factors, gate: Tensor) -> Tensor:
         """[..., D] from the outputs [..., N, K] of the recurrence."""
         shape = gate.shape
-        normed = self.norm(outputs.reshape(-1, shape[-1])).view(shape)
+        normed = self.norm(read.reshape(-1, shape[-1])).view(shape)
         weights = (factors.queries * self.bonus * factors.keys).sum(-1, keepdim=True)
         own = (weights * factors.values).flatten(-2)
-        finished: Tensor = self.output(gate * (normed + own))
-        return finished
+        return through(self.output, gate * (normed + own))
 
 
 @in_full_precision

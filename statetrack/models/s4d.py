@@ -30,10 +30,10 @@ from torch.nn import functional
 
 from statetrack.algebra.recurrences import TimeInvariantLayers
 from statetrack.models import MODELS
-from statetrack.models._base import State
-from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._blocks import BlockModel, PlainMixer
 from statetrack.models._settings import BlockSettings
 from statetrack.models._time_steps import draw_time_steps
+from statetrack.ops.operators import Operators, diagonal_operators
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
@@ -52,20 +52,7 @@ class S4DSettings(BlockSettings):
         return TimeInvariantLayers()
 
 
-@MODELS.register("s4d")
-class S4D(BlockModel):
-    """S4D: an input-independent complex diagonal filter for each channel."""
-
-    settings_class = S4DSettings
-    family = "diagonal, time-invariant"
-    source = "Gu et al. 2022, arXiv:2206.11893"
-
-    def make_mixer(self, layer: int) -> Mixer:  # noqa: D102
-        assert isinstance(self.settings, S4DSettings)
-        return S4DMixer(self.settings)
-
-
-class S4DMixer(Mixer):
+class S4DMixer(PlainMixer):
     """Filters, GELU, gated linear map. Its state is h [B, D, N], complex."""
 
     def __init__(self, settings: S4DSettings) -> None:
@@ -78,28 +65,30 @@ class S4DMixer(Mixer):
         self.skip = nn.Parameter(torch.randn(width))
         self.outward = nn.Linear(width, 2 * width)
 
-    def initial_state(self, num_words: int) -> State:  # noqa: D102
+    def initial_state(self, num_words: int) -> Tensor:
+        """Complex zeros [B, D, N]."""
         gains, _, _ = self._filters()
         return gains.detach().new_zeros(num_words, *gains.shape)
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
-        assert isinstance(state, Tensor)
+    def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
         outputs = []
         for piece in widened(inputs).split(PIECE, 1):
             output, state = _convolve(piece.mT, state, *self._filters())
             outputs.append(output.mT)
         return self._finish(torch.cat(outputs, 1), inputs), state
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: D102
-        assert isinstance(state, Tensor)
+    def step(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
         log_gains, writings, readings = self._filters()
         state = log_gains.exp() * state + writings * widened(inputs).unsqueeze(-1)
         return self._finish(2 * (readings * state).real.sum(-1), inputs), state
 
-    def transition(self, inputs: Tensor) -> Tensor:
-        """The diagonal of the transition, complex [B, T, D, N], the same for all inputs."""
+    def transition(self, inputs: Tensor, state: Tensor | None = None) -> Operators:
+        """The gains Abar, the same at every position."""
         log_gains, _, _ = self._filters()
-        return log_gains.exp().expand(*inputs.shape[:2], -1, -1)
+        gains = log_gains.exp().flatten()
+        return diagonal_operators(gains.expand(inputs.shape[:2].numel(), -1))
 
     def _filters(self) -> tuple[Tensor, Tensor, Tensor]:
         """Log Abar, Bbar and C, complex [D, N]."""
@@ -110,6 +99,16 @@ class S4DMixer(Mixer):
     def _finish(self, filtered: Tensor, inputs: Tensor) -> Tensor:
         outputs = functional.gelu(filtered + self.skip * inputs)
         return functional.glu(self.outward(outputs), -1)
+
+
+@MODELS.register("s4d")
+class S4D(BlockModel[S4DSettings]):
+    """S4D: an input-independent complex diagonal filter for each channel."""
+
+    settings_class = S4DSettings
+    mixer_class = S4DMixer
+    family = "diagonal, time-invariant"
+    source = "Gu et al. 2022, arXiv:2206.11893"
 
 
 @in_full_precision

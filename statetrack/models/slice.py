@@ -24,11 +24,11 @@ import torch
 from torch import Tensor, nn
 
 from statetrack.algebra.recurrences import Blocks, Size
-from statetrack.errors import SettingsError
 from statetrack.models import MODELS
-from statetrack.models._base import State
-from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._blocks import BlockModel, PlainMixer
+from statetrack.models._heads import require_divisor
 from statetrack.models._settings import BlockSettings
+from statetrack.ops.operators import BlockOperators, Operators
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
@@ -46,31 +46,13 @@ class SliceSettings(BlockSettings):
         return Blocks(size=Size("block_size", self.block_size), linear_readout=False)
 
 
-@MODELS.register("slice")
-class Slice(BlockModel):
-    """Block-diagonal SLiCE: a small matrix for every block, linear in the input."""
-
-    settings_class = SliceSettings
-    family = "controlled differential equation"
-    source = "Walker et al. 2025, arXiv:2505.17761"
-
-    def make_mixer(self, layer: int) -> SliceMixer:
-        """One linear controlled differential equation."""
-        settings = self.settings
-        assert isinstance(settings, SliceSettings)
-        if settings.width % settings.block_size:
-            raise SettingsError(
-                f"--width {settings.width} is not a multiple of --block-size {settings.block_size}"
-            )
-        return SliceMixer(settings)
-
-
-class SliceMixer(Mixer):
+class SliceMixer(PlainMixer):
     """h_t = (I + dt A(x_t)) h_{t-1}, block by block."""
 
     def __init__(self, settings: SliceSettings) -> None:
         super().__init__()
         width, size = settings.width, settings.block_size
+        require_divisor(width, "--block-size", size)
         self.blocks = (width // size, size, size)
         self.dt = settings.dt
         self.fields = nn.Linear(width, width * size)
@@ -83,22 +65,24 @@ class SliceMixer(Mixer):
         """The learned first state, once for every word: [B, D]."""
         return self.first.expand(num_words, -1)
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs [B, T, D] and the last state [B, D], of inputs [B, T, D]."""
-        assert isinstance(state, Tensor)
         states = []
-        for matrices in self.transition(inputs).unbind(1):
+        for matrices in self._matrices(inputs).unbind(1):
             state = self._next(matrices, state)
             states.append(state)
         return torch.stack(states, 1), state
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def step(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs [B, D] and the next state [B, D], of inputs [B, D]."""
-        assert isinstance(state, Tensor)
-        state = self._next(self.transition(inputs), state)
+        state = self._next(self._matrices(inputs), state)
         return state, state
 
-    def transition(self, inputs: Tensor) -> Tensor:
+    def transition(self, inputs: Tensor, state: Tensor | None = None) -> Operators:
+        """The blocks of every position."""
+        return BlockOperators(self._matrices(inputs).flatten(0, 1))
+
+    def _matrices(self, inputs: Tensor) -> Tensor:
         """The blocks [..., N, b, b] of I + dt A(x), for inputs [..., D]."""
         fields = widened(self.fields(inputs)).unflatten(-1, self.blocks)
         identity = torch.eye(self.blocks[-1], dtype=fields.dtype, device=fields.device)
@@ -111,3 +95,13 @@ class SliceMixer(Mixer):
         blocks = state.unflatten(-1, self.blocks[:2])
         products: Tensor = matrices @ blocks.unsqueeze(-1)
         return products.flatten(1)
+
+
+@MODELS.register("slice")
+class Slice(BlockModel[SliceSettings]):
+    """Block-diagonal SLiCE: a small matrix for every block, linear in the input."""
+
+    settings_class = SliceSettings
+    mixer_class = SliceMixer
+    family = "controlled differential equation"
+    source = "Walker et al. 2025, arXiv:2505.17761"

@@ -23,14 +23,19 @@ B batch, T time, D width, N heads.
 
 from __future__ import annotations
 
+from typing import NamedTuple, TypeAlias
+
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from statetrack.algebra.recurrences import Recurrence, Saturating
 from statetrack.models import MODELS
-from statetrack.models._base import State
-from statetrack.models._blocks import BlockModel, Mixer, ShortConvolution
+from statetrack.models._blocks import (
+    BlockModel,
+    Mixer,
+    OptionalConvolution,
+    Window,
+)
 from statetrack.models._exponential import (
     ExponentialGateSettings,
     ForgetKind,
@@ -55,7 +60,19 @@ class SLSTMSettings(ExponentialGateSettings):
         return Saturating()
 
 
-class SLSTMMixer(Mixer):
+class Cell(NamedTuple):
+    """c, n, h and m of every coordinate, each [B, N, D / N]."""
+
+    update: Tensor
+    normaliser: Tensor
+    hidden: Tensor
+    maximum: Tensor
+
+
+SLSTMState: TypeAlias = tuple[Window, Cell]
+
+
+class SLSTMMixer(Mixer[SLSTMState]):
     """A recurrence with memory mixing within each head."""
 
     def __init__(self, settings: SLSTMSettings, layer: int) -> None:
@@ -65,8 +82,7 @@ class SLSTMMixer(Mixer):
         self.width = width
         self.heads = heads
         self.forget_kind = settings.forget
-        kernel = settings.conv
-        self.convolution = ShortConvolution(width, kernel) if kernel else None
+        self.convolution = OptionalConvolution(width, settings.conv, nn.SiLU())
         size, deviation = width // heads, small_deviation(width)
         self.input_and_forget = BlockDiagonal(width, heads, 2 * size, deviation)
         self.update_and_output = BlockDiagonal(width, heads, 2 * size, deviation)
@@ -78,52 +94,32 @@ class SLSTMMixer(Mixer):
         self.output_bias = nn.Parameter(torch.zeros(heads, size))
         self.norm = HeadNorm("layer", heads, size)
 
-    def initial_state(self, num_words: int) -> State:
+    def initial_state(self, num_words: int) -> SLSTMState:
         """The convolution's state, and c, n, h and m: zeros, and the maximum of nothing."""
-        memory = () if self.convolution is None else self.convolution.initial_state(num_words)
         zeros = self.recurrent.new_zeros(num_words, self.heads, self.width // self.heads)
-        return memory, (zeros, zeros, zeros, torch.full_like(zeros, -torch.inf))
+        cell = Cell(zeros, zeros, zeros, torch.full_like(zeros, -torch.inf))
+        return self.convolution.initial_state(num_words), cell
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def scan(self, inputs: Tensor, state: SLSTMState) -> tuple[Tensor, SLSTMState]:
         """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        memory, cell = state
-        gates, memory = self._gates(inputs, memory)
-        hidden, cell = self._run(gates, cell)
-        return self.norm(hidden), (memory, cell)
+        window, cell = state
+        mixed, window = self.convolution.scan(inputs, window)
+        hidden = []
+        for now in self._gates(inputs, mixed).unbind(1):
+            cell = advance(now, self.recurrent, cell, self.forget_kind)
+            hidden.append(cell.hidden)
+        return self.norm(torch.stack(hidden, 1)), (window, cell)
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        outputs, state = self.scan(inputs.unsqueeze(1), state)
-        return outputs.squeeze(1), state
-
-    def _gates(self, inputs: Tensor, memory: State) -> tuple[Tensor, State]:
+    def _gates(self, inputs: Tensor, mixed: Tensor) -> Tensor:
         """What the inputs add to the four gates i, f, z, o: [B, T, N, 4 D / N]."""
-        mixed = inputs
-        if self.convolution is not None:
-            assert isinstance(memory, Tensor)
-            mixed, memory = self.convolution.scan(inputs, memory)
-            mixed = functional.silu(mixed)
         nothing = torch.zeros_like(self.forget_bias)
         biases = (nothing, self.forget_bias, self.update_bias, self.output_bias)
         gates = torch.cat([self.input_and_forget(mixed), self.update_and_output(inputs)], -1)
-        return widened(gates) + torch.cat(biases, -1), memory
-
-    def _run(self, gates: Tensor, cell: State) -> tuple[Tensor, State]:
-        """Hidden states [B, T, N, D / N], and the last c, n, h and m, each [B, N, D / N]."""
-        update, normaliser, hidden, maximum = cell
-        assert isinstance(update, Tensor) and isinstance(normaliser, Tensor)
-        assert isinstance(hidden, Tensor) and isinstance(maximum, Tensor)
-        steps = []
-        for now in gates.unbind(1):
-            update, normaliser, hidden, maximum = advance(
-                now, self.recurrent, update, normaliser, hidden, maximum, self.forget_kind
-            )
-            steps.append(hidden)
-        return torch.stack(steps, 1), (update, normaliser, hidden, maximum)
+        return widened(gates) + torch.cat(biases, -1)
 
 
 @MODELS.register("slstm")
-class SLSTM(BlockModel):
+class SLSTM(BlockModel[SLSTMSettings]):
     """Scalar LSTM with exponential gates, a normaliser, and memory mixing within heads."""
 
     settings_class = SLSTMSettings
@@ -133,29 +129,20 @@ class SLSTM(BlockModel):
 
     def make_mixer(self, layer: int) -> SLSTMMixer:
         """A recurrence whose forget gates start between short and long memory."""
-        assert isinstance(self.settings, SLSTMSettings)
         return SLSTMMixer(self.settings, layer)
 
 
 @in_full_precision
-def advance(
-    gates: Tensor,
-    recurrent: Tensor,
-    update: Tensor,
-    normaliser: Tensor,
-    hidden: Tensor,
-    maximum: Tensor,
-    forget_kind: ForgetKind,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """c, n, h and m after one position, whose inputs add `gates` [B, N, 4 D / N].
+def advance(gates: Tensor, recurrent: Tensor, cell: Cell, forget_kind: ForgetKind) -> Cell:
+    """The cell after one position, whose inputs add `gates` [B, N, 4 D / N].
 
     No gradient flows through m, because it would be zero: c and n both scale with exp(-m).
     """
-    mixed = gates + torch.einsum("bni,nij->bnj", hidden, recurrent)
+    mixed = gates + torch.einsum("bni,nij->bnj", cell.hidden, recurrent)
     log_input, forget, candidate, output = mixed.chunk(4, -1)
-    before = log_forget(forget_kind, forget) + maximum
+    before = log_forget(forget_kind, forget) + cell.maximum
     maximum = torch.maximum(before, log_input).detach()
     keep, write = torch.exp(before - maximum), torch.exp(log_input - maximum)
-    update = keep * update + write * torch.tanh(candidate)
-    normaliser = keep * normaliser + write
-    return update, normaliser, torch.sigmoid(output) * update / normaliser, maximum
+    update = keep * cell.update + write * torch.tanh(candidate)
+    normaliser = keep * cell.normaliser + write
+    return Cell(update, normaliser, torch.sigmoid(output) * update / normaliser, maximum)

@@ -27,7 +27,6 @@ from torch import Tensor, nn
 
 from statetrack.algebra.recurrences import Recurrence, Saturating, Size, Undecided
 from statetrack.models import MODELS
-from statetrack.models._base import State
 from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models._gated_rnn import OPEN_GATE, GatedRNNSettings, InputMatrices, multiply
 from statetrack.ops.precision import in_full_precision, widened
@@ -49,22 +48,7 @@ class StateGatedRNNSettings(GatedRNNSettings):
         return Saturating(units=Size("hidden", self.hidden))
 
 
-@MODELS.register("state-gated-rnn")
-class StateGatedRNN(BlockModel):
-    """State-gated RNN: a gate that reads the state, which can correct errors."""
-
-    settings_class = StateGatedRNNSettings
-    family = "non-linear"
-    source = "Chung, Choi & Kim 2026, arXiv:2605.07755"
-    training_defaults = {"lrs": (3e-3,), "steps": 1000, "warmup": 0.1, "clip": 1.0}
-
-    def make_mixer(self, layer: int) -> StateGatedMixer:
-        """One recurrence with a gate of the input and the state."""
-        assert isinstance(self.settings, StateGatedRNNSettings)
-        return StateGatedMixer(self.settings)
-
-
-class StateGatedMixer(Mixer):
+class StateGatedMixer(Mixer[Tensor]):
     """h_t = phi(g(h_{t-1}, x_t) * (A(x_t) h_{t-1}) + b(x_t)), from zeros."""
 
     def __init__(self, settings: StateGatedRNNSettings) -> None:
@@ -83,9 +67,8 @@ class StateGatedMixer(Mixer):
         weight = self.output.weight
         return weight.new_zeros(num_words, weight.shape[1])
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs [B, T, D] and the last state [B, H], of inputs [B, T, D]."""
-        assert isinstance(state, Tensor)
         parts = (
             self.matrices(inputs),
             widened(self.gate(inputs)),
@@ -95,13 +78,7 @@ class StateGatedMixer(Mixer):
         for matrix, gate, bias in zip(*(part.unbind(1) for part in parts), strict=True):
             state = self._next(matrix, gate, bias, state)
             states.append(state)
-        outputs: Tensor = self.output(torch.stack(states, 1))
-        return outputs, state
-
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
-        """Outputs [B, D] and the next state [B, H], of inputs [B, D]."""
-        outputs, state = self.scan(inputs.unsqueeze(1), state)
-        return outputs.squeeze(1), state
+        return self.output(torch.stack(states, 1)), state
 
     @in_full_precision
     def _next(self, matrix: Tensor, gate: Tensor, bias: Tensor, state: Tensor) -> Tensor:
@@ -109,3 +86,14 @@ class StateGatedMixer(Mixer):
         gate = torch.sigmoid(gate + self.gate_of_state(state))
         state = self.activation(gate * multiply(matrix, state) + bias)
         return state
+
+
+@MODELS.register("state-gated-rnn")
+class StateGatedRNN(BlockModel[StateGatedRNNSettings]):
+    """State-gated RNN: a gate that reads the state, which can correct errors."""
+
+    settings_class = StateGatedRNNSettings
+    mixer_class = StateGatedMixer
+    family = "non-linear"
+    source = "Chung, Choi & Kim 2026, arXiv:2605.07755"
+    training_defaults = {"lrs": (3e-3,), "steps": 1000, "warmup": 0.1, "clip": 1.0}

@@ -29,9 +29,10 @@ from torch import Tensor, nn
 
 from statetrack.algebra.recurrences import UndecidedLinear
 from statetrack.models import MODELS
-from statetrack.models._base import State
-from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._base import through
+from statetrack.models._blocks import BlockModel, PlainMixer
 from statetrack.models._gated_rnn import OPEN_GATE, GatedRNNSettings, InputMatrices, multiply
+from statetrack.ops.operators import DenseOperators, Operators
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
@@ -49,22 +50,7 @@ class TokenGatedRNNSettings(GatedRNNSettings):
         return UndecidedLinear()
 
 
-@MODELS.register("token-gated-rnn")
-class TokenGatedRNN(BlockModel):
-    """Token-gated RNN: an affine map of the state for every input."""
-
-    settings_class = TokenGatedRNNSettings
-    family = "affine"
-    source = "Chung, Choi & Kim 2026, arXiv:2605.07755"
-    training_defaults = {"lrs": (1e-3,), "steps": 1000, "warmup": 0.1, "clip": 1.0}
-
-    def make_mixer(self, layer: int) -> TokenGatedMixer:
-        """One affine recurrence with a gate of the input."""
-        assert isinstance(self.settings, TokenGatedRNNSettings)
-        return TokenGatedMixer(self.settings)
-
-
-class TokenGatedMixer(Mixer):
+class TokenGatedMixer(PlainMixer):
     """h_t = g(x_t) * (A(x_t) h_{t-1}) + b(x_t), from zeros."""
 
     def __init__(self, settings: TokenGatedRNNSettings) -> None:
@@ -81,24 +67,31 @@ class TokenGatedMixer(Mixer):
         weight = self.output.weight
         return weight.new_zeros(num_words, weight.shape[1])
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs [B, T, D] and the last state [B, H], of inputs [B, T, D]."""
-        assert isinstance(state, Tensor)
-        matrices, biases = self.transition(inputs), widened(self.bias(inputs))
+        matrices, biases = self._matrices(inputs), widened(self.bias(inputs))
         states = _run(matrices.transpose(0, 1), biases.transpose(0, 1), state)
-        outputs: Tensor = self.output(states.transpose(0, 1))
-        return outputs, states[-1]
+        return self.output(states.transpose(0, 1)), states[-1]
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
-        """Outputs [B, D] and the next state [B, H], of inputs [B, D]."""
-        outputs, state = self.scan(inputs.unsqueeze(1), state)
-        return outputs.squeeze(1), state
+    def transition(self, inputs: Tensor, state: Tensor | None = None) -> Operators:
+        """The matrices diag(g(x)) A(x) of every position."""
+        return DenseOperators(self._matrices(inputs).flatten(0, 1))
 
-    def transition(self, inputs: Tensor) -> Tensor:
-        """The Jacobians diag(g(x)) A(x) [..., H, H], for inputs [..., D]."""
+    def _matrices(self, inputs: Tensor) -> Tensor:
+        """Diag(g(x)) A(x) [..., H, H], for inputs [..., D]."""
         gates = torch.sigmoid(widened(self.gate(inputs)))
-        matrices: Tensor = self.matrices(inputs)
-        return gates.unsqueeze(-1) * matrices
+        return gates.unsqueeze(-1) * through(self.matrices, inputs)
+
+
+@MODELS.register("token-gated-rnn")
+class TokenGatedRNN(BlockModel[TokenGatedRNNSettings]):
+    """Token-gated RNN: an affine map of the state for every input."""
+
+    settings_class = TokenGatedRNNSettings
+    mixer_class = TokenGatedMixer
+    family = "affine"
+    source = "Chung, Choi & Kim 2026, arXiv:2605.07755"
+    training_defaults = {"lrs": (1e-3,), "steps": 1000, "warmup": 0.1, "clip": 1.0}
 
 
 @in_full_precision

@@ -34,7 +34,7 @@ from torch.nn import functional
 from statetrack.algebra.recurrences import Attention
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
-from statetrack.models._base import SequenceModel
+from statetrack.models._base import SequenceModel, through
 from statetrack.models._blocks import make_norm
 from statetrack.models._heads import require_divisor, split_heads
 from statetrack.models._settings import BlockSettings
@@ -153,8 +153,7 @@ class Transformer(SequenceModel):
         bias = distances(length, self.heads, stream) if self.positions == "alibi" else None
         for block in self.blocks:
             stream = block(stream, bias)
-        logits: Tensor = self.readout(self.norm(stream))
-        return logits
+        return through(self.readout, self.norm(stream))
 
 
 def waves(length: int, width: int, like: Tensor) -> tuple[Tensor, Tensor]:

@@ -24,7 +24,7 @@ B batch, T time, D width, N heads, K head size.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -32,8 +32,8 @@ from torch import Tensor, nn
 from statetrack.algebra.recurrences import Undecided
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
-from statetrack.models._base import State
-from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._base import through
+from statetrack.models._blocks import BlockModel, Mixer, Window
 from statetrack.models._heads import Projection, require_divisor, split_heads
 from statetrack.models._settings import BlockSettings
 from statetrack.ops.precision import in_full_precision, widened
@@ -69,7 +69,11 @@ class Tokens(NamedTuple):
     rates: Tensor
 
 
-class TTTLinearMixer(Mixer):
+TTTState: TypeAlias = tuple[Window, Tensor, Tensor]
+"""The projection's state, W [B, N, K, K] and b [B, N, K]."""
+
+
+class TTTLinearMixer(Mixer[TTTState]):
     """A linear model per head that learns to turn keys into values."""
 
     def __init__(self, settings: TTTLinearSettings) -> None:
@@ -95,7 +99,7 @@ class TTTLinearMixer(Mixer):
         self.norm = nn.LayerNorm(width, eps=EPSILON)
         self.output = nn.Linear(width, width, bias=False)
 
-    def initial_state(self, num_words: int) -> State:
+    def initial_state(self, num_words: int) -> TTTState:
         """The projection's state, W_0 [B, N, K, K] and b_0 [B, N, K]."""
         return (
             self.projection.initial_state(num_words),
@@ -103,10 +107,9 @@ class TTTLinearMixer(Mixer):
             self.first_bias.expand(num_words, -1, -1),
         )
 
-    def scan(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def scan(self, inputs: Tensor, state: TTTState) -> tuple[Tensor, TTTState]:
         """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
         memory, weight, bias = state
-        assert isinstance(weight, Tensor) and isinstance(bias, Tensor)
         projected, memory = self.projection.scan(inputs, memory)
         tokens, read = self._tokens(projected, inputs), []
         for parts in zip(*(part.unbind(1) for part in tokens), strict=True):
@@ -114,10 +117,9 @@ class TTTLinearMixer(Mixer):
             read.append(output)
         return self._finish(torch.stack(read, 1)), (memory, weight, bias)
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def step(self, inputs: Tensor, state: TTTState) -> tuple[Tensor, TTTState]:
         """Outputs [B, D] and the next state, of inputs [B, D]."""
         memory, weight, bias = state
-        assert isinstance(weight, Tensor) and isinstance(bias, Tensor)
         projected, memory = self.projection.step(inputs, memory)
         tokens = self._tokens(projected, inputs)
         read, weight, bias = learn(tokens, weight, bias, self.gain, self.shift)
@@ -129,22 +131,17 @@ class TTTLinearMixer(Mixer):
         return Tokens(queries, keys, values, rates.unsqueeze(-1))
 
     def _finish(self, read: Tensor) -> Tensor:
-        output: Tensor = self.output(self.norm(read.flatten(-2)))
-        return output
+        return through(self.output, self.norm(read.flatten(-2)))
 
 
 @MODELS.register("ttt-linear")
-class TTTLinear(BlockModel):
+class TTTLinear(BlockModel[TTTLinearSettings]):
     """Test-time training: a linear model per head, trained on the word as it is read."""
 
     settings_class = TTTLinearSettings
+    mixer_class = TTTLinearMixer
     family = "non-linear"
     source = "Sun et al. 2024, arXiv:2407.04620"
-
-    def make_mixer(self, layer: int) -> TTTLinearMixer:
-        """Linear inner models, one for each of the model's heads."""
-        assert isinstance(self.settings, TTTLinearSettings)
-        return TTTLinearMixer(self.settings)
 
 
 @in_full_precision

@@ -14,6 +14,8 @@ State and parameters: those of its blocks. Departures: those of `mlstm` and `sls
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import field_validator
 
 from statetrack.algebra.recurrences import Recurrence, Saturating
@@ -49,7 +51,7 @@ class XLSTMSettings(MLSTMSettings, SLSTMSettings):
 
 
 @MODELS.register("xlstm")
-class XLSTM(BlockModel):
+class XLSTM(BlockModel[XLSTMSettings]):
     """Matrix and scalar LSTM blocks in turn."""
 
     settings_class = XLSTMSettings
@@ -57,19 +59,16 @@ class XLSTM(BlockModel):
     source = "Beck et al. 2024, arXiv:2405.04517"
     training_defaults = {"lrs": (1e-2,), "steps": 1000, "warmup": 0.1, "clip": 1.0}
 
-    def make_mixer(self, layer: int) -> Mixer:
+    def make_mixer(self, layer: int) -> Mixer[Any]:
         """The mixer that the pattern has at this layer."""
-        assert isinstance(self.settings, XLSTMSettings)
         if self._letter(layer) == "m":
             return MLSTMMixer(self.settings)
         return SLSTMMixer(self.settings, layer)
 
     def make_block(self, layer: int) -> Block:
         """A block whose MLP is left out around a matrix LSTM, which has its own projections."""
-        assert isinstance(self.settings, XLSTMSettings)
         mlp = 0.0 if self._letter(layer) == "m" else self.settings.mlp
         return Block(self.settings.model_copy(update={"mlp": mlp}), self.make_mixer(layer))
 
     def _letter(self, layer: int) -> str:
-        assert isinstance(self.settings, XLSTMSettings)
         return self.settings.pattern[layer % len(self.settings.pattern)]

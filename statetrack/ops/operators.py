@@ -337,6 +337,11 @@ class ComplexDiagonalOperators(ComposableOperators):
         return BlockOperators(rows.unflatten(-1, (2, 2))).dense()
 
 
+def diagonal_operators(gains: Tensor) -> Operators:
+    """Diagonal operators of real gains [V, H] or complex gains [V, N]."""
+    return ComplexDiagonalOperators(gains) if gains.is_complex() else DiagonalOperators(gains)
+
+
 def as_complex(states: Tensor) -> Tensor:
     """Real states [..., 2 N] as complex ones [..., N]."""
     return torch.view_as_complex(states.unflatten(-1, (-1, 2)).contiguous())

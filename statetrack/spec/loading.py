@@ -29,12 +29,12 @@ def load_task(text: str) -> Task:
 
 
 def task_names() -> tuple[str, ...]:
-    """The names of the tasks that come along, whether or not their files can be read."""
+    """The names of the shipped tasks, whether or not their files can be read."""
     return tuple(TASKS)
 
 
 def list_tasks() -> Iterator[tuple[str, Task | StatetrackError]]:
-    """Every task that comes along, or the reason why its file holds none."""
+    """Every shipped task, or the reason why its file cannot be read as one."""
     for name in TASKS:
         try:
             yield name, TASKS[name]

@@ -26,7 +26,7 @@ from statetrack.sources import (
 from statetrack.sources.kinds.transitions import written_out
 
 NOT_SCORED = "-"
-"""Stands in an example for a label that is not asked for."""
+"""What an example has for a label that is not asked for."""
 
 
 class TaskSpec(Settings):
@@ -242,7 +242,7 @@ def _place(name: str, names: tuple[str, ...], what: str, where: str) -> int:
 
 
 class _QuotingDumper(yaml.SafeDumper):
-    """Writes text so that it is read as text again: digits and such stand in quotes."""
+    """Writes text so that it is read as text again: digits and the like in quotes."""
 
 
 def _quoted(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

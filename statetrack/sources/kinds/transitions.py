@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from statetrack.errors import TaskError, nearest, nearest_or_known
-from statetrack.sources.arrays import Booleans, Floats
+from statetrack.sources.arrays import Floats
 from statetrack.sources.automaton import Automaton
 from statetrack.sources.kinds import KINDS, argument
 
@@ -91,28 +91,27 @@ def written_out(automaton: Automaton) -> dict[str, Any]:
         },
         "labels": list(automaton.labels),
     }
-    uniform = np.full(automaton.num_symbols, 1.0 / automaton.num_symbols)
-    weighted = np.array([not np.array_equal(row, uniform) for row in automaton.weights])
-    if weighted.any():
-        arguments["weights"] = _rows(automaton, automaton.weights, weighted)
+    weights = _rows(automaton, automaton.weights, 1.0 / automaton.num_symbols)
+    if weights:
+        arguments["weights"] = weights
     if not automaton.all_scored:
         arguments["scored"] = [states[place] for place in np.flatnonzero(automaton.scored)]
     if automaton.can_slip:
-        slipping: Booleans = automaton.slips.any(axis=1)
-        arguments["slips"] = _rows(automaton, automaton.slips, slipping)
+        arguments["slips"] = _rows(automaton, automaton.slips, 0.0)
         arguments["slip_rate"] = automaton.slip_rate
     return arguments
 
 
-def _rows(automaton: Automaton, chances: Floats, kept: Booleans) -> dict[str, dict[str, float]]:
-    """The chances above 0 of the states that are `kept`: `[S]`, from a table `[S, V]`."""
+def _rows(automaton: Automaton, chances: Floats, left_out: float) -> dict[str, dict[str, float]]:
+    """The chances above 0 in a table `[S, V]`, but for states that have `left_out` everywhere."""
     return {
-        automaton.states[place]: {
+        state: {
             symbol: chance
-            for symbol, chance in zip(automaton.symbols, chances[place].tolist(), strict=True)
+            for symbol, chance in zip(automaton.symbols, row, strict=True)
             if chance > 0
         }
-        for place in np.flatnonzero(kept)
+        for state, row in zip(automaton.states, chances.tolist(), strict=True)
+        if set(row) != {left_out}
     }
 
 
