@@ -121,9 +121,9 @@ def files_in(folder: Path, read: Callable[[Path], object]) -> dict[str, Load]:
 
 
 def tasks_folder() -> Path:
-    """Where tasks, protocols and suites that come along lie.
+    """Where the shipped tasks, protocols and suites are.
 
-    That is inside an installed package, and beside the package of a checkout.
+    Inside an installed package, or beside the package in a checkout.
     """
     package = Path(__file__).parent
     installed = package / "tasks"

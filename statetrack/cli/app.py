@@ -119,7 +119,7 @@ def _show_warning(
 
 
 def _application(argv: Sequence[str]) -> typer.Typer:
-    """The Typer application, in which only the invoked command is more than its name."""
+    """The Typer application; of commands that are not invoked it has names and summaries only."""
     app = typer.Typer(
         name="statetrack",
         help="Can this recurrent architecture track state, and how far?",

@@ -167,7 +167,7 @@ def _numbers(one: Comparison) -> dict[str, str]:
 
 
 def _explain(one: Comparison, console: Console) -> None:
-    """The run, what is the matter with it, and what to do."""
+    """The run, the reason for its outcome, and what to do."""
     look = MARKS[one.outcome][1]
     console.print(Text.assemble((one.run.as_posix(), "bold"), ": ", (one.reason, look)))
     rows = []
