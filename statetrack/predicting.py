@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
-from statetrack.algebra.analysing import Algebra
+from functools import lru_cache
+from typing import Any, Protocol, runtime_checkable
+
+from statetrack.algebra.analysing import Algebra, analyse
 from statetrack.algebra.prediction import Prediction
 from statetrack.algebra.recurrences import Recurrence
+from statetrack.errors import SettingsError
 from statetrack.models._facts import MODEL_FACTS
 from statetrack.models._settings import recurrence_of
-from statetrack.settings import Settings
+from statetrack.settings import Settings, build
+from statetrack.sources import Automaton
+from statetrack.spec import Task
 
 
-def predict(algebra: Algebra, model: str | Settings | Recurrence) -> Prediction:
-    """Whether a model can track the task that an algebra is of, and what it takes.
+@runtime_checkable
+class Configured(Protocol):
+    """A model that was built from settings, as every `SequenceModel` is."""
 
-    The model is given by its name, which stands for its default settings, by its settings, or by
-    its class of recurrence. Raises `UnknownNameError` for a name that no model has.
+    settings: Settings
+
+
+def predict(
+    task: Task | Algebra, model: str | Settings | Recurrence | object, **settings: Any
+) -> Prediction:
+    """Whether a model can track a task, and what it takes.
+
+    The model is given by its name, with `settings` where they are not the defaults, by its
+    settings, by its class of recurrence, or as a module: one that has no settings with a class of
+    recurrence gets the answer `unknown`. `task` can be its algebra, which `analyse` works out.
+
+    Raises `UnknownNameError` for a name that no model has, `SettingsError` for a setting that it
+    does not have, and `TaskError` for a task without an automaton.
     """
+    algebra = task if isinstance(task, Algebra) else _algebra_of(task.automaton)
     if isinstance(model, str):
-        model = MODEL_FACTS[model].settings_class()
+        model = build(MODEL_FACTS[model].settings_class, settings, model)
+    elif settings:
+        raise SettingsError("predict: settings belong to a model that is given by its name")
+    if isinstance(model, Configured):
+        model = model.settings
     recurrence = recurrence_of(model) if isinstance(model, Settings) else model
-    if recurrence is None:
+    if not isinstance(recurrence, Recurrence):
         return Prediction("unknown", "the model's settings name no class of recurrence", "none")
     return recurrence.predict(algebra)
+
+
+@lru_cache(maxsize=8)
+def _algebra_of(automaton: Automaton) -> Algebra:
+    return analyse(automaton)

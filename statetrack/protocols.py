@@ -11,9 +11,8 @@ from typing import Any
 
 from pydantic import Field
 
-from statetrack.registry import Registry, files_in
+from statetrack.registry import Registry, files_in, tasks_folder
 from statetrack.settings import Settings, build, read_yaml
-from statetrack.spec import tasks_folder
 
 
 class Protocol(Settings):
@@ -26,7 +25,7 @@ class Protocol(Settings):
 
 
 def read_protocol(path: Path) -> Protocol:
-    """The protocol that a file holds; `SettingsError` where it holds none."""
+    """The protocol that a file holds; `SettingsError` where it is not one."""
     return build(Protocol, read_yaml(path), str(path))
 
 

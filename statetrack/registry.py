@@ -114,3 +114,13 @@ def modules_in(package: str, entry_points: str | None = None) -> dict[str, Load]
 def files_in(folder: Path, read: Callable[[Path], object]) -> dict[str, Load]:
     """A loader for every YAML file of a folder, by the file's stem."""
     return {path.stem: partial(read, path) for path in sorted(folder.glob("*.yaml"))}
+
+
+def tasks_folder() -> Path:
+    """Where tasks, protocols and suites that come along lie.
+
+    That is inside an installed package, and beside the package of a checkout.
+    """
+    package = Path(__file__).parent
+    installed = package / "tasks"
+    return installed if installed.is_dir() else package.parent / "tasks"

@@ -12,10 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 HORIZON_ACCURACY = 1.0
 """The accuracy that a horizon asks for: nothing wrong."""
@@ -76,6 +77,8 @@ class Tally:
     """Counts what was right, word by word, as words are read from left to right."""
 
     def __init__(self, num_words: int) -> None:
+        import numpy as np  # which scores alone, as a run's folder holds them, do not need
+
         self.num_right = np.zeros(num_words, np.int64)
         self.num_scored = np.zeros(num_words, np.int64)
         self.last_right = np.zeros(num_words, bool)
@@ -88,8 +91,7 @@ class Tally:
         self.num_scored += scored.sum(1)
         last = right.shape[1] - 1 - scored[:, ::-1].argmax(1)
         some = scored.any(1)
-        rows = np.flatnonzero(some)
-        self.last_right[rows] = right[rows, last[rows]]
+        self.last_right[some] = right[some, last[some]]
 
     def part(self, first: int, last: int) -> Tally:
         """The tally of the words `first .. last - 1` alone; what is added to it is counted here."""

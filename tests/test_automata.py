@@ -401,9 +401,9 @@ class TestProducts:
 
     def test_words_of_which_two_parts_slip_are_refused(self):
         slipping = Automaton([[0, 0]], weights=[[1, 0]], slips=[[0, 1]], slip_rate=1)
-        with pytest.raises(TaskError, match="only one of them may"):
+        with pytest.raises(TaskError, match="only one factor can have words that slip"):
             product(slipping, slipping)
-        with pytest.raises(TaskError, match="none of them may, where they take turns"):
+        with pytest.raises(TaskError, match="factors that take turns cannot have words that slip"):
             interleave(slipping, Automaton([[0]]))
 
     def test_every_machine_is_addressed_equally_often(self):

@@ -233,17 +233,47 @@ def test_other_models_are_asked_for_only_when_there_is_something_to_refuse():
         options.refuse_unknown(["--x"], "lstm", [], dict)
 
 
-def test_help_is_quick_because_it_imports_neither_torch_nor_numpy():
+def imported_by(words):
+    """The slow packages that a command line imports in a process of its own, and what it prints."""
     code = (
-        "import sys; from statetrack.cli.app import run; assert run(['--help']) == 0; "
-        "print([name for name in ('torch', 'numpy', 'pydantic_settings') if name in sys.modules])"
+        "import sys; from statetrack.cli.app import run; assert run(sys.argv[1:]) == 0; "
+        "print('imported:', *(name for name in ('torch', 'numpy') if name in sys.modules))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, *words.split()],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert done.stdout.rstrip().endswith("[]")
+    shown, _, found = done.stdout.rpartition("imported:")
+    return set(found.split()), shown
+
+
+def test_help_is_quick_because_it_imports_no_slow_package():
+    found, shown = imported_by("--help")
+    assert found == set()
     for name in app.COMMANDS:
-        assert f" {name} " in done.stdout
+        assert f" {name} " in shown
+
+
+@pytest.mark.parametrize("name", app.COMMANDS)
+def test_the_help_of_a_command_imports_neither_torch_nor_numpy(name):
+    found, shown = imported_by(f"{name} --help")
+    assert not found & {"torch", "numpy"} and f"statetrack {name}" in shown
+
+
+@pytest.mark.parametrize("words", ["list", "list suites", "list runs", "cite"])
+def test_short_lists_import_neither_torch_nor_numpy(words):
+    assert not imported_by(words)[0] & {"torch", "numpy"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["list tasks", "list kinds", "list protocols", "show s3", "predict s3", "cite s3", "cite lstm"],
+)
+def test_what_is_known_without_training_imports_no_torch(words):
+    assert "torch" not in imported_by(words)[0]
 
 
 def test_the_package_runs_as_a_module_with_the_exit_code_of_the_program():
@@ -319,6 +349,39 @@ def test_an_exception_in_a_users_file_is_reported_with_its_file_and_line(
     told = capsys.readouterr().err
     assert told.startswith("error: --plugin ends.py: cannot be imported: it ends the program")
     assert told.endswith("(ends.py, line 2)\n")
+
+
+BARE_MODEL = """
+import torch
+from statetrack import MODELS, SequenceModel, Settings
+
+@MODELS.register("bare-here")
+class Bare(SequenceModel):
+    settings_class = Settings
+
+    def __init__(self, settings, *, num_symbols, num_labels):
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        self.readout = torch.nn.Embedding(num_symbols, num_labels)
+
+    def forward(self, symbols):
+        return self.readout(symbols)
+"""
+
+
+def test_a_users_model_needs_no_family_and_no_source(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(BARE_MODEL)
+    assert app.run("train --plugin mine.py --model bare-here --steps 1 --out run".split()) == 0
+    assert app.run(["cite", "run"]) == 0
+    assert app.run(["list", "models"]) == 0
+    assert "bare-here" in capsys.readouterr().out
+    about = shown(capsys, "bare-here")
+    assert about["family"] is None and about["source"] is None
+    assert app.run(["show", "bare-here"]) == 0
+    assert "not given" in capsys.readouterr().out
+    assert app.run(["cite", "bare-here"]) == 0
+    assert "bare-here: names no paper" in capsys.readouterr().err
+    assert app.run(["predict", "parity", "--models", "bare-here"]) == 0
 
 
 def test_a_plugin_is_loaded_for_any_command(tmp_path, capsys):

@@ -326,8 +326,8 @@ class TestCascade:
             ({"tick": {"opn": 1, "any": 0}, "any": 0}, "no state 'opn'. Did you mean 'open'?"),
             ({"tick": {"open": 2, "any": 0}, "any": 0}, "feed.tick.open: the component has no"),
             ({"tack": 1, "any": 0}, "feed: there is no input symbol 'tack'. Did you mean 'tick'?"),
-            ({"any": 0, "tick": 1}, "feed: the entry 'tick' never counts"),
-            ({"tick": {"any": 0, "open": 1}, "any": 0}, "the entry 'open' never counts"),
+            ({"any": 0, "tick": 1}, "feed: the entry 'tick' is never used"),
+            ({"tick": {"any": 0, "open": 1}, "any": 0}, "the entry 'open' is never used"),
             ({"tick": {"open shut": 1, "any": 0}, "any": 0}, "'open shut' names 2 states"),
             ({"tick": True, "any": 0}, "feed.tick"),
             ({"tick": [1], "any": 0}, "feed.tick"),
@@ -467,5 +467,5 @@ def test_words_that_slip_cannot_stand_inside(kind):
         "tokens-per-transition": {"of": slipping, "tokens": 2},
         "cascade": {"components": [{"of": slipping}, {"of": slipping}]},
     }[kind]
-    with pytest.raises(TaskError, match="of: its words slip"):
+    with pytest.raises(TaskError, match="of: words of an automaton inside another one cannot slip"):
         made(kind, **arguments)

@@ -261,7 +261,7 @@ def test_positive_gains_never_turn_a_sign() -> None:
     gains = model.operators().dense().diagonal(dim1=1, dim2=2)
     assert (gains >= 0).all() and (gains <= 1).all()
     symbols = torch.randint(5, (3, 40))
-    states = model.recur(symbols, model.initial_state(3), None, 0)
+    states = model.operators().recur(symbols, model.initial_state(3))
     assert (states * model.initial_state(3) >= 0).all()
 
 

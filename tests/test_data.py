@@ -1,11 +1,13 @@
 """Lengths, batches, streams of words and fixed sets of words."""
 
 import hashlib
-from itertools import product
+import pickle
+from itertools import islice, product
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,8 +21,9 @@ from statetrack.data import (
     parse_lengths,
     stream_words,
 )
+from statetrack.data import stream as tensor_stream
 from statetrack.errors import SettingsError
-from statetrack.sources import Automaton
+from statetrack.sources import Automaton, TensorBatch
 from statetrack.sources.randomness import RandomBits, below
 from statetrack.spec import load_task, task_names
 
@@ -93,14 +96,14 @@ def test_bits_read_in_pieces_are_those_read_at_once():
         np.testing.assert_array_equal(pieces.read(first, count), whole[first : first + count])
 
 
-def test_no_two_tapes_of_random_bits_are_alike():
-    tapes = [
+def test_random_bits_of_other_seeds_purposes_or_variants_are_others():
+    sequences = [
         RandomBits(seed, purpose, variant).read(0, 50).tobytes()
         for seed, purpose, variant in product(
             range(3), ("train", "validation", "test", "distinct", "shuffle", "repeat"), range(3)
         )
     ]
-    assert len(set(tapes)) == len(tapes)
+    assert len(set(sequences)) == len(sequences)
 
 
 def test_numbers_below_a_bound_reach_both_ends_and_no_further():
@@ -329,6 +332,63 @@ def test_the_first_and_the_last_point_of_the_line_draw_a_symbol_that_is_allowed(
     ]:
         drawn = SymbolSampler(automaton).draw(ends, np.array([state, state]))
         assert drawn.ravel().tolist() == [first, last]
+
+
+# Streams of tensors
+
+
+def assert_tensors_are(tensors, batch):
+    assert [part.dtype for part in tensors] == [torch.int64, torch.int64, torch.bool]
+    for part, expected in zip(tensors, (batch.symbols, batch.labels, batch.scored), strict=True):
+        np.testing.assert_array_equal(part.numpy(), expected)
+
+
+@pytest.mark.parametrize("shape", [(4,), (3, 4)])
+def test_a_batch_becomes_tensors_of_its_own(shape):
+    batch = stream(GATED).block(0, 3, 4)
+    batch = batch[0] if len(shape) == 1 else batch
+    tensors = batch.to_torch()
+    assert_tensors_are(tensors, batch)
+    tensors.scored.zero_()
+    assert batch.scored.any()
+
+
+@pytest.mark.parametrize("name", ["s3", "flip-flop", "dyck-1"])
+def test_a_stream_of_tensors_has_the_batches_that_training_draws(name):
+    task = load_task(name)
+    lengths = LengthDistribution(*task.spec.train_length)
+    words = WordStream(task.source, lengths, task.spec.supervision, 7, "train")
+    tensors = tensor_stream(task, batch_size=5, seed=7)
+    for number, found in enumerate(islice(tensors, 4)):
+        assert_tensors_are(found, words.block(number, 1, 5)[0])
+    symbols, labels, scored = tensors[2]
+    assert symbols.shape == labels.shape == scored.shape == (5, lengths.longest)
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create", "ignore:This process")
+@pytest.mark.parametrize("num_workers", [0, 1, 3])
+def test_workers_of_a_loader_read_every_batch_once_and_in_order(num_workers):
+    words = tensor_stream(load_task("s5"), batch_size=3, length=20)
+    loader = torch.utils.data.DataLoader(words, batch_size=None, num_workers=num_workers)
+    for number, found in enumerate(islice(loader, 10)):
+        assert isinstance(found, TensorBatch)
+        assert torch.equal(found.symbols, words[number].symbols)
+        assert torch.equal(found.scored, words[number].scored)
+
+
+def test_a_stream_of_tensors_can_be_sent_to_another_process():
+    words = tensor_stream(load_task("flip-flop"), batch_size=4)
+    again = pickle.loads(pickle.dumps(words))
+    assert torch.equal(again[5].symbols, words[5].symbols)
+
+
+def test_a_stream_takes_lengths_and_supervision_and_refuses_wrong_ones():
+    task = load_task("s3")
+    symbols, _, scored = tensor_stream(task, batch_size=6, length="3-12", supervision="last")[0]
+    assert symbols.shape == (6, 12) and (scored.sum(1) == 1).all()
+    for wrong in ({"batch_size": 0}, {"length": "12-3"}):
+        with pytest.raises(SettingsError, match=r"ask for one word|out of order"):
+            tensor_stream(task, **wrong)
 
 
 # Long words

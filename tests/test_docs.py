@@ -6,6 +6,7 @@ the lines printed beneath it must come out, in that order (`...` stands for what
 A console block after `<!-- not run: REASON -->` is passed over.
 """
 
+import doctest
 import json
 import re
 import shlex
@@ -111,6 +112,15 @@ def test_the_commands_of_a_page_run_and_print_what_it_shows(page, folder, capsys
             printed = shown.out + shown.err
             missing = first_missing(expected, printed)
             assert missing is None, f"statetrack {shlex.join(argv)}\n{missing}\n\n{printed}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_python_sessions_of_a_page_print_what_it_shows(page):
+    sessions = "\n".join(block.body for block in blocks(page) if block.language == "pycon")
+    session = doctest.DocTestParser().get_doctest(sessions, {}, page.name, str(page), 0)
+    printed: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(session, out=printed.append)
+    assert not printed, "".join(printed)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -15,7 +15,8 @@ from statetrack.errors import UnknownNameError
 from statetrack.models import MODELS
 from statetrack.models._facts import MODEL_FACTS, ModelFacts
 from statetrack.models._settings import KernelSettings, recurrence_of
-from statetrack.registry import load_plugin, plugin_file
+from statetrack.registry import modules_in
+from statetrack.settings import Settings
 
 WITHOUT_TORCH = """
 import json, sys
@@ -40,17 +41,6 @@ assert issubclass(model, torch.nn.Module)
 assert MODEL_FACTS["mamba"].settings_class is model.settings_class
 assert model.settings_class is not before.settings_class
 model(model.settings_class(), num_symbols=2, num_labels=2)
-"""
-
-SILENT = """
-from statetrack import RecurrentModel, Settings, MODELS
-
-class SilentSettings(Settings):
-    pass
-
-@MODELS.register("silent-facts")
-class Silent(RecurrentModel):
-    settings_class = SilentSettings
 """
 
 
@@ -86,7 +76,7 @@ def run_python(script: str) -> str:
 
 def test_facts_read_without_torch_are_those_of_the_imported_classes() -> None:
     found = json.loads(run_python(WITHOUT_TORCH))
-    assert set(found) == {name for name in MODELS if plugin_file(MODELS[name]) is None}
+    assert set(modules_in("statetrack.models")) <= set(found)
     for name in found:
         model = MODELS[name]
         facts = MODEL_FACTS[name]
@@ -103,18 +93,26 @@ def test_a_model_is_built_from_its_imported_class_whatever_was_read_before() -> 
     run_python(THEN_WITH_TORCH)
 
 
-def test_facts_of_a_users_model_are_those_of_its_class(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_facts_of_a_users_model_are_those_of_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    from statetrack.models._base import SequenceModel  # not for those who import `described`
+
     monkeypatch.setattr(MODELS, "_things", dict(MODELS._things))
-    path = tmp_path / "silent_facts.py"
-    path.write_text(SILENT)
-    load_plugin(path)
-    facts = MODEL_FACTS["silent-facts"]
-    assert facts.settings_class is MODELS["silent-facts"].settings_class
+
+    class SilentSettings(Settings):
+        pass
+
+    @MODELS.register("silent")
+    class Silent(SequenceModel):
+        """A model that says nothing of itself."""
+
+        settings_class = SilentSettings
+
+    facts = MODEL_FACTS["silent"]
+    assert facts.settings_class is SilentSettings
+    assert facts.summary == "A model that says nothing of itself."
     assert (facts.family, facts.source, facts.recurrence) == (None, None, None)
     assert facts.training_defaults == {}
-    assert "silent-facts" in MODEL_FACTS
+    assert "silent" in MODEL_FACTS
 
 
 def test_a_name_that_no_model_has_is_refused_with_the_nearest() -> None:

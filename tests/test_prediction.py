@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -505,7 +506,7 @@ def test_the_predicted_number_of_reflections_in_each_head_tracks_the_group(task:
     automaton = load_task(task).automaton
     algebra = analyse(automaton)
     assert algebra.space is not None
-    choice = algebra.space.with_smallest_largest(algebra.space.turned)
+    choice = algebra.space.with_smallest_largest(algebra.space.codimensions)
     prediction = predict(algebra, "deltaproduct")
     assert choice is not None and prediction.size == choice.cost
     draw = np.random.default_rng(0)
@@ -668,7 +669,7 @@ def test_where_the_order_never_counts_no_such_words_are_found(name: str) -> None
     assert words_in_another_order(few) is None
 
 
-def goes_round(automaton: Automaton, most: int) -> list[int] | None:
+def labels_that_cycle(automaton: Automaton, most: int) -> list[int] | None:
     """Labels along x, x^2, x^3 ... for a symbol x whose labels keep changing."""
     for symbol in range(automaton.num_symbols):
         labels = automaton.labels_of(np.full(2 * most, symbol)).tolist()
@@ -678,12 +679,12 @@ def goes_round(automaton: Automaton, most: int) -> list[int] | None:
 
 
 @pytest.mark.parametrize("task", ["parity", "z60", "s3", "a5", "random-permutations"])
-def test_where_positive_gains_cannot_a_symbol_goes_round(task: str) -> None:
+def test_where_positive_gains_cannot_the_labels_of_a_repeated_symbol_cycle(task: str) -> None:
     automaton = load_task(task).automaton
     algebra = analyse(automaton)
     for model in ("diagonal-positive", "mamba", "gla", "rwkv6", "mlstm", "deltanet"):
         assert predict(algebra, model).can == "no", model
-    assert goes_round(automaton, 200) is not None
+    assert labels_that_cycle(automaton, 200) is not None
 
 
 @pytest.mark.parametrize(
@@ -705,7 +706,7 @@ def test_one_layer_of_gains_does_what_its_gains_can(
 
 
 def test_rotations_forget_nothing() -> None:
-    """What counts ones up to three cannot come back to none; rotations always do."""
+    """A count up to three never decreases; powers of a rotation come near the identity."""
     assert predict(analyse(AT_MOST_TWO), "bilinear-rotation").can == "no"
     assert predict(analyse(AT_MOST_TWO), "diagonal-complex").can == "yes"
 
@@ -872,3 +873,40 @@ def test_predict_gives_the_same_as_json(
             model: predict(algebra, model).to_json() for model in MODELS
         }
     assert found["s5"]["algebra"]["irreducible_dimensions"]["real"] == [1, 1, 4, 4, 5, 5, 6]
+
+
+# --- models from elsewhere ---
+
+PLUGIN = """
+from statetrack import MODELS, LinearModel, LinearSettings, option
+from statetrack.algebra.recurrences import Blocks, Size
+
+
+class OwnBlocksSettings(LinearSettings):
+    width: int = option(2, "Size of each block.", min=1)
+
+    @property
+    def recurrence(self):
+        return Blocks(size=Size("width", self.width), additive=self.additive)
+
+
+@MODELS.register("own-blocks")
+class OwnBlocks(LinearModel):
+    settings_class = OwnBlocksSettings
+"""
+
+
+def test_a_users_model_that_names_its_recurrence_is_predicted_as_one_of_this_package(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(MODELS, "_things", dict(MODELS._things))
+    path = tmp_path / "own_blocks.py"
+    path.write_text(PLUGIN)
+    words = ("s4", "--models", "own-blocks,bilinear-block", "--json", "--plugin", str(path))
+    code, written, _ = run_predict(monkeypatch, capsys, *words)
+    assert code == 0
+    predictions = json.loads(written)["s4"]["predictions"]
+    assert predictions["own-blocks"] == predictions["bilinear-block"] | {"size_of": "width"}
+    algebra = analyse(load_task("s4").automaton)
+    answers = [predict(algebra, told("own-blocks", width=width)).answer for width in (2, 3)]
+    assert answers == ["no", "yes"]

@@ -1,13 +1,16 @@
 """A source that the package does not know: recorded words, through everything that reads words."""
 
+import ast
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
 import pytest
 import torch
 
+import statetrack
 from statetrack.audit import audit, draw_held_out, draw_tests, draw_train
 from statetrack.cli.app import run
 from statetrack.data import (
@@ -44,7 +47,6 @@ class Corpus(Source):
     """Recorded words, cut to the length asked for; the label is the symbol before."""
 
     noun: ClassVar[str] = "a corpus"
-    longest_word: ClassVar[int] = 4
 
     def __init__(self, words: list[str]) -> None:
         self.symbols = ("a", "b")
@@ -56,6 +58,10 @@ class Corpus(Source):
         before = np.roll(given, 1, axis=-1)
         before[..., 0] = 2
         return before.astype(np.uint8), np.arange(given.shape[-1]) + np.zeros(given.shape) > 0
+
+    @property
+    def longest_word(self):
+        return max(map(len, self._words))
 
     def num_bits(self, longest):
         return 1
@@ -85,6 +91,18 @@ def task(tmp_path) -> Iterator[Task]:
     )
     yield load_task(str(path))
     del KINDS._things["recorded-words"]
+
+
+def test_nothing_outside_sources_asks_what_kind_of_source_it_has():
+    package = Path(statetrack.__file__).parent
+    for path in package.rglob("*.py"):
+        if path.is_relative_to(package / "sources"):
+            continue
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+                asked = {node.id for node in ast.walk(call) if isinstance(node, ast.Name)}
+                is_asked = call.func.id in {"isinstance", "issubclass", "hasattr"}
+                assert not (is_asked and asked & {"Automaton", "Sampler", "Source"}), path
 
 
 def words_in(symbols, lengths) -> list[str]:

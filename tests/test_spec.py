@@ -3,19 +3,21 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statetrack import spec
-from statetrack.errors import StatetrackError, TaskError, UnknownNameError
+from statetrack.errors import SettingsError, StatetrackError, TaskError, UnknownNameError
 from statetrack.registry import Registry
+from statetrack.sources import Automaton, LengthDistribution, WordStream
 from statetrack.spec import (
     Task,
     arguments_that_can_be_set,
     golden_hash,
     list_tasks,
     load_task,
+    loading,
     task_names,
 )
 
@@ -268,6 +270,106 @@ class TestFiles:
         assert "\n" not in text
 
 
+def same_tables(one: Automaton, other: Automaton) -> None:
+    for table in ("delta", "output", "weights", "scored", "slips"):
+        np.testing.assert_array_equal(getattr(one, table), getattr(other, table), table)
+    assert (one.symbols, one.states, one.labels) == (other.symbols, other.states, other.labels)
+    assert (one.start, one.slip_rate) == (other.start, other.slip_rate)
+
+
+class TestTasksMadeInPython:
+    @pytest.mark.parametrize(
+        "automaton",
+        [
+            Automaton([[0, 1], [1, 0]]),
+            Automaton(
+                [[1, 0, 2], [2, 1, 0], [0, 1, 2]],
+                output=[2, 0, 2],
+                start=1,
+                symbols=["no", "10", "0"],
+                states=["yes", "b", "1e3"],
+                labels=["2", "1", "0", "on"],
+                weights=[[0.7, 0.2, 0.1], [0.0, 1.0, 3.0], [1.0, 1.0, 1.0]],
+                scored=[True, False, True],
+                slips=[[0.0, 1.0, 3.0], [0.0, 0.0, 0.0], [0.0, 0.2, 0.0]],
+                slip_rate=1.5,
+            ),
+            *(load_task(name).automaton for name in ("flip-flop", "s3", "tomita-1:words=mixed")),
+        ],
+    )
+    def test_the_document_of_an_automaton_is_the_whole_task(self, automaton, tmp_path):
+        task = Task.from_automaton(
+            automaton,
+            name="mine",
+            title="Mine",
+            train_length=(3, 7),
+            test_lengths=[9, 90],
+            supervision="last",
+        )
+        path = tmp_path / "task.yaml"
+        path.write_text(task.document(), encoding="utf-8")
+        again = load_task(str(path))
+        same_tables(again.automaton, automaton)
+        assert again.spec == task.spec
+        assert (again.name, again.spec.title) == ("mine", "Mine")
+        assert (again.spec.train_length, again.spec.test_lengths) == ((3, 7), (9, 90))
+        assert golden_hash(again) == golden_hash(task)
+        assert again.document() == task.document()
+        assert again.format_labels([0, 1, 1]) == task.format_labels([0, 1, 1])
+
+    def test_lengths_that_cannot_be_used_are_refused_in_one_line(self):
+        with pytest.raises(TaskError, match="task 'automaton': 'train_length' must be the short"):
+            Task.from_automaton(Automaton([[0]]), train_length=(10, 2))
+
+    def test_labels_can_be_ordered_and_all_must_be_among_them(self, door):
+        outputs = "outputs: {shut: 0, wide: 1}"
+        door.write_text(DOOR.replace(outputs, f"{outputs}\n  labels: [2, 1, 0]"))
+        assert load_task(str(door)).automaton.labels == ("2", "1", "0")
+        door.write_text(DOOR.replace(outputs, f"{outputs}\n  labels: [2, 1]"))
+        with pytest.raises(TaskError, match="the label '0' of state 'shut' is not among them"):
+            load_task(str(door))
+
+    def test_a_slip_of_an_unknown_symbol_is_met_with_the_known_ones(self, door):
+        slips = "slips: {shut: {push: 1}}\n  slip_rate: 2.0"
+        door.write_text(DOOR.replace("start: shut", f"start: shut\n  {slips}"))
+        with pytest.raises(TaskError, match=r"slips: state 'shut': there is no symbol 'push'\."):
+            load_task(str(door))
+
+
+class TestSamples:
+    @pytest.mark.parametrize("name", ["s3", "flip-flop", "dyck-1"])
+    def test_they_are_the_words_that_training_draws_first(self, name):
+        task = load_task(name)
+        batch = task.sample(8, seed=3)
+        lengths = LengthDistribution(*task.spec.train_length)
+        stream = WordStream(task.source, lengths, task.spec.supervision, 3, "train")
+        expected = stream.block(0, 1, 8)[0]
+        for part in ("symbols", "labels", "scored", "lengths"):
+            np.testing.assert_array_equal(getattr(batch, part), getattr(expected, part))
+        assert batch.symbols.shape == (8, task.spec.train_length[1])
+        assert not np.array_equal(batch.symbols, task.sample(8, seed=4).symbols)
+
+    def test_length_and_supervision_can_be_asked_for(self):
+        task = load_task("s3")
+        assert task.sample(5, length=12).symbols.shape == (5, 12)
+        assert set(task.sample(200, length="3-4").lengths.tolist()) == {3, 4}
+        assert task.sample(5, supervision="last").scored.sum() == 5
+        assert task.sample(5, length=4, supervision="every").scored.all()
+
+    @pytest.mark.parametrize(
+        ("name", "asked", "message"),
+        [
+            ("s3", {"length": "ten"}, "length 'ten': not a length"),
+            ("s3", {"length": 0}, "0 is not from 1 to 1000000"),
+            ("s3", {"num_words": 0}, "num_words 0: ask for one word or more"),
+            ("dyck-1", {"length": 200_000}, "have at most 100000 symbols, for they are drawn"),
+        ],
+    )
+    def test_what_cannot_be_drawn_is_refused(self, name, asked, message):
+        with pytest.raises(SettingsError, match=message):
+            load_task(name).sample(**{"num_words": 2} | asked)
+
+
 class TestRegistry:
     @pytest.fixture
     def shelf(self, tmp_path, monkeypatch):
@@ -277,9 +379,9 @@ class TestRegistry:
         (tmp_path / "door.yaml").write_text(DOOR)
         (tmp_path / "broken.yaml").write_text(DOOR.replace("title", "titel"))
         (tmp_path / "My Door.yaml").write_text(DOOR)
-        monkeypatch.setattr(spec, "tasks_folder", lambda: tmp_path)
-        shelf = Registry("task", spec._find_tasks, listing="statetrack list tasks")
-        monkeypatch.setattr(spec, "TASKS", shelf)
+        monkeypatch.setattr(loading, "tasks_folder", lambda: tmp_path)
+        shelf = Registry("task", loading._find_tasks, listing="statetrack list tasks")
+        monkeypatch.setattr(loading, "TASKS", shelf)
         return tmp_path
 
     def test_a_broken_file_does_not_vanish_from_a_listing(self, shelf):

@@ -54,7 +54,7 @@ class MonoidFacts:
     idempotents: int
     commutative: bool
     quasi_aperiodic: bool | None
-    """No group among the elements that words of one length make; None where it was too much."""
+    """No group among the elements that words of one length make; None beyond the budget."""
     counting_seen: bool
     """Whether labels show such a group, as far as is known: then they are not in AC0."""
     j_classes: int
@@ -113,7 +113,7 @@ class Algebra:
 
     @property
     def num_states(self) -> int:
-        """States that a model must tell apart: all but the void one."""
+        """The number of states that a model must distinguish: all but the void one."""
         return int(self.machine.live.sum())
 
     @property
@@ -276,9 +276,9 @@ def _order_matters(machine: Machine, monoid: Monoid, commutative: bool) -> bool 
 def _groups_of_one_length(machine: Machine, monoid: Monoid) -> tuple[bool | None, bool]:
     """Whether the stable semigroup has no group, and whether labels show that it has one.
 
-    It has none where no element of it goes round. Where one leads round a cycle on which two
-    states are told apart, a power of it, which is in the semigroup too, leads from one of them to
-    the other: labels then depend on how often it was read, modulo something.
+    It has none if every element m of it has m^n = m^(n+1) for some n. If an element has a cycle on
+    which labels distinguish two states, then a power of it, which is in the semigroup too, maps one
+    of the two to the other: labels depend on how often it was read, modulo a number above 1.
     """
     if monoid.is_group and machine.complete:
         alone = len(machine.actions) == 1
@@ -296,7 +296,7 @@ def _groups_of_one_length(machine: Machine, monoid: Monoid) -> tuple[bool | None
 
 
 def _is_seen(machine: Machine, permutations: Integers, points: Integers | None = None) -> bool:
-    """Whether all states that permutations move into each other are told apart by labels.
+    """Whether labels distinguish all states that permutations map into each other.
 
     The permutations `[K, P]` are of some of the states, `points [P]`; left out, of all of them.
     """
@@ -359,7 +359,7 @@ def _moves(machine: Machine) -> Integers:
 
 
 def _linear_dimension(machine: Machine) -> int | None:
-    """The dimension of the span of the labels' indicators and all that symbols make of them."""
+    """The dimension of the span of the labels' indicators and their images under all words."""
     automaton, num_states = machine.automaton, int(machine.live.sum())
     if num_states > MOST_OBSERVED:
         return None

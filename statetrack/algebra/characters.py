@@ -2,8 +2,8 @@
 
 The class sums act on the class functions by convolution, and the characters are the common
 eigenvectors (Burnside 1911; Dixon 1967 computed them so). One random Hermitian combination of
-class sums has them as its only eigenvectors, all with different eigenvalues. What comes out in
-floating point is then made exact: restricted to a cyclic subgroup, a character is a sum of roots
+class sums has them as its only eigenvectors, all with different eigenvalues. The floating-point
+values are then made exact: restricted to a cyclic subgroup, a character is a sum of roots
 of unity with whole multiplicities, which are rounded, checked and summed again.
 
 Letters: N elements, K conjugacy classes (and so K characters).
@@ -59,7 +59,7 @@ class RealIrreducible:
 
     @property
     def is_faithful(self) -> bool:
-        """Whether it tells all elements apart."""
+        """Whether its kernel is trivial."""
         return self.kernel == (0,)
 
 

@@ -45,7 +45,7 @@ class Group:
 
     @cached_property
     def generators(self) -> tuple[int, ...]:
-        """Some elements of which all are products, none a product of those before it."""
+        """Elements that generate the group, none of them a product of those before it."""
         return self._generated(range(len(self)))[1]
 
     @cached_property
@@ -108,14 +108,14 @@ class Group:
 
     @cached_property
     def squares(self) -> Group:
-        """The subgroup that squares generate: the smallest with an elementary 2-group above it."""
+        """The subgroup that squares generate: its quotient is an elementary abelian 2-group."""
         everything = np.arange(len(self))
         found = np.unique(self.times(everything, everything))
         return self.subgroup(self._generated(found.tolist())[0])
 
     @cached_property
     def derived_length(self) -> int | None:
-        """How often commutators must be taken until 1 is left; None where that never comes."""
+        """The length of the derived series; None where it does not end in 1."""
         if len(self) == 1:
             return 0
         if len(self.derived) == len(self):
@@ -127,8 +127,8 @@ class Group:
     def is_nilpotent(self) -> bool:
         """Whether it is the direct product of its Sylow subgroups.
 
-        So it is where every prime power p^a that divides the order exactly is also the number of
-        elements whose order is a power of p.
+        That holds exactly where, for every prime p, the number of elements whose order is a power
+        of p is the largest power of p that divides the order of the group.
         """
         return all(
             self._num_of_power_order(prime) == prime**exponent
@@ -145,7 +145,7 @@ class Group:
 
     @cached_property
     def _base(self) -> Integers:
-        """Points whose images tell all elements apart."""
+        """Points whose images distinguish all elements."""
         blocks = np.zeros(len(self), np.int64)
         chosen: list[int] = []
         for point in range(self.permutations.shape[1]):

@@ -1,8 +1,8 @@
-"""The machine that a task needs: what is left of an automaton when only its answers count.
+"""The machine of a task: the smallest automaton that gives the same answers.
 
 The algebra of a task is that of its smallest machine, not that of the tables it was written in.
 Symbols that are never drawn in a state lead to a *void* state there, in which no label is asked
-for; states that no drawn word tells apart are one.
+for; states that no drawn word distinguishes are one.
 
 Letters: S states, V symbols.
 """
@@ -28,7 +28,7 @@ MOST_PAIR_STEPS = 2**26
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """The smallest automaton with the answers of another one, and its void state if it has one."""
+    """The smallest automaton that gives the answers of a task, and its void state if it has one."""
 
     automaton: Automaton
     void: int | None
@@ -81,7 +81,7 @@ class Machine:
 
     @cached_property
     def holds_two_states(self) -> bool | None:
-        """Whether some word leads two states that are told apart each back to itself.
+        """Whether some word maps two states that labels distinguish each to itself.
 
         None where there are too many pairs to tell.
         """
@@ -101,16 +101,16 @@ class Machine:
             kept = followed
 
     @cached_property
-    def a_symbol_goes_round(self) -> bool | None:
-        """Whether some symbol, read again and again, keeps changing between states told apart.
+    def a_symbol_cycles(self) -> bool | None:
+        """Whether the powers of some symbol cycle through states that labels distinguish.
 
         None where there are too many pairs to tell.
         """
         apart = self.apart
-        return None if apart is None else any(_goes_round(each, apart) for each in self.actions)
+        return None if apart is None else any(_cycles(each, apart) for each in self.actions)
 
     def order_matters(self, maps: Integers) -> bool | None:
-        """Whether two maps of the states `[K, S]`, in another order, are seen to lead elsewhere.
+        """Whether labels distinguish the two orders of composing some two maps of `[K, S]`.
 
         None where there are too many pairs to tell.
         """
@@ -133,8 +133,8 @@ def needed_machine(automaton: Automaton) -> Machine:
     return Machine(smallest, int(void[0]) if len(void) else None)
 
 
-def _goes_round(action: Integers, apart: Booleans) -> bool:
-    """Whether a map has a cycle on which two states are told apart."""
+def _cycles(action: Integers, apart: Booleans) -> bool:
+    """Whether a map has a cycle on which labels distinguish two states."""
     recurring = np.arange(len(action))
     while len(image := np.unique(action[recurring])) < len(recurring):
         recurring = image
@@ -167,7 +167,7 @@ def _with_void(automaton: Automaton) -> Automaton:
 
 
 def _without_spare_start(automaton: Automaton) -> Automaton:
-    """The automaton begun in a state that goes on as its start does, where the start is spare."""
+    """The automaton without a start that is never entered, where another state can replace it."""
     start, delta = automaton.start, automaton.delta
     alike = np.flatnonzero((delta == delta[start]).all(axis=1))
     if (delta == start).any() or len(alike) < 2:
@@ -186,7 +186,7 @@ def _reachable_part(
     named: Automaton,
     states: Sequence[str],
 ) -> Automaton:
-    """What a start leads to; symbols and labels keep the names of another automaton."""
+    """The part that can be reached from a start, with the names of another automaton."""
     kept = np.flatnonzero(reachable(delta, start))
     renumbered = np.full(len(delta), -1)
     renumbered[kept] = np.arange(len(kept))

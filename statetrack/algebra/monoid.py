@@ -1,8 +1,8 @@
 """The transition monoid: all maps of the states that words make.
 
-Reading a word moves every state of a machine at once; the maps that arise, composed in the order
-in which words are read, are the transition monoid. That of a smallest machine is the syntactic
-monoid of its labels, on which nearly all that is known of a task's complexity depends.
+Every word maps each state of a machine to a state. These maps, composed in the order in which
+words are read, form the transition monoid. That of a smallest machine is the syntactic monoid of
+its labels, which determines nearly all that is known of a task's complexity.
 
 A map is a row of S small integers. The product `a b` reads a first: `(a b)[s] = b[a[s]]`.
 
@@ -30,9 +30,9 @@ class Budget:
 
     most_elements: int = 50_000
     most_products: int = 400_000
-    """Products of an element and a generator; this is what time goes into."""
+    """Products of an element and a generator, to which the running time is proportional."""
     most_entries: int = 2**26
-    """Elements times states; this is what memory goes into."""
+    """Elements times states, to which the memory is proportional."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class Monoid:
 
     @cached_property
     def is_group(self) -> bool:
-        """Whether every element can be undone."""
+        """Whether every element has an inverse."""
         return len(self.idempotents) == 1
 
     @cached_property

@@ -18,9 +18,9 @@ def name_of(group: Group) -> str:
     """What a group is called, or what is known of it: `order 48, solvable, not abelian`.
 
     Zn is cyclic, Dn the symmetries of an n-gon, Qn generalised quaternions, Dicn dicyclic, Sn and
-    An permutations, Fn the affine maps of a prime field, Hpp the Heisenberg group modulo p, `Zp:Zk`
-    a group of turns of Zp. Abelian groups are written by invariant factors, each a multiple of
-    the one before.
+    An permutations, Fn the affine maps of a prime field, Hp the Heisenberg group modulo p, `Zp:Zk`
+    a semidirect product of cyclic groups. Abelian groups are written by invariant factors, each a
+    multiple of the one before.
     """
     if group.is_abelian:
         return "x".join(f"Z{factor}" for factor in invariant_factors(group)) or "trivial"
@@ -28,7 +28,7 @@ def name_of(group: Group) -> str:
         name = rule(group)
         if name:
             return name
-    return _coprime_product(group) or _with_a_center_aside(group) or _described(group)
+    return _coprime_product(group) or _product_with_center(group) or _described(group)
 
 
 def invariant_factors(group: Group) -> list[int]:
@@ -75,43 +75,43 @@ def _permutations(group: Group) -> str:
 
 
 def _affine(group: Group) -> str:
-    """Zp and a cyclic group of its turns: the commutators are Zp and commute with nothing else."""
+    """Zp and a cyclic group of automorphisms: the commutators are Zp, its own centraliser."""
     prime = len(group.derived)
     if factorise(prime) != {prime: 1} or (len(group) // prime) % prime == 0:
         return ""
     if int(group.center.sum()) > 1 or int((group.orders % prime == 0).sum()) != prime - 1:
         return ""
-    turns = len(group) // prime
-    if turns == 2:
+    index = len(group) // prime
+    if index == 2:
         return f"D{prime}"
-    return f"F{len(group)}" if turns == prime - 1 else f"Z{prime}:Z{turns}"
+    return f"F{len(group)}" if index == prime - 1 else f"Z{prime}:Z{index}"
 
 
 def _dihedral(group: Group) -> str:
-    """A turn r of order n, and s with s^2 = 1 and s r s = r^-1 that is no power of r."""
+    """An element r of order n, and s with s^2 = 1 and s r s = r^-1 that is no power of r."""
     half = len(group) // 2
-    return f"D{half}" if _turned_over(group, half, square=0) else ""
+    return f"D{half}" if _has_inverting_element(group, half, square=0) else ""
 
 
 def _dicyclic(group: Group) -> str:
     """An element r of order 2n, and s with s^2 = r^n and s^-1 r s = r^-1."""
     half = len(group) // 2
-    if half % 2 or not _turned_over(group, half, square=half // 2):
+    if half % 2 or not _has_inverting_element(group, half, square=half // 2):
         return ""
     is_two_group = set(factorise(len(group))) == {2}
     return f"Q{len(group)}" if is_two_group else f"Dic{half // 2}"
 
 
-def _turned_over(group: Group, half: int, square: int) -> bool:
+def _has_inverting_element(group: Group, half: int, square: int) -> bool:
     """Whether some s has s^-1 r s = r^-1 and s^2 = r^square, for an r of order `half`."""
-    turns = np.flatnonzero(group.orders == half)
-    if len(group) != 2 * half or not len(turns):
+    candidates = np.flatnonzero(group.orders == half)
+    if len(group) != 2 * half or not len(candidates):
         return False
-    for turn in turns.tolist():
-        powers = _powers(group, turn)
+    for element in candidates.tolist():
+        powers = _powers(group, element)
         others = np.setdiff1d(np.arange(len(group)), powers)
-        conjugates = group.times(group.times(group.inverses[others], turn), others)
-        fits = (conjugates == group.inverses[turn]) & (
+        conjugates = group.times(group.times(group.inverses[others], element), others)
+        fits = (conjugates == group.inverses[element]) & (
             group.times(others, others) == powers[square]
         )
         if fits.any():
@@ -154,7 +154,7 @@ def _coprime_product(group: Group) -> str:
     return ""
 
 
-def _with_a_center_aside(group: Group) -> str:
+def _product_with_center(group: Group) -> str:
     """The direct product of the commutators, where these are perfect, and the center."""
     commutators, center = group.derived, group.subgroup(group.center)
     if len(commutators) * len(center) != len(group) or len(commutators.derived) < len(commutators):

@@ -29,7 +29,7 @@ class Prediction:
     smallest: bool = False
     """Whether no smaller size does; otherwise the size is one that a construction needs."""
     robust: Answer = "unknown"
-    """Whether states stay told apart for ever under small disturbances of the hidden state."""
+    """Whether states stay distinguishable for ever under small disturbances of the hidden state."""
 
     @property
     def size_of(self) -> str | None:

@@ -1,4 +1,4 @@
-"""The space of a machine's states, taken apart: real orthogonal representations as matrices.
+"""The irreducible parts of the space of a machine's states, as real orthogonal matrices.
 
 Where every symbol permutes S states, it is an orthogonal matrix on R^S. A random symmetric matrix
 that commutes with all of these has the irreducible parts of R^S as its eigenspaces. The matrices
@@ -17,7 +17,7 @@ from statetrack.algebra.components import orbits
 from statetrack.sources.arrays import Booleans, Floats, Integers
 
 MOST_STATES = 1024
-"""The largest space that is taken apart: its matrices have S^2 entries, and it takes S^3 steps."""
+"""The largest space that is decomposed: its matrices have S^2 entries, and it takes S^3 steps."""
 
 SAME_EIGENVALUE = 1e-10
 """Eigenvalues this close, as a part of the largest, belong to one part."""
@@ -39,11 +39,11 @@ class Part:
 
     @property
     def dimension(self) -> int:
-        """D."""
+        """The dimension d."""
         return int(self.points.shape[1])
 
     def matrices(self, actions: Integers) -> Floats:
-        """What maps of the states `[V, S]` do: orthogonal `[V, d, d]`.
+        """The orthogonal matrices `[V, d, d]` of maps of the states `[V, S]`.
 
         A(x) points[s] = points[x[s]], so reading x and then y is A(y) A(x).
         """
@@ -62,7 +62,7 @@ def irreducible_parts(permutations: Integers) -> tuple[Part, ...]:
     `permutations [K, S]` generate the group. A representation that occurs several times gives as
     many parts.
 
-    Raises `ArithmeticError` where eigenvalues do not fall apart clearly.
+    Raises `ArithmeticError` where the eigenvalues are not clearly separated.
     """
     num_states = permutations.shape[1]
     assert num_states <= MOST_STATES, num_states
@@ -73,7 +73,7 @@ def irreducible_parts(permutations: Integers) -> tuple[Part, ...]:
         bases = _eigenspaces(orbit, np.random.default_rng(seed))
         if all(_is_invariant(basis, permutations) for basis in bases):
             return tuple(map(Part, sorted(bases, key=lambda basis: basis.shape[1])))
-    raise ArithmeticError(f"the parts of a space of {num_states} dimensions did not come apart")
+    raise ArithmeticError(f"a space of {num_states} dimensions could not be decomposed")
 
 
 def _eigenspaces(orbit: Integers, draw: np.random.Generator) -> list[Floats]:
@@ -85,7 +85,7 @@ def _eigenspaces(orbit: Integers, draw: np.random.Generator) -> list[Floats]:
 
 
 def _is_invariant(basis: Floats, permutations: Integers) -> bool:
-    """Whether permutations keep a subspace: not where part of an eigenspace was cut off."""
+    """Whether a subspace is invariant: it is not where part of an eigenspace was cut off."""
     for permutation in permutations:
         matrix = basis[permutation].T @ basis
         if np.abs(matrix.T @ matrix - np.eye(basis.shape[1])).max() > ORTHOGONAL:

@@ -1,10 +1,10 @@
-"""What a linear model must carry to track a group: which parts of the states' space it needs.
+"""Which irreducible parts of the states' space a linear model needs to track a group.
 
-A model that sees the states through some irreducible parts of R^S gives every state a point.
-Symbols move points as they move states, and all points of a part are equally far from 0. So where
-the points are all different, each state's label is read out by the point itself: the product with
-its own point is the largest. Conversely, averaging a linear readout over the group leaves one
-that depends on these points alone, so that states with the same point get the same label.
+Projected onto some irreducible parts of R^S, the unit vector of every state becomes a point.
+Symbols permute the points as they permute the states, and all points of a part have the same norm.
+So where the points are all different, they are the rows of a readout: the scalar product of a
+point with itself is the largest. Conversely, a linear readout averaged over the group depends on
+the points alone, so that states with the same point get the same label.
 
 Letters: S states, C labels, V symbols, d the dimension of a part.
 """
@@ -33,7 +33,7 @@ MOST_SETS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Parts of the states' space that are enough, what they cost, and whether less never is."""
+    """Parts of the states' space that suffice, their cost, and whether no lower cost suffices."""
 
     parts: tuple[Part, ...]
     cost: int
@@ -45,7 +45,8 @@ class StateSpace:
     """The irreducible parts of the space of a group machine's states.
 
     `symbols` are representatives of the different symbols, one for each conjugacy class that has
-    some, and `num_alike` says for how many each stands: conjugate ones turn as much.
+    some, and `num_alike` says for how many each stands: I - A(x) has the same rank for
+    conjugate ones.
     """
 
     parts: tuple[Part, ...]
@@ -60,28 +61,29 @@ class StateSpace:
         return tuple(part.dimension for part in self.parts)
 
     @cached_property
-    def turned(self) -> tuple[int, ...]:
-        """For every part, the most dimensions that one symbol turns: the rank of I - A(x)."""
-        return tuple(int(turned.max()) for turned in self._turned)
+    def codimensions(self) -> tuple[int, ...]:
+        """For every part, the largest codimension of the subspace that a symbol fixes."""
+        return tuple(int(each.max()) for each in self._codimensions)
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:
-        """For every part, a number of terms a b^T of whose sums all of its A(x) are made.
+        """For every part, a number of terms a b^T whose span contains all of its A(x).
 
-        All d x d matrices are made of d^2; V matrices of V d, or of d for the identity and as
-        many as each turns; turns of a plane of three, as products of complex numbers (Gauss).
+        The least of: d^2, which span all matrices; V d, with d for each symbol; d for the identity
+        and rank(I - A(x)) for each symbol; and 3 for rotations of a plane, which multiply as
+        complex numbers do (Gauss).
         """
         num_symbols = int(self.num_alike.sum())
-        ranks = []
-        for part, turned in zip(self.parts, self._turned, strict=True):
+        terms = []
+        for part, codimensions in zip(self.parts, self._codimensions, strict=True):
             size = part.dimension
-            beside_identity = size + int(turned @ self.num_alike)
-            rank = min(size * size, size * num_symbols, beside_identity)
-            ranks.append(min(rank, 3) if self._is_a_turned_plane(part) else rank)
-        return tuple(ranks)
+            beside_identity = size + int(codimensions @ self.num_alike)
+            fewest = min(size * size, size * num_symbols, beside_identity)
+            terms.append(min(fewest, 3) if self._is_rotated_plane(part) else fewest)
+        return tuple(terms)
 
     @cached_property
-    def _turned(self) -> tuple[Integers, ...]:
+    def _codimensions(self) -> tuple[Integers, ...]:
         """For every part, the rank of I - A(x) for every symbol, `[V]`."""
         return tuple(
             np.array(
@@ -173,7 +175,7 @@ class StateSpace:
                 kept = others
         return kept
 
-    def _is_a_turned_plane(self, part: Part) -> bool:
+    def _is_rotated_plane(self, part: Part) -> bool:
         if part.dimension != 2:
             return False
         return bool((np.linalg.det(part.matrices(self.symbols)) > 0).all())
@@ -184,6 +186,6 @@ def state_space(
 ) -> StateSpace:
     """The space of a machine's states whose group some permutations `[K, S]` generate.
 
-    Raises `ArithmeticError` where it does not come apart.
+    Raises `ArithmeticError` where the space cannot be decomposed.
     """
     return StateSpace(irreducible_parts(generators), output, start, symbols, num_alike)

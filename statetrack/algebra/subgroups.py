@@ -31,9 +31,9 @@ class Subgroup:
     exponent: int | None
     """The smallest n with g^n = 1 for all g; None where it was not worked out."""
     squares_length: int | None
-    """The fewest elementary abelian 2-groups it is built of.
+    """The least length of a subnormal series whose factors are elementary abelian 2-groups.
 
-    None where it is not built of these, and where it was not worked out.
+    None where there is no such series, and where it was not worked out.
     """
     seen: bool
 
@@ -90,7 +90,10 @@ def _large_name(order: int, num_points: int, solvable: bool, abelian: bool) -> s
 
 
 def _squares_length(group: Group) -> int | None:
-    """How often squares must be taken until 1 is left; None where that never comes."""
+    """The steps in which the subgroup of squares, taken again and again, becomes trivial.
+
+    None where it never does.
+    """
     length = 0
     while len(group) > 1:
         if len(group.squares) == len(group):

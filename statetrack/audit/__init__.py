@@ -1,4 +1,4 @@
-"""Audits: how far predictors get that follow no state."""
+"""Audits: the accuracy of predictors that track no state."""
 
 from statetrack.audit.auditing import (
     CLEARLY,

@@ -1,7 +1,7 @@
-"""An audit: can a task or a dataset be answered without following any state?
+"""An audit: how accurate are answers to a task or a dataset that track no state?
 
-Shortcuts are fitted on the training words and measured on all others; beside that stands how
-many of those words training holds already, and how evenly their labels are spread.
+Shortcuts are fitted on the training words and measured on all others. Also reported: how many of
+those words are training words too, and how their labels are distributed.
 
 N words, T time.
 """

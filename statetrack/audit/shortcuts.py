@@ -1,4 +1,4 @@
-"""Shortcuts: predictors that follow no state, fitted by counting labels on training words.
+"""Shortcuts: predictors that track no state, fitted by counting labels on training words.
 
 A *view* reduces a prefix to what a shortcut sees of it: its last symbols, its length, which
 symbols it holds and how often. A shortcut answers with the label that was most frequent in
@@ -59,7 +59,7 @@ def _length(batch: Batch, ends: Integers) -> Keys:
 
 
 def _counts(batch: Batch, ends: Integers) -> Keys:
-    """The sum of a random number for every symbol, which no order of them changes."""
+    """The sum of a random number for every symbol, the same in every order."""
     sums = _numbers(batch)[batch.symbols].cumsum(axis=1)
     return np.take_along_axis(sums, ends, axis=1)
 
@@ -75,14 +75,14 @@ def _symbols_met(batch: Batch, ends: Integers) -> Keys:
     in_order = first.argsort(axis=1)
     sums = np.zeros((len(batch), len(numbers) + 1), np.uint64)
     sums[:, 1:] = numbers[in_order].cumsum(axis=1)
-    # The words lie one after the other on one rising line, so that one search serves them all.
+    # Positions of all words are offset to one rising sequence, so that one search covers them all.
     line = np.take_along_axis(first, in_order, axis=1) + words * (longest + 1)
     num_met = np.searchsorted(line.ravel(), ends + words * (longest + 1), side="right")
     return np.take_along_axis(sums, num_met - words * len(numbers), axis=1)
 
 
 def _last(num_symbols: int) -> Callable[[Batch, Integers], Keys]:
-    """The last symbols in their order; before a word's first symbol stands a mark of its own."""
+    """The last symbols in their order; 0 stands for positions before a word's first symbol."""
     factors = _random_numbers(num_symbols)
 
     def keys(batch: Batch, ends: Integers) -> Keys:
@@ -103,8 +103,8 @@ def _numbers(batch: Batch) -> Keys:
 def _random_numbers(count: int) -> Keys:
     """The first of an endless row of fixed numbers.
 
-    Keys are sums of such numbers modulo 2**64. Two prefixes that differ to a view share a key with
-    a chance of about 2**-60, which is never.
+    Keys are sums of such numbers modulo 2**64. Two prefixes that a view distinguishes have the same
+    key with probability about 2**-60.
     """
     return np.random.PCG64(0).random_raw(count)
 
@@ -128,7 +128,7 @@ VIEWS: Final[Mapping[str, View]] = {
         View("symbols", "which symbols came", _symbols_met),
     )
 }
-"""Every view by its shortcut's name, the simplest first; a fallback stands before its user."""
+"""Every view by its shortcut's name, the simplest first; fallbacks come before their users."""
 
 
 class Shortcuts:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +9,9 @@ from statetrack.algebra.recurrences import Attention, LinearRecurrence
 from statetrack.catalogue.options import describe, flag
 from statetrack.errors import StatetrackError
 from statetrack.models import MODELS
+from statetrack.models._facts import MODEL_FACTS
 from statetrack.models._settings import KernelSettings, recurrence_of, variants
 from statetrack.settings import Settings
-from statetrack.spec import load_task
 
 if TYPE_CHECKING:
     from statetrack.models._base import SequenceModel
@@ -35,7 +33,7 @@ def list_models() -> Iterator[Row]:
 
 def describe_model(name: str) -> Row:
     """All that is known of a model, as plain values: what `show --json` prints."""
-    row, model = _row(name), MODELS[name]
+    row, facts = _row(name), MODEL_FACTS[name]
     return {
         "name": name,
         "type": "model",
@@ -43,9 +41,9 @@ def describe_model(name: str) -> Row:
             key: row[key]
             for key in ("summary", "family", "linear", "transition", "kernels", "source")
         },
-        "description": inspect.cleandoc(sys.modules[model.__module__].__doc__ or ""),
-        "settings": describe(model.settings_class),
-        "training_defaults": dict(model.training_defaults),
+        "description": facts.description,
+        "settings": describe(facts.settings_class),
+        "training_defaults": dict(facts.training_defaults),
         "parameters": row["parameters"],
         "parameters_on": SIZED_FOR,
         "state": row["state"],
@@ -54,8 +52,8 @@ def describe_model(name: str) -> Row:
 
 def model_sources(name: str) -> str:
     """The text in which a model names its papers: its source, then its file's docstring."""
-    model = MODELS[name]
-    return f"{model.source}\n{sys.modules[model.__module__].__doc__ or ''}"
+    facts = MODEL_FACTS[name]
+    return f"{facts.source or ''}\n{facts.description}"
 
 
 def is_linear(kind: type[Settings]) -> bool | None:
@@ -93,22 +91,24 @@ def about_kernels() -> str:
 def _row(name: str) -> Row:
     from statetrack.models._sizes import num_parameters, state_size
 
-    model, built = MODELS[name], _at_defaults(name)
+    built, facts = _at_defaults(name), MODEL_FACTS[name]
     return {
         "name": name,
-        "family": model.family,
-        "linear": is_linear(model.settings_class),
-        "transition": transition_of(model.settings_class),
-        "kernels": _kernels_of(model.settings_class),
+        "family": facts.family,
+        "linear": is_linear(facts.settings_class),
+        "transition": transition_of(facts.settings_class),
+        "kernels": _kernels_of(facts.settings_class),
         "state": state_size(built),
         "parameters": num_parameters(built),
-        "summary": (inspect.getdoc(model) or "").partition("\n")[0],
-        "source": model.source,
+        "summary": facts.summary,
+        "source": facts.source,
     }
 
 
 def _at_defaults(name: str) -> SequenceModel:
     """A model with its default settings, for the symbols and labels of `SIZED_FOR`."""
+    from statetrack.spec import load_task  # numpy, which the papers of a model do not need
+
     source = load_task(SIZED_FOR).source
     model = MODELS[name]
     return model(

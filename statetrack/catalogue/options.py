@@ -9,14 +9,12 @@ import types
 import typing
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import annotated_types
+from pydantic.fields import FieldInfo
 
-if TYPE_CHECKING:
-    from pydantic.fields import FieldInfo
-
-    from statetrack.settings import Settings
+from statetrack.settings import Settings
 
 
 def describe(kind: type[Settings]) -> list[dict[str, Any]]:

@@ -1,15 +1,13 @@
-"""Tasks: their symbols, labels, states, lengths and examples, with and without their algebra."""
+"""Tasks: their symbols, labels, states, lengths and examples."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from statetrack.algebra.analysing import Algebra
 from statetrack.data import stream_words
 from statetrack.errors import StatetrackError, UnknownNameError, nearest
 from statetrack.models import MODELS
-from statetrack.predicting import predict
 from statetrack.spec import (
     TASKS,
     Task,
@@ -65,14 +63,6 @@ def describe_task(task: Task) -> dict[str, Any]:
         "supervision": spec.supervision,
         "examples": dict(spec.examples) or _made_up_example(task),
         "hash": golden_hash(task),
-    }
-
-
-def describe_algebra(algebra: Algebra | None) -> dict[str, Any]:
-    """What the algebra says of a task, and of every model on it; null where there is none."""
-    return {
-        "algebra": algebra and algebra.to_json(),
-        "predictions": algebra and {name: predict(algebra, name).to_json() for name in MODELS},
     }
 
 

@@ -14,7 +14,8 @@ from statetrack.report import drawing
 
 def draw_model(about: dict[str, Any], console: Console) -> None:
     """What `describe_model` gives: its equation, source, size and options."""
-    console.print(Text.assemble((about["name"], "bold"), (f"  model, {about['family']}", "dim")))
+    what = f"  model, {about['family']}" if about["family"] else "  model"
+    console.print(Text.assemble((about["name"], "bold"), (what, "dim")))
     drawing.prose(about["description"], console)
     usual = ", ".join(
         f"{flag(name)} {as_text(value)}" for name, value in about["training_defaults"].items()
@@ -22,7 +23,7 @@ def draw_model(about: dict[str, Any], console: Console) -> None:
     console.print(
         drawing.facts(
             [
-                ("source", about["source"]),
+                ("source", about["source"] or "not given"),
                 ("recurrence", _recurrence(about)),
                 ("kernels", _kernels(about["kernels"])),
                 ("parameters", f"{about['parameters']:,} at defaults on {about['parameters_on']}"),

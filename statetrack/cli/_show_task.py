@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from statetrack.algebra.analysing import Algebra
-from statetrack.cli.predict import algebra_facts
+from statetrack.cli._predict import algebra_facts
 from statetrack.report import drawing
 from statetrack.sources import KINDS
 
@@ -50,7 +50,7 @@ def draw_task(about: dict[str, Any], console: Console, *, algebra: Algebra | Non
 
 
 WITHOUT_AUTOMATON = (
-    "drawn whole, by a sampler: no states or transitions, no exact floor, no algebra and no "
+    "drawn whole: no states or transitions, no exact floor, no algebra and no "
     "predictions; `eval` measures the floor on the test words"
 )
 

@@ -6,19 +6,27 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from statetrack.cli import options
-from statetrack.cli.predict import LOOKS, SHOWN
-from statetrack.comparison import Comparison, Outcome, compare
-from statetrack.models import MODELS
+from statetrack.models._facts import MODEL_FACTS
+from statetrack.report.drawing import (
+    LOOKS,
+    SHOWN,
+    facts,
+    interval,
+    plain_table,
+    rounded,
+    share,
+)
 from statetrack.report.drawing import console as standard_output
-from statetrack.report.drawing import facts, interval, plain_table, rounded, share
-from statetrack.runs.folder import find_run_folders, to_json
+
+if TYPE_CHECKING:
+    from statetrack.comparison import Comparison, Outcome
 
 MARKS: Mapping[Outcome, tuple[str, str]] = {
     "agree": ("agrees", "green"),
@@ -65,6 +73,9 @@ def compare_runs(
     Measured is what `statetrack eval` wrote, on words longer than those of training. One replica
     that tracks the task agrees with a prediction that the model can: evaluate with `--all`.
     """
+    from statetrack.comparison import compare  # numpy, which `--help` does not need
+    from statetrack.runs.folder import find_run_folders, to_json
+
     found = compare(find_run_folders(runs or [Path("runs")]))
     if as_json:
         typer.echo(to_json([one.to_json() for one in found], indent=2))
@@ -110,7 +121,7 @@ def _draw_task(task: str, runs: Sequence[Comparison], console: Console) -> None:
 def _model(one: Comparison) -> Text:
     """The model, beneath it the settings that are not its defaults, or that are too small."""
     assert one.model is not None and one.settings is not None
-    defaults = MODELS[one.model].settings_class().model_dump(mode="json")
+    defaults = MODEL_FACTS[one.model].settings_class().model_dump(mode="json")
     needed = _needed(one)
     lines = [
         f"{name} {options.as_text(value)}" + (f" < {needed[name]}" if name in needed else "")

@@ -103,13 +103,12 @@ def _write_csv(about: dict[str, str], rows: Iterable[EvaluationRow]) -> None:
 
 
 def _draw(about: dict[str, str], rows: Sequence[EvaluationRow], samples: int) -> None:
-    from rich.console import Console
-
     from statetrack.report.curves import accuracy_curve
+    from statetrack.report.drawing import console
     from statetrack.report.tables import evaluation_table
     from statetrack.scoring import horizon_of
 
-    out = Console()
+    out = console()
     rows = sorted(rows, key=lambda row: row.length)
     trained, tested = about["task"], rows[0].task
     where = f"on {tested}" if tested == trained else f"of {trained} on {tested}"
@@ -124,5 +123,5 @@ def _draw(about: dict[str, str], rows: Sequence[EvaluationRow], samples: int) ->
             if reach
             else "not right at any length tested"
         )
-        out.print(f"seed {mine[0].seed}, lr {mine[0].lr:g}: {found}", highlight=False)
-    out.print(f"run: {about['run']}", highlight=False, soft_wrap=True, markup=False)
+        out.print(f"seed {mine[0].seed}, lr {mine[0].lr:g}: {found}")
+    out.print(f"run: {about['run']}", soft_wrap=True, markup=False)

@@ -18,22 +18,19 @@ import itertools
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
+from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from statetrack.catalogue.options import as_text as as_text
 from statetrack.catalogue.options import bounds, inner_type, names_for, type_of
 from statetrack.catalogue.options import flag as flag
 from statetrack.errors import SettingsError, UnknownNameError, nearest
+from statetrack.settings import Settings, build
 
-if TYPE_CHECKING:  # pydantic is slow to import, and most commands have no settings
-    from pydantic import TypeAdapter
-    from pydantic.fields import FieldInfo
-
-    from statetrack.settings import Settings
-
-S = TypeVar("S", bound="Settings")
+S = TypeVar("S", bound=Settings)
 
 TestLengths = Annotated[
     list[str] | None,
@@ -130,8 +127,6 @@ def check_preset(
     Raises `SettingsError` for a key that is no field of `kinds`, with the nearest, and for
     a value that the field refuses. `where` opens the message.
     """
-    from statetrack.settings import build
-
     known = [name for kind in kinds for name in kind.model_fields]
     for key in values:
         if key not in (*known, *also):
@@ -239,16 +234,12 @@ def _defaults(kind: type[Settings]) -> dict[str, Any]:
 
 
 def _adapter(field: FieldInfo) -> TypeAdapter[Any]:
-    from pydantic import TypeAdapter
-
     kind: Any = field.annotation
     return TypeAdapter(Annotated[(kind, *field.metadata)] if field.metadata else kind)
 
 
 def _reader(field: FieldInfo) -> Callable[[Any], Any]:
     """A parser of `1e-3,3e-3` (a sequence) or of one word (anything else)."""
-    from pydantic import ValidationError
-
     is_sequence = typing.get_origin(inner_type(field.annotation)) in (tuple, list)
 
     def read(text: Any) -> Any:

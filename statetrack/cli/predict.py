@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.text import Text
-
-from statetrack.algebra.analysing import Algebra, analyse
-from statetrack.algebra.prediction import Prediction
-from statetrack.cli._json import print_json
-from statetrack.errors import UnknownNameError, nearest
-from statetrack.models import MODELS
-from statetrack.predicting import predict
-from statetrack.report import drawing
-from statetrack.spec import TASKS, load_task
-
-LOOKS = {"yes": "green", "no": "red", "unknown": "dim"}
-SHOWN = {"yes": "can", "no": "cannot", "unknown": "?"}
 
 
 def build(argv: list[str]) -> Callable[..., None]:
@@ -43,113 +29,6 @@ def predictions(
     are taken with their default settings. A size is that of the setting named beside it: `=` says
     that no smaller one does, `<=` that a construction needs no more.
     """
-    chosen = _known_models(models)
-    algebras = {name: analyse(load_task(name).automaton) for name in tasks or _with_automata()}
-    found = {
-        task: {model: predict(algebra, model) for model in chosen}
-        for task, algebra in algebras.items()
-    }
-    if as_json:
-        print_json(
-            {
-                task: {
-                    "algebra": algebras[task].to_json(),
-                    "predictions": {model: each.to_json() for model, each in row.items()},
-                }
-                for task, row in found.items()
-            }
-        )
-    elif len(found) == 1:
-        ((task, row),) = found.items()
-        _draw_task(task, algebras[task], row, drawing.console())
-    else:
-        _draw_table(found, chosen, drawing.console())
+    from statetrack.cli._predict import show_predictions  # numpy, which `--help` does not need
 
-
-def _with_automata() -> list[str]:
-    """The tasks that have an automaton; standard error says which others are left out."""
-    without = [name for name in TASKS if not load_task(name).has_automaton]
-    typer.echo(f"left out, for they have no automaton: {', '.join(without)}", err=True)
-    return [name for name in TASKS if name not in without]
-
-
-def algebra_facts(algebra: Algebra) -> list[tuple[str, str]]:
-    """What the algebra says of a task, as names and texts to print one below the other."""
-    facts, complexity = algebra.monoid, algebra.complexity
-    rows = [("states needed", str(algebra.num_states))]
-    if facts is None:
-        rows.append(("monoid", f"too large: {algebra.too_large}"))
-    else:
-        kind = "a group" if algebra.is_group else f"{facts.idempotents} idempotents"
-        groups = [group.name for group in facts.subgroups if group.order > 1]
-        rows += [
-            ("monoid", f"{facts.size} elements, {kind}"),
-            ("groups in it", " · ".join(dict.fromkeys(groups)) or "none: star-free"),
-        ]
-    if algebra.irreducibles is not None:
-        sizes = algebra.irreducibles.real
-        rows.append(("real irreducibles", f"{len(sizes)}, of dimension {_spread(sizes)}"))
-    rows.append(("complexity", f"{complexity.name}: {complexity.theorem} ({complexity.source})"))
-    return rows
-
-
-def _known_models(written: str) -> Sequence[str]:
-    names = [name.strip() for name in written.split(",") if name.strip()] or list(MODELS)
-    for name in names:
-        if name not in MODELS:
-            hint = nearest(name, MODELS) or " `statetrack list models` shows all."
-            raise UnknownNameError(f"--models: there is no model '{name}'.{hint}")
-    return names
-
-
-def _draw_task(task: str, algebra: Algebra, row: dict[str, Prediction], console: Console) -> None:
-    console.print(Text(task, "bold"))
-    console.print(drawing.facts(algebra_facts(algebra)))
-    console.print()
-    table = drawing.plain_table("model", "can", "size", "robust", "why")
-    for model, found in row.items():
-        robust = {"yes": "yes", "no": "no", "unknown": "?"}[found.robust]
-        why = f"{found.theorem} ({found.source})"
-        table.add_row(model, _answer(found), Text(_size(found)), robust, Text(why))
-    console.print(table)
-
-
-def _draw_table(
-    found: dict[str, dict[str, Prediction]], models: Sequence[str], console: Console
-) -> None:
-    for task, row in found.items():
-        console.print(Text(task, "bold"))
-        answers = {
-            answer: ", ".join(
-                _named(model, row[model]) for model in models if row[model].can == answer
-            )
-            for answer in SHOWN
-        }
-        lines = [
-            (f"  {SHOWN[answer]}", Text(names, LOOKS[answer]))
-            for answer, names in answers.items()
-            if names
-        ]
-        console.print(drawing.facts(lines))
-    console.print(Text("`statetrack predict TASK` gives the reasons.", "dim"))
-
-
-def _named(model: str, found: Prediction) -> str:
-    size = _size(found)
-    return f"{model} ({size})" if size else model
-
-
-def _answer(found: Prediction) -> Text:
-    return Text(SHOWN[found.can], LOOKS[found.can])
-
-
-def _size(found: Prediction) -> str:
-    """`block_size = 3` where that is the smallest, `rank <= 9` where it is enough."""
-    if found.size is None or found.size_of is None:
-        return ""
-    return f"{found.size_of} {'=' if found.smallest else '<='} {found.size}"
-
-
-def _spread(sizes: Sequence[int]) -> str:
-    counts = {size: sizes.count(size) for size in sorted(set(sizes))}
-    return ", ".join(f"{size} ({count}x)" for size, count in counts.items())
+    show_predictions(tasks or (), models, as_json)

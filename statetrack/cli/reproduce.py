@@ -11,12 +11,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from tqdm import tqdm
 
-from statetrack.report.suites import curves_markdown, suite_markdown, suite_table
-from statetrack.sweep.cells import cells_of
-from statetrack.sweep.running import run_suite
+from statetrack.report.drawing import console
 from statetrack.sweep.suite import Suite, load_suite
 
 _SELECTED = " of the replica that validation selected, and replicas with nothing wrong"
@@ -52,6 +48,12 @@ def reproduce(
 
     A suite that was interrupted goes on where it was: finished cells are not run again.
     """
+    from tqdm import tqdm  # this and torch are not needed for `--help`
+
+    from statetrack.report.suites import curves_markdown, suite_markdown, suite_table
+    from statetrack.sweep.cells import cells_of
+    from statetrack.sweep.running import run_suite
+
     chosen = load_suite(suite)
     given = {"seeds": seeds, "steps": steps}
     folder = out or Path("suites") / Path(suite).stem
@@ -70,13 +72,13 @@ def reproduce(
     )
     rows, columns = list(chosen.models), list(chosen.tasks)
     title = f"{chosen.title}\nlength {chosen.length}, {chosen.samples:,} words a replica"
-    out_to = Console()
-    out_to.print(suite_table(title, rows, columns, results, chosen.published, chosen.measure))
-    out_to.print(_legend(chosen), highlight=False)
+    to = console()
+    to.print(suite_table(title, rows, columns, results, chosen.published, chosen.measure))
+    to.print(_legend(chosen))
     trained = sum(result.seconds for result in results)
     wall = time.perf_counter() - started
-    out_to.print(f"training {trained:.1f} s in all, {wall:.1f} s on the clock", highlight=False)
-    out_to.print(f"runs: {folder}", highlight=False, soft_wrap=True, markup=False)
+    to.print(f"training {trained:.1f} s in all, {wall:.1f} s on the clock")
+    to.print(f"runs: {folder}", soft_wrap=True, markup=False)
     if markdown is not None:
         table = suite_markdown(rows, columns, results, chosen.published, chosen.published_as)
         places = {(row, column): n for n, (column, row) in enumerate(product(columns, rows))}

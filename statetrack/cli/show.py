@@ -72,7 +72,8 @@ def _show_model(name: str, as_json: bool) -> None:
 
 def _show_task(name: str, as_json: bool) -> None:
     from statetrack.algebra.analysing import analyse
-    from statetrack.catalogue.tasks import describe_algebra, describe_task, load_named_task
+    from statetrack.catalogue.predictions import describe_algebra
+    from statetrack.catalogue.tasks import describe_task, load_named_task
     from statetrack.cli._json import print_json
     from statetrack.cli._show_task import draw_task
     from statetrack.report.drawing import console
@@ -81,7 +82,7 @@ def _show_task(name: str, as_json: bool) -> None:
     algebra = analyse(task.automaton) if task.has_automaton else None
     about = describe_task(task)
     if as_json:
-        print_json(about | describe_algebra(algebra))
+        print_json(about | describe_algebra(algebra, MODELS))
     else:
         draw_task(about, console(), algebra=algebra)
 

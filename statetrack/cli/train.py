@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from statetrack.cli import options
-from statetrack.cli._warnings import warn_of_shortcut_in_validation
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
-from statetrack.report.drawing import share, small
+from statetrack.models._facts import MODEL_FACTS
+from statetrack.report.drawing import console, share, small
 from statetrack.report.tables import training_table
-from statetrack.runs.config import Experiment, preset, settings_classes
+from statetrack.runs.config import Experiment, preset
 from statetrack.settings import read_yaml
 from statetrack.training.settings import DataSettings, TrainSettings
 
@@ -45,7 +45,8 @@ def build(argv: list[str]) -> Callable[..., None]:
     config, protocol = options.peek(argv, "--config"), options.peek(argv, "--protocol")
     values = read_yaml(Path(config)) if config else {}
     name = options.peek(argv, "--model") or str(values.get("model", DEFAULT_MODEL))
-    classes = settings_classes(name)
+    facts = MODEL_FACTS[name]
+    classes = (facts.settings_class, DataSettings, TrainSettings)
     checked = options.check_preset(values, str(config), classes, also=["model"])
     defaults = preset(name, checked, protocol=protocol or "")
     own = {key for kind in classes for key in kind.model_fields}
@@ -58,7 +59,7 @@ def build(argv: list[str]) -> Callable[..., None]:
 
         experiment = Experiment(
             name,
-            options.collect(classes[0], given),
+            options.collect(MODELS[name].settings_class, given),
             options.collect(DataSettings, given),
             options.collect(TrainSettings, given),
         )
@@ -71,7 +72,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             Context,
             *_choices(name),
             *options.parameters(DataSettings, "Data", defaults),
-            *options.parameters(classes[0], f"Model {name}", defaults),
+            *options.parameters(facts.settings_class, f"Model {name}", defaults),
             *options.parameters(TrainSettings, "Training", defaults),
         ],
     )
@@ -98,7 +99,7 @@ def _choices(name: str) -> list[inspect.Parameter]:
 
 
 def _settings_of_models() -> Mapping[str, set[str]]:
-    return {name: set(model.settings_class.model_fields) for name, model in MODELS.items()}
+    return {name: set(facts.settings_class.model_fields) for name, facts in MODEL_FACTS.items()}
 
 
 def resume(
@@ -118,13 +119,13 @@ def resume(
 
 def _train(run: Run) -> None:
     """Train with a progress bar, then show how it came out."""
-    from rich.console import Console
     from tqdm import tqdm
 
+    from statetrack.cli._warnings import warn_of_shortcut_in_validation
     from statetrack.runs.shortcuts import strongest_in_validation
 
     settings = run.experiment.training
-    out = Console()
+    out = console()
     with (
         _interruptible() as stop,
         tqdm(
@@ -146,10 +147,9 @@ def _train(run: Run) -> None:
     out.print(training_table(title, summary))
     out.print(
         f"{summary.steps} steps in {summary.seconds:.1f} s; "
-        f"selected on {settings.validation_words} words of the training lengths",
-        highlight=False,
+        f"selected on {settings.validation_words} words of the training lengths"
     )
-    out.print(f"run: {run.path}", highlight=False, soft_wrap=True, markup=False)
+    out.print(f"run: {run.path}", soft_wrap=True, markup=False)
     chosen = summary.chosen
     strongest = strongest_in_validation(run.words, chosen.seed)
     warn_of_shortcut_in_validation(chosen.validation_accuracy, strongest)

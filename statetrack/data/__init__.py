@@ -6,6 +6,7 @@ from statetrack.data.fixed import FixedWords, fixed_words
 from statetrack.data.formats import FORMATS, FormatName
 from statetrack.data.formats.word_problem import read_word_problem, write_word_problem
 from statetrack.data.splits import Splits, draw_splits, name_of_test
+from statetrack.data.streams import TensorStream, stream
 from statetrack.data.words import BatchStream, measured_floors, stream_words, whole_words
 from statetrack.sources import (
     PADDING,
@@ -27,6 +28,7 @@ __all__ = [
     "LengthDistribution",
     "Splits",
     "Supervision",
+    "TensorStream",
     "WordStream",
     "check_labels",
     "draw_distinct",
@@ -37,6 +39,7 @@ __all__ = [
     "parse_lengths",
     "read_dataset",
     "read_word_problem",
+    "stream",
     "stream_words",
     "whole_words",
     "write_dataset",

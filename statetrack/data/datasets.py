@@ -1,6 +1,6 @@
 """Datasets on disk: a folder with the splits in `data`, a README, and `card.json`.
 
-A folder appears whole or not at all, and one that holds anything is never written over.
+A folder is written completely or not at all, and one that is not empty is never overwritten.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def check_labels(batch: Batch, source: Source, where: str) -> None:
 
 @contextmanager
 def _appearing_whole(folder: Path) -> Iterator[Path]:
-    """A new folder beside `folder`, which takes its place when all went well."""
+    """A new folder beside `folder`, renamed to it once everything has been written."""
     unfinished = folder.parent / f".{folder.name}-{os.getpid()}.unfinished"
     try:
         _refuse_if_taken(folder)

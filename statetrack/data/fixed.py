@@ -17,7 +17,7 @@ from statetrack.sources.randomness import RandomBits
 
 Indices = NDArray[np.int64]
 
-_HELD_OUT_CHOICE = 1  # the variant of the `shuffle` tape that no epoch reads
+_HELD_OUT_CHOICE = 1  # the variant of the `shuffle` bits that no epoch reads
 
 
 class FixedWords:
@@ -75,7 +75,7 @@ def fixed_words(
     """A training set of `num_words` words and a held-out one, all different from each other.
 
     Both follow the same law: together they are drawn without repetition by the lengths and the
-    source's distribution, and which of them are held out is chosen blindly.
+    source's distribution, and which of them are held out is chosen at random.
 
     Raises `SettingsError` where there are not as many words, and for lengths with a curriculum.
     """
@@ -99,9 +99,9 @@ def fixed_words(
 
 
 def divide(num_words: int, num_held_out: int, seed: int) -> tuple[Indices, Indices]:
-    """Divide the indices `0 .. num_words - 1` blindly in two, the second of `num_held_out`.
+    """Divide the indices `0 .. num_words - 1` at random in two sets, the second of `num_held_out`.
 
-    Both rise.
+    Both are in rising order.
     """
     bits = RandomBits(seed, "shuffle", _HELD_OUT_CHOICE).read(0, num_words)
     is_held_out = np.zeros(num_words, np.bool_)

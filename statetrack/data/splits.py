@@ -43,9 +43,9 @@ def draw_splits(
     """`train` and `validation` of one length distribution, and `test_len500` and so on.
 
     Where there are enough words, all are different. Where there are not, every word that can be
-    drawn (of a sampler, every one that came up in many draws) is given to training or validation,
-    blindly and in the proportion of their sizes, and each draws from its own with repetition. A
-    split of no words is left out.
+    drawn (where they cannot be listed, every one that occurred in many draws) is assigned to
+    training or validation, at random and in the proportion of their sizes, and each draws from its
+    own with repetition. A split of no words is left out.
 
     Raises `SettingsError` where too few words are left for a split.
     """

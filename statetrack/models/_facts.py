@@ -4,8 +4,10 @@
 
 Every model's file imports torch, which takes seconds. So, unless torch is loaded already, a file
 of this package is executed with a stand-in for torch and for `statetrack.ops`: settings classes
-are then what they always are, and of networks only the names and attributes are meant to be
-read. A model from a user's file or from another package is imported as usual.
+are then complete, and of networks the names, docstrings and plain attributes are. So a file of
+this package may refer to torch while it is imported (base classes, decorators, annotations), but
+not compute with it; a test holds all files to that. A model from a user's file or from another
+package is imported as usual.
 
 A settings class read in this way is not the one that a later import of the file makes. It is for
 reading defaults, help and recurrences; the settings that a model is built with are made by
@@ -93,22 +95,21 @@ def _facts_of(name: str, model: type, description: str | None) -> ModelFacts:
     )
 
 
-class _StandIn:
+class _StandInForTorch:
     """Takes the place of anything that a file only names when it is executed.
 
-    Its attributes, results and items are itself, and as a base class it is left out. It has no
-    attributes of Python's own protocols, by which `typing` would take it for a type variable.
+    Its attributes, results and items are itself, and as a base class it is left out.
     """
 
-    def __getattr__(self, name: str) -> _StandIn:
-        if name.startswith("__"):
+    def __getattr__(self, name: str) -> _StandInForTorch:
+        if name.startswith("__"):  # protocols of the language and of `typing`, which it has not
             raise AttributeError(name)
         return self
 
-    def __call__(self, *args: object, **kwargs: object) -> _StandIn:
+    def __call__(self, *args: object, **kwargs: object) -> _StandInForTorch:
         return self
 
-    def __getitem__(self, key: object) -> _StandIn:
+    def __getitem__(self, key: object) -> _StandInForTorch:
         return self
 
     def __mro_entries__(self, bases: object) -> tuple[type, ...]:
@@ -186,6 +187,6 @@ def _is_replaced(module: str) -> bool:
     return any(module == each or module.startswith(f"{each}.") for each in REPLACED)
 
 
-STAND_IN = _StandIn()
+STAND_IN = _StandInForTorch()
 MODEL_FACTS = _AllFacts()
 """What is known of each model, by its name."""

@@ -20,6 +20,11 @@ PIPED_WIDTH = 160
 """Columns where standard output is not a terminal and COLUMNS is not set."""
 
 
+SHOWN = {"yes": "can", "no": "cannot", "unknown": "?"}
+LOOKS = {"yes": "green", "no": "red", "unknown": "dim"}
+"""What is printed of a prediction, and in which style."""
+
+
 def console() -> Console:
     """Standard output; as wide as the terminal, or `PIPED_WIDTH` where there is none."""
     is_piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ

@@ -14,6 +14,7 @@ from typing import Any
 
 from statetrack.errors import SettingsError, nearest
 from statetrack.models import MODELS
+from statetrack.models._facts import MODEL_FACTS
 from statetrack.protocols import settings_for
 from statetrack.settings import Settings, build
 from statetrack.training.records import Replica, replicas_of
@@ -25,7 +26,7 @@ def preset(model: str, *layers: Mapping[str, Any], protocol: str = "") -> dict[s
 
     Before all layers stand the model's training defaults, and then those of a protocol.
     """
-    filled = dict(MODELS[model].training_defaults)
+    filled = dict(MODEL_FACTS[model].training_defaults)
     for layer in (settings_for(protocol, model) if protocol else {}, *layers):
         filled |= layer
     return filled

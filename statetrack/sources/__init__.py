@@ -1,7 +1,7 @@
 """Sources of words and labels: automata in integer tables, samplers, and how words are drawn."""
 
 from statetrack.sources.automaton import Automaton
-from statetrack.sources.batch import PADDING, Batch, Supervision, UnlabelledWords
+from statetrack.sources.batch import PADDING, Batch, Supervision, TensorBatch, UnlabelledWords
 from statetrack.sources.comparing import equivalent, shortest_difference
 from statetrack.sources.kinds import (
     KINDS,
@@ -27,6 +27,7 @@ __all__ = [
     "Sampler",
     "Source",
     "Supervision",
+    "TensorBatch",
     "UnlabelledWords",
     "WordStream",
     "arguments_of",

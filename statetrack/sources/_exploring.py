@@ -1,4 +1,4 @@
-"""Building a machine from what a symbol does: the states are what the start leads to."""
+"""Building a transition table from a step function: its states are those reached from a start."""
 
 from __future__ import annotations
 

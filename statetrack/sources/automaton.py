@@ -1,4 +1,4 @@
-"""The automaton: a Moore machine in integer tables, with what a sampler and a scorer need.
+"""The automaton: a Moore machine in integer tables, with the weights that words are drawn by.
 
 Letters: S states, V symbols, C labels, T time.
 """
@@ -30,12 +30,12 @@ ROUNDING = 1e-12
 
 MOST_TRANSITIONS = 2**24
 """Most transitions of an automaton that is made from others, or from a group: a larger one would
-take the memory of a small machine."""
+not fit into the memory of a small computer."""
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Automaton(Source):
-    """A Moore machine in integer tables: immutable, and checked when it is built.
+    """A Moore machine in integer tables: immutable, and validated when it is built.
 
     Reading symbol x in state s leads to state `delta[s, x]`, whose label is `output[s']`.
     `weights[s, x]` is how likely a sampler draws x in state s (a zero forbids it there), and
@@ -43,23 +43,22 @@ class Automaton(Source):
 
     A sampler may *slip*: with slip rate r, the symbol at position t (from 0) is drawn by
     `slips[s]` with chance r / (t + 1 + r), and by `weights[s]` otherwise. In a state whose row of
-    slips is all zeros nothing slips. So slips become rare as a word grows, but never stop: where
-    every state can slip, the share of words of n symbols without one is
+    slips is all zeros nothing slips. The chance of a slip falls along a word but stays above 0:
+    where every state can slip, the share of words of n symbols without one is
     Gamma(n + 1) Gamma(1 + r) / Gamma(n + 1 + r), close to Gamma(1 + r) n^-r.
 
     Left out, the output of every state is the state itself, the start is state 0, names are
     numbers, weights are uniform, every state is scored and nothing slips. Weights and slips are
     normalised row by row.
 
-    Raises `TaskError` for tables that are no machine: a transition that is missing or leads
-    nowhere, a state that no word reaches (words with forbidden symbols count as words), a label
-    out of range, a state in which nothing can be drawn, slips without a rate or a rate without
-    slips, or no label that is ever asked for.
+    Raises `TaskError` for a transition that is missing or out of range, a state that no word
+    reaches (words with forbidden symbols count as words), a label out of range, a state in which
+    nothing can be drawn, slips without a rate or a rate without slips, and where no label is asked
+    for in any word.
     """
 
     noun: ClassVar[str] = "an automaton"
     prefixes_are_words: ClassVar[bool] = True
-    longest_word: ClassVar[int] = LONGEST_ALLOWED
 
     delta: Integers  # [S, V]
     output: Integers  # [S]
@@ -116,6 +115,11 @@ class Automaton(Source):
 
     def __repr__(self) -> str:
         return f"Automaton(S={self.num_states}, V={self.num_symbols}, C={self.num_labels})"
+
+    @property
+    def longest_word(self) -> int:
+        """The greatest length that a task file or a command can ask for."""
+        return LONGEST_ALLOWED
 
     @property
     def num_states(self) -> int:
@@ -235,7 +239,7 @@ class Automaton(Source):
         return digest.hexdigest()
 
     def with_uniform_weights(self) -> Automaton:
-        """The same machine, every symbol equally likely everywhere: none forbidden, no slips."""
+        """The same automaton, every symbol equally likely everywhere: none forbidden, no slips."""
         return Automaton(
             self.delta,
             self.output,

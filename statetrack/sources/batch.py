@@ -6,12 +6,15 @@ Letters: B and N words, T time (the longest word), V symbols, C labels.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from statetrack.sources.arrays import Booleans, Integers, Unsigned
+
+if TYPE_CHECKING:
+    import torch
 
 Supervision = Literal["every", "last"]
 
@@ -58,11 +61,29 @@ class Batch:
             self.symbols[..., time], self.labels[..., time], self.scored[..., time], lengths
         )
 
+    def to_torch(self) -> TensorBatch:
+        """The words as torch tensors on the CPU, without their lengths."""
+        import torch  # the only use of torch here: words are drawn without it
+
+        return TensorBatch(
+            torch.from_numpy(self.symbols.astype(np.int64)),
+            torch.from_numpy(self.labels.astype(np.int64)),
+            torch.from_numpy(self.scored.copy()),
+        )
+
     def last_labels(self) -> Unsigned:
         """The label at the last scored position of every word `[B]` that has one."""
         last = self.longest - 1 - self.scored[:, ::-1].argmax(axis=1)
         labels: Unsigned = self.labels[np.arange(len(self)), last][self.scored.any(axis=1)]
         return labels
+
+
+class TensorBatch(NamedTuple):
+    """A batch as torch tensors, each `[..., B, T]`."""
+
+    symbols: torch.Tensor  # int64
+    labels: torch.Tensor  # int64
+    scored: torch.Tensor  # bool
 
 
 class UnlabelledWords(NamedTuple):

@@ -1,4 +1,4 @@
-"""Automata in a line: each reads a symbol that the input and the states before it choose."""
+"""Cascades: each automaton reads a symbol chosen by the input and the states before it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_STATES = 8192
 """Most states that a cascade may have."""
 
 States = tuple[int, ...]
-"""A state of each automaton of the line, or of those before one."""
+"""A state of each automaton of a cascade, or of those before one."""
 
 Feed = Mapping[tuple[States, int], int]
 """The symbol that an automaton reads, by the states of those before it and the input symbol."""
@@ -23,10 +23,10 @@ def cascade(
     symbols: Sequence[str],
     labelled: Sequence[int],
 ) -> Automaton:
-    """The cascade of automata; its states are the tuples of theirs that words lead to.
+    """The cascade of automata; its states are the tuples of states that words lead to.
 
     From states q_1, ..., q_n the input x leads automaton i to delta_i(q_i, f_i(q_1, ...,
-    q_(i-1), x)), where f_i is its feed. The label is that of the automata whose places stand in
+    q_(i-1), x)), where f_i is its feed. The label is that of the automata whose places are in
     `labelled`, a tuple where they are several, and scored where all of theirs are. Symbols are
     drawn alike, but not where an automaton would read one that it never draws.
 

@@ -59,11 +59,11 @@ def language(
     Gamma(n + 1) Gamma(1 + r) / Gamma(n + 1 + r) where every living state has an illegal symbol, and
     those that have not are then drawn exactly as under `members`. Where some have none, the chance
     that a word drawn as under `members` stays without a slip is the product of
-    (t + 1) / (t + 1 + r) over the positions t at which it stands in a state with an illegal symbol.
+    (t + 1) / (t + 1 + r) over the positions t at which it is in a state with an illegal symbol.
 
     Raises `TaskError` for labels that are always the same, for `mixed` words of a language in which
     no symbol is illegal, and where there is no member, or one that no legal symbol follows although
-    words are to go on with legal symbols.
+    words are drawn from legal symbols.
     """
     table, members = np.array(delta, np.int64), np.array(accepting, bool)
     alive = _alive(table, members)
@@ -76,7 +76,7 @@ def language(
         return Automaton(table, outputs, symbols=symbols, states=names, labels=label_names)
     if not legal[alive].any(axis=1).all():
         raise TaskError(
-            f"words: '{words}' go on with symbols after which a member can still be reached, but "
+            f"words: '{words}' have only symbols after which a member can still be reached, but "
             "some member cannot be continued to a longer one: use 'uniform'"
         )
     if words == "members":
@@ -117,7 +117,7 @@ def _labels(
 
 
 def _state_names(alive: Booleans) -> list[str]:
-    """Living states by number, dead ones by name."""
+    """Live states by number, dead ones by name."""
     numbers, num_dead = alive.cumsum() - 1, int((~alive).sum())
     dead = ["dead"] if num_dead == 1 else [f"dead{COPY}{count}" for count in range(num_dead)]
     rest = iter(dead)
@@ -134,23 +134,23 @@ def _mixed(
     names: Sequence[str],
     labels: Sequence[str],
 ) -> Automaton:
-    """The language with a dead state for every living one, which draws words as that one does."""
+    """The language with a dead copy of every live state, which draws words as that one does."""
     dead_label = int(outputs[~legal.any(axis=1)][0])
 
     def step(state: tuple[int, bool], symbol: int) -> tuple[int, bool]:
-        living, has_slipped = state
-        if legal[living, symbol]:
-            return int(delta[living, symbol]), has_slipped
-        return living, True
+        live, has_slipped = state
+        if legal[live, symbol]:
+            return int(delta[live, symbol]), has_slipped
+        return live, True
 
     pairs, table = explore((0, False), range(len(symbols)), step, most=2 * len(delta))
-    drawn_as = [living for living, _ in pairs]
+    drawn_as = [live for live, _ in pairs]
     only_one = sum(has_slipped for _, has_slipped in pairs) == 1
-    dead = {living: "dead" if only_one else f"dead{COPY}{names[living]}" for living in drawn_as}
+    dead = {live: "dead" if only_one else f"dead{COPY}{names[live]}" for live in drawn_as}
     return minimise(
         Automaton(
             table,
-            [dead_label if has_slipped else outputs[living] for living, has_slipped in pairs],
+            [dead_label if has_slipped else outputs[live] for live, has_slipped in pairs],
             symbols=symbols,
             states=[dead[q] if has_slipped else names[q] for q, has_slipped in pairs],
             labels=labels,

@@ -1,4 +1,4 @@
-"""Minimisation: the smallest machine that answers alike, by Moore's partition refinement."""
+"""Minimisation: the smallest automaton with the same labels, by Moore's partition refinement."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ COPY = "@"
 def minimise(automaton: Automaton) -> Automaton:
     """The smallest automaton with the same scored labels, the same scoring and the same words.
 
-    Two states are one where no word tells them apart: by whether a label is asked for, by the
+    Two states are merged where no word distinguishes them: by whether a label is asked for, by the
     label where it is, or by how likely a symbol is, by slip or not. So words are drawn from the
-    small machine exactly as from the large one; `minimise(a.with_uniform_weights())` asks for the
+    small automaton exactly as from the large one; `minimise(a.with_uniform_weights())` asks for the
     labels alone.
-    A merged state bears the name of its first member, and states keep that order; but copies of a
-    state, `name@...` each, that merge to one without any other copy left bear the bare name. Labels
+    A merged state has the name of its first member, and states keep that order; but copies of a
+    state, `name@...` each, that merge to one without any other copy left have the bare name. Labels
     of states that are not scored do not count, and read 0 where states with different ones merge.
     """
     blocks = _refined(automaton.delta, _told_apart_at_once(automaton))

@@ -23,7 +23,7 @@ def product(*automata: Automaton) -> Automaton:
     parts together, and scored where all parts are.
 
     Raises `TaskError` where the product has more than `MOST_TRANSITIONS` transitions, and where
-    more than one automaton slips: two slips at once would need a law of their own.
+    more than one automaton slips: no distribution of two slips at once is defined.
     """
     counts = [automaton.num_symbols for automaton in automata]
     _check_size(automata, math.prod(counts))
@@ -37,10 +37,10 @@ def product(*automata: Automaton) -> Automaton:
 
 
 def interleave(*automata: Automaton) -> Automaton:
-    """Automata that take turns: every symbol is meant for one of them, and the others stand still.
+    """Automata that take turns: one of them reads a symbol, the others keep their states.
 
     The alphabet is one alphabet after the other, named `1:symbol`, `2:symbol` and so on. Each
-    automaton is addressed equally often. Scored where all parts are.
+    automaton is chosen equally often. Scored where all parts are.
 
     Raises `TaskError` where the product has more than `MOST_TRANSITIONS` transitions, and where an
     automaton slips: the positions of its symbols would no longer be those of the word.
@@ -68,8 +68,8 @@ def _check_size(automata: Sequence[Automaton], num_symbols: int) -> None:
 
 def _check_slips(automata: Sequence[Automaton], most: int) -> None:
     if sum(automaton.can_slip for automaton in automata) > most:
-        may = "only one of them may" if most else "none of them may, where they take turns"
-        raise TaskError(f"automata whose words slip stand side by side: {may}; use other words")
+        may = "only one factor can have" if most else "factors that take turns cannot have"
+        raise TaskError(f"{may} words that slip: use other words for the others")
 
 
 def _combined(
@@ -77,7 +77,7 @@ def _combined(
 ) -> Automaton:
     """The reachable part of automata side by side.
 
-    `moves[n][x]` is what automaton n reads when symbol x comes; None means that it stands still.
+    `moves[n][x]` is what automaton n reads for the symbol x; None means that it keeps its state.
     """
     sizes = [automaton.num_states for automaton in automata]
     places = np.indices(sizes).reshape(len(sizes), -1)  # [N, S]: each automaton's own state

@@ -1,6 +1,6 @@
-"""Random bits that are the same on every machine and can be read from any place.
+"""Random bits that are the same on every machine and can be read from any position.
 
-Only the raw output of a bit generator is used, because numpy fixes that output for ever,
+Only the raw output of a bit generator is used, because numpy guarantees that output,
 while the methods of `numpy.random.Generator` may change between its versions.
 """
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 Purpose = Literal["train", "validation", "test", "distinct", "shuffle", "repeat"]
 
-# A purpose's place in this tuple is part of its stream: only append.
+# A purpose's position in this tuple is part of its spawn key: only append.
 _PURPOSES: tuple[Purpose, ...] = (
     "train",
     "validation",
@@ -26,10 +26,10 @@ _PERIOD = 2**128
 
 
 class RandomBits:
-    """An endless tape of uniform 32-bit integers, one tape per seed, purpose and variant.
+    """An endless sequence of uniform 32-bit integers, one per seed, purpose and variant.
 
-    PCG64 (O'Neill, 2014) can jump, so `read` at any place costs the same. Tapes of one seed
-    are told apart by the spawn key of its `SeedSequence` and are never shared.
+    PCG64 (O'Neill, 2014) can be advanced by any number of steps, so `read` at any position costs
+    the same. Sequences of one seed differ in the spawn key of its `SeedSequence`.
     """
 
     def __init__(self, seed: int, purpose: Purpose, variant: int = 0) -> None:
@@ -39,7 +39,7 @@ class RandomBits:
         self._place = 0  # of the generator, in 64-bit steps
 
     def read(self, first: int, count: int) -> NDArray[np.uint32]:
-        """The integers `first .. first + count - 1` of the tape."""
+        """The integers `first .. first + count - 1` of the sequence."""
         step, skipped = divmod(first, 2)
         num_steps = (skipped + count + 1) // 2
         if step != self._place:

@@ -1,4 +1,4 @@
-"""Running a machine over many words at once: what it emits after every symbol.
+"""Running an automaton over many words at once: what it emits after every symbol.
 
 `run_by_steps` is the definition. `Runner` gives the same and is fast: it reads K symbols with
 one look-up, in a table whose 64-bit entries hold the K emissions in the low half and the next
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from statetrack.sources.arrays import Unsigned, smallest_type
 
 LARGEST_TABLE = 2**16
-"""Most entries of a look-up table for more than one symbol: larger ones leave the cache."""
+"""Most entries of a look-up table for more than one symbol: larger ones do not fit the cache."""
 
 WORDS_AT_ONCE = 4096
 SYMBOLS_AT_ONCE = 4096
@@ -37,9 +37,9 @@ def run_by_steps(
 
 
 class Runner:
-    """What `run_by_steps` does, for one machine, many symbols at a time.
+    """What `run_by_steps` does, for one automaton, many symbols at a time.
 
-    `delta [S, V]` and `emitted [S]` (values below `num_values`) are the machine; calling it takes
+    `delta [S, V]` and `emitted [S]` (values below `num_values`) are its tables; calling it takes
     words `[..., T]` and the states `[...]` they start in. Emissions have the smallest unsigned
     type that holds them.
     """

@@ -48,11 +48,13 @@ class Source(ABC):
     prefixes_are_words: ClassVar[bool] = False
     """Whether the first n symbols of a longer word are distributed like a word of length n."""
 
-    longest_word: ClassVar[int] = LONGEST_WHOLE
-    """The greatest length that words can have."""
-
     symbols: tuple[str, ...]
     labels: tuple[str, ...]
+
+    @property
+    def longest_word(self) -> int:
+        """The greatest length that words can have."""
+        return LONGEST_WHOLE
 
     @property
     def num_symbols(self) -> int:

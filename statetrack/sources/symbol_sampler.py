@@ -31,10 +31,10 @@ class SymbolSampler:
         state: NDArray[np.integer] | None = None,
         position: int = 0,
     ) -> Unsigned:
-        """Symbols `[..., T]` from bits `[..., T]`, for words that go on in `state [...]`.
+        """Symbols `[..., T]` from bits `[..., T]`, for words that continue in `state [...]`.
 
         `state` is the automaton's start where it is left out; `position` says how many symbols
-        come before. A symbol that cannot be drawn in a state never is.
+        come before. A symbol of weight 0 is never drawn.
         """
         if self._automaton.uniform_weights:
             return below(self._automaton.num_symbols, bits).astype(self._dtype)
@@ -51,36 +51,37 @@ class SymbolSampler:
 
     @cached_property
     def _upper_ends(self) -> Integers:
-        """Where each symbol's part of a state's line of 2**32 points ends: `[S * V]`, rising.
+        """Cumulative weights times 2**32, plus 2**32 for each earlier state: `[S * V]`, rising.
 
-        The lines of all states lie one after the other. A part of weight 0 is empty, also at the
-        end of a line, because the last symbol that may be drawn ends exactly where the line does.
+        In state s the integer b draws the first symbol whose entry exceeds 2**32 s + b. The
+        interval of a symbol of weight 0 is empty, also of the last ones of a state, because the
+        last symbol that can be drawn has exactly the entry 2**32 (s + 1).
         """
-        return self._line_up(self._automaton.weights.cumsum(axis=1))
+        return self._joined(self._automaton.weights.cumsum(axis=1))
 
     def _ends_at(self, position: int) -> Integers:
-        """The same at a position of a word that may slip there."""
+        """The same at a position of a word that can slip there."""
         weights_end, shift = self._cumulative
-        return self._line_up(weights_end + self._automaton.slip_chance(position) * shift)
+        return self._joined(weights_end + self._automaton.slip_chance(position) * shift)
 
     @cached_property
     def _cumulative(self) -> tuple[Floats, Floats]:
         """The sums of weights, and of what a slip adds to them, up to each symbol: `[S, V]`."""
         return self._automaton.weights.cumsum(axis=1), self._automaton.shift_at_slip.cumsum(axis=1)
 
-    def _line_up(self, cumulative: Floats) -> Integers:
-        """Ends on the joined lines, `[S * V]`, from ends between 0 and 1, `[S, V]`."""
+    def _joined(self, cumulative: Floats) -> Integers:
+        """The entries `[S * V]` from cumulative chances between 0 and 1, `[S, V]`."""
         ends = np.rint(cumulative * 2.0**32).astype(np.int64)
         ends[self._last] = 2**32
-        return (ends + self._line_starts).ravel()
+        return (ends + self._offsets).ravel()
 
     @cached_property
     def _last(self) -> Booleans:
-        """Where no later symbol of the line can be drawn: `[S, V]`."""
+        """Whether no later symbol can be drawn in a state: `[S, V]`."""
         chances = self._automaton.drawable
         return chances[:, ::-1].cumsum(axis=1)[:, ::-1] <= chances
 
     @cached_property
-    def _line_starts(self) -> Integers:
-        """Where each state's line begins: `[S, 1]`."""
+    def _offsets(self) -> Integers:
+        """2**32 for each earlier state: `[S, 1]`."""
         return np.arange(self._automaton.num_states)[:, None] << 32

@@ -11,9 +11,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from statetrack.registry import Registry, files_in
+from statetrack.registry import Registry, files_in, tasks_folder
 from statetrack.settings import Settings, build, option, read_yaml
-from statetrack.spec import tasks_folder
 
 
 class Suite(Settings):

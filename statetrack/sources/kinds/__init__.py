@@ -99,14 +99,16 @@ def build_source(description: Mapping[str, Any], where: str) -> Source:
 
 
 def build_inner(description: Mapping[str, Any], where: str) -> Automaton:
-    """The automaton that stands inside another one, which draws its words in a way of its own.
+    """The automaton inside another one, which draws its words in a way of its own.
 
-    Raises `TaskError` as `build_automaton` does, and for an automaton whose words slip: how often
-    they do hangs on positions, which inside another automaton are no longer its own.
+    Raises `TaskError` as `build_automaton` does, and for an automaton whose words slip: the chance
+    of a slip depends on the position, which inside another automaton is no longer its own.
     """
     automaton = build_automaton(description, where)
     if automaton.can_slip:
-        raise TaskError(f"{where}: its words slip, which they cannot in here: use other words")
+        raise TaskError(
+            f"{where}: words of an automaton inside another one cannot slip: use other words"
+        )
     return automaton
 
 

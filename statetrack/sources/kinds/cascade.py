@@ -1,4 +1,4 @@
-"""The cascade: automata in a line, each reading what those before it make of the input."""
+"""The cascade: every automaton reads a symbol that the input and those before it choose."""
 
 from __future__ import annotations
 
@@ -184,8 +184,8 @@ def _symbol(name: Symbol, own: Automaton, where: str) -> int:
 def _check_all_count(unused: set[str], where: str) -> None:
     if unused:
         raise TaskError(
-            f"{where}: the entry '{min(unused)}' never counts: the first that fits does, "
-            "and others come before it"
+            f"{where}: the entry '{min(unused)}' is never used: the first entry that fits is, "
+            "and earlier ones fit all of its cases"
         )
 
 

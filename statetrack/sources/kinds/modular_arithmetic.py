@@ -97,7 +97,7 @@ def modular_arithmetic(
 
 
 def _weights(state: _State, digits: list[float], signs: list[float]) -> list[float]:
-    """Digits where one is awaited, operators after a value; a broken word goes on with anything."""
+    """Digits where one is awaited, operators after a value, any symbol in a broken word."""
     digit_weight = 0.0 if isinstance(state, _Value) else 1.0
     sign_weight = 0.0 if isinstance(state, _Awaiting) else 1.0
     return [digit_weight * each for each in digits] + [sign_weight * each for each in signs]

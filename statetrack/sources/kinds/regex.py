@@ -31,14 +31,14 @@ def regex(
         LabelForm,
         argument(
             "membership: 1 where the word so far belongs to the language, 0 where it does not; "
-            "next-symbols: the symbols after which it can still come to belong to it"
+            "next-symbols: the symbols after which some continuation belongs to it"
         ),
     ] = "membership",
     words: Annotated[
         WordForm,
         argument(
-            "uniform: all symbols alike; members: only symbols after which the word can still come "
-            "to belong to the language; mixed: as members, with slips"
+            "uniform: all symbols alike; members: only symbols after which the word can still be "
+            "continued to a word of the language; mixed: as members, with slips"
         ),
     ] = "uniform",
 ) -> Automaton:

@@ -1,13 +1,15 @@
-"""A machine with its transitions written out."""
+"""An automaton with its transitions written out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 from pydantic import Field
 
 from statetrack.errors import TaskError, nearest, nearest_or_known
+from statetrack.sources.arrays import Floats
 from statetrack.sources.automaton import Automaton
 from statetrack.sources.kinds import KINDS, argument
 
@@ -36,29 +38,81 @@ def transitions(
         list[str] | None,
         argument("the states whose label is asked for; left out, all of them"),
     ] = None,
+    labels: Annotated[
+        list[int | str] | None,
+        argument("all labels in their order; left out, numbers by value, others as they appear"),
+    ] = None,
+    slips: Annotated[
+        dict[str, dict[str, float]] | None,
+        argument(
+            "for a state, how likely each symbol is drawn where a word slips; in a state that is "
+            "left out no word does"
+        ),
+    ] = None,
+    slip_rate: Annotated[
+        float, argument("how often words slip: r / (t + 1 + r) at position t", min=0)
+    ] = 0.0,
 ) -> Automaton:
-    """A machine of one's own. Symbols are ordered as in the first state.
-
-    Labels that are all numbers are ordered by value, others by first appearance.
-    """
+    """An automaton of one's own. Symbols are ordered as in the first state."""
     names = list(states)
     symbols = list(next(iter(states.values())))
     delta = [
         [_state(row[symbol], names, f"state '{state}', symbol '{symbol}'") for symbol in symbols]
         for state, row in _complete(states, symbols).items()
     ]
-    labels = _labels(outputs, names)
-    order = _label_order(list(labels.values()))
+    label_of = _labels(outputs, names)
+    order = _label_order(list(label_of.values())) if labels is None else labels
     return Automaton(
         delta,
-        [order.index(labels[state]) for state in names],
+        [_place_of(label_of[state], order, state) for state in names],
         start=_state(start, names, "start"),
         symbols=symbols,
         states=names,
         labels=[str(label) for label in order],
-        weights=None if weights is None else _weights(weights, names, symbols),
+        weights=None if weights is None else _chances("weights", weights, names, symbols, 1.0),
         scored=None if scored is None else _scored(scored, names),
+        slips=None if slips is None else _chances("slips", slips, names, symbols, 0.0),
+        slip_rate=slip_rate,
     )
+
+
+def written_out(automaton: Automaton) -> dict[str, Any]:
+    """The arguments of `transitions` that make this automaton."""
+    states, symbols = automaton.states, automaton.symbols
+    arguments: dict[str, Any] = {
+        "start": states[automaton.start],
+        "states": {
+            state: {symbol: states[target] for symbol, target in zip(symbols, targets, strict=True)}
+            for state, targets in zip(states, automaton.delta.tolist(), strict=True)
+        },
+        "outputs": {
+            state: automaton.labels[label]
+            for state, label in zip(states, automaton.output.tolist(), strict=True)
+        },
+        "labels": list(automaton.labels),
+    }
+    weights = _rows(automaton, automaton.weights, 1.0 / automaton.num_symbols)
+    if weights:
+        arguments["weights"] = weights
+    if not automaton.all_scored:
+        arguments["scored"] = [states[place] for place in np.flatnonzero(automaton.scored)]
+    if automaton.can_slip:
+        arguments["slips"] = _rows(automaton, automaton.slips, 0.0)
+        arguments["slip_rate"] = automaton.slip_rate
+    return arguments
+
+
+def _rows(automaton: Automaton, chances: Floats, left_out: float) -> dict[str, dict[str, float]]:
+    """The chances above 0 in a table `[S, V]`, but for states that have `left_out` everywhere."""
+    return {
+        state: {
+            symbol: chance
+            for symbol, chance in zip(automaton.symbols, row, strict=True)
+            if chance > 0
+        }
+        for state, row in zip(automaton.states, chances.tolist(), strict=True)
+        if set(row) != {left_out}
+    }
 
 
 def _state(name: str, names: list[str], where: str) -> int:
@@ -101,19 +155,34 @@ def _label_order(labels: list[int | str]) -> list[int | str]:
     return [*sorted(numbers)] if len(numbers) == len(distinct) else distinct
 
 
-def _weights(
-    weights: Mapping[str, Mapping[str, float]], names: list[str], symbols: list[str]
+def _place_of(label: int | str, order: list[int | str], state: str) -> int:
+    shown = [str(each) for each in order]
+    if str(label) not in shown:
+        raise TaskError(
+            f"labels: the label '{label}' of state '{state}' is not among them."
+            f"{nearest_or_known(str(label), shown)}"
+        )
+    return order.index(label) if label in order else shown.index(str(label))
+
+
+def _chances(
+    what: str,
+    chances: Mapping[str, Mapping[str, float]],
+    names: list[str],
+    symbols: list[str],
+    left_out: float,
 ) -> list[list[float]]:
-    for state, row in weights.items():
-        _state(state, names, "weights")
+    """The table `[S, V]`; a state that is left out has `left_out` for every symbol."""
+    for state, row in chances.items():
+        _state(state, names, what)
         for symbol in row:
             if symbol not in symbols:
                 raise TaskError(
-                    f"weights: state '{state}': there is no symbol '{symbol}'."
+                    f"{what}: state '{state}': there is no symbol '{symbol}'."
                     f"{nearest_or_known(symbol, symbols)}"
                 )
-    alike = dict.fromkeys(symbols, 1.0)
-    return [[weights.get(state, alike).get(symbol, 0.0) for symbol in symbols] for state in names]
+    alike = dict.fromkeys(symbols, left_out)
+    return [[chances.get(state, alike).get(symbol, 0.0) for symbol in symbols] for state in names]
 
 
 def _scored(scored: list[str], names: list[str]) -> list[bool]:

@@ -1,0 +1,91 @@
+"""What every class of recurrence is, and what several rules share."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from statetrack.algebra.prediction import Answer, Prediction
+
+if TYPE_CHECKING:
+    from statetrack.algebra.analysing import Algebra
+    from statetrack.algebra.subgroups import Subgroup
+
+Additive = Literal["none", "constant", "input"]
+"""The term that is added to the state at every step: none, a constant, or one per symbol."""
+
+BILINEAR = "Ebrahimi and Memisevic 2025, arXiv:2505.21749"
+NEGATIVE = "Grazzi et al. 2024, arXiv:2411.12537"
+CONSTANT_DEPTH = (
+    "Merrill and Sabharwal 2023, arXiv:2207.00729; "
+    "Merrill, Petty and Sabharwal 2024, arXiv:2404.08819"
+)
+OWN = "own, see statetrack.algebra.recurrences"
+
+
+@dataclass(frozen=True)
+class Size:
+    """A setting that gives the size of a recurrence, such as `block_size`, and its value."""
+
+    setting: str
+    value: int
+
+
+class Recurrence(abc.ABC):
+    """The class that the recurrence of a model's layers belongs to, with its parameters."""
+
+    @abc.abstractmethod
+    def predict(self, algebra: Algebra) -> Prediction:
+        """Whether such a recurrence can track the task that an algebra is of, and what it takes."""
+
+
+class LinearRecurrence(Recurrence):
+    """A recurrence whose next state is an affine function of the state, for given inputs."""
+
+    @property
+    @abc.abstractmethod
+    def structure(self) -> str:
+        """What multiplies the state."""
+
+    @property
+    @abc.abstractmethod
+    def eigenvalues(self) -> str:
+        """Where the eigenvalues of what multiplies the state lie.
+
+        An interval of real numbers such as `(0, 1)`, or `modulus 1`, `modulus <= 1`, `any`.
+        """
+
+
+def robustness(algebra: Algebra) -> Answer:
+    """Whether an affine recurrence keeps states apart for ever under small disturbances: no, or ?
+
+    No, where some word maps two states that labels distinguish each to itself. Let f be the affine
+    map of that word, and let it map two disjoint compact sets, one around each of the two states,
+    each into its own interior. Then f is a contraction to a single point, which would lie in both
+    sets (Dankowiakowski and Ronca 2025, Theorem 3, for a symbol; Chung, Choi and Kim 2026,
+    arXiv:2605.07755, Theorem 1, for a word).
+    """
+    return "no" if algebra.machine.holds_two_states else "unknown"
+
+
+def visible_groups(algebra: Algebra) -> Sequence[Subgroup]:
+    """The groups in the monoid whose elements labels distinguish, without the trivial ones."""
+    subgroups = algebra.monoid.subgroups if algebra.monoid else ()
+    return [group for group in subgroups if group.seen and group.order > 1]
+
+
+def within_tc0(algebra: Algebra) -> Prediction:
+    """What a model in TC0 can track: no group that is not solvable, unless TC0 = NC1."""
+    for group in visible_groups(algebra):
+        if not group.solvable:
+            return Prediction(
+                "no",
+                f"the group {group.name} is not solvable, so the task is NC1-complete, and the "
+                "model is in TC0: impossible unless TC0 = NC1",
+                CONSTANT_DEPTH,
+            )
+    return Prediction(
+        "unknown", "the model is in TC0, and the task may be: no rule decides it", CONSTANT_DEPTH
+    )

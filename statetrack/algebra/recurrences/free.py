@@ -1,0 +1,144 @@
+"""One layer with operators that are free parameters: dense, block-diagonal, factored, one-hot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from statetrack.algebra.prediction import Prediction
+from statetrack.algebra.recurrences.base import (
+    BILINEAR,
+    OWN,
+    Additive,
+    LinearRecurrence,
+    Size,
+    robustness,
+)
+
+if TYPE_CHECKING:
+    from statetrack.algebra.analysing import Algebra
+    from statetrack.algebra.state_space import Choice
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dense(LinearRecurrence):
+    """A matrix for every symbol: any automaton, with at most one dimension for each state."""
+
+    size: Size
+    additive: Additive = "none"
+    structure: str = "any matrix"
+    eigenvalues: str = "any"
+
+    def predict(self, algebra: Algebra) -> Prediction:
+        """The smallest sum of dimensions of irreducible parts, or the rank of the Hankel matrix."""
+        size, why, source = _linear_width(algebra)
+        any_task = Prediction("yes", why, source, size, self.size, robust=robustness(algebra))
+        choice = algebra.space and algebra.space.with_smallest_sum(algebra.space.dimensions)
+        if not choice or choice.cost > size:
+            return any_task
+        return replace(
+            any_task,
+            theorem="a real representation that distinguishes the labels, with irreducible parts "
+            f"of dimension {dimensions_of(choice)}" + _averaged(choice),
+            source=OWN,
+            size=choice.cost,
+            smallest=choice.smallest and self.additive == "none" and algebra.machine.complete,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blocks(LinearRecurrence):
+    """A block-diagonal matrix for every symbol.
+
+    `linear_readout` says whether the readout is linear in the state. Where it is not, the argument
+    by averaging does not apply, and smaller blocks may do.
+    """
+
+    size: Size
+    additive: Additive = "none"
+    linear_readout: bool = True
+    structure: str = "blocks of size b"
+    eigenvalues: str = "any"
+
+    def predict(self, algebra: Algebra) -> Prediction:
+        """The largest irreducible part needed; for other monoids one block for all states."""
+        size, why, source = _linear_width(algebra)
+        one_block = Prediction("yes", why, source, size, self.size, robust=robustness(algebra))
+        choice = algebra.space and algebra.space.with_smallest_largest(algebra.space.dimensions)
+        if not choice or choice.cost > size:
+            return one_block
+        bounded = self.additive == "none" and algebra.machine.complete
+        return replace(
+            one_block,
+            theorem="one block for each irreducible part of a real representation that "
+            f"distinguishes the labels, of dimension {dimensions_of(choice)}" + _averaged(choice),
+            source=OWN,
+            size=choice.cost,
+            smallest=choice.smallest and bounded and self.linear_readout,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factored(LinearRecurrence):
+    """A sum of K terms a b^T for every symbol, with gains that depend on the symbol."""
+
+    rank: Size
+    structure: str = "matrix of rank K"
+    eigenvalues: str = "any"
+
+    def predict(self, algebra: Algebra) -> Prediction:
+        """The smallest number of terms that a known construction needs."""
+        width, _, _ = _linear_width(algebra)
+        moves, square = algebra.num_moves, width * width
+        if square < moves:
+            why, size = f"{square} terms a b^T span all matrices of size {width} x {width}", square
+        else:
+            why, size = "one term a b^T for each pair of a state and a next state", moves
+        prediction = Prediction("yes", why, BILINEAR, size, self.rank, robust=robustness(algebra))
+        choice = algebra.space and algebra.space.with_smallest_sum(algebra.space.ranks)
+        if not choice or choice.cost > size:
+            return prediction
+        parts = (
+            "terms a b^T that span the operators of a real representation with irreducible parts "
+            f"of dimension {dimensions_of(choice)}"
+        )
+        return replace(prediction, theorem=parts, source=OWN, size=choice.cost)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneHotTimesDiagonal(LinearRecurrence):
+    """A matrix with one-hot columns times a diagonal one, for every symbol."""
+
+    state: Size
+    structure: str = "one-hot columns x diagonal"
+    eigenvalues: str = "modulus <= 1"
+
+    def predict(self, algebra: Algebra) -> Prediction:
+        """Any automaton, with one coordinate for each state."""
+        return Prediction(
+            "yes",
+            "one layer whose states are unit vectors simulates any automaton",
+            "Terzic et al. 2025, arXiv:2509.22284",
+            algebra.num_states,
+            self.state,
+            robust=robustness(algebra),
+        )
+
+
+def dimensions_of(choice: Choice) -> str:
+    """`3`, or `2 + 3`, or, of more than six parts, each dimension once."""
+    sizes = sorted(part.dimension for part in choice.parts)
+    return " + ".join(map(str, sizes if len(sizes) <= 6 else sorted(set(sizes))))
+
+
+def _linear_width(algebra: Algebra) -> tuple[int, str, str]:
+    """A number of dimensions that suffices for any automaton, with the reason and its source."""
+    states, linear = algebra.num_states, algebra.linear_dimension
+    if linear is not None and linear < states:
+        return linear, "the rank of the labels' Hankel matrix", "Carlyle and Paz 1971"
+    why = "states as unit vectors, symbols as their transition matrices"
+    return states, why, f"Proposition 1 of {BILINEAR}"
+
+
+def _averaged(choice: Choice) -> str:
+    return "; no less suffices while products are bounded (averaging)" if choice.smallest else ""

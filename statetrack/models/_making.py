@@ -1,0 +1,31 @@
+"""A model made by its name, for a task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from statetrack.models import MODELS
+from statetrack.models._base import SequenceModel
+from statetrack.settings import build
+from statetrack.spec import Task
+
+
+def make_model(name: str, task: Task, *, seed: int = 0, **settings: Any) -> SequenceModel:
+    """A model with freshly drawn weights, for the symbols and labels of a task.
+
+    `settings` are the model's own, by the names that `statetrack show NAME` lists; what is left
+    out has its default. The weights are those of a replica with the same `seed` in a run.
+
+    Raises `UnknownNameError` for a name that no model has, and `SettingsError` for a setting that
+    the model does not have or that its field refuses.
+    """
+    kind = MODELS[name]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return kind(
+            build(kind.settings_class, settings, name),
+            num_symbols=task.source.num_symbols,
+            num_labels=task.source.num_labels,
+        )

@@ -1,0 +1,100 @@
+"""Where tasks come from: the files of the `tasks` folder, a user's own files, and names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from statetrack.errors import StatetrackError, TaskError, nearest_or_known
+from statetrack.registry import Load, Registry, files_in, tasks_folder
+from statetrack.settings import build, read_yaml
+from statetrack.spec import names
+from statetrack.spec.task import Task, TaskSpec, arguments_that_can_be_set
+
+
+def load_task(text: str) -> Task:
+    """The task of a name (`statetrack.spec.names` says how names are written).
+
+    Raises `UnknownNameError` for a name that no file of the `tasks` folder has, and `TaskError`
+    for a name that cannot be read, a wrong argument, and a file that holds no task.
+    """
+    text = text.strip()
+    if names.is_product(text):
+        return _product_of([load_task(part) for part in names.factors_of(text)])
+    name, values = names.base_and_arguments(text)
+    task = _task_file(Path(name)) if names.is_path(name) else TASKS[name]
+    return _with_arguments(task, name, values) if values else task
+
+
+def task_names() -> tuple[str, ...]:
+    """The names of the shipped tasks, whether or not their files can be read."""
+    return tuple(TASKS)
+
+
+def list_tasks() -> Iterator[tuple[str, Task | StatetrackError]]:
+    """Every shipped task, or the reason why its file cannot be read as one."""
+    for name in TASKS:
+        try:
+            yield name, TASKS[name]
+        except StatetrackError as error:
+            yield name, error
+
+
+def _find_tasks() -> Mapping[str, Load]:
+    return files_in(tasks_folder(), _shipped_task)
+
+
+TASKS: Registry[Task] = Registry("task", _find_tasks, listing="statetrack list tasks")
+
+
+def _shipped_task(path: Path) -> Task:
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", path.stem):
+        raise TaskError(
+            f"{path}: a task's file is named in lower case with hyphens, such as `s5-swaps.yaml`"
+        )
+    task = _task_file(path)
+    return Task(path.stem, task.spec, task.source)
+
+
+def _task_file(path: Path) -> Task:
+    spec = build(TaskSpec, read_yaml(path, TaskError), str(path), TaskError)
+    return Task.from_spec(spec.name or path.as_posix(), spec, str(path))
+
+
+def _with_arguments(task: Task, base: str, values: Mapping[str, Any]) -> Task:
+    """The task named `base` with arguments replaced; its examples no longer apply."""
+    current = arguments_that_can_be_set(task)
+    for key in values:
+        if key not in current:
+            hint = nearest_or_known(key, current) if current else " It takes none."
+            raise TaskError(f"task '{base}' has no argument '{key}'.{hint}")
+    changed = {key: values[key] for key in current if key in values and values[key] != current[key]}
+    if not changed:
+        return task
+    name = names.name_with_arguments(base, changed)
+    spec = task.spec.model_copy(
+        update={"automaton": task.spec.automaton | changed, "examples": {}, "name": ""}
+    )
+    return Task.from_spec(name, spec, f"task '{name}'")
+
+
+def _product_of(tasks: Sequence[Task]) -> Task:
+    """Tasks side by side; trained and tested on the lengths of all of them."""
+    name = names.product_name(task.name for task in tasks)
+    specs = [task.spec for task in tasks]
+    last = any(spec.supervision == "last" for spec in specs)
+    spec = TaskSpec(
+        title="Side by side: " + "; ".join(spec.title for spec in specs),
+        version=1 + sum(spec.version - 1 for spec in specs),
+        reference="; ".join(dict.fromkeys(spec.reference for spec in specs)),
+        automaton={"kind": "direct-product", "factors": [spec.automaton for spec in specs]},
+        train_length=(
+            max(spec.train_length[0] for spec in specs),
+            max(spec.train_length[1] for spec in specs),
+        ),
+        test_lengths=tuple(sorted({length for spec in specs for length in spec.test_lengths})),
+        supervision="last" if last else "every",
+    )
+    return Task.from_spec(name, spec, f"task '{name}'")

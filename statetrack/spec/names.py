@@ -1,0 +1,121 @@
+"""The grammar of task names.
+
+A task's name is one of
+
+    s5                              a file of the `tasks` folder
+    modular-addition:m=25           the same, with arguments of its automaton replaced
+    product(parity,cyclic:n=3)      tasks side by side, over all tuples of their symbols
+    path/to/mine.yaml               a file of one's own; takes arguments in the same way
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import yaml
+
+from statetrack.errors import TaskError
+
+
+def is_path(name: str) -> bool:
+    """Whether a name is that of a file."""
+    return name.endswith(".yaml")
+
+
+def is_product(text: str) -> bool:
+    """Whether a name is written `product(...)`."""
+    return text.startswith(("product(", "product ("))
+
+
+def factors_of(text: str) -> list[str]:
+    """The task names inside `product(...)`; `key=value` belongs to the name before it.
+
+    Raises `TaskError` for brackets that do not match, and for fewer than two names.
+    """
+    if not text.endswith(")"):
+        raise TaskError(f"task '{text}': the bracket after 'product' is not closed at the end")
+    inside = text[text.index("(") + 1 : -1]
+    factors: list[str] = []
+    for part in _split(inside, text):
+        if factors and re.match(r"\s*\w+\s*=", part):
+            factors[-1] += f",{part}"
+        else:
+            factors.append(part)
+    if len(factors) < 2 or not all(factor.strip() for factor in factors):
+        raise TaskError(f"task '{text}': a product takes two tasks or more, separated by commas")
+    return factors
+
+
+def product_name(names: Iterable[str]) -> str:
+    """The name of tasks side by side: what `factors_of` reads."""
+    return f"product({','.join(names)})"
+
+
+def base_and_arguments(text: str) -> tuple[str, dict[str, Any]]:
+    """The name before the colon and the arguments after it, with their values.
+
+    Raises `TaskError` for a name that cannot be read.
+    """
+    matched = re.fullmatch(r"(?P<name>.*?\.yaml|[^:]*)(?P<colon>:(?P<arguments>.*))?", text)
+    name = matched["name"].strip() if matched else ""
+    if matched is None or not name:
+        raise TaskError(f"task '{text}': write NAME, NAME:key=value,key=value or FILE.yaml")
+    return name, _arguments(matched["arguments"], text) if matched["colon"] else {}
+
+
+def name_with_arguments(base: str, values: Mapping[str, Any]) -> str:
+    """A name with arguments replaced: what `base_and_arguments` reads."""
+    return f"{base}:" + ",".join(f"{key}={_flow(value)}" for key, value in values.items())
+
+
+def folder_name(text: str) -> str:
+    """A task's name, or another text, as the name of a folder: only letters, digits and `-=.`."""
+    plain = "".join(letter if letter.isalnum() or letter in "-=." else "-" for letter in text)
+    return plain.strip("-")
+
+
+def _arguments(text: str, task: str) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for part in _split(text, task):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not (key and equals and value):
+            raise TaskError(f"task '{task}': '{part}' is not key=value")
+        if key in values:
+            raise TaskError(f"task '{task}': '{key}' is given twice")
+        try:
+            values[key] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise TaskError(f"task '{task}': the value '{value}' cannot be read") from None
+    return values
+
+
+def _split(text: str, task: str) -> list[str]:
+    """Split at commas that stand outside brackets and quotes."""
+    parts, open_brackets, quote = [""], [], ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter in "([{":
+            open_brackets.append({"(": ")", "[": "]", "{": "}"}[letter])
+        elif letter in ")]}" and (not open_brackets or open_brackets.pop() != letter):
+            raise TaskError(f"task '{task}': '{letter}' closes no bracket")
+        if letter == "," and not open_brackets and not quote:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    if open_brackets or quote:
+        raise TaskError(f"task '{task}': '{quote or open_brackets[-1]}' is missing")
+    return parts
+
+
+def _flow(value: Any) -> str:
+    """A value as a task's name writes it: YAML on one line."""
+    plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z][\w-]*", value)
+    if plain and yaml.safe_load(value) == value:
+        return str(value)
+    return json.dumps(value, separators=(",", ":"))

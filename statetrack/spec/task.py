@@ -1,0 +1,253 @@
+"""A task: a source of words and labels with its meaning, and the file that says both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+import yaml
+from pydantic import model_validator
+
+from statetrack.errors import SettingsError, TaskError, nearest_or_known
+from statetrack.settings import Settings, build, option
+from statetrack.sources import (
+    Automaton,
+    Batch,
+    LengthDistribution,
+    Source,
+    Supervision,
+    WordStream,
+    arguments_of,
+    build_source,
+)
+from statetrack.sources.kinds.transitions import written_out
+
+NOT_SCORED = "-"
+"""What an example has for a label that is not asked for."""
+
+
+class TaskSpec(Settings):
+    """What a task file says."""
+
+    title: str = option(..., "One line that says what is to be computed.")
+    version: int = option(..., "Raised by one whenever the task's data changes.", min=1)
+    reference: str = option(..., "Where the task comes from: authors, year, arXiv id.")
+    automaton: dict[str, Any] = option(
+        ..., "The automaton, or the sampler: its kind and the kind's arguments."
+    )
+    examples: dict[str, str] = option({}, "Words and the labels after each of their symbols.")
+    description: str = option("", "What a reader should know beyond the title.")
+    train_length: tuple[int, int] = option((2, 10), "Shortest and longest word to train on.")
+    test_lengths: tuple[int, ...] = option((500,), "Lengths to test on.")
+    supervision: Literal["every", "last"] = option(
+        "every", "Whether a label is given after every symbol, or after the last one only."
+    )
+    name: str = option("", "What the task is called; left out, it is its file that names it.")
+
+    @model_validator(mode="after")
+    def _lengths_make_sense(self) -> Self:
+        shortest, longest = self.train_length
+        if not 1 <= shortest <= longest:
+            raise ValueError(
+                f"'train_length' must be the shortest and the longest length, "
+                f"in this order and from 1 (given: {list(self.train_length)})"
+            )
+        if not self.test_lengths or min(self.test_lengths) < 1:
+            raise ValueError(
+                f"'test_lengths' must be lengths from 1 (given: {list(self.test_lengths)})"
+            )
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A source of words and labels, with its name and meaning.
+
+    `name` is the text, written in one way, by which it was first loaded; a task read back from a
+    document keeps the name that it had there.
+    """
+
+    name: str
+    spec: TaskSpec
+    source: Source
+
+    @classmethod
+    def from_spec(cls, name: str, spec: TaskSpec, where: str) -> Task:
+        """The task that a specification describes, once its examples were checked.
+
+        Raises `TaskError`, opened by `where`, for a source that cannot be built and for an
+        example whose labels are not those that the source reads.
+        """
+        task = cls(name, spec, build_source(spec.automaton, f"{where}: automaton"))
+        for word, labels in spec.examples.items():
+            _check_example(task, word, labels, f"{where}: examples: '{word}'")
+        return task
+
+    @classmethod
+    def from_automaton(
+        cls,
+        automaton: Automaton,
+        *,
+        name: str = "automaton",
+        title: str = "An automaton made in Python",
+        train_length: tuple[int, int] = (2, 10),
+        test_lengths: Sequence[int] = (500,),
+        supervision: Supervision = "every",
+    ) -> Task:
+        """The task of tracking an automaton: its `document` holds the automaton written out.
+
+        `train_length` is the shortest and the longest length to train on. Raises `TaskError` for
+        lengths or a supervision that cannot be used.
+        """
+        values = {
+            "title": title,
+            "version": 1,
+            "reference": "own",
+            "automaton": {"kind": "transitions", **written_out(automaton)},
+            "train_length": tuple(train_length),
+            "test_lengths": tuple(test_lengths),
+            "supervision": supervision,
+            "name": name,
+        }
+        return cls(name, build(TaskSpec, values, f"task '{name}'", TaskError), automaton)
+
+    @property
+    def automaton(self) -> Automaton:
+        """The automaton of a task whose source is one; `TaskError` for any other source."""
+        automaton = self.source.automaton
+        if automaton is None:
+            raise TaskError(
+                f"task '{self.name}' comes from {self.source.noun} and has no automaton: no "
+                "transitions, no algebra, no predictions; its words can be written, trained on "
+                "and tested on"
+            )
+        return automaton
+
+    @property
+    def has_automaton(self) -> bool:
+        """Whether the source of the words is an automaton."""
+        return self.source.automaton is not None
+
+    def parse_word(self, text: str) -> list[int]:
+        """The symbols of a word written as names with spaces between them.
+
+        Raises `TaskError` for a name that is no symbol of the task.
+        """
+        return [_place(name, self.source.symbols, "symbol", self.name) for name in text.split()]
+
+    def format_word(self, symbols: Sequence[int]) -> str:
+        """A word as names with spaces between them: what `parse_word` reads."""
+        return " ".join(self.source.symbols[symbol] for symbol in symbols)
+
+    def format_labels(self, symbols: Sequence[int]) -> str:
+        """The labels after each symbol of a word, as an example shows them."""
+        labels, scored = self.source.read(np.array(symbols, np.int64))
+        return " ".join(
+            self.source.labels[label] if asked else NOT_SCORED
+            for label, asked in zip(labels, scored, strict=True)
+        )
+
+    def sample(
+        self,
+        num_words: int,
+        *,
+        length: int | str | None = None,
+        seed: int = 0,
+        supervision: Supervision | None = None,
+    ) -> Batch:
+        """Fresh words `[num_words, T]` with their labels: the first that training draws.
+
+        `length` is one length for all, a text such as `2-10` for lengths drawn uniformly, or None
+        for the task's own; `supervision` likewise. Words of different seeds are independent.
+
+        Raises `SettingsError` for a length that cannot be read, is out of bounds or is too long
+        for the source, and where there is no word to draw.
+        """
+        if num_words < 1:
+            raise SettingsError(f"num_words {num_words}: ask for one word or more")
+        words = WordSpec.of(self, train_length=length, supervision=supervision)
+        stream = WordStream(self.source, words.lengths, words.supervision, seed, "train")
+        return stream.block(0, 1, num_words)[0]
+
+    def document(self) -> str:
+        """The task as the text of a task file that is complete in itself."""
+        content = self.spec.model_dump(mode="json") | {"name": self.name}
+        return yaml.dump(content, Dumper=_QuotingDumper, sort_keys=False, allow_unicode=True)
+
+
+@dataclass(frozen=True)
+class WordSpec:
+    """Which words a task is trained on: their lengths, and where a label is given."""
+
+    lengths: LengthDistribution
+    supervision: Supervision
+
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        *,
+        train_length: str | int | None = "task",
+        supervision: Literal["task", "every", "last"] | None = "task",
+        curriculum: float = 0.0,
+    ) -> WordSpec:
+        """What was asked for, and the task's own for whatever is `task` or None.
+
+        `train_length` is one length or a text such as `2-10`; `curriculum` is the share of
+        training over which the longest length grows. Raises `SettingsError` for lengths that
+        cannot be read or are out of bounds.
+        """
+        if train_length is None or train_length == "task":
+            lengths = LengthDistribution(*task.spec.train_length, curriculum)
+        else:
+            lengths = LengthDistribution.parse(str(train_length), curriculum)
+        if supervision is None or supervision == "task":
+            supervision = task.spec.supervision
+        return cls(lengths, supervision)
+
+
+def arguments_that_can_be_set(task: Task) -> dict[str, Any]:
+    """The arguments that the task's name can replace, with the values they have."""
+    given = task.spec.automaton
+    return {
+        argument.name: given.get(argument.name, argument.default)
+        for argument in arguments_of(given["kind"])
+    }
+
+
+def golden_hash(task: Task) -> str:
+    """A fingerprint of all that the task's words and labels depend on: SHA-256, in hexadecimal."""
+    return task.source.fingerprint()
+
+
+def _check_example(task: Task, word: str, labels: str, where: str) -> None:
+    symbols = [_place(name, task.source.symbols, "symbol", where) for name in word.split()]
+    if not symbols:
+        raise TaskError(f"{where}: the word has no symbols")
+    for label in labels.split():
+        if label != NOT_SCORED:
+            _place(label, task.source.labels, "label", where)
+    right = task.format_labels(symbols)
+    if labels.split() != right.split():
+        raise TaskError(f"{where}: the labels are '{right}', not '{labels}'")
+
+
+def _place(name: str, names: tuple[str, ...], what: str, where: str) -> int:
+    if name not in names:
+        raise TaskError(f"{where}: there is no {what} '{name}'.{nearest_or_known(name, names)}")
+    return names.index(name)
+
+
+class _QuotingDumper(yaml.SafeDumper):
+    """Writes text so that it is read as text again: digits and the like in quotes."""
+
+
+def _quoted(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    safe = re.fullmatch(r"[A-Za-z][A-Za-z_ -]*", text) and yaml.safe_load(text) == text
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if safe else '"')
+
+
+_QuotingDumper.add_representer(str, _quoted)
