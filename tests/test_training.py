@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.errors import SettingsError
 from statetrack.models._base import SequenceModel
 from statetrack.runs.config import Experiment
+from statetrack.settings import Settings
 from statetrack.training.losses.squared_error import squared_error
 from statetrack.training.population import Population
 from statetrack.training.records import Record, replicas_of
@@ -373,6 +374,31 @@ def test_a_frozen_recurrence_trains_the_readout_alone() -> None:
     finish(trainer)
     for key, value in trainer.population.weights().items():
         assert torch.equal(value, start[key]) == (not key.startswith("readout."))
+
+
+@pytest.mark.parametrize(("submodule", "trained"), [("head", ["head.weight"]), ("readout", None)])
+def test_the_readout_is_the_submodule_that_the_model_names(
+    submodule: str, trained: list[str] | None
+) -> None:
+    class Headed(SequenceModel):
+        settings_class = Settings
+        readout_name = submodule
+
+        def __init__(self) -> None:
+            super().__init__(Settings(), num_symbols=2, num_labels=2)
+            self.embedding = nn.Embedding(2, 3)
+            self.head = nn.Linear(3, 2, bias=False)
+
+        def forward(self, symbols: Tensor) -> Tensor:
+            return self.head(self.embedding(symbols))
+
+    population = Population(Headed, replicas_of([0], [1e-3]), torch.device("cpu"))
+    if trained is None:
+        with pytest.raises(SettingsError, match="Headed has no submodule 'readout'"):
+            population.freeze_recurrence()
+    else:
+        population.freeze_recurrence()
+        assert list(population.trained) == trained
 
 
 # --- fixed words ---

@@ -151,15 +151,7 @@ class Block(nn.Module):
         self.residual = settings.residual
         self.mixer_norm = make_norm(settings.norm, width)
         self.mixer = mixer
-        inner = round(settings.mlp * width)
-        self.mlp: nn.Module | None = None
-        if inner:
-            self.mlp = nn.Sequential(
-                make_norm(settings.norm, width),
-                nn.Linear(width, inner),
-                nn.GELU(),
-                nn.Linear(inner, width),
-            )
+        self.mlp = make_mlp(settings)
 
     def scan(self, stream: Tensor, state: State) -> tuple[Tensor, State]:
         """The stream [B, T, D] after this block, and the mixer's last state."""
@@ -282,6 +274,19 @@ def rms_norm(inputs: Tensor, gain: Tensor | None = None) -> Tensor:
     largest = inputs.detach().abs().amax(-1, keepdim=True)
     scale = (largest / LARGEST_SQUARED).clamp_min(1.0).reciprocal()
     return functional.rms_norm(inputs * scale, inputs.shape[-1:], gain, 1e-6)
+
+
+def make_mlp(settings: BlockSettings) -> nn.Module | None:
+    """A normalised MLP of the width that the settings give; None where that is 0."""
+    width, inner = settings.width, round(settings.mlp * settings.width)
+    if not inner:
+        return None
+    return nn.Sequential(
+        make_norm(settings.norm, width),
+        nn.Linear(width, inner),
+        nn.GELU(),
+        nn.Linear(inner, width),
+    )
 
 
 def make_norm(name: Literal["rms", "layer", "none"], width: int) -> nn.Module:

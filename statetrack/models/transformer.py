@@ -35,7 +35,7 @@ from statetrack.algebra.recurrences import Attention
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel, require_divisor, through
-from statetrack.models._blocks import make_norm
+from statetrack.models._blocks import make_mlp, make_norm
 from statetrack.models._heads import split_heads
 from statetrack.models._settings import BlockSettings
 from statetrack.ops.lanes import apply, join_lanes
@@ -78,15 +78,7 @@ class TransformerBlock(nn.Module):
         self.attention_norm = make_norm(settings.norm, width)
         self.projection = nn.Linear(width, 3 * width, bias=False)
         self.output = nn.Linear(width, width, bias=False)
-        inner = round(settings.mlp * width)
-        self.mlp: nn.Module | None = None
-        if inner:
-            self.mlp = nn.Sequential(
-                make_norm(settings.norm, width),
-                nn.Linear(width, inner),
-                nn.GELU(),
-                nn.Linear(inner, width),
-            )
+        self.mlp = make_mlp(settings)
 
     def forward(self, stream: Tensor, bias: Tensor | None) -> Tensor:
         """The stream [B, T, D] after this block; `bias` [N, T, T] is added to the scores."""

@@ -55,13 +55,15 @@ class Population:
 
         Raises `SettingsError` where the model has no parameters under its `readout_name`.
         """
-        readout = self.model.readout_name
+        kind = type(self.model)
+        named = kind if issubclass(kind, SequenceModel) else SequenceModel
+        readout = named.readout_name
         prefix = f"{readout}."
         if not any(name.startswith(prefix) for name in self.parameters):
-            kind = type(self.model).__name__
             raise SettingsError(
-                f"freeze='recurrence' trains the readout alone, and {kind} has no submodule "
-                f"{readout!r} with parameters: let its class attribute `readout_name` name it"
+                f"freeze='recurrence' trains the readout alone, and {kind.__name__} has no "
+                f"submodule {readout!r} with parameters: let its class attribute "
+                "`readout_name` name it"
             )
         for name, value in self.parameters.items():
             value.requires_grad_(name.startswith(prefix))
