@@ -98,16 +98,12 @@ def _facts_of(name: str, model: type, description: str | None) -> ModelFacts:
 class _StandIn:
     """Takes the place of anything that a file only names when it is executed.
 
-    Its attributes, results and items are itself, and as a base class it is left out.
+    Its attributes, results and items are itself, and as a base class it is left out. It has no
+    attributes of Python's own protocols, by which `typing` would take it for a type variable.
     """
 
-<<<<<<< HEAD
     def __getattr__(self, name: str) -> _StandIn:
         if name.startswith("__"):
-=======
-    def __getattr__(self, name: str) -> _StandInForTorch:
-        if name.startswith("__"):  # protocols of the language and of `typing`, which it has not
->>>>>>> models
             raise AttributeError(name)
         return self
 
