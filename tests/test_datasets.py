@@ -327,7 +327,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path, monkeypatch, parity):
 
 def test_parquet_without_pyarrow_says_what_to_do(tmp_path, monkeypatch, parity):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(DatasetError, match=r"pip install pyarrow, or choose --format"):
+    with pytest.raises(DatasetError, match=r"pip install pyarrow, or choose format="):
         write_dataset(tmp_path / "set", parity, splits_of(parity))
     assert names_in(tmp_path) == []
 
