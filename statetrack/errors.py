@@ -50,6 +50,10 @@ class StatetrackError(Exception):
         return self.message(_as_argument)
 
 
+class StatetrackWarning(UserWarning):
+    """Something that a result does not mean, although it can be computed."""
+
+
 class UnknownNameError(StatetrackError):
     """A name that no registry knows."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from statetrack.algebra.analysing import Algebra, analyse
 from statetrack.algebra.prediction import Prediction
@@ -15,6 +15,9 @@ from statetrack.settings import Settings, build
 from statetrack.sources import Automaton
 from statetrack.spec import Task
 
+if TYPE_CHECKING:
+    from torch import nn
+
 
 @runtime_checkable
 class Configured(Protocol):
@@ -24,7 +27,7 @@ class Configured(Protocol):
 
 
 def predict(
-    task: Task | Algebra, model: str | Settings | Recurrence | object, **settings: Any
+    task: Task | Algebra, model: str | Settings | Recurrence | nn.Module, **settings: Any
 ) -> Prediction:
     """Whether a model can track a task, and what it takes.
 
@@ -44,7 +47,7 @@ def predict(
         model = model.settings
     recurrence = recurrence_of(model) if isinstance(model, Settings) else model
     if not isinstance(recurrence, Recurrence):
-        return Prediction("unknown", "the model's settings name no class of recurrence", "none")
+        return Prediction("unknown", "the model names no class of recurrence", "none")
     return recurrence.predict(algebra)
 
 

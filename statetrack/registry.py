@@ -76,6 +76,10 @@ class Registry(Mapping[str, T], Generic[T]):
                 self._things[name] = loaded  # type: ignore[assignment]
         return self._things[name]
 
+    def loaded(self) -> Mapping[str, T]:
+        """The things that are loaded already, by name: those of plugins, and any asked for."""
+        return dict(self._things)
+
     def __contains__(self, name: object) -> bool:
         return name in self._things or name in self._names()
 
@@ -117,9 +121,9 @@ def files_in(folder: Path, read: Callable[[Path], object]) -> dict[str, Load]:
 
 
 def tasks_folder() -> Path:
-    """Where tasks, protocols and suites that come along lie.
+    """Where the shipped tasks, protocols and suites are.
 
-    That is inside an installed package, and beside the package of a checkout.
+    Inside an installed package, or beside the package in a checkout.
     """
     package = Path(__file__).parent
     installed = package / "tasks"

@@ -10,6 +10,7 @@ import torch
 
 from statetrack.models import MODELS
 from statetrack.sources import KINDS
+from statetrack.training.registries import LOSSES, OPTIMISERS
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -31,7 +32,7 @@ def _same_random_numbers() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _plugins_stay_in_their_test() -> Iterator[None]:
     """What a test's plugins register is forgotten, so that other tests do not meet it."""
-    before = [(registry, set(registry)) for registry in (MODELS, KINDS)]
+    before = [(registry, set(registry)) for registry in (MODELS, KINDS, LOSSES, OPTIMISERS)]
     yield
     for registry, names in before:
         for name in set(registry) - names:

@@ -63,7 +63,8 @@ def command(monkeypatch):
         module = types.ModuleType("statetrack.cli.dial")
         module.build = build
         monkeypatch.setitem(sys.modules, "statetrack.cli.dial", module)
-        monkeypatch.setattr(app, "COMMANDS", {"dial": "dial"})
+        known = {"dial": app.Command("dial", "statetrack.cli.dial", "Turn the dial.", 1)}
+        monkeypatch.setattr(app, "find_commands", lambda: known)
         return calls
 
     return install
@@ -253,11 +254,11 @@ def imported_by(words):
 def test_help_is_quick_because_it_imports_no_slow_package():
     found, shown = imported_by("--help")
     assert found == set()
-    for name in app.COMMANDS:
+    for name in app.find_commands():
         assert f" {name} " in shown
 
 
-@pytest.mark.parametrize("name", app.COMMANDS)
+@pytest.mark.parametrize("name", app.find_commands())
 def test_the_help_of_a_command_imports_neither_torch_nor_numpy(name):
     found, shown = imported_by(f"{name} --help")
     assert not found & {"torch", "numpy"} and f"statetrack {name}" in shown
@@ -292,7 +293,7 @@ def test_version_and_unknown_commands(capsys):
     )
 
 
-@pytest.mark.parametrize("name", app.COMMANDS)
+@pytest.mark.parametrize("name", app.find_commands())
 def test_every_command_has_help(capsys, name):
     assert app.run([name, "--help"]) == 0
     assert f"statetrack {name}" in capsys.readouterr().out
@@ -382,6 +383,38 @@ def test_a_users_model_needs_no_family_and_no_source(tmp_path, capsys, monkeypat
     assert app.run(["cite", "bare-here"]) == 0
     assert "bare-here: names no paper" in capsys.readouterr().err
     assert app.run(["predict", "parity", "--models", "bare-here"]) == 0
+
+
+def test_check_says_what_is_wrong_with_a_users_models(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    other = BARE_MODEL.replace("bare-here", "backwards").replace("(symbols)", "(symbols.flip(1))")
+    (tmp_path / "mine.py").write_text(BARE_MODEL + other)
+    assert app.run("check mine.py --model bare-here".split()) == 0
+    told = capsys.readouterr().out
+    assert "all hold" in told and "no family and no source" in told and "backwards" not in told
+    assert app.run("check mine.py".split()) == 1
+    told = capsys.readouterr().out
+    assert "logits before position" in told and "properties do not hold" in told
+    assert app.run("check mine.py --json".split()) == 1
+    found = json.loads(capsys.readouterr().out)
+    wrong = [each["name"] for each in found["backwards"] if not each["ok"]]
+    assert "no logits depend on a later symbol" in wrong
+    assert all(each["ok"] for each in found["bare-here"])
+
+
+def test_check_refuses_a_file_without_models_and_a_model_that_is_not_in_it(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(BARE_MODEL)
+    (tmp_path / "empty.py").write_text("")
+    assert app.run("check mine.py --model bare".split()) == 1
+    told = capsys.readouterr().err
+    assert "mine.py registers no such model. Did you mean 'bare-here'?" in told
+    assert app.run(["check", "empty.py"]) == 1
+    assert "error: empty.py: registers no model" in capsys.readouterr().err
+    assert app.run(["check", "none.py"]) == 1
+    assert "none.py: there is no such file" in capsys.readouterr().err
 
 
 def test_a_plugin_is_loaded_for_any_command(tmp_path, capsys):

@@ -193,7 +193,7 @@ class Silent(MODELS["gru"]):
     load_plugin(Path("silent.py"))
     found = predict(analyse(load_task("s3").automaton), "silent")
     assert (found.can, found.size) == ("unknown", None)
-    assert found.theorem == "the model's settings name no class of recurrence"
+    assert found.theorem == "the model names no class of recurrence"
 
 
 def damaged(folder: RunFolder, name: str) -> Path:

@@ -19,7 +19,7 @@ import safetensors.torch
 import yaml
 
 from statetrack.audit import LONGEST_LOOKUP, VIEWS
-from statetrack.cli.app import COMMANDS, run
+from statetrack.cli.app import find_commands, run
 from statetrack.models import MODELS
 from statetrack.plugins import load_plugin
 from statetrack.protocols import Protocol
@@ -336,7 +336,7 @@ def test_every_paper_that_is_named_stands_in_the_bibliography():
 
 def test_every_command_has_a_section():
     text = (DOCS / "commands.md").read_text(encoding="utf-8")
-    for command in COMMANDS:
+    for command in find_commands():
         assert f"\n## {command}\n" in text, command
 
 

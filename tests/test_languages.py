@@ -281,13 +281,16 @@ def test_the_published_parity_is_the_other_label_of_parity():
     [
         ("tomita-5:labels=next-symbols", "always the same: every symbol is legal everywhere"),
         ("tomita-5:words=mixed", "there is none in this language: use 'uniform'"),
-        ("ends-with-ab:pattern=aab?,words=members", "'members' go on"),
-        ("ends-with-ab:pattern=aab?,words=mixed", "'mixed' go on"),
+        ("ends-with-ab:pattern=aab?,words=members", "'members' have only symbols after which"),
+        ("ends-with-ab:pattern=aab?,words=mixed", "'mixed' have only symbols after which"),
         ("ends-with-ab:pattern=a&b", "the language has no member"),
         ("tomita-1:words=all", "'words'"),
         ("tomita-1:labels=all", "'labels'"),
-        ("product(tomita-1,tomita-2)", "only one of them may; use other words"),
-        ("product(tomita-1:words=members,tomita-2,tomita-3)", "only one of them may"),
+        ("product(tomita-1,tomita-2)", "only one factor can have words that slip: use"),
+        (
+            "product(tomita-1:words=members,tomita-2,tomita-3)",
+            "only one factor can have words that slip",
+        ),
     ],
 )
 def test_what_cannot_be_asked_or_drawn_is_refused(name, message):

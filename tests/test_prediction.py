@@ -24,7 +24,7 @@ from statetrack.algebra.prediction import Prediction
 from statetrack.algebra.recurrences import Size
 from statetrack.algebra.representations import Part
 from statetrack.cli import app
-from statetrack.errors import UnknownNameError
+from statetrack.errors import TaskError, UnknownNameError
 from statetrack.evaluation import evaluate
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
@@ -808,6 +808,28 @@ def test_the_size_that_a_model_is_given_is_the_value_of_the_setting_that_counts(
                 assert given.value == settings.model_dump()[given.setting], model
 
 
+def test_a_task_and_its_algebra_a_model_and_its_settings_are_predicted_alike() -> None:
+    task = load_task("s3")
+    settings = told("bilinear-cp", rank=3)
+    model = MODELS["bilinear-cp"](settings, num_symbols=6, num_labels=6)
+    found = predict(task, model)
+    assert found == predict(task, settings) == predict(analyse(task.automaton), settings)
+    assert (found.size, found.answer) == (4, "unknown")
+    assert found == predict(task, "bilinear-cp", rank=3)
+    assert predict(task, "bilinear-cp").answer == "yes"
+
+
+def test_nothing_is_predicted_of_a_module_that_names_no_class_of_recurrence() -> None:
+    found = predict(load_task("s3"), torch.nn.GRU(3, 4))
+    assert (found.can, found.answer, found.given) == ("unknown", "unknown", None)
+    assert "names no class" in found.theorem
+
+
+def test_a_task_without_an_automaton_is_not_predicted() -> None:
+    with pytest.raises(TaskError, match="no automaton"):
+        predict(load_task("dyck-1"), "rnn")
+
+
 def test_a_name_that_no_model_has_is_refused_with_the_nearest() -> None:
     algebra = analyse(load_task("parity").automaton)
     with pytest.raises(UnknownNameError, match="linear-attention"):
@@ -836,10 +858,7 @@ def test_a_machine_that_is_too_large_is_still_predicted_for() -> None:
 # --- the command ---
 
 
-def run_predict(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str
-) -> tuple[int, str, str]:
-    monkeypatch.setattr(app, "COMMANDS", {**app.COMMANDS, "predict": "predict"})
+def run_predict(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     code = app.run(["predict", *words])
     return code, *capsys.readouterr()
 
@@ -848,22 +867,20 @@ def test_predict_prints_sizes_reasons_and_tables(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    code, one, _ = run_predict(monkeypatch, capsys, "s4", "--models", "bilinear-block,rnn")
+    code, one, _ = run_predict(capsys, "s4", "--models", "bilinear-block,rnn")
     assert code == 0
     assert "block_size = 3" in one and "hidden <= 577" in one and "ACC0" in one and "S4" in one
-    code, several, _ = run_predict(monkeypatch, capsys, "s4", "flip-flop", "parity")
+    code, several, _ = run_predict(capsys, "s4", "flip-flop", "parity")
     assert code == 0
     headings = [line for line in several.splitlines() if not line.startswith(" ")]
     assert headings[:3] == ["s4", "flip-flop", "parity"]
     assert "diagonal-real (hidden = 1)" in several
-    code, _, complaint = run_predict(monkeypatch, capsys, "s4", "--models", "linear-atention")
+    code, _, complaint = run_predict(capsys, "s4", "--models", "linear-atention")
     assert code == 1 and "linear-attention" in complaint
 
 
-def test_predict_gives_the_same_as_json(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, written, _ = run_predict(monkeypatch, capsys, "s5", "random-fsm", "--json")
+def test_predict_gives_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    code, written, _ = run_predict(capsys, "s5", "random-fsm", "--json")
     assert code == 0
     found = json.loads(written)
     for task, about in found.items():
@@ -903,7 +920,7 @@ def test_a_users_model_that_names_its_recurrence_is_predicted_as_one_of_this_pac
     path = tmp_path / "own_blocks.py"
     path.write_text(PLUGIN)
     words = ("s4", "--models", "own-blocks,bilinear-block", "--json", "--plugin", str(path))
-    code, written, _ = run_predict(monkeypatch, capsys, *words)
+    code, written, _ = run_predict(capsys, *words)
     assert code == 0
     predictions = json.loads(written)["s4"]["predictions"]
     assert predictions["own-blocks"] == predictions["bilinear-block"] | {"size_of": "width"}

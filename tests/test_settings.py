@@ -84,10 +84,22 @@ def test_a_long_value_is_cut_short():
     assert len(str(error.value)) < 160
 
 
+def is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return any(letter.isdigit() for letter in text)  # `nan` and `inf` are text
+
+
+TEXT = st.text(max_size=5).filter(lambda text: not is_number(text))
+"""PyYAML writes `1e3` without quotes, which `read_yaml` refuses: a test below has it."""
+
+
 @given(
     st.dictionaries(
         st.from_regex(r"[a-z]{1,8}", fullmatch=True),
-        st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.lists(st.integers()),
+        st.none() | st.booleans() | st.integers() | TEXT | st.lists(st.integers()),
         min_size=1,
     )
 )

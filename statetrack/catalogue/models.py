@@ -94,14 +94,14 @@ def _row(name: str) -> Row:
     built, facts = _at_defaults(name), MODEL_FACTS[name]
     return {
         "name": name,
-        "family": facts.family,
+        "family": facts.family or None,
         "linear": is_linear(facts.settings_class),
         "transition": transition_of(facts.settings_class),
         "kernels": _kernels_of(facts.settings_class),
         "state": state_size(built),
         "parameters": num_parameters(built),
         "summary": facts.summary,
-        "source": facts.source,
+        "source": facts.source or None,
     }
 
 

@@ -1,1 +1,1 @@
-"""The command line: it parses, calls the library, and draws what comes back."""
+"""The command line: it parses, calls the library, and prints the results."""

@@ -180,7 +180,7 @@ def _strongest_table(splits: Sequence[SplitAudit]) -> Table:
 
 
 def verdict(found: Audit) -> list[str]:
-    """What an audit found, in sentences."""
+    """The result of an audit, in sentences."""
     tests = "the held-out words" if _only_held_out(found) else "the test words"
     if not found.test_splits:
         return [f"nothing is scored in {tests}: nothing can be said"]

@@ -50,7 +50,7 @@ def write_datasets(
 
 
 def _folders(tasks: Sequence[Task], out: Path | None) -> list[Path]:
-    """Where each task's dataset goes; refused, before anything is drawn, where one cannot."""
+    """The folder of each task's dataset; raises, before anything is drawn, where one is in use."""
     if out is not None and len(tasks) == 1:
         folders = [out]
     else:
@@ -72,7 +72,7 @@ def _is_taken(path: Path) -> bool:
 
 
 def _folder_name(task: Task) -> str:
-    """The name of a task's folder, which is not hidden; of a task file, that of the file."""
+    """The name of a task's folder, which never begins with a dot; of a task file, its stem."""
     name = Path(task.name).stem if task.name.endswith(".yaml") else task.name
     return folder_name(name).strip("-.")
 

@@ -110,7 +110,7 @@ def _draw_examples(examples: dict[str, str], console: Console) -> None:
 
 
 def _arguments(arguments: dict[str, Any]) -> str:
-    """The arguments that fit in a word; tables that a file writes out are shown as a table."""
+    """Arguments with short values; tables that a file writes out are left out here."""
     shown = {name: _in_a_word(value) for name, value in arguments.items()}
     return ", ".join(f"{name}={value}" for name, value in shown.items() if value)
 

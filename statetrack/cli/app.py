@@ -1,10 +1,12 @@
 """`statetrack`: which commands there are, and what a user sees when one of them fails.
 
-A command's module is imported when that command is asked for, never before, so that
-`statetrack --help` stays quick. Its contract: the first line of its docstring is the line
-in the list of commands, and `build(argv)` returns the function to run, whose docstring is
-the help and whose signature gives the options. A command that takes a `typer.Context` gets
-in `context.args` the words that no option took, and must refuse them itself.
+A command is a module of this package that defines `build`, or the module that an entry point of
+the group `statetrack.commands` names. It is imported when that command is asked for, never before,
+so that `statetrack --help` stays quick. Its contract: the first line of its docstring is the line
+in the list of commands, `PLACE` its place there (further ones come last), and `build(argv)`
+returns the function to run, whose docstring is the help and whose signature gives the options. A
+command that takes a `typer.Context` gets in `context.args` the words that no option took, and must
+refuse them itself.
 
 Exit codes: 0 done; 1 an error the user can mend, one line on stderr; 2 a command line that
 cannot be parsed; 130 interrupted. `STATETRACK_DEBUG=1` shows the traceback instead.
@@ -14,33 +16,23 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.metadata
 import importlib.util
 import inspect
+import math
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
 from statetrack import __version__
-from statetrack.errors import StatetrackError, nearest
-
-COMMANDS: Mapping[str, str] = {
-    "gen": "gen",
-    "train": "train",
-    "eval": "evaluate",
-    "list": "listing",
-    "show": "show",
-    "predict": "predict",
-    "audit": "audit",
-    "compare": "compare",
-    "reproduce": "reproduce",
-    "cite": "cite",
-}
-"""The module in `statetrack.cli` of each command, in the order of the help."""
+from statetrack.errors import StatetrackError, StatetrackWarning, nearest
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 """Exit codes."""
@@ -55,6 +47,46 @@ Plugins = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class Command:
+    """A command, as far as it is known without importing its module."""
+
+    name: str
+    module: str
+    summary: str
+    place: float
+
+
+def find_commands() -> dict[str, Command]:
+    """Every command by its name, in the order of the help."""
+    folder = Path(__file__).parent
+    modules = {path.stem: f"{__package__}.{path.stem}" for path in folder.glob("*.py")}
+    for entry in importlib.metadata.entry_points(group="statetrack.commands"):
+        if entry.name in modules:
+            raise ValueError(f"entry point {entry.value!r} repeats the name {entry.name!r}")
+        modules[entry.name] = entry.value
+    found = [_read_command(name, module) for name, module in modules.items()]
+    return {each.name: each for each in sorted(filter(None, found), key=lambda one: one.place)}
+
+
+def _read_command(name: str, module: str) -> Command | None:
+    """The command of a module, from its text; None where the module defines no `build`."""
+    spec = importlib.util.find_spec(module)
+    assert spec is not None and spec.origin is not None, f"there is no module {module}"
+    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+    if not any(isinstance(node, ast.FunctionDef) and node.name == "build" for node in tree.body):
+        return None
+    docstring = ast.get_docstring(tree)
+    assert docstring, f"{module} has no docstring"
+    places = (
+        float(ast.literal_eval(node.value))
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        if [target.id for target in node.targets if isinstance(target, ast.Name)] == ["PLACE"]
+    )
+    return Command(name, module, docstring.splitlines()[0], next(places, math.inf))
+
+
 def main() -> None:
     """The program `statetrack`."""
     sys.exit(run(sys.argv[1:]))
@@ -63,7 +95,10 @@ def main() -> None:
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
     try:
-        _application(argv)(args=list(argv), prog_name="statetrack")
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            warnings.simplefilter("always", StatetrackWarning)
+            _application(argv)(args=list(argv), prog_name="statetrack")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException as error:
@@ -71,8 +106,20 @@ def run(argv: Sequence[str]) -> int:
     return 0
 
 
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """One line on standard error, without the place in the code."""
+    typer.echo(f"warning: {message}", err=True)
+
+
 def _application(argv: Sequence[str]) -> typer.Typer:
-    """The Typer application, in which only the invoked command is more than its name."""
+    """The Typer application; of commands that are not invoked it has names and summaries only."""
     app = typer.Typer(
         name="statetrack",
         help="Can this recurrent architecture track state, and how far?",
@@ -82,29 +129,30 @@ def _application(argv: Sequence[str]) -> typer.Typer:
         add_completion=False,
     )
     app.callback()(_version_only)
+    commands = find_commands()
     invoked = next((word for word in argv if not word.startswith("-")), None)
-    if invoked is not None and invoked not in COMMANDS:
+    if invoked is not None and invoked not in commands:
         raise typer.BadParameter(
-            f"there is no command '{invoked}'.{nearest(invoked, COMMANDS)} "
+            f"there is no command '{invoked}'.{nearest(invoked, commands)} "
             "`statetrack --help` shows all."
         )
-    for name, module in COMMANDS.items():
-        if name == invoked:
-            _add_command(app, name, module, argv)
+    for command in commands.values():
+        if command.name == invoked:
+            _add_command(app, command, argv)
         else:
-            app.command(name, help=_summary(module))(_not_invoked)
+            app.command(command.name, help=command.summary)(_not_invoked)
     return app
 
 
-def _add_command(app: typer.Typer, name: str, module: str, argv: Sequence[str]) -> None:
+def _add_command(app: typer.Typer, known: Command, argv: Sequence[str]) -> None:
     """Build the invoked command; what that needs is imported here, to keep `--help` quick."""
     from statetrack.cli import options
     from statetrack.plugins import load_plugin
 
     for path in options.peek_all(argv, "--plugin"):
         load_plugin(Path(path))
-    build = importlib.import_module(f"statetrack.cli.{module}").build
-    command: Callable[..., None] = build(list(argv[list(argv).index(name) + 1 :]))
+    build = importlib.import_module(known.module).build
+    command: Callable[..., None] = build(list(argv[list(argv).index(known.name) + 1 :]))
     taken = list(inspect.signature(command, eval_str=True).parameters.values())
     takes_rest = any(parameter.annotation is typer.Context for parameter in taken)
     plugin = inspect.Parameter(
@@ -112,7 +160,7 @@ def _add_command(app: typer.Typer, name: str, module: str, argv: Sequence[str]) 
     )
     options.refuse_missing_values(argv, taken)
     app.command(
-        name,
+        known.name,
         help=inspect.getdoc(command),
         context_settings={"ignore_unknown_options": takes_rest, "allow_extra_args": takes_rest},
     )(options.with_parameters(_guarded(command), [*taken, plugin]))
@@ -190,15 +238,6 @@ def _as_options(error: StatetrackError) -> str:
     from statetrack.cli.options import written
 
     return error.message(written)
-
-
-def _summary(module: str) -> str:
-    """The first line of a command module's docstring, read without importing the module."""
-    spec = importlib.util.find_spec(f"statetrack.cli.{module}")
-    assert spec is not None and spec.origin is not None, f"there is no statetrack.cli.{module}"
-    docstring = ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8")))
-    assert docstring, f"statetrack.cli.{module} has no docstring"
-    return docstring.splitlines()[0]
 
 
 def _not_invoked() -> None:

@@ -23,6 +23,10 @@ class AuditSettings(Settings):
     seed: int = option(0, "The seed that all words come from.", min=0)
 
 
+PLACE = 8
+"""Its place among the commands that `statetrack --help` lists."""
+
+
 def build(argv: list[str]) -> Callable[..., None]:
     """The command `statetrack audit`."""
     flags = [options.flag(name) for name in ("length", *AuditSettings.model_fields)]

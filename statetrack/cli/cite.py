@@ -12,6 +12,9 @@ from statetrack.errors import RunError
 from statetrack.models import MODELS
 from statetrack.references import bibtex, ids_in, own_bibtex, references
 
+PLACE = 11
+"""Its place among the commands that `statetrack --help` lists."""
+
 
 def build(argv: list[str]) -> Callable[..., None]:
     """The command `statetrack cite`."""

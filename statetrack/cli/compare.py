@@ -53,6 +53,9 @@ NUMBERS: Mapping[str, int] = {
 COUNTED: Mapping[str, str] = {"agrees": "agree", "DISAGREES": "DISAGREE"}
 """What the last line calls a mark; the others go by their own name."""
 
+PLACE = 9
+"""Its place among the commands that `statetrack --help` lists."""
+
 
 def build(argv: list[str]) -> Callable[..., None]:
     """The command; its options do not depend on the arguments."""
@@ -164,7 +167,7 @@ def _numbers(one: Comparison) -> dict[str, str]:
 
 
 def _explain(one: Comparison, console: Console) -> None:
-    """The run, what is the matter with it, and what to do."""
+    """The run, the reason for its outcome, and what to do."""
     look = MARKS[one.outcome][1]
     console.print(Text.assemble((one.run.as_posix(), "bold"), ": ", (one.reason, look)))
     rows = []

@@ -30,6 +30,10 @@ class GenSettings(Settings):
     seed: int = option(0, "The seed that all words come from.", min=0)
 
 
+PLACE = 1
+"""Its place among the commands that `statetrack --help` lists."""
+
+
 def build(argv: list[str]) -> Callable[..., None]:
     """The command `statetrack gen`."""
     return options.with_settings(gen, options.parameters(GenSettings, "Dataset"))

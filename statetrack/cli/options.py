@@ -163,7 +163,7 @@ def refuse_unknown(
 
 
 def refuse_missing_values(argv: Sequence[str], given: Iterable[inspect.Parameter]) -> None:
-    """Raise `typer.BadParameter` where an option swallowed the next one as its value."""
+    """Raise `typer.BadParameter` where an option would take the next option as its value."""
     flags = {flag(parameter.name): parameter for parameter in given}
     valued = {name for name, one in flags.items() if inner_type(one.annotation) is not bool}
     for option, value in itertools.pairwise(argv):

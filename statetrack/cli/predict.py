@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+PLACE = 7
+"""Its place among the commands that `statetrack --help` lists."""
+
 
 def build(argv: list[str]) -> Callable[..., None]:
     """The command `statetrack predict`."""

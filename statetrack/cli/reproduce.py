@@ -22,6 +22,9 @@ LEGENDS = {
     "success": "share of replicas that are right on every test word",
 }
 
+PLACE = 10
+"""Its place among the commands that `statetrack --help` lists."""
+
 
 def build(argv: list[str]) -> Callable[..., None]:
     """The command; its options do not depend on the arguments."""

@@ -19,6 +19,9 @@ from statetrack.pictures import MANNERS
 AUTO = "auto"
 """The value of `--plot-as` that leaves the choice to the task."""
 
+PLACE = 5
+"""Its place among the commands that `statetrack --help` lists."""
+
 
 def build(argv: list[str]) -> Callable[..., None]:
     """The command `statetrack show`."""

@@ -37,6 +37,9 @@ Context = inspect.Parameter(
     "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
 )
 
+PLACE = 2
+"""Its place among the commands that `statetrack --help` lists."""
+
 
 def build(argv: list[str]) -> Callable[..., None]:
     """The command for these arguments: a new run with the chosen model's options, or `--resume`."""

@@ -95,21 +95,22 @@ def _facts_of(name: str, model: type, description: str | None) -> ModelFacts:
     )
 
 
-class _StandInForTorch:
+class _StandIn:
     """Takes the place of anything that a file only names when it is executed.
 
-    Its attributes, results and items are itself, and as a base class it is left out.
+    Its attributes, results and items are itself, and as a base class it is left out. It has no
+    attributes of Python's own protocols, by which `typing` would take it for a type variable.
     """
 
-    def __getattr__(self, name: str) -> _StandInForTorch:
-        if name.startswith("__"):  # protocols of the language and of `typing`, which it has not
+    def __getattr__(self, name: str) -> _StandIn:
+        if name.startswith("__"):
             raise AttributeError(name)
         return self
 
-    def __call__(self, *args: object, **kwargs: object) -> _StandInForTorch:
+    def __call__(self, *args: object, **kwargs: object) -> _StandIn:
         return self
 
-    def __getitem__(self, key: object) -> _StandInForTorch:
+    def __getitem__(self, key: object) -> _StandIn:
         return self
 
     def __mro_entries__(self, bases: object) -> tuple[type, ...]:
@@ -187,6 +188,6 @@ def _is_replaced(module: str) -> bool:
     return any(module == each or module.startswith(f"{each}.") for each in REPLACED)
 
 
-STAND_IN = _StandInForTorch()
+STAND_IN = _StandIn()
 MODEL_FACTS = _AllFacts()
 """What is known of each model, by its name."""

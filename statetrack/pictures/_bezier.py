@@ -9,7 +9,7 @@ import numpy as np
 from statetrack.sources.arrays import Floats
 
 FINE = np.linspace(0, 1, 201)
-"""Parameters at which a curve is looked at."""
+"""Parameters at which a curve is evaluated."""
 
 
 @dataclass(frozen=True, eq=False)

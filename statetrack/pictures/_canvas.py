@@ -124,7 +124,7 @@ class Canvas:
         self._reach(centre - half, centre + half)
 
     def heading(self, text: str, foot: Floats, letters: float, *, upright: bool) -> None:
-        """Text above a point, lying or, where it is too long for its column, standing."""
+        """Text above a point: horizontal or, where it is too long for its column, vertical."""
         from matplotlib.text import Text
 
         width, height = self.size(text, letters)
@@ -162,7 +162,7 @@ class Canvas:
         self._reach(corners.min(axis=0), corners.max(axis=0) + size)
 
     def write_caption(self, lines: Sequence[str]) -> None:
-        """What stands beneath everything else."""
+        """A caption below the drawing."""
         self._caption = "\n".join(lines)
 
     def figure(self) -> Figure:

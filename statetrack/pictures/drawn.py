@@ -17,7 +17,7 @@ from statetrack.spec import Task
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A machine with everything that a picture needs to say about it.
+    """An automaton with all that a picture shows of it.
 
     `delta[s, x]` is -1 where x is never drawn in s. `labels` are None where states are their own;
     `second` is the second label where there are two, so that it is enough to mark its states.

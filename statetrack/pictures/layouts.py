@@ -1,9 +1,10 @@
-"""Where the nodes of a graph go: found by search, the same for the same graph.
+"""Positions of the nodes of a graph: found by a search that is the same for the same graph.
 
 Distances between nodes in the plane are fitted to distances along edges (stress majorisation,
-Gansner, Koren and North 2004, doi:10.1007/978-3-540-31843-9_25), from several beginnings. Where
-cycles are given that may bound the picture, each other node is also put amid its neighbours
-(Tutte 1963, doi:10.1112/plms/s3-13.1.743). The layout with the fewest crossings is taken.
+Gansner, Koren and North 2004, doi:10.1007/978-3-540-31843-9_25), from several initial layouts.
+Where cycles are given that may bound the picture, each other node is also placed at the mean of
+its neighbours (Tutte 1963, doi:10.1112/plms/s3-13.1.743). The layout with the fewest crossings
+is taken.
 
 Letters: S nodes, E edges.
 """
@@ -17,10 +18,10 @@ import numpy as np
 from statetrack.sources.arrays import Booleans, Floats, Integers
 
 ROUNDS = 400
-"""Steps of the fit, which has long settled then."""
+"""Steps of the fit, after which positions no longer change."""
 
 BEGINNINGS, FEW = 12, 16
-"""Random beginnings, beside those on a circle, and up to how many nodes so many are tried."""
+"""Random initial layouts, beside those on a circle, and up to how many nodes so many are tried."""
 
 CLOSEST, SAME_PLACE = 0.9, 0.05
 """How close nodes may come, in steps; and how close they are before they count as one place."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statetrack.errors import SettingsError, TaskError
+from statetrack.errors import SettingsError, TaskError, setting
 from statetrack.pictures import Manner
 from statetrack.pictures.cayley_graph import MOST_GENERATORS, cayley_graph, degree, num_generators
 from statetrack.pictures.drawn import Drawn, drawn_machine, group_of
@@ -55,14 +55,14 @@ STYLE: Mapping[Any, Any] = {
     "svg.hashsalt": "statetrack",
     "pdf.fonttype": 42,
 }
-"""Whatever a reader's own settings are: text stays text, and nothing is drawn by chance."""
+"""Used whatever a reader's own matplotlib settings are: text stays text, and ids are not random."""
 
 SHARP, MOST_DOTS = 200, 6000
 """Dots to the inch of a PNG, unless it would be wider or higher than so many."""
 
 
-def draw_task(task: Task, path: Path, manner: Manner | None = None) -> str:
-    """Draw a task into a file, and return what it shows; without a manner the best is chosen.
+def draw_task(task: Task, path: Path, plot_as: Manner | None = None) -> str:
+    """Draw a task into a file, and return what it shows; None chooses what suits the task.
 
     Raises `SettingsError` for an ending that is none of `SAVED_AS`, without matplotlib, and where
     the file cannot be written; `TaskError` for a task that cannot be drawn so.
@@ -70,16 +70,16 @@ def draw_task(task: Task, path: Path, manner: Manner | None = None) -> str:
     ending = path.suffix.lower()
     if ending not in SAVED_AS:
         known = ", ".join(SAVED_AS)
-        raise SettingsError(f"--plot {path}: the file's name must end in one of {known}")
+        raise SettingsError(f"{path}: the file's name must end in one of {known}")
     _require_matplotlib()
     drawn = drawn_machine(task)
-    chosen = manner or _chosen(task, drawn)
+    chosen = plot_as or _chosen(task, drawn)
     draw = _drawer(task, drawn, chosen)
     content = _saved(draw, ending, path)
     try:
         path.write_bytes(content)
     except OSError as problem:
-        raise SettingsError(f"--plot {path}: cannot be written: {problem.strerror}") from None
+        raise SettingsError(f"{path}: cannot be written: {problem.strerror}") from None
     return f"{TITLES[chosen]} of {drawn.title}"
 
 
@@ -88,7 +88,7 @@ def _require_matplotlib() -> None:
         import matplotlib  # noqa: F401
     except ImportError:
         raise SettingsError(
-            "--plot: matplotlib is not installed: `pip install 'statetrack[plot]'` brings it"
+            "matplotlib is not installed: `pip install 'statetrack[plot]'` brings it"
         ) from None
 
 
@@ -123,23 +123,23 @@ def _drawer(task: Task, drawn: Drawn, manner: Manner) -> Callable[[], Figure]:
         if num_states > MOST_IN_DIAGRAM:
             raise TaskError(
                 f"task '{task.name}': a diagram of {num_states:,} states cannot be read: "
-                f"{MOST_IN_DIAGRAM} are the most; take --plot-as table"
+                f"{MOST_IN_DIAGRAM} are the most; take {setting('plot_as', 'table')}"
             )
         return lambda: state_diagram(drawn)
     if not drawn.is_group:
         raise TaskError(
             f"task '{task.name}' is no group: not every symbol permutes its states, so it has no "
-            "Cayley graph; take --plot-as diagram or table"
+            f"Cayley graph; take {setting('plot_as', 'diagram')} or {setting('plot_as', 'table')}"
         )
     if (colours := num_generators(drawn)) > MOST_GENERATORS:
         raise TaskError(
             f"task '{task.name}': {colours} generators are too many for a Cayley graph: "
-            f"{MOST_GENERATORS} colours are the most; take --plot-as table"
+            f"{MOST_GENERATORS} colours are the most; take {setting('plot_as', 'table')}"
         )
     if group_of(drawn.delta, MOST_ELEMENTS) is None:
         raise TaskError(
             f"task '{task.name}': its group has more than {MOST_ELEMENTS} elements, too many for a "
-            "Cayley graph; take --plot-as diagram or table"
+            f"Cayley graph; take {setting('plot_as', 'diagram')} or {setting('plot_as', 'table')}"
         )
     return lambda: cayley_graph(drawn, MOST_ELEMENTS)
 
@@ -163,7 +163,7 @@ def _saved(draw: Callable[[], Figure], ending: str, path: Path) -> bytes:
     missing = [str(one.message) for one in caught if "missing from" in str(one.message)]
     if missing and ending != ".svg":
         raise SettingsError(
-            f"--plot {path}: a name has a letter that the font has no shape for: take a file that "
+            f"{path}: a name has a letter that the font has no shape for: take a file that "
             "ends in .svg, whose text stays text"
         )
     return buffer.getvalue()

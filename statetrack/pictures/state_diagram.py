@@ -95,7 +95,7 @@ def moves_per_state(drawn: Drawn) -> float:
 
 
 def most_symbols_at_an_arrow(drawn: Drawn) -> int:
-    """How many symbols the fullest arrow bears."""
+    """The largest number of symbols at one arrow."""
     return max(map(len, _moves(drawn).values()))
 
 

@@ -34,6 +34,7 @@ from statetrack.runs.plugins import load_plugins, plugins_of
 from statetrack.runs.rows import Evaluation, EvaluationRow, Outcome, Summary
 from statetrack.runs.shortcuts import strongest_by_length
 from statetrack.spec import Task, folder_name, load_task
+from statetrack.training.checks import check_logits
 from statetrack.training.population import Population
 from statetrack.training.records import Record
 from statetrack.training.trainer import Trainer
@@ -320,6 +321,7 @@ def prepare(experiment: Experiment, task: Task) -> Prepared:
     device = choose_device(experiment.training.device)
     keep_freed_memory()
     population = Population(lambda: make_replica(experiment, task), experiment.replicas, device)
+    check_logits(population.model, task, device)
     prepare_cpu(experiment.training.threads, sum(v.numel() for v in population.parameters.values()))
     return Prepared(population, *TaskWords(task, experiment.data, experiment.training).on(device))
 

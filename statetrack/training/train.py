@@ -13,6 +13,7 @@ from statetrack.models._base import SequenceModel
 from statetrack.ops.devices import choose_device
 from statetrack.settings import build
 from statetrack.spec import Task
+from statetrack.training.checks import check_logits
 from statetrack.training.population import Population
 from statetrack.training.records import Record, replicas_of
 from statetrack.training.settings import DataSettings, TrainSettings
@@ -33,7 +34,8 @@ def train(model: nn.Module, task: Task, **settings: Any) -> Iterator[Record]:
     training lengths. torch's global generator is seeded with `seed`.
 
     Raises `SettingsError` for a setting that does not exist, or that belongs to a run
-    (`statetrack.Run`), and where the logits do not have one entry for each label.
+    (`statetrack.Run`), and where the logits are not [B, T, C]; warns where the module is not
+    causal.
     """
     for name in OF_RUNS:
         if name in settings:
@@ -55,6 +57,7 @@ def train(model: nn.Module, task: Task, **settings: Any) -> Iterator[Record]:
 
 def _train(model: nn.Module, words: TaskWords, device: torch.device) -> Iterator[Record]:
     settings, was_training = words.training, model.training
+    check_logits(model.to(device), words.task, device)
     population = Population(lambda: model, replicas_of([settings.seed], settings.lrs), device)
     trainer = Trainer(population, *words.on(device), settings, device)
     torch.manual_seed(settings.seed)

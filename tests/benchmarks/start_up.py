@@ -11,7 +11,7 @@ import resource
 import subprocess
 import sys
 
-from statetrack.cli.app import COMMANDS
+from statetrack.cli.app import find_commands
 
 SHORT = (
     "--help",
@@ -22,7 +22,7 @@ SHORT = (
     "cite",
     "cite lstm",
     "predict s3",
-    *(f"{command} --help" for command in COMMANDS),
+    *(f"{command} --help" for command in find_commands()),
 )
 
 

@@ -50,8 +50,9 @@ def transitions(
         ),
     ] = None,
     slip_rate: Annotated[
-        float, argument("how often words slip: r / (t + 1 + r) at position t", min=0)
-    ] = 0.0,
+        float | None,
+        argument("how often words slip: with chance r / (t + 1 + r) at position t", min=0),
+    ] = None,
 ) -> Automaton:
     """An automaton of one's own. Symbols are ordered as in the first state."""
     names = list(states)
@@ -72,7 +73,7 @@ def transitions(
         weights=None if weights is None else _chances("weights", weights, names, symbols, 1.0),
         scored=None if scored is None else _scored(scored, names),
         slips=None if slips is None else _chances("slips", slips, names, symbols, 0.0),
-        slip_rate=slip_rate,
+        slip_rate=slip_rate or 0.0,
     )
 
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 CURVE_FROM = 5
 """From this many lengths on, a curve is drawn beneath the table."""
 
+PLACE = 3
+"""Its place among the commands that `statetrack --help` lists."""
+
 
 def build(argv: list[str]) -> Callable[..., None]:
     """The command; its options do not depend on the arguments."""

@@ -64,6 +64,9 @@ COLUMNS: Mapping[str, Columns] = {
 }
 """What is shown of each list; `--json` has everything."""
 
+PLACE = 4
+"""Its place among the commands that `statetrack --help` lists."""
+
 
 def build(argv: list[str]) -> Callable[..., None]:
     """The command `statetrack list`."""

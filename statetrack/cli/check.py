@@ -1,0 +1,97 @@
+"""Check that the models of a file of your own do what training and evaluation rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from statetrack.cli._json import print_json
+from statetrack.errors import SettingsError, UnknownNameError, nearest_or_known
+from statetrack.models import MODELS
+from statetrack.plugins import load_plugin, plugin_files
+from statetrack.report.drawing import console, plain_table
+
+if TYPE_CHECKING:
+    from statetrack.models._base import SequenceModel
+    from statetrack.models._checking import Finding
+
+NUM_SYMBOLS, NUM_LABELS = 5, 3
+"""Sizes that models are built for: they differ, so that neither can stand for the other."""
+
+FAILED = 1
+"""The exit code where a property does not hold."""
+
+PLACE = 6
+"""Its place among the commands that `statetrack --help` lists."""
+
+
+def build(argv: list[str]) -> Callable[..., None]:
+    """The command `statetrack check`."""
+    return check
+
+
+def check(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.py", help="A Python file that registers models.")
+    ],
+    model: Annotated[
+        str, typer.Option(metavar="NAME", help="One of its models; by default all.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> None:
+    """Check that the models of a file of your own do what training and evaluation rely on.
+
+    Among other properties: logits have their shape, and those of a position depend on no later
+    symbol; reading step by step gives the same as reading at once; every weight has a gradient;
+    a population is trained as each of its replicas alone; saved weights give the same logits.
+    Models are built with their default settings. The exit code is 1 where anything fails.
+    """
+    from statetrack.models._checking import check_model  # torch, which `--help` does not need
+
+    found = {
+        name: check_model(each, num_symbols=NUM_SYMBOLS, num_labels=NUM_LABELS)
+        for name, each in _chosen(file, model).items()
+    }
+    if as_json:
+        print_json({name: [asdict(each) for each in findings] for name, findings in found.items()})
+    else:
+        for name, findings in found.items():
+            _draw(name, findings)
+    if not all(each.ok for findings in found.values() for each in findings):
+        raise typer.Exit(FAILED)
+
+
+def _chosen(file: Path, model: str) -> Mapping[str, type[SequenceModel]]:
+    """The models that a file registers, or the one of that name."""
+    load_plugin(file)
+    own = {
+        name: each
+        for name, each in MODELS.loaded().items()
+        if plugin_files(each)[:1] == [file.resolve()]
+    }
+    if not own:
+        raise SettingsError(f"{file}: registers no model; `@MODELS.register(NAME)` does")
+    if model and model not in own:
+        raise UnknownNameError(
+            f"--model {model}: {file} registers no such model.{nearest_or_known(model, own)}"
+        )
+    return {model: own[model]} if model else own
+
+
+def _draw(name: str, findings: list[Finding]) -> None:
+    from rich.text import Text
+
+    to = console()
+    to.print(Text(name, "bold"))
+    table = plain_table("property", "holds", "what is wrong, or to be noted")
+    for each in findings:
+        holds = Text("yes", "green") if each.ok else Text("no", "bold red")
+        table.add_row(Text(each.name), holds, Text(each.detail))
+    to.print(table)
+    failed = sum(not each.ok for each in findings)
+    to.print(f"{failed} of {len(findings)} properties do not hold" if failed else "all hold")
+    to.print()

@@ -1,0 +1,168 @@
+"""Everything that can be added is added here from outside: nothing of the package is edited.
+
+A model and a kind stand in the tests of plugins and of sources; here a loss, an optimiser, a
+linear operator and a command.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+
+from statetrack.cli import app
+from statetrack.plugins import load_plugin
+from statetrack.runs.run import Run
+
+PLUGIN = '''
+"""A loss, an optimiser, and a model with an operator of its own."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from statetrack import LOSSES, MODELS, OPTIMISERS, LinearModel, LinearSettings
+from statetrack.ops.operators import Operators
+from statetrack.training.optimisers import OptimiserKind
+
+
+@LOSSES.register("absolute-error")
+def absolute_error(settings):
+    """|z - one-hot| summed over labels."""
+
+    def loss(logits, labels):
+        targets = torch.nn.functional.one_hot(labels, logits.shape[-1])
+        return (logits - targets).abs().sum(-1)
+
+    return loss
+
+
+@OPTIMISERS.register("sign-descent")
+class SignDescent(OptimiserKind):
+    """Steps of one size along the signs of the gradient."""
+
+    @staticmethod
+    def make(groups, settings):
+        return Signs(groups)
+
+
+class Signs(torch.optim.Optimizer):
+    def __init__(self, groups):
+        super().__init__(groups, {"lr": 1e-3})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter.sub_(group["lr"] * parameter.grad.sign())
+
+
+@dataclass(frozen=True)
+class ShiftOperators(Operators):
+    """A(x) h = h rolled by x coordinates, then scaled by a gain [V]."""
+
+    gains: Tensor
+    shifts: Tensor
+    width: int
+
+    def apply(self, symbols, states):
+        places = torch.arange(self.width) - self.shifts[symbols].unsqueeze(-1)
+        return self.gains[symbols].unsqueeze(-1) * states.gather(-1, places % self.width)
+
+    def select(self, symbols):
+        return ShiftOperators(self.gains[symbols], self.shifts[symbols], self.width)
+
+    def dense(self):
+        eye = torch.eye(self.width)
+        rolled = [torch.roll(eye, int(shift), 0) for shift in self.shifts]
+        return self.gains[:, None, None] * torch.stack(rolled)
+
+
+@MODELS.register("shift")
+class Shift(LinearModel):
+    """Every symbol rolls the state by its own number of places."""
+
+    settings_class = LinearSettings
+    source = "own"
+
+    def __init__(self, settings, *, num_symbols, num_labels):
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        self.gains = torch.nn.Parameter(torch.ones(num_symbols))
+        self.register_buffer("shifts", torch.arange(num_symbols))
+        self.width = settings.hidden
+
+    def operators(self):
+        return ShiftOperators(self.gains, self.shifts, self.width)
+'''
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.py"
+    path.write_text(PLUGIN)
+    return path
+
+
+def test_a_loss_an_optimiser_and_an_operator_come_from_one_file_and_stay_with_the_run(
+    plugin: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", "--plugin", str(plugin), "--model", "shift", "--hidden", "6"]
+    words += ["--task", "cyclic:n=3", "--loss", "absolute-error", "--optimizer", "sign-descent"]
+    words += ["--steps", "40", "--seeds", "2", "--lrs", "0.01", "--out", str(tmp_path / "run")]
+    assert app.run(words) == 0
+    run = Run.open(tmp_path / "run")
+    assert run.experiment.training.loss == "absolute-error"
+    assert run.folder.plugins == [tmp_path / "run" / "plugin.py"]
+    first, *_, last = [record.loss for record in run.records if record.replica == 0]
+    assert last < first
+    dense = run.model().operators().dense()
+    symbols, state = torch.tensor([0, 2, 1]), torch.randn(3, 6)
+    expected = torch.einsum("bij,bj->bi", dense[symbols], state)
+    torch.testing.assert_close(run.model().operators().apply(symbols, state), expected)
+
+
+def test_losses_and_optimisers_of_a_plugin_are_listed_and_wrong_names_refused(
+    plugin: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    load_plugin(plugin)
+    assert app.run(["train", "--loss", "absolut-error"]) == 2
+    assert "Did you mean 'absolute-error'?" in capsys.readouterr().err
+    assert app.run(["train", "--optimizer", "sign-descent", "--beta1", "0.5"]) == 1
+    assert "sign-descent has no such setting" in capsys.readouterr().err
+
+
+COMMAND = '''
+"""Say hello."""
+
+PLACE = 2.5
+
+
+def build(argv):
+    def hello(name: str = "you") -> None:
+        """Say hello to somebody."""
+        print(f"hello, {name}")
+
+    return hello
+'''
+
+
+def test_a_command_comes_from_an_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "hello_command.py").write_text(textwrap.dedent(COMMAND))
+    monkeypatch.syspath_prepend(tmp_path)
+    entry = importlib.metadata.EntryPoint("hello", "hello_command", "statetrack.commands")
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [entry])
+    names = list(app.find_commands())
+    assert names[names.index("hello") - 1] == "train"
+    assert app.run(["--help"]) == 0
+    assert "Say hello." in capsys.readouterr().out
+    assert app.run(["hello", "--name", "world"]) == 0
+    assert capsys.readouterr().out == "hello, world\n"
+    sys.modules.pop("hello_command")
