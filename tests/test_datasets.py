@@ -6,11 +6,13 @@ import resource
 import signal
 import sys
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 import yaml
 
+from statetrack.catalogue.commands import GenSettings
 from statetrack.data import (
     FORMATS,
     LengthDistribution,
@@ -474,3 +476,7 @@ def test_word_problems_cannot_leave_labels_out(tmp_path, parity):
 )
 def test_files_are_named_as_the_published_ones(task, name):
     assert group_name(task) == name
+
+
+def test_the_command_offers_every_format() -> None:
+    assert get_args(GenSettings.model_fields["format"].annotation) == tuple(FORMATS)
