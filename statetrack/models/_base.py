@@ -255,8 +255,11 @@ def require_divisor(width: int, name: str, divisor: int, what: str = setting("wi
     if width % divisor:
         fitting = [size for size in range(1, width + 1) if width % size == 0]
         near = min(fitting, key=lambda size: (abs(size - divisor), size))
+        below, above = width // divisor * divisor, -(-width // divisor) * divisor
+        widths = f"{below} or {above}" if below else f"{above}"
         raise SettingsError(
-            f"{setting(name, divisor)} does not divide {what} {width}: take {near} instead"
+            f"{setting(name, divisor)} does not divide {what} {width}: take {near} instead, or "
+            f"{what} {widths}"
         )
 
 
