@@ -24,11 +24,10 @@ from sphinx.util.docutils import SphinxDirective
 import statetrack
 from statetrack.algebra.analysing import analyse
 from statetrack.algebra.prediction import Prediction
+from statetrack.catalogue.commands import AuditSettings, GenSettings
 from statetrack.catalogue.lists import LISTINGS
 from statetrack.catalogue.models import describe_model, model_sources
 from statetrack.catalogue.options import as_text, describe, flag
-from statetrack.cli.audit import AuditSettings
-from statetrack.cli.gen import GenSettings
 from statetrack.errors import StatetrackError
 from statetrack.models import MODELS
 from statetrack.predicting import predict

@@ -8,6 +8,8 @@
     ├── RunError                    a run folder that is missing, foreign or half-written
     └── DeviceError                 a device that was asked for and is not there
 
+`StatetrackWarning` is no error: the work goes on.
+
 A message says where (file, key, setting), what is wrong (the value) and what to do
 (the nearest name, the allowed range). Mistakes of programmers are `assert`s instead.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from statetrack.data import Batch, measured_floors, stream_words, whole_words
 from statetrack.errors import SettingsError
+from statetrack.models._streaming import Scanning, Stepping
 from statetrack.scoring import Score, Tally, ratio, score_of
 from statetrack.sources import Source
 from statetrack.spec import Task
@@ -32,28 +33,6 @@ WHOLE_CHUNK = 1 << 21
 
 Answers = Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]
 """Whether each answer is right, and whether it counts: [B, T] each, piece by piece along T."""
-
-
-@runtime_checkable
-class Scanning(Protocol):
-    """A model that reads words piece by piece, and hands a state from one to the next."""
-
-    def initial_state(self, num_words: int) -> Any:
-        """The state of `num_words` words before their first symbol."""
-
-    def scan(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Logits [B, T, C] and the last state, after symbols [B, T]."""
-
-
-@runtime_checkable
-class Stepping(Protocol):
-    """A model that reads words symbol by symbol, and hands a state from one to the next."""
-
-    def initial_state(self, num_words: int) -> Any:
-        """The state of `num_words` words before their first symbol."""
-
-    def step(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Logits [B, C] and the next state, after one symbol [B] a word."""
 
 
 def evaluate(

@@ -218,3 +218,30 @@ def test_what_a_model_does_not_say_of_itself_is_noted_and_not_wrong() -> None:
 )
 def test_a_fault_of_a_recurrent_model_is_found(kind: type[Counter], name: str) -> None:
     assert name in wrong(check_model(kind, num_symbols=V, num_labels=C))
+
+
+class StreamedAverages(Averages):
+    """A module of no class of ours that reads piece by piece; its state is a dictionary."""
+
+    def initial_state(self, num_words: int) -> Any:
+        zeros = self.readout.weight.new_zeros
+        return {"sum": zeros(num_words, H), "count": zeros(())}
+
+    def scan(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
+        sums = state["sum"].unsqueeze(1) + self.embedding(symbols).cumsum(1)
+        counts = state["count"] + torch.arange(1, symbols.shape[1] + 1)
+        after = {"sum": sums[:, -1], "count": counts[-1]}
+        return self.readout(sums / counts.unsqueeze(-1)), after
+
+
+class StreamsWrongly(StreamedAverages):
+    def scan(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
+        logits, after = super().scan(symbols, state)
+        return logits, {**after, "count": state["count"]}
+
+
+def test_a_module_that_scans_is_checked_as_one() -> None:
+    findings = check_model(StreamedAverages(), num_symbols=V, num_labels=C)
+    assert not wrong(findings) and len(findings) == 9
+    name = "a scan in two pieces is a scan in one"
+    assert name in wrong(check_model(StreamsWrongly(), num_symbols=V, num_labels=C))

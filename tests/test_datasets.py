@@ -6,11 +6,13 @@ import resource
 import signal
 import sys
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 import yaml
 
+from statetrack.catalogue.commands import GenSettings
 from statetrack.data import (
     FORMATS,
     LengthDistribution,
@@ -327,7 +329,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path, monkeypatch, parity):
 
 def test_parquet_without_pyarrow_says_what_to_do(tmp_path, monkeypatch, parity):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(DatasetError, match=r"pip install pyarrow, or choose --format"):
+    with pytest.raises(DatasetError, match=r"pip install pyarrow, or choose format="):
         write_dataset(tmp_path / "set", parity, splits_of(parity))
     assert names_in(tmp_path) == []
 
@@ -474,3 +476,7 @@ def test_word_problems_cannot_leave_labels_out(tmp_path, parity):
 )
 def test_files_are_named_as_the_published_ones(task, name):
     assert group_name(task) == name
+
+
+def test_the_command_offers_every_format() -> None:
+    assert get_args(GenSettings.model_fields["format"].annotation) == tuple(FORMATS)

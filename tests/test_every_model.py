@@ -17,8 +17,7 @@ from torch import Tensor, nn
 
 from statetrack.models import MODELS
 from statetrack.models._base import LinearModel, RecurrentModel, SequenceModel
-from statetrack.models._checking import EVERY, FIRST, REGISTERED, check_model
-from statetrack.models._checking import RECURRENT as RECURRENT_ONLY
+from statetrack.models._checking import EVERY, FIRST, REGISTERED, SCANNING, STEPPING, check_model
 from statetrack.models._settings import LinearSettings
 from statetrack.models._sizes import num_parameters, state_size
 from statetrack.ops.operators import ComposableOperators
@@ -117,7 +116,9 @@ def test_a_model_keeps_every_property(name: str) -> None:
     """Shapes, causality, gradients, replicas, steps and pieces: what `check_model` checks."""
     findings = check_model(MODELS[name], num_symbols=V, num_labels=C)
     assert [finding for finding in findings if not finding.ok] == []
-    expected = {*FIRST, *EVERY, *REGISTERED} | (set(RECURRENT_ONLY) if name in RECURRENT else set())
+    expected = {*FIRST, *EVERY, *REGISTERED} | (
+        {*STEPPING, *SCANNING} if name in RECURRENT else set()
+    )
     assert {finding.name for finding in findings} == expected
     notes = [finding.detail for finding in findings if finding.detail]
     assert not notes if MODELS[name].vectorises else len(notes) == 1

@@ -648,7 +648,7 @@ def test_a_suite_that_cannot_be_is_one_line(
         ({"Signs": "diagonal-rael"}, "there is no model 'diagonal-rael'"),
         (
             {"Blocks": {"model": "bilinear-block", "hidden": 7, "block_size": 2}},
-            "--block-size 2 does not divide --hidden 7",
+            "block_size=2 does not divide hidden 7",
         ),
     ],
     ids=str,

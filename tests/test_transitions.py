@@ -83,7 +83,7 @@ def mapped(function: Callable[[Tensor], Tensor], state: State) -> State:
     if isinstance(state, Tensor):
         return function(state)
     parts = [mapped(function, part) for part in state]
-    return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
+    return tuple(parts) if type(state) is tuple else type(state)(*parts)
 
 
 def tensors(state: State) -> Iterator[Tensor]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from statetrack.algebra.recurrences import Size
+from typing import Any, Literal
 
 Answer = Literal["yes", "no", "unknown"]
+
+
+@dataclass(frozen=True)
+class Size:
+    """A setting that gives the size of a recurrence, such as `block_size`, and its value."""
+
+    setting: str
+    value: int
 
 
 @dataclass(frozen=True)

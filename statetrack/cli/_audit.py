@@ -24,8 +24,8 @@ from statetrack.audit import (
     draw_tests,
     draw_train,
 )
+from statetrack.catalogue.commands import AuditSettings
 from statetrack.cli._json import print_json
-from statetrack.cli.audit import AuditSettings
 from statetrack.data import parse_lengths, read_dataset
 from statetrack.errors import DatasetError, SettingsError, UnknownNameError
 from statetrack.report.drawing import console, interval, plain_table, rounded, share

@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 from tqdm import tqdm
 
+from statetrack.catalogue.commands import GenSettings
 from statetrack.cli import options
-from statetrack.cli.gen import GenSettings
 from statetrack.data import (
     Splits,
     draw_splits,

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
+from statetrack.catalogue.commands import AuditSettings
 from statetrack.cli import options
-from statetrack.settings import Settings, option
-
-
-class AuditSettings(Settings):
-    """Which words of a task are drawn for an audit, apart from the test lengths."""
-
-    samples: int = option(2000, "Test words at every length, and held-out words.", min=1)
-    train_length: str = option("task", "Training lengths, as 2-10 or 10; `task`: the task's own.")
-    train_samples: int = option(10_000, "Training words to fit the shortcuts on.", min=1)
-    supervision: Literal["task", "every", "last"] = option(
-        "task", "A label after every symbol, or after the last only; `task`: the task's own."
-    )
-    seed: int = option(0, "The seed that all words come from.", min=0)
-
 
 PLACE = 8
 """Its place among the commands that `statetrack --help` lists."""

@@ -4,31 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
+from statetrack.catalogue.commands import GenSettings
 from statetrack.cli import options
-from statetrack.settings import Settings, option
-
-
-class GenSettings(Settings):
-    """What a dataset holds, apart from its task and its test lengths."""
-
-    length: str = option("task", "Training lengths, as 2-10 or 500; `task`: the task's own.")
-    samples: int = option(10_000, "Training words.", min=1)
-    validation_samples: int = option(
-        1_000, "Validation words, of the training lengths but never among those.", min=0
-    )
-    test_samples: int = option(1_000, "Words at every test length.", min=0)
-    supervision: Literal["task", "every", "last"] = option(
-        "task", "A label after every symbol, or after the last only; `task`: the task's own."
-    )
-    format: Literal["parquet", "jsonl", "npz", "csv"] = option(
-        "parquet", "The format of the files."
-    )
-    seed: int = option(0, "The seed that all words come from.", min=0)
-
 
 PLACE = 1
 """Its place among the commands that `statetrack --help` lists."""

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from statetrack import ops
-from statetrack.errors import SettingsError
+from statetrack.errors import SettingsError, setting
 from statetrack.models._settings import LinearSettings
 from statetrack.ops.operators import Operators
 from statetrack.settings import Settings
@@ -250,13 +250,16 @@ def through(module: nn.Module, *inputs: Tensor | None) -> Tensor:
     return output
 
 
-def require_divisor(width: int, option_name: str, divisor: int, what: str = "--width") -> None:
-    """Raise `SettingsError` unless `divisor`, the value of an option, divides `width`."""
+def require_divisor(width: int, name: str, divisor: int, what: str = setting("width")) -> None:
+    """Raise `SettingsError` unless `divisor`, the value of the setting `name`, divides `width`."""
     if width % divisor:
         fitting = [size for size in range(1, width + 1) if width % size == 0]
         near = min(fitting, key=lambda size: (abs(size - divisor), size))
+        below, above = width // divisor * divisor, -(-width // divisor) * divisor
+        widths = f"{below} or {above}" if below else f"{above}"
         raise SettingsError(
-            f"{option_name} {divisor} does not divide {what} {width}: take {near} instead"
+            f"{setting(name, divisor)} does not divide {what} {width}: take {near} instead, or "
+            f"{what} {widths}"
         )
 
 
@@ -264,5 +267,6 @@ def require_even(hidden: int, what: str) -> None:
     """Raise `SettingsError` unless `hidden` is even, as `what` of size 2 needs."""
     if hidden % 2:
         raise SettingsError(
-            f"--hidden {hidden} is not a multiple of {what} 2: take {hidden - 1} or {hidden + 1}"
+            f"{setting('hidden', hidden)} is not a multiple of {what} 2: "
+            f"take {hidden - 1} or {hidden + 1}"
         )

@@ -10,7 +10,7 @@ R replicas, B batch, T time, V symbols, C labels.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import safetensors.torch
@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from statetrack.models._base import RecurrentModel, SequenceModel
-from statetrack.models._sizes import numbers_in
+from statetrack.models._base import SequenceModel
+from statetrack.models._streaming import Scanning, Stepping
 from statetrack.settings import Settings
 
 NUM_WORDS, LENGTH, NUM_REPLICAS, LONG = 3, 11, 3, 50
@@ -60,8 +60,10 @@ def check_model(
     if not all(finding.ok for finding in findings):
         return findings
     checks = dict(EVERY)
-    if isinstance(subject.plain, RecurrentModel):
-        checks |= RECURRENT
+    if isinstance(subject.plain, Stepping):
+        checks |= STEPPING
+    if isinstance(subject.plain, Scanning):
+        checks |= SCANNING
     if subject.is_class:
         checks |= REGISTERED
     return findings + [_found(name, check, subject) for name, check in checks.items()]
@@ -275,51 +277,57 @@ def _population(subject: _Subject) -> str:
     return ""
 
 
-# --- what a recurrent model computes ---
-
-
-def _recurrent(subject: _Subject) -> tuple[RecurrentModel, Tensor, Tensor]:
-    """The model, some words, and their logits by `forward`."""
-    model, symbols = subject.generic(), subject.words(NUM_WORDS, LENGTH)
-    assert isinstance(model, RecurrentModel)
-    return model, symbols, model(symbols)
+# --- what a model with a state computes ---
 
 
 def _steps(subject: _Subject) -> str:
     """`step`, symbol by symbol, gives the logits of `forward`."""
-    model, symbols, expected = _recurrent(subject)
+    model, symbols = subject.generic(), subject.words(NUM_WORDS, LENGTH)
+    assert isinstance(model, Stepping)
     state, outputs = model.initial_state(NUM_WORDS), []
     for symbol in symbols.unbind(1):
         logits, state = model.step(symbol, state)
         if logits.shape != (NUM_WORDS, subject.num_labels):
             raise Wrong(f"step gives logits {list(logits.shape)}, which are to be [B, C]")
         outputs.append(logits)
-    subject.compare(torch.stack(outputs, 1), expected, "logits by step and by forward")
+    subject.compare(torch.stack(outputs, 1), model(symbols), "logits by step and by forward")
     return ""
 
 
 def _pieces(subject: _Subject) -> str:
     """`scan` over two pieces of a word gives the logits of `forward`."""
-    model, symbols, expected = _recurrent(subject)
+    model, symbols = subject.generic(), subject.words(NUM_WORDS, LENGTH)
+    assert isinstance(model, Scanning)
     for cut in (1, 4, LENGTH - 1):
         early, state = model.scan(symbols[:, :cut], model.initial_state(NUM_WORDS))
         late, _ = model.scan(symbols[:, cut:], state)
         what = f"logits of a word that is scanned in two pieces, cut after {cut}, and in one"
-        subject.compare(torch.cat([early, late], 1), expected, what)
+        subject.compare(torch.cat([early, late], 1), model(symbols), what)
     return ""
 
 
 def _constant_state(subject: _Subject) -> str:
     """The state is as large after a long word as before it."""
-    model, _, _ = _recurrent(subject)
+    model, words = subject.generic(), subject.words(1, LONG)
+    assert isinstance(model, Scanning)
     first = model.initial_state(1)
-    _, last = model.scan(subject.words(1, LONG), first)
-    if numbers_in(last) != numbers_in(first):
+    _, last = model.scan(words, first)
+    before, after = _numbers_in(first), _numbers_in(last)
+    if before != after:
         raise Wrong(
-            f"the state has {numbers_in(first)} numbers before and {numbers_in(last)} after "
-            f"{LONG} symbols: words of any length need a state of constant size"
+            f"the state has {before} numbers before and {after} after {LONG} symbols: words of "
+            "any length need a state of constant size"
         )
     return ""
+
+
+def _numbers_in(state: object) -> int:
+    """How many numbers the tensors of a state hold, in tuples, lists or dictionaries."""
+    if isinstance(state, Tensor):
+        return state.numel()
+    if isinstance(state, Mapping):
+        return sum(map(_numbers_in, state.values()))
+    return sum(map(_numbers_in, state)) if isinstance(state, tuple | list) else 0
 
 
 # --- what a registered model says of itself ---
@@ -355,8 +363,8 @@ EVERY: dict[str, Check] = {
     "saved weights are loaded": _saved,
     "a population is its replicas, each alone": _population,
 }
-RECURRENT: dict[str, Check] = {
-    "step by step is forward": _steps,
+STEPPING: dict[str, Check] = {"step by step is forward": _steps}
+SCANNING: dict[str, Check] = {
     "a scan in two pieces is a scan in one": _pieces,
     "the state keeps its size": _constant_state,
 }

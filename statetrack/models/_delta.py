@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
-from statetrack.errors import SettingsError
+from statetrack.errors import SettingsError, setting
 from statetrack.models._base import through
 from statetrack.models._blocks import OptionalConvolution, RMSNorm, Window, WindowedMixer
 from statetrack.models._settings import KernelSettings
@@ -90,8 +90,9 @@ class DeltaMixer(WindowedMixer[Window]):
         if forget_gate is not None and key_dim > LARGEST_GATED_KEY:
             if self.kernel == "fla":
                 raise SettingsError(
-                    f"--kernel fla: the gated delta rule's kernel takes --key-dim up to "
-                    f"{LARGEST_GATED_KEY}, not {key_dim}: take less, or --kernel torch"
+                    f"{setting('kernel', 'fla')}: the gated delta rule's kernel takes "
+                    f"{setting('key_dim')} up to {LARGEST_GATED_KEY}, not {key_dim}: take less, or "
+                    f"{setting('kernel', 'torch')}"
                 )
             self.kernel = "torch"
         self.query_shape = (heads, key_dim)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import torch
 
 from statetrack.algebra.recurrences import Blocks, Size
+from statetrack.errors import setting
 from statetrack.models import MODELS
 from statetrack.models._base import LinearModel, require_divisor
 from statetrack.models._settings import LinearSettings
@@ -48,7 +49,7 @@ class BilinearBlock(LinearModel):
         self, settings: BilinearBlockSettings, *, num_symbols: int, num_labels: int
     ) -> None:
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
-        require_divisor(settings.hidden, "--block-size", settings.block_size, "--hidden")
+        require_divisor(settings.hidden, "block_size", settings.block_size, setting("hidden"))
         size = settings.block_size
         shape = (self.embedding.num_rows, settings.hidden // size, size, size)
         blocks, _ = torch.linalg.qr(torch.randn(shape))

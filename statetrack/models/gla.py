@@ -28,7 +28,7 @@ from torch.nn import functional
 
 from statetrack import ops
 from statetrack.algebra.recurrences import PositiveLayers, Size
-from statetrack.errors import SettingsError
+from statetrack.errors import SettingsError, setting
 from statetrack.models import MODELS
 from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel, Window, WindowedMixer
@@ -67,13 +67,13 @@ class GLAMixer(WindowedMixer[Window]):
     def __init__(self, settings: GLASettings) -> None:
         super().__init__()
         width, heads = settings.width, settings.heads
-        require_divisor(width, "--heads", heads)
+        require_divisor(width, "heads", heads)
         self.heads = heads
         self.kernel = settings.kernel
         self.key_size = round(settings.expand_keys * width / heads)
         if self.key_size == 0:
             raise SettingsError(
-                f"--expand-keys {settings.expand_keys} leaves the {heads} heads no keys: "
+                f"{setting('expand_keys', settings.expand_keys)} leaves the {heads} heads no keys: "
                 f"take {heads / width:g} or more"
             )
         self.value_size = width // heads

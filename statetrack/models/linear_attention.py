@@ -67,7 +67,7 @@ class LinearAttentionMixer(WindowedMixer[Window]):
 
     def __init__(self, settings: LinearAttentionSettings) -> None:
         super().__init__()
-        require_divisor(settings.width, "--heads", settings.heads)
+        require_divisor(settings.width, "heads", settings.heads)
         self.heads = settings.heads
         self.kernel = settings.kernel
         self.size = settings.width // settings.heads

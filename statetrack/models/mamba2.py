@@ -26,6 +26,7 @@ from torch.nn import functional
 
 from statetrack import ops
 from statetrack.algebra.recurrences import PositiveLayers, Size
+from statetrack.errors import setting
 from statetrack.models import MODELS
 from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel, RMSNorm, ShortConvolution, WindowedMixer
@@ -61,7 +62,9 @@ class Mamba2Mixer(WindowedMixer[Tensor]):
         super().__init__()
         width, inner = settings.width, settings.expand * settings.width
         heads, state = settings.heads, settings.state
-        require_divisor(inner, "--heads", heads, "the channels (--expand x --width)")
+        require_divisor(
+            inner, "heads", heads, f"the channels ({setting('expand')} x {setting('width')})"
+        )
         self.kernel = settings.kernel
         self.head_shape = (heads, inner // heads)
         self.state_shape = (heads, state, inner // heads)

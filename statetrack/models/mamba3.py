@@ -36,6 +36,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.algebra.recurrences import ComplexLayers, LinearRecurrence, PositiveLayers, Size
+from statetrack.errors import setting
 from statetrack.models import MODELS
 from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel, LinearMixer, RMSNorm
@@ -99,7 +100,9 @@ class Mamba3Mixer(LinearMixer[Memory]):
         super().__init__()
         width, inner = settings.width, settings.expand * settings.width
         heads, state = settings.heads, settings.state
-        require_divisor(inner, "--heads", heads, "the channels (--expand x --width)")
+        require_divisor(
+            inner, "heads", heads, f"the channels ({setting('expand')} x {setting('width')})"
+        )
         self.head_shape = (heads, inner // heads)
         pairs = int(settings.turned * state) // 2
         self.sizes = (inner, inner, state, state, heads, heads, heads, pairs)

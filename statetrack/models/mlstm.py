@@ -99,8 +99,8 @@ class MLSTMMixer(LinearMixer[MLSTMState]):
         super().__init__()
         width, heads, block = settings.width, settings.heads, settings.projection_block
         inner = round(settings.expand * width)
-        require_divisor(inner, "--heads", heads, "the inner width")
-        require_divisor(inner, "--projection-block", block, "the inner width")
+        require_divisor(inner, "heads", heads, "the inner width")
+        require_divisor(inner, "projection_block", block, "the inner width")
         self.heads = heads
         self.inner = inner
         self.forget_kind = settings.forget

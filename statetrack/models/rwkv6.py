@@ -85,7 +85,7 @@ class RWKV6Mixer(RWKVMixer[RWKV6Factors]):
     def __init__(self, settings: RWKV6Settings, layer: int) -> None:
         super().__init__()
         width, heads = settings.width, settings.heads
-        require_divisor(width, "--heads", heads)
+        require_divisor(width, "heads", heads)
         self.heads = (heads, width // heads)
         self.kernel = settings.kernel
         depth = layer / (settings.layers - 1) if settings.layers > 1 else 0.0

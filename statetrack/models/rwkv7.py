@@ -95,7 +95,7 @@ class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
     def __init__(self, settings: RWKV7Settings, layer: int) -> None:
         super().__init__()
         width, rank = settings.width, settings.rank
-        require_divisor(width, "--heads", settings.heads)
+        require_divisor(width, "heads", settings.heads)
         self.heads = (settings.heads, width // settings.heads)
         self.shifts = nn.Parameter(
             first_shifts(width, layer / settings.layers, (0.2, 0.9, 0.7, 0.7, 0.9, 0.2))

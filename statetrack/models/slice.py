@@ -52,7 +52,7 @@ class SliceMixer(PlainMixer):
     def __init__(self, settings: SliceSettings) -> None:
         super().__init__()
         width, size = settings.width, settings.block_size
-        require_divisor(width, "--block-size", size)
+        require_divisor(width, "block_size", size)
         self.blocks = (width // size, size, size)
         self.dt = settings.dt
         self.fields = nn.Linear(width, width * size)

@@ -79,7 +79,7 @@ class SLSTMMixer(Mixer[SLSTMState]):
     def __init__(self, settings: SLSTMSettings, layer: int) -> None:
         super().__init__()
         width, heads = settings.width, settings.heads
-        require_divisor(width, "--heads", heads)
+        require_divisor(width, "heads", heads)
         self.width = width
         self.heads = heads
         self.forget_kind = settings.forget

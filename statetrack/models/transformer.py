@@ -32,7 +32,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from statetrack.algebra.recurrences import Attention
-from statetrack.errors import SettingsError
+from statetrack.errors import SettingsError, setting
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel, require_divisor, through
 from statetrack.models._blocks import make_mlp, make_norm
@@ -107,12 +107,12 @@ class Transformer(SequenceModel):
     def __init__(self, settings: TransformerSettings, *, num_symbols: int, num_labels: int) -> None:
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
         width, positions = settings.width, settings.positions
-        require_divisor(width, "--heads", settings.heads)
+        require_divisor(width, "heads", settings.heads)
         turns = {"sinusoidal": width, "rotary": width // settings.heads}
         if turns.get(positions, 0) % 2:
             raise SettingsError(
-                f"--positions {positions} pairs coordinates, and {turns[positions]} is odd: "
-                f"take an even {'width' if positions == 'sinusoidal' else 'width per head'}"
+                f"{setting('positions', positions)} pairs coordinates, and {turns[positions]} is "
+                f"odd: take an even {'width' if positions == 'sinusoidal' else 'width per head'}"
             )
         self.positions = positions
         self.heads = settings.heads
@@ -135,9 +135,9 @@ class Transformer(SequenceModel):
         if self.learned is not None:
             if length > self.max_positions:
                 raise SettingsError(
-                    f"--positions learned: a word of {length} symbols is longer than "
-                    f"--max-positions {self.max_positions}: train with {length}, or take other "
-                    "positions"
+                    f"{setting('positions', 'learned')}: a word of {length} symbols is longer than "
+                    f"{setting('max_positions', self.max_positions)}: train with {length}, or take "
+                    "other positions"
                 )
             stream = stream + self.learned[:length]
         if self.positions == "sinusoidal":

@@ -30,7 +30,7 @@ import torch
 from torch import Tensor, nn
 
 from statetrack.algebra.recurrences import Undecided
-from statetrack.errors import SettingsError
+from statetrack.errors import SettingsError, setting
 from statetrack.models import MODELS
 from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel, Mixer, Window
@@ -79,12 +79,12 @@ class TTTLinearMixer(Mixer[TTTState]):
     def __init__(self, settings: TTTLinearSettings) -> None:
         super().__init__()
         width, heads = settings.width, settings.heads
-        require_divisor(width, "--heads", heads)
+        require_divisor(width, "heads", heads)
         size = width // heads
         if size == 1:
             raise SettingsError(
-                f"--heads {heads} leaves 1 channel to each head, which its norm makes constant: "
-                f"take fewer"
+                f"{setting('heads', heads)} leaves 1 channel to each head, which its norm makes "
+                "constant: take fewer"
             )
         self.heads = heads
         self.inner_rate = settings.inner_rate / size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from statetrack.errors import DeviceError
+from statetrack.errors import DeviceError, setting
 
 
 def choose_device(name: str) -> torch.device:
@@ -19,8 +19,10 @@ def choose_device(name: str) -> torch.device:
         found = torch.cuda.device_count()
         if not found:
             raise DeviceError(
-                f"--device {name}: no CUDA device is available here; take cpu or auto"
+                f"{setting('device', name)}: no CUDA device is available here; take cpu or auto"
             )
         if device.index is not None and device.index >= found:
-            raise DeviceError(f"--device {name}: there are only {found} CUDA devices, from cuda:0")
+            raise DeviceError(
+                f"{setting('device', name)}: there are only {found} CUDA devices, from cuda:0"
+            )
     return device

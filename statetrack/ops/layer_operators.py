@@ -31,7 +31,7 @@ class ColumnwiseOperators(Operators):
         moved = self.each.apply(
             symbols.repeat_interleave(self.columns), by_column.reshape(-1, by_column.shape[-1])
         )
-        return moved.view_as(by_column).mT.flatten(1)
+        return moved.reshape(by_column.shape).mT.flatten(1)
 
     @override
     def select(self, symbols: Tensor) -> ColumnwiseOperators:

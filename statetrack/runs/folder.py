@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 import yaml
 from safetensors import SafetensorError
 
-from statetrack.errors import RunError
+from statetrack.errors import RunError, setting
 from statetrack.runs.rows import EvaluationRow, Summary, read_row
 from statetrack.scoring import plain
 from statetrack.settings import read_yaml
@@ -98,7 +98,9 @@ class RunFolder:
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             unfinished = is_run(path) and not cls(path).finished
             hint = f", or go on with `statetrack train --resume {path}`" if unfinished else ""
-            raise RunError(f"{path}: already exists and is not empty: choose another --out{hint}")
+            raise RunError(
+                f"{path}: already exists and is not empty: choose another {setting('out')}{hint}"
+            )
         beside = path if path.exists() else path.with_name(f".{path.name}.{os.getpid()}")
         try:
             beside.mkdir(parents=True, exist_ok=True)

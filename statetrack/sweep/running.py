@@ -12,7 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 
 import torch
 
-from statetrack.errors import RunError
+from statetrack.errors import RunError, setting
 from statetrack.runs.folder import RunFolder, is_run
 from statetrack.runs.rows import EvaluationRow
 from statetrack.runs.run import Run
@@ -96,7 +96,8 @@ def _finished(cell: Cell) -> CellResult | None:
     folder = RunFolder.open(cell.path)
     if folder.config() != cell.experiment.values():
         raise RunError(
-            f"{cell.path}: holds a run with other settings: choose another --out, or delete it"
+            f"{cell.path}: holds a run with other settings: choose another {setting('out')}, "
+            "or delete it"
         )
     kept = folder.cell()
     return None if kept is None else CellResult.from_json(kept, f"{cell.path}: cell")

@@ -231,7 +231,7 @@ def test_replicas_of_a_transformer_are_each_one_alone(positions: str) -> None:
 def test_learned_positions_refuse_words_that_are_too_long() -> None:
     model = make("transformer", positions="learned", max_positions=6)
     assert model(torch.zeros(1, 6, dtype=torch.int64)).shape == (1, 6, C)
-    with pytest.raises(SettingsError, match="7 symbols is longer than --max-positions 6"):
+    with pytest.raises(SettingsError, match="7 symbols is longer than max_positions=6"):
         model(torch.zeros(1, 7, dtype=torch.int64))
 
 
@@ -240,11 +240,11 @@ def test_learned_positions_refuse_words_that_are_too_long() -> None:
     [
         ("transformer", {"width": 9, "heads": 3, "positions": "sinusoidal"}, "9 is odd: .* width"),
         ("transformer", {"width": 9, "heads": 3}, "3 is odd: take an even width per head"),
-        ("transformer", {"heads": 3}, "--heads 3 does not divide --width 8: take 2 instead"),
-        ("linear-attention", {"heads": 16}, "--heads 16 does not divide --width 8: take 8"),
+        ("transformer", {"heads": 3}, "heads=3 does not divide width 8: take 2 instead"),
+        ("linear-attention", {"heads": 16}, "heads=16 does not divide width 8: take 8"),
         ("gla", {"expand_keys": 0.1}, "leaves the 2 heads no keys: take 0.25 or more"),
         ("mlstm", {"projection_block": 3}, "3 does not divide the inner width 16: take 2"),
-        ("slstm", {"heads": 5}, "--heads 5 does not divide --width 8: take 4"),
+        ("slstm", {"heads": 5}, "heads=5 does not divide width 8: take 4"),
         ("ttt-linear", {"heads": 8}, "leaves 1 channel to each head"),
         ("xlstm", {"pattern": "msx"}, "made of the letters m and s"),
         ("xlstm", {"pattern": ""}, "made of the letters m and s"),

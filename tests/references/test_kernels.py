@@ -298,8 +298,8 @@ def test_what_is_not_installed_is_named(package: str, monkeypatch: pytest.Monkey
             choice.kernel_for("fla", torch.device("cuda"))
     finally:
         choice.missing.cache_clear()
-    assert f"--kernel fla: {known[package]} is not installed" in str(error.value)
-    assert "statetrack[fla]" in str(error.value) and "take --kernel auto or torch" in str(
+    assert f"kernel='fla': {known[package]} is not installed" in str(error.value)
+    assert "statetrack[fla]" in str(error.value) and "take kernel='auto' or torch" in str(
         error.value
     )
 
@@ -336,7 +336,7 @@ def test_keys_too_large_for_the_gated_kernel_are_left_to_torch_or_refused(
     assert make("gated-deltanet", "auto", key_dim=257).kernel_on(CPU) == "torch"
     assert make("gated-deltanet", "auto", key_dim=256).kernel_on(CPU) == "fla"
     assert make("deltanet", "auto", key_dim=257).kernel_on(CPU) == "fla"
-    with pytest.raises(SettingsError, match="--key-dim up to 256, not 257"):
+    with pytest.raises(SettingsError, match="key_dim up to 256, not 257"):
         make("gated-deltanet", "fla", key_dim=257)
 
 

@@ -19,7 +19,8 @@ along one repeated symbol the labels are constant from some position on.
 No module here imports numpy or torch: a model's settings name their class at no cost.
 """
 
-from statetrack.algebra.recurrences.base import LinearRecurrence, Recurrence, Size
+from statetrack.algebra.prediction import Size
+from statetrack.algebra.recurrences.base import LinearRecurrence, Recurrence
 from statetrack.algebra.recurrences.free import Blocks, Dense, Factored, OneHotTimesDiagonal
 from statetrack.algebra.recurrences.gains import (
     ComplexLayers,

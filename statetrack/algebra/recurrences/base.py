@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from statetrack.algebra.prediction import Answer, Prediction
@@ -23,14 +22,6 @@ CONSTANT_DEPTH = (
     "Merrill, Petty and Sabharwal 2024, arXiv:2404.08819"
 )
 OWN = "own, see statetrack.algebra.recurrences"
-
-
-@dataclass(frozen=True)
-class Size:
-    """A setting that gives the size of a recurrence, such as `block_size`, and its value."""
-
-    setting: str
-    value: int
 
 
 class Recurrence(abc.ABC):

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from statetrack.algebra.prediction import Prediction
+from statetrack.algebra.prediction import Prediction, Size
 from statetrack.algebra.recurrences.base import (
     BILINEAR,
     OWN,
     Additive,
     LinearRecurrence,
-    Size,
     robustness,
 )
 

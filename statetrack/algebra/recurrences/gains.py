@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from statetrack.algebra.prediction import Prediction
+from statetrack.algebra.prediction import Prediction, Size
 from statetrack.algebra.recurrences.base import (
     BILINEAR,
     NEGATIVE,
     OWN,
     Additive,
     LinearRecurrence,
-    Size,
     robustness,
     visible_groups,
     within_tc0,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statetrack.algebra.prediction import Prediction
-from statetrack.algebra.recurrences.base import Recurrence, Size, within_tc0
+from statetrack.algebra.prediction import Prediction, Size
+from statetrack.algebra.recurrences.base import Recurrence, within_tc0
 
 if TYPE_CHECKING:
     from statetrack.algebra.analysing import Algebra

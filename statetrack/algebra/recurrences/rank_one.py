@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from statetrack.algebra.prediction import Prediction
-from statetrack.algebra.recurrences.base import NEGATIVE, LinearRecurrence, Size, robustness
+from statetrack.algebra.prediction import Prediction, Size
+from statetrack.algebra.recurrences.base import NEGATIVE, LinearRecurrence, robustness
 from statetrack.algebra.recurrences.free import dimensions_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statetrack.data.formats.flat import Flat, flatten, pad
-from statetrack.errors import DatasetError
+from statetrack.errors import DatasetError, setting
 from statetrack.sources import Batch
 from statetrack.sources.arrays import smallest_type
 
@@ -76,7 +76,7 @@ def _library(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         raise DatasetError(
-            "Parquet needs pyarrow: pip install pyarrow, or choose --format jsonl"
+            f"Parquet needs pyarrow: pip install pyarrow, or choose {setting('format', 'jsonl')}"
         ) from None
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from statetrack.data.formats.flat import Flat, pad
-from statetrack.errors import DatasetError
+from statetrack.errors import DatasetError, setting
 from statetrack.sources import Batch, Source
 from statetrack.sources.arrays import Unsigned, smallest_type
 
@@ -37,7 +37,7 @@ def write(folder: Path, split: str, batch: Batch, group: str, seed: int) -> None
     if not np.array_equal(batch.scored, inside):
         raise DatasetError(
             "word-problem CSV has a label after every symbol, and here some are left out: "
-            "choose another --format, or --supervision every"
+            f"choose another {setting('format')}, or {setting('supervision', 'every')}"
         )
     (folder / split).mkdir()
     for length in np.unique(batch.lengths).tolist():

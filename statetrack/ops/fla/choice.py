@@ -13,7 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from statetrack.errors import SettingsError
+from statetrack.errors import SettingsError, setting
 
 KernelChoice = Literal["auto", "torch", "fla"]
 
@@ -38,7 +38,9 @@ def kernel_for(
     """
     problem = None if choice == "torch" else why_not(device, dtype)
     if choice == "fla" and problem is not None:
-        raise SettingsError(f"--kernel fla: {problem}; take --kernel auto or torch")
+        raise SettingsError(
+            f"{setting('kernel', 'fla')}: {problem}; take {setting('kernel', 'auto')} or torch"
+        )
     return "torch" if choice == "torch" or problem is not None else "fla"
 
 

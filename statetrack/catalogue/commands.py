@@ -1,0 +1,40 @@
+"""Which words the commands that draw some take: their settings, which are options and documented.
+
+Neither torch nor numpy is imported here.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from statetrack.settings import Settings, option
+
+
+class GenSettings(Settings):
+    """What a dataset holds, apart from its task and its test lengths."""
+
+    length: str = option("task", "Training lengths, as 2-10 or 500; `task`: the task's own.")
+    samples: int = option(10_000, "Training words.", min=1)
+    validation_samples: int = option(
+        1_000, "Validation words, of the training lengths but never among those.", min=0
+    )
+    test_samples: int = option(1_000, "Words at every test length.", min=0)
+    supervision: Literal["task", "every", "last"] = option(
+        "task", "A label after every symbol, or after the last only; `task`: the task's own."
+    )
+    format: Literal["parquet", "jsonl", "npz", "csv"] = option(
+        "parquet", "The format of the files."
+    )
+    seed: int = option(0, "The seed that all words come from.", min=0)
+
+
+class AuditSettings(Settings):
+    """Which words of a task are drawn for an audit, apart from the test lengths."""
+
+    samples: int = option(2000, "Test words at every length, and held-out words.", min=1)
+    train_length: str = option("task", "Training lengths, as 2-10 or 10; `task`: the task's own.")
+    train_samples: int = option(10_000, "Training words to fit the shortcuts on.", min=1)
+    supervision: Literal["task", "every", "last"] = option(
+        "task", "A label after every symbol, or after the last only; `task`: the task's own."
+    )
+    seed: int = option(0, "The seed that all words come from.", min=0)

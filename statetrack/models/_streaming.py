@@ -1,0 +1,32 @@
+"""What lets a model read long words in constant memory, whatever its class.
+
+B words, T time, C labels.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+from torch import Tensor
+
+
+@runtime_checkable
+class Scanning(Protocol):
+    """A model that reads words piece by piece, and hands a state from one to the next."""
+
+    def initial_state(self, num_words: int) -> Any:
+        """The state of `num_words` words before their first symbol."""
+
+    def scan(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Logits [B, T, C] and the last state, after symbols [B, T]."""
+
+
+@runtime_checkable
+class Stepping(Protocol):
+    """A model that reads words symbol by symbol, and hands a state from one to the next."""
+
+    def initial_state(self, num_words: int) -> Any:
+        """The state of `num_words` words before their first symbol."""
+
+    def step(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Logits [B, C] and the next state, after one symbol [B] a word."""
