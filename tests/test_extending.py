@@ -7,6 +7,7 @@ linear operator and a command.
 from __future__ import annotations
 
 import importlib.metadata
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -135,6 +136,37 @@ def test_losses_and_optimisers_of_a_plugin_are_listed_and_wrong_names_refused(
     assert "Did you mean 'absolute-error'?" in capsys.readouterr().err
     assert app.run(["train", "--optimizer", "sign-descent", "--beta1", "0.5"]) == 1
     assert "sign-descent has no such setting" in capsys.readouterr().err
+
+
+LOSS = """
+from helper import SCALE
+from statetrack import LOSSES
+
+
+@LOSSES.register("scaled-error")
+def scaled_error(settings):
+    return lambda logits, labels: SCALE * LOSSES["squared-error"](settings)(logits, labels)
+"""
+
+
+def test_a_run_keeps_all_files_that_it_needs_of_plugins(plugin: Path, tmp_path: Path) -> None:
+    losses = tmp_path / "losses"
+    losses.mkdir()
+    (losses / "helper.py").write_text("SCALE = 2.0")
+    (losses / "scaled.py").write_text(LOSS)
+    words = ["train", "--plugin", str(plugin), "--plugin", str(losses / "scaled.py")]
+    words += ["--model", "shift", "--hidden", "4", "--task", "parity", "--loss", "scaled-error"]
+    run = tmp_path / "run"
+    assert app.run([*words, "--steps", "4", "--out", str(run)]) == 0
+    copies = {"plugin.py": plugin, "plugin_2.py": losses / "scaled.py"}
+    copies["helper.py"] = losses / "helper.py"
+    for name, original in copies.items():
+        assert (run / name).read_text() == original.read_text()
+        original.unlink()
+    assert {path.name for path in run.glob("*.py")} == set(copies)
+    code = f"import statetrack; print(statetrack.Run.open({str(run)!r}).evaluate([12]).at(12))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "accuracy" in done.stdout, done.stderr
 
 
 COMMAND = '''
