@@ -7,6 +7,7 @@ A console block after `<!-- not run: REASON -->` is passed over.
 """
 
 import doctest
+import importlib
 import json
 import re
 import shlex
@@ -18,6 +19,7 @@ import pytest
 import safetensors.torch
 import yaml
 
+import statetrack
 from statetrack.audit import LONGEST_LOOKUP, VIEWS
 from statetrack.cli.app import find_commands, run
 from statetrack.models import MODELS
@@ -365,6 +367,16 @@ def test_every_page_of_the_docs_is_in_the_table_of_contents():
     index = (DOCS / "index.md").read_text(encoding="utf-8")
     for page in DOCS.glob("*.md"):
         assert page.stem == "index" or re.search(rf"^{page.stem}$", index, re.M), page.name
+
+
+def test_the_reference_has_every_public_name(monkeypatch):
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(DOCS)
+    lists = importlib.import_module("generated_lists").LISTS
+    page = (DOCS / "reference.md").read_text(encoding="utf-8")
+    generated = "\n".join(lists[name]() for name in re.findall(r"{statetrack} (\S+)", page))
+    written = re.findall(r"^\.\. \S+ statetrack\.(\w+)$", generated, re.M)
+    assert sorted(written) == sorted(name for name in statetrack.__all__ if name != "__version__")
 
 
 def test_links_between_files_lead_somewhere():
