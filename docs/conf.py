@@ -15,11 +15,28 @@ author = "The statetrack contributors"
 copyright = "The statetrack contributors"
 release = version = statetrack.__version__
 
-extensions = ["myst_parser", "generated_lists"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "generated_lists"]
 exclude_patterns = ["_build"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["config.cache"]
+default_role = "code"
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+autodoc_type_aliases = {
+    name: name.split(".")[-1]
+    for name in (
+        "ArrayLike",
+        "npt.ArrayLike",
+        "Booleans",
+        "Floats",
+        "Integers",
+        "State",
+        "Unsigned",
+    )
+}
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
 
 html_theme = "furo"
 html_title = f"statetrack {release}"

@@ -11,6 +11,7 @@ registry knows is typed into a page, so a new model or task is documented by exi
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+import statetrack
 from statetrack.algebra.analysing import analyse
 from statetrack.algebra.prediction import Prediction
 from statetrack.catalogue.commands import AuditSettings, GenSettings
@@ -30,6 +32,7 @@ from statetrack.errors import StatetrackError
 from statetrack.models import MODELS
 from statetrack.predicting import predict
 from statetrack.references import Reference, ids_in, references
+from statetrack.registry import Registry
 from statetrack.settings import Settings
 from statetrack.spec import list_tasks, load_task
 from statetrack.training.settings import DataSettings, TrainSettings
@@ -183,6 +186,42 @@ def _prediction(found: Prediction) -> str:
     return f"yes: {found.size_of} {'=' if found.smallest else '≤'} {found.size:,}"
 
 
+def public_functions() -> str:
+    """The signature and docstring of every public function."""
+    return "\n".join(
+        _rst(f".. autofunction:: statetrack.{name}")
+        for name, thing in _public()
+        if inspect.isfunction(thing)
+    )
+
+
+def public_classes() -> str:
+    """The signature and docstring of every public class and of its public members."""
+    return "\n".join(
+        _rst(f".. autoclass:: statetrack.{name}\n   :members:\n   :exclude-members: model_config")
+        for name, thing in _public()
+        if isinstance(thing, type)
+    )
+
+
+def public_registries() -> str:
+    """What every public registry holds."""
+    return "\n".join(
+        _rst(f".. py:data:: statetrack.{name}\n\n   Every {thing.kind}, by its name.")
+        for name, thing in _public()
+        if isinstance(thing, Registry)
+    )
+
+
+def _public() -> Iterator[tuple[str, Any]]:
+    """The public names of the package, in alphabetical order, with what they stand for."""
+    return ((name, getattr(statetrack, name)) for name in sorted(statetrack.__all__))
+
+
+def _rst(directive: str) -> str:
+    return f"```{{eval-rst}}\n{directive}\n```\n"
+
+
 LISTS: Mapping[str, Callable[[], str]] = {
     "models": models,
     "model-names": lambda: listing(
@@ -200,6 +239,9 @@ LISTS: Mapping[str, Callable[[], str]] = {
     "gen-settings": lambda: settings_table(GenSettings),
     "audit-settings": lambda: settings_table(AuditSettings),
     "papers": papers,
+    "public-functions": public_functions,
+    "public-classes": public_classes,
+    "public-registries": public_registries,
 }
 """What can stand in a page."""
 
@@ -217,7 +259,16 @@ class GeneratedList(SphinxDirective):
         return self.parse_text_to_nodes(LISTS[name](), allow_section_headings=True)
 
 
+def with_alias_names(
+    app: Sphinx, what: str, name: str, thing: object, options: object, *signature: str | None
+) -> tuple[str | None, ...]:
+    """A signature and what it returns, with the bare names of type aliases inside other types."""
+    alias = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
+    return tuple(part and alias.sub(r"\1", part) for part in signature)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
+    app.connect("autodoc-process-signature", with_alias_names)
     app.add_directive("statetrack", GeneratedList)
     return {"version": "1", "parallel_read_safe": True}

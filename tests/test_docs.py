@@ -31,6 +31,7 @@ from statetrack.training.settings import DataSettings, TrainSettings
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
+NOTEBOOK = DOCS / "your-own-module.ipynb"
 COLUMNS = "100"
 
 FENCE = re.compile(
@@ -115,12 +116,32 @@ def test_the_commands_of_a_page_run_and_print_what_it_shows(page, folder, capsys
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_python_sessions_of_a_page_print_what_it_shows(page):
+def test_the_python_sessions_of_a_page_print_what_it_shows(page, folder):
     sessions = "\n".join(block.body for block in blocks(page) if block.language == "pycon")
     session = doctest.DocTestParser().get_doctest(sessions, {}, page.name, str(page), 0)
     printed: list[str] = []
     doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(session, out=printed.append)
     assert not printed, "".join(printed)
+
+
+def test_the_notebook_leads_from_modules_to_a_table_and_a_curve(folder, capsys):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells)
+    names: dict = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), NOTEBOOK.name, "exec"), names)
+    pyplot.close("all")
+    scores, lengths = names["scores"], names["lengths"]
+    assert [row.accuracy for row in scores["gated"]] == [1.0] * len(lengths)
+    assert scores["window"][-1].low < scores["window"][-1].floor
+    table = capsys.readouterr().out.split("module ")[1]
+    assert re.findall(r"^(\w+) +(\d+)", table, re.M) == [
+        (name, str(length)) for name in scores for length in lengths
+    ]
+    assert "</svg>" in (folder / "curve.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

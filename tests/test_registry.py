@@ -1,5 +1,6 @@
 """Registries and plug-ins: names found by place, loaded when asked for, never replaced."""
 
+import importlib.metadata
 import re
 import sys
 
@@ -72,6 +73,17 @@ def test_a_name_registered_twice_is_refused():
 def test_modules_are_found_by_place_and_private_ones_left_out():
     found = modules_in("statetrack.models")
     assert "bilinear-cp" in found and not any(name.startswith("-") for name in found)
+
+
+def test_a_module_of_an_installed_package_is_found_by_its_entry_point(tmp_path, monkeypatch):
+    (tmp_path / "their_model.py").write_text("FOUND = True")
+    monkeypatch.syspath_prepend(tmp_path)
+    entry = importlib.metadata.EntryPoint("theirs", "their_model", "statetrack.models")
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [entry])
+    found = modules_in("statetrack.models", entry_points=entry.group)
+    assert {"theirs", "lstm"} <= set(found) and "their_model" not in sys.modules
+    assert found["theirs"]().FOUND
+    del sys.modules["their_model"]
 
 
 @pytest.mark.parametrize("found", [MODELS, TASKS, KINDS, PROTOCOLS, SUITES], ids=lambda r: r.kind)

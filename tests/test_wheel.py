@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from statetrack.models import MODELS
 from statetrack.spec import TASKS
+from tests.test_docs import DOCS, blocks
 
 ROOT = Path(__file__).parent.parent
 
@@ -60,3 +62,44 @@ def test_the_wheel_lists_every_model_and_task(site: Path, tmp_path: Path) -> Non
 def test_the_wheel_trains_every_shipped_task(site: Path, tmp_path: Path) -> None:
     _run(site, tmp_path, "-c", TRAIN_EVERY_TASK, *TASKS)
     assert {path.parent.name for path in tmp_path.glob("r/*/eval.jsonl")} == set(TASKS)
+
+
+@pytest.fixture(scope="module")
+def example(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first example of the library's page, as it is typed there, in a folder of its own."""
+    code = next(block.body for block in blocks(DOCS / "library.md") if block.language == "python")
+    path = tmp_path_factory.mktemp("example") / "example.py"
+    path.write_text(code, encoding="utf-8")
+    return path
+
+
+def test_the_example_of_the_library_runs_as_typed(site: Path, example: Path) -> None:
+    printed = _run(site, example.parent, example.name).splitlines()
+    assert [line.split()[0] for line in printed] == ["1.0", "1.0", "1.0"]
+    (run,) = (example.parent / "runs").iterdir()
+    assert run.name.startswith("bilinear-cp_s3_") and (run / "eval.jsonl").exists()
+
+
+REVEALED = {
+    'st.load_task("s3")': "statetrack.spec.task.Task",
+    "batch": "statetrack.sources.batch.Batch",
+    "record": "statetrack.training.records.Record",
+    "row": "statetrack.scoring.Score",
+    "run": "statetrack.runs.run.Run",
+    "net": "statetrack.models._base.SequenceModel",
+    'st.predict(task, "lstm")': "statetrack.algebra.prediction.Prediction",
+}
+"""What mypy is to say of expressions after the example."""
+
+
+def test_the_example_of_the_library_is_typed(
+    site: Path, example: Path, pytestconfig: pytest.Config
+) -> None:
+    revealing = example.with_name("revealing.py")
+    lines = "".join(f"reveal_type({expression})\n" for expression in REVEALED)
+    revealing.write_text(example.read_text(encoding="utf-8") + lines, encoding="utf-8")
+    assert pytestconfig.cache is not None
+    cache = pytestconfig.cache.mkdir("mypy")  # kept: torch alone takes half a minute
+    mypy = ["-m", "mypy", "--strict", "--cache-dir", str(cache), "revealing.py"]
+    printed = _run(site, example.parent, *mypy)
+    assert re.findall(r'Revealed type is "(.+)"', printed) == [*REVEALED.values()]
