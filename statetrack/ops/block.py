@@ -71,7 +71,7 @@ def _by_coordinate(
     inputs: Tensor | None,
     normalise_every: int,
 ) -> Tensor:
-    """Every coordinate of all blocks is one plane of numbers, and b operations make a step.
+    """Every coordinate of all blocks is one plane of numbers, and b operations make one step.
 
     Each step's operators are written out for every word; without gradients, which would need
     them all, for a slab of time after another.

@@ -2,7 +2,7 @@
 
     H_t = alpha_t (I - beta_t k_t k_t^T) H_{t-1} + beta_t k_t v_t^T,    o_t = H_t^T q_t
 
-for one key a position; with n keys, the gate alpha_t acts first and then n such corrections
+for one key per position; with n keys, the gate alpha_t acts first and then n such corrections
 follow one another. The gates alpha_t are given as logarithms.
 
 The scan works on chunks (Yang et al. 2024, arXiv:2406.06484; Yang, Kautz & Hatamizadeh 2024,
@@ -14,7 +14,7 @@ k_i u_i^T for one row u_i, and these rows solve a triangular system:
 so that all chunks are solved side by side, and only the states between chunks wait for each
 other.
 
-B batch, T time, N heads, n keys a position, K key size, V value size, M chunks, c positions
+B batch, T time, N heads, n keys per position, K key size, V value size, M chunks, c positions
 of a chunk.
 """
 

@@ -170,7 +170,7 @@ def chunks_pay(gains: Tensor) -> bool:
 
     A step costs about 2 microseconds to start and then a time per byte; chunks save starts and
     touch memory about three times as often. Measured on one core, they win by 2 to 20 times
-    from 64 steps and up to 4 kB a step, and lose from 16 kB on. A GPU starts more slowly.
+    from 64 steps and up to 4 kB per step, and lose from 16 kB on. A GPU starts more slowly.
     """
     num_bytes = gains[0].numel() * gains.element_size()
     return len(gains) >= 64 and num_bytes <= (2**22 if gains.is_cuda else 2**13)

@@ -7,7 +7,7 @@ multiplies nothing but vectors, in float32. Nothing else of its models is used.
 
 Source: Yang & Zhang (2024), flash-linear-attention, version 0.6, as the package `fla-core`.
 
-B batch, T time, N heads, n keys a position, K key size, V value size, D width.
+B batch, T time, N heads, n keys per position, K key size, V value size, D width.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which of the two computes a recurrence: torch, or a kernel of flash-linear-attention.
 
-A scan in torch launches hundreds of small operations a word; such a kernel is one launch. It runs
+A scan in torch launches hundreds of small operations per word; such a kernel is one launch. It runs
 on CUDA, on float32.
 """
 
