@@ -9,7 +9,6 @@ replaced: a name given twice is an error, and an unknown one names the nearest.
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -26,17 +25,28 @@ class Registry(Mapping[str, T], Generic[T]):
     """A read-only mapping of the things of one kind, each loaded when first asked for.
 
     `find` returns, for every name, a function that loads it: either by returning the
-    thing, or by importing a module in which `register(name)` decorates it.
+    thing, or by importing a module in which `register(name)` decorates it. `entry_points` is the
+    group of entry points by which installed packages add things; it is looked up only for a name
+    that `find` does not have, or for all names.
 
     Raises `UnknownNameError` for a name it does not have, and `ValueError` for a name
     registered twice (a programmer's mistake).
     """
 
-    def __init__(self, kind: str, find: Callable[[], Mapping[str, Load]], *, listing: str) -> None:
+    def __init__(
+        self,
+        kind: str,
+        find: Callable[[], Mapping[str, Load]],
+        *,
+        listing: str,
+        entry_points: str | None = None,
+    ) -> None:
         self.kind = kind
         self._find = find
         self._listing = listing
-        self._loaders: dict[str, Load] | None = None
+        self._entry_points = entry_points
+        self._found: dict[str, Load] | None = None
+        self._elsewhere: dict[str, Load] | None = None
         self._things: dict[str, T] = {}
         self._loading = ""
 
@@ -56,21 +66,32 @@ class Registry(Mapping[str, T], Generic[T]):
 
         return enter
 
+    def _own(self) -> dict[str, Load]:
+        """What `find` gives."""
+        if self._found is None:
+            self._found = dict(self._find())
+        return self._found
+
     def _names(self) -> dict[str, Load]:
-        if self._loaders is None:
-            self._loaders = dict(self._find())
-        return self._loaders
+        """What `find` gives and what entry points name."""
+        if self._elsewhere is None:
+            self._elsewhere = {} if self._entry_points is None else named_by(self._entry_points)
+            for name in self._elsewhere:
+                if name in self._own():
+                    raise ValueError(f"an entry point repeats the name {name!r} of a {self.kind}")
+        return self._own() | self._elsewhere
 
     def __getitem__(self, name: str) -> T:
         if name not in self._things:
-            if name not in self._names():
+            loaders = self._own() if name in self._own() else self._names()
+            if name not in loaders:
                 hint = nearest(name, self)
                 raise UnknownNameError(
                     f"there is no {self.kind} '{name}'.{hint} "
                     f"`{self._listing}` shows all {len(self)}."
                 )
             self._loading = name
-            loaded = self._names()[name]()
+            loaded = loaders[name]()
             self._loading = ""
             if name not in self._things:
                 self._things[name] = loaded  # type: ignore[assignment]
@@ -81,7 +102,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return dict(self._things)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._things or name in self._names()
+        return name in self._things or name in self._own() or name in self._names()
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted({*self._things, *self._names()}))
@@ -90,8 +111,8 @@ class Registry(Mapping[str, T], Generic[T]):
         return len({*self._things, *self._names()})
 
 
-def modules_in(package: str, entry_points: str | None = None) -> dict[str, Load]:
-    """A loader for every public module of a package, and for every entry point of a group.
+def modules_in(package: str) -> dict[str, Load]:
+    """A loader for every public module of a package.
 
     A module `bilinear_cp` gives the name `bilinear-cp`; importing it registers the thing.
     """
@@ -103,16 +124,17 @@ def modules_in(package: str, entry_points: str | None = None) -> dict[str, Load]
         for path in Path(folder).glob("*.py")
         if not path.stem.startswith("_")
     )
-    loaders: dict[str, Load] = {
+    return {
         stem.replace("_", "-"): partial(importlib.import_module, f"{package}.{stem}")
         for stem in stems
     }
-    if entry_points is not None:
-        for entry in importlib.metadata.entry_points(group=entry_points):
-            if entry.name in loaders:
-                raise ValueError(f"entry point {entry.value!r} repeats the name {entry.name!r}")
-            loaders[entry.name] = entry.load
-    return loaders
+
+
+def named_by(entry_points: str) -> dict[str, Load]:
+    """A loader for every entry point of a group that an installed package has."""
+    import importlib.metadata  # slow to import, and needed only for names from elsewhere
+
+    return {entry.name: entry.load for entry in importlib.metadata.entry_points(group=entry_points)}
 
 
 def files_in(folder: Path, read: Callable[[Path], object]) -> dict[str, Load]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.metadata
 import importlib.util
 import inspect
 import math
@@ -59,14 +58,23 @@ class Command:
 
 def find_commands() -> dict[str, Command]:
     """Every command by its name, in the order of the help."""
-    folder = Path(__file__).parent
-    modules = {path.stem: f"{__package__}.{path.stem}" for path in folder.glob("*.py")}
+    import importlib.metadata  # takes as long as all other imports of this module together
+
+    files = Path(__file__).parent.glob("[a-z]*.py")
+    modules = {path.stem: f"{__package__}.{path.stem}" for path in files}
     for entry in importlib.metadata.entry_points(group="statetrack.commands"):
         if entry.name in modules:
             raise ValueError(f"entry point {entry.value!r} repeats the name {entry.name!r}")
         modules[entry.name] = entry.value
     found = [_read_command(name, module) for name, module in modules.items()]
     return {each.name: each for each in sorted(filter(None, found), key=lambda one: one.place)}
+
+
+def find_command(name: str) -> Command | None:
+    """The command of a name; None where there is none."""
+    if name.isidentifier() and (Path(__file__).parent / f"{name}.py").is_file():
+        return _read_command(name, f"{__package__}.{name}")
+    return find_commands().get(name)
 
 
 def _read_command(name: str, module: str) -> Command | None:
@@ -129,18 +137,18 @@ def _application(argv: Sequence[str]) -> typer.Typer:
         add_completion=False,
     )
     app.callback()(_version_only)
-    commands = find_commands()
     invoked = next((word for word in argv if not word.startswith("-")), None)
-    if invoked is not None and invoked not in commands:
+    if invoked is None:
+        for each in find_commands().values():
+            app.command(each.name, help=each.summary)(_not_invoked)
+        return app
+    command = find_command(invoked)
+    if command is None:
         raise typer.BadParameter(
-            f"there is no command '{invoked}'.{nearest(invoked, commands)} "
+            f"there is no command '{invoked}'.{nearest(invoked, find_commands())} "
             "`statetrack --help` shows all."
         )
-    for command in commands.values():
-        if command.name == invoked:
-            _add_command(app, command, argv)
-        else:
-            app.command(command.name, help=command.summary)(_not_invoked)
+    _add_command(app, command, argv)
     return app
 
 

@@ -21,8 +21,6 @@ from statetrack.cli import options
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
 from statetrack.models._facts import MODEL_FACTS
-from statetrack.report.drawing import console, share, small
-from statetrack.report.tables import training_table
 from statetrack.runs.config import Experiment, preset
 from statetrack.settings import read_yaml
 from statetrack.training.settings import DataSettings, TrainSettings
@@ -125,6 +123,8 @@ def _train(run: Run) -> None:
     from tqdm import tqdm
 
     from statetrack.cli._warnings import warn_of_shortcut_in_validation
+    from statetrack.report.drawing import console, share, small
+    from statetrack.report.tables import training_table
     from statetrack.runs.shortcuts import strongest_in_validation
 
     settings = run.experiment.training

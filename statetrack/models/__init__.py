@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MODELS: Registry[type[SequenceModel]] = Registry(
     "model",
-    find=lambda: modules_in("statetrack.models", entry_points="statetrack.models"),
+    find=lambda: modules_in("statetrack.models"),
+    entry_points="statetrack.models",
     listing="statetrack list models",
 )

@@ -1,11 +1,11 @@
-"""What a model is: symbols in, logits out.
+"""The interface of a model: symbols in, logits out.
 
     SequenceModel        forward(symbols [B, T]) -> logits [B, T, C]
     └── RecurrentModel   also step by step, with a state; forward is a scan of steps
-        └── LinearModel  the state is acted on by one linear operator per symbol
+        └── LinearModel  each symbol acts on the state by one linear operator
 
-A model never sees a task, a device, a file or a replica axis: a population of models runs
-through `torch.func`, so a model is written for one copy of itself.
+A model knows no task, no device, no file and no replica axis: a population is run through
+`torch.func.vmap`, so a model is written for one replica.
 
 B batch, T time, V symbols, C labels, H hidden, D embedding.
 """
@@ -26,10 +26,10 @@ from statetrack.ops.operators import Operators
 from statetrack.settings import Settings
 
 State: TypeAlias = "Tensor | tuple[State, ...]"
-"""What a recurrent model remembers: a tensor, or tensors in nested tuples."""
+"""The state of a recurrent model: a tensor, or tensors in nested tuples."""
 
 NORMALISE_EVERY = 8
-"""Steps between two rescalings of the state in evaluation: far from overflow, and cheap."""
+"""Steps between two rescalings of the state in evaluation: few enough to prevent overflow."""
 
 
 class SequenceModel(nn.Module, abc.ABC):
@@ -46,9 +46,9 @@ class SequenceModel(nn.Module, abc.ABC):
     source: ClassVar[str] = ""
     training_defaults: ClassVar[Mapping[str, Any]] = {}
     readout_name: ClassVar[str] = "readout"
-    """The submodule that makes logits of states: what `freeze='recurrence'` still trains."""
+    """The submodule that maps states to logits: the only one that `freeze='recurrence'` trains."""
     vectorises: ClassVar[bool] = True
-    """False where torch has no batching rule for a layer: replicas then run in turn."""
+    """False where torch has no batching rule for a layer: replicas are then run one at a time."""
 
     def __init__(self, settings: Settings, *, num_symbols: int, num_labels: int) -> None:
         super().__init__()
@@ -61,19 +61,19 @@ class SequenceModel(nn.Module, abc.ABC):
         """Logits [B, T, C] of int64 symbols [B, T]."""
 
     def kernel_on(self, device: torch.device) -> Literal["torch", "fla"]:
-        """What computes the recurrence on a device.
+        """The kernel that computes the recurrence on a device.
 
-        Raises `SettingsError` where the settings ask for a kernel that cannot run there.
+        Raises `SettingsError` where the settings name a kernel that cannot run there.
         """
         return "torch"
 
 
 class WithTransition(abc.ABC):
-    """What a recurrence that is linear in its state says of itself: next = A(input) part + u.
+    """The interface of a recurrence that is linear in its state: next = A(input) part + u.
 
-    `StateT` is what is remembered; the recurrent part of it is what A multiplies, as real numbers
-    in the units of the equation. What else is remembered (the last inputs, a scale) is no part of
-    it, and A may depend on it.
+    `StateT` is the whole state. Its recurrent part is what A multiplies, as real numbers in the
+    units of the equation; the rest of the state (the last inputs, a scale) does not belong to it,
+    and A may depend on that rest.
     """
 
     @abc.abstractmethod
@@ -88,14 +88,14 @@ class WithTransition(abc.ABC):
     def transition(self, inputs: Tensor, state: Any = None) -> Operators:
         """The operators A of B T positions, on the flattened recurrent part.
 
-        `inputs` are symbols [B, T] of a model and vectors [B, T, D] of a layer; `state` is what is
-        remembered before the first of them (by default the initial state). The operator of word b
-        at position t is number b T + t.
+        `inputs` are symbols [B, T] for a model and vectors [B, T, D] for a layer; `state` is the
+        state before the first of them (by default the initial state). The operator of word b
+        at position t has index b T + t.
         """
 
 
 class RecurrentModel(SequenceModel):
-    """A model that reads one symbol at a time and remembers only its state."""
+    """A model that reads one symbol at a time and keeps nothing but its state."""
 
     @abc.abstractmethod
     def initial_state(self, num_words: int) -> State:
@@ -103,7 +103,7 @@ class RecurrentModel(SequenceModel):
 
     @abc.abstractmethod
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        """Logits [B, C] and the next state, after one symbol [B] a word."""
+        """Logits [B, C] and the next state, after one symbol per word, [B]."""
 
     def scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Logits [B, T, C] and the last state, after symbols [B, T]."""
@@ -122,10 +122,10 @@ class RecurrentModel(SequenceModel):
 class LinearModel(RecurrentModel, WithTransition):
     """h_t = A(x_t) h_{t-1} (+ u_t), logits = C h_t.
 
-    Without additive terms and readout bias the model is *scale invariant*: a state times a
-    positive number gives logits times that number, and the same answer. Then, in evaluation
-    only, states are divided by their norm every few steps, which keeps words of any length
-    in the range of floats (Ebrahimi & Memisevic 2025, arXiv:2505.21749).
+    Without additive terms and readout bias the model is *scale invariant*: multiplying the state
+    by a positive number multiplies the logits by that number, and the argmax is the same. Then, in
+    evaluation only, states are divided by their norm every few steps, which keeps them in the
+    range of floats on words of any length (Ebrahimi & Memisevic 2025, arXiv:2505.21749).
     """
 
     family = "bilinear"
@@ -150,7 +150,7 @@ class LinearModel(RecurrentModel, WithTransition):
 
     @property
     def scale_invariant(self) -> bool:
-        """Whether rescaling the state leaves every answer as it is."""
+        """Whether the argmax of the logits does not change when the state is rescaled."""
         return self.additive is None and self.readout.bias is None
 
     @abc.abstractmethod
@@ -166,7 +166,7 @@ class LinearModel(RecurrentModel, WithTransition):
         return part
 
     def transition(self, inputs: Tensor, state: Tensor | None = None) -> Operators:
-        """The operators of symbols [B, T], which depend on nothing else: B T of R^H."""
+        """The operators of symbols [B, T], B T maps of R^H; they do not depend on the state."""
         return self.operators().select(inputs.flatten())
 
     def additive_table(self) -> Tensor | None:
@@ -178,7 +178,7 @@ class LinearModel(RecurrentModel, WithTransition):
         return through(self.embedding, self.additive)
 
     def initial_state(self, num_words: int) -> Tensor:
-        """The first state, once for every word: [B, H]."""
+        """The first state, repeated for every word: [B, H]."""
         return self.first.expand(num_words, -1)
 
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
@@ -198,8 +198,8 @@ class LinearModel(RecurrentModel, WithTransition):
     def scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Logits [B, T, C] and the last state [B, H], by the fast recurrence.
 
-        In evaluation, a scale-invariant model's states are divided by their norm on the way:
-        the answers are those of `forward`, the logits are positive multiples of them.
+        In evaluation, the states of a scale-invariant model are divided by their norm every few
+        steps: logits are positive multiples of those of `forward`, with the same argmax.
         """
         assert isinstance(state, Tensor)
         rescale = self.scale_invariant and not self.training and not torch.is_grad_enabled()
@@ -213,11 +213,11 @@ class LinearModel(RecurrentModel, WithTransition):
 
 
 class SymbolEmbedding(nn.Module):
-    """Makes tables with one row a symbol, linear in the symbol's embedding.
+    """Makes tables with one row per symbol, linear in the symbol's embedding.
 
     With `embed_dim` 0 symbols are one-hot, and a table is its own parameter. Otherwise symbols
     have learned embeddings X [V, D], with rows of unit norm at the start, and a table is X
-    times a parameter. Operators are thus computed once for each of the V symbols, never for
+    times a parameter. So operators are computed once for each of the V symbols, and not for
     each of the B x T positions.
     """
 
@@ -232,8 +232,8 @@ class SymbolEmbedding(nn.Module):
     def parameter(self, rows: Tensor) -> nn.Parameter:
         """A parameter for `forward`, from one array for each of the `num_rows`: [D or V, ...].
 
-        For learned embeddings it is stored with their axis last, [..., D]: the layout in
-        which the product with them, and above all its gradient, is fastest.
+        For learned embeddings the axis D is stored last, [..., D]: in this layout the product
+        with the embeddings, and its gradient above all, is fastest.
         """
         if self.vectors is None:
             return nn.Parameter(rows)
@@ -245,7 +245,7 @@ class SymbolEmbedding(nn.Module):
 
 
 def through(module: nn.Module, *inputs: Tensor | None) -> Tensor:
-    """The output of a module that gives one tensor, which `nn.Module` does not type."""
+    """The output of a module that returns one tensor; `nn.Module` does not type its calls."""
     output: Tensor = module(*inputs)
     return output
 
@@ -264,7 +264,7 @@ def require_divisor(width: int, name: str, divisor: int, what: str = setting("wi
 
 
 def require_even(hidden: int, what: str) -> None:
-    """Raise `SettingsError` unless `hidden` is even, as `what` of size 2 needs."""
+    """Raise `SettingsError` unless `hidden` is a multiple of 2, which is the size of `what`."""
     if hidden % 2:
         raise SettingsError(
             f"{setting('hidden', hidden)} is not a multiple of {what} 2: "

@@ -1,9 +1,9 @@
-"""Residual blocks around a sequence mixer: what most published recurrences are trained in.
+"""Residual blocks around a sequence mixer, in which most published recurrences are trained.
 
     x = E[symbols];    x = x + mixer(norm(x));    x = x + mlp(norm(x));    logits = C norm(x)
 
-with the mixer of the model's own file. A mixer reads vectors one position after the other and
-remembers only its state, so the whole model streams in constant memory.
+where each model's own file defines its mixer. A mixer reads vectors one position after the other
+and keeps only its state, so the whole model reads words of any length in constant memory.
 
 B batch, T time, V symbols, C labels, D width of the residual stream.
 """
@@ -29,7 +29,7 @@ SettingsT = TypeVar("SettingsT", bound=BlockSettings)
 class Mixer(nn.Module, abc.ABC, Generic[StateT]):
     """One layer's recurrence over vectors: a causal map [B, T, D] -> [B, T, D] with a state.
 
-    `kernel` says what scans; a mixer without a kernel of another library has only torch.
+    `kernel` names the implementation of the scan; it is torch where no other library has one.
     """
 
     kernel: KernelChoice = "torch"
@@ -49,11 +49,11 @@ class Mixer(nn.Module, abc.ABC, Generic[StateT]):
 
 
 class LinearMixer(Mixer[StateT], WithTransition):
-    """A mixer whose next state is, for given inputs, an affine function of the one before."""
+    """A mixer whose next state is, for given inputs, an affine function of its last state."""
 
 
 class PlainMixer(LinearMixer[Tensor]):
-    """A linear mixer that remembers nothing but the recurrent part, real or complex."""
+    """A linear mixer whose state is the recurrent part alone, real or complex."""
 
     def recurrent_part(self, state: Tensor) -> Tensor:
         """The state as real numbers."""
@@ -65,7 +65,7 @@ class PlainMixer(LinearMixer[Tensor]):
 
 
 class WindowedMixer(LinearMixer[tuple[WindowT, Tensor]]):
-    """A linear mixer that remembers the last inputs, and then the recurrent part."""
+    """A linear mixer whose state is a window of the last inputs, and then the recurrent part."""
 
     def recurrent_part(self, state: tuple[WindowT, Tensor]) -> Tensor:
         """The second part of the state as real numbers."""
@@ -78,15 +78,15 @@ class WindowedMixer(LinearMixer[tuple[WindowT, Tensor]]):
         return state[0], _like(state[1], part)
 
     def window(self, state: tuple[WindowT, Tensor] | None, num_words: int) -> WindowT:
-        """What is remembered of the last inputs; of none where there is no state."""
+        """The window of the last inputs: of the given state, or of the initial one for None."""
         return (self.initial_state(num_words) if state is None else state)[0]
 
 
 class BlockModel(RecurrentModel, Generic[SettingsT]):
     """Embedding, blocks of a mixer and an optional MLP, normalised linear readout.
 
-    A subclass names its `mixer_class`, which is made of the model's settings; where mixers differ
-    from layer to layer, it overrides `make_mixer`.
+    A subclass names its `mixer_class`, which is built from the model's settings; where mixers
+    differ from layer to layer, it overrides `make_mixer`.
     """
 
     family = "gated"
@@ -110,12 +110,12 @@ class BlockModel(RecurrentModel, Generic[SettingsT]):
         return Block(self.settings, self.make_mixer(layer))
 
     def kernel_on(self, device: torch.device) -> Literal["torch", "fla"]:
-        """What scans words on a device: that of the first block's mixer."""
+        """The implementation of the scan on a device: that of the first block's mixer."""
         return kernel_for(self.mixers[0].kernel, device)
 
     @property
     def mixers(self) -> list[Mixer[Any]]:
-        """The mixers of all blocks, whose states are the parts of the model's, in order."""
+        """The mixers of all blocks; the tuple of their states, in order, is the model's state."""
         return [block.mixer for block in self._blocks()]
 
     def initial_state(self, num_words: int) -> State:
@@ -131,7 +131,7 @@ class BlockModel(RecurrentModel, Generic[SettingsT]):
         return self.readout(self.norm(stream)), tuple(after)
 
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        """Logits [B, C] and the next state, after one symbol [B] a word."""
+        """Logits [B, C] and the next state, after one symbol per word, [B]."""
         stream, after = self.embedding(symbols), []
         for block, own in zip(self._blocks(), state, strict=True):
             stream, own = block.step(stream, own)
@@ -143,7 +143,7 @@ class BlockModel(RecurrentModel, Generic[SettingsT]):
 
 
 class Block(nn.Module):
-    """A normalised mixer, then a normalised MLP where there is one, each added to its input."""
+    """norm and mixer, then (unless its width is 0) norm and MLP, each added to its input."""
 
     def __init__(self, settings: BlockSettings, mixer: Mixer[Any]) -> None:
         super().__init__()
@@ -195,11 +195,11 @@ class ShortConvolution(nn.Module):
 
 
 Window: TypeAlias = "Tensor | tuple[()]"
-"""What an optional convolution remembers: its last inputs, or nothing."""
+"""The state of an optional convolution: its last inputs, or an empty tuple."""
 
 
 class OptionalConvolution(nn.Module):
-    """A short convolution and an activation; with a `kernel` of 0, its inputs as they are."""
+    """A short convolution and an activation; with a `kernel` of 0, the identity."""
 
     def __init__(
         self, width: int, kernel: int, activation: nn.Module, *, bias: bool = True
@@ -261,15 +261,15 @@ class RMSNorm(nn.Module):
 
 
 LARGEST_SQUARED = 2.0**30
-"""Magnitude up to which numbers are squared as they are."""
+"""Magnitude up to which numbers are squared without scaling."""
 
 
 def rms_norm(inputs: Tensor, gain: Tensor | None = None) -> Tensor:
-    """Vectors [..., D] over their root mean square, whatever their size.
+    """Vectors [..., D] divided by their root mean square, without overflow at any magnitude.
 
-    In float32 squares overflow from 10^19 on, which states that grow reach, and the gradient
-    takes third powers, which are lost earlier. So a vector with numbers beyond `LARGEST_SQUARED`
-    is first scaled down to it; all others are multiplied by 1.
+    In float32 the square of a number above about 10^19 overflows, which growing states reach, and
+    the gradient contains third powers, which overflow earlier. So a vector with numbers above
+    `LARGEST_SQUARED` is first scaled down to that magnitude; all others are multiplied by 1.
     """
     largest = inputs.detach().abs().amax(-1, keepdim=True)
     scale = (largest / LARGEST_SQUARED).clamp_min(1.0).reciprocal()
@@ -277,7 +277,7 @@ def rms_norm(inputs: Tensor, gain: Tensor | None = None) -> Tensor:
 
 
 def make_mlp(settings: BlockSettings) -> nn.Module | None:
-    """A normalised MLP of the width that the settings give; None where that is 0."""
+    """An MLP of the width that the settings give; None where that width is 0."""
     width, inner = settings.width, round(settings.mlp * settings.width)
     if not inner:
         return None
@@ -290,7 +290,7 @@ def make_mlp(settings: BlockSettings) -> nn.Module | None:
 
 
 def make_norm(name: Literal["rms", "layer", "none"], width: int) -> nn.Module:
-    """The normalisation of a setting's name."""
+    """The normalisation layer that a setting names."""
     if name == "rms":
         return RMSNorm(width)
     return nn.LayerNorm(width) if name == "layer" else nn.Identity()

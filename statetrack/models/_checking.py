@@ -1,8 +1,8 @@
-"""What a model must keep for training and evaluation to mean anything, checked on the model itself.
+"""The properties that training and evaluation rely on, checked on a model.
 
 `check_model` takes a model's class, or any `nn.Module` from symbols [B, T] to logits [B, T, C], and
-gives one `Finding` for each property. It works on copies with random weights in float64 (float32
-where the module cannot do otherwise), in evaluation, and changes nothing of what it is given.
+returns one `Finding` for each property. It works on copies with random weights, in evaluation mode
+and in float64 (float32 where the module fails in float64); the given module is not changed.
 
 R replicas, B batch, T time, V symbols, C labels.
 """
@@ -25,14 +25,14 @@ from statetrack.settings import Settings
 NUM_WORDS, LENGTH, NUM_REPLICAS, LONG = 3, 11, 3, 50
 
 SPREAD = 0.05
-"""The deviation of what is added to every weight: some start at 0, where nothing is seen."""
+"""Standard deviation of the noise added to every weight: a weight of 0 would hide its effect."""
 
 Weights = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One property of a model: whether it holds, and what is wrong, or is to be noted."""
+    """One property of a model: whether it holds, with the error or the remark that was found."""
 
     name: str
     ok: bool
@@ -52,8 +52,8 @@ def check_model(
 ) -> list[Finding]:
     """Check a registered model's class (with its settings or the defaults), or a module.
 
-    The first finding is that logits can be computed and have their shape; where that fails, it is
-    the only one. An exception of the model's own is a finding too.
+    The first finding is that logits can be computed and have the shape [B, T, C]; where that
+    fails, it is the only one. An exception that the model raises is a finding too.
     """
     subject = _Subject(model, num_symbols, num_labels, settings)
     findings = [_found(name, check, subject) for name, check in FIRST.items()]
@@ -71,7 +71,7 @@ def check_model(
 
 @dataclass
 class _Subject:
-    """What is checked: `plain` as it was made or given, and copies of it with other weights."""
+    """The model under test: `plain` as it was built or given, and copies with other weights."""
 
     model: type[SequenceModel] | nn.Module
     num_symbols: int
@@ -94,7 +94,7 @@ class _Subject:
             return self.model(settings, num_symbols=self.num_symbols, num_labels=self.num_labels)
 
     def generic(self, seed: int = 0) -> nn.Module:
-        """A copy in evaluation, none of whose weights is where it started."""
+        """A copy in evaluation mode, with noise added to every weight."""
         module = self.make(seed).to(self.dtype).eval()
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
@@ -104,7 +104,7 @@ class _Subject:
         return module
 
     def words(self, *shape: int) -> Tensor:
-        """Random words of a shape, the same at every call, where the model's weights are."""
+        """Random words of a shape, the same at every call, on the device of the weights."""
         words = torch.randint(self.num_symbols, shape, generator=torch.Generator().manual_seed(0))
         return words.to(next((weight.device for weight in self.plain.parameters()), None))
 
@@ -119,8 +119,8 @@ class _Subject:
     ) -> None:
         """Raise `Wrong` unless two tensors agree to rounding.
 
-        The error may be `tolerance` (in float32, 10^5 times as much) times the largest number,
-        or times `least` where all are smaller.
+        The allowed error is `tolerance` (in float32, 10^5 times as much) times the largest
+        magnitude, or times `least` where all are smaller.
         """
         if self.dtype == torch.float32:
             tolerance = 1e5 * tolerance
@@ -131,7 +131,7 @@ class _Subject:
 
 
 Check = Callable[[_Subject], str]
-"""Raises `Wrong` where a property does not hold; gives what is to be noted, or nothing."""
+"""Raises `Wrong` where a property does not hold; returns a remark, or an empty text."""
 
 
 def _found(name: str, check: Check, subject: _Subject) -> Finding:
@@ -139,7 +139,7 @@ def _found(name: str, check: Check, subject: _Subject) -> Finding:
         return Finding(name, True, check(subject))
     except Wrong as wrong:
         return Finding(name, False, str(wrong))
-    except Exception as error:  # the model's own, of any class
+    except Exception as error:  # the model may raise any class of exception
         first, *_ = str(error).splitlines() or [""]
         return Finding(name, False, f"{type(error).__name__}: {first}")
 
@@ -182,7 +182,7 @@ def _causality(subject: _Subject) -> str:
 
 
 def _reads_symbols(subject: _Subject) -> str:
-    """A symbol changes logits from it on, in every word."""
+    """A symbol changes logits at or after its position, in every word."""
     model, symbols = subject.generic(), subject.words(NUM_WORDS, LENGTH)
     before = model(symbols)
     for time in (0, LENGTH // 2, LENGTH - 1):
@@ -225,7 +225,7 @@ def _gradients(subject: _Subject) -> str:
 
 
 def _weighted_sum(logits: Tensor) -> Tensor:
-    """A number that depends on every logit in a different way."""
+    """A random weighted sum of all logits."""
     weights = torch.randn(logits.shape, generator=torch.Generator().manual_seed(1))
     return (logits * weights.to(logits)).sum()
 
@@ -244,7 +244,7 @@ def _saved(subject: _Subject) -> str:
 
 
 def _population(subject: _Subject) -> str:
-    """Replicas that run as one by `torch.vmap` have the logits and gradients of each alone."""
+    """Replicas computed together by `torch.vmap` have the logits and gradients of each alone."""
     if isinstance(subject.plain, SequenceModel) and not subject.plain.vectorises:
         return "vectorises = False: the replicas of a run are computed in turn"
     replicas = [subject.generic(seed) for seed in range(NUM_REPLICAS)]
@@ -307,7 +307,7 @@ def _pieces(subject: _Subject) -> str:
 
 
 def _constant_state(subject: _Subject) -> str:
-    """The state is as large after a long word as before it."""
+    """The number of values in the state is the same before and after a long word."""
     model, words = subject.generic(), subject.words(1, LONG)
     assert isinstance(model, Scanning)
     first = model.initial_state(1)
@@ -330,11 +330,11 @@ def _numbers_in(state: object) -> int:
     return sum(map(_numbers_in, state)) if isinstance(state, tuple | list) else 0
 
 
-# --- what a registered model says of itself ---
+# --- the declarations of a registered model ---
 
 
 def _seeds(subject: _Subject) -> str:
-    """Equal seeds build equal models, other seeds others."""
+    """Equal seeds build equal models, and different seeds build different ones."""
     first, again, other = (subject.make(seed).state_dict() for seed in (3, 3, 4))
     if not all(torch.equal(first[name], again[name]) for name in first):
         raise Wrong("two models of one seed differ: draw initial weights by torch, unseeded")
@@ -344,7 +344,7 @@ def _seeds(subject: _Subject) -> str:
 
 
 def _described(subject: _Subject) -> str:
-    """Family and source, for the listings; a readout, for `freeze='recurrence'`."""
+    """Family and source are named, for the listings, and a readout, for `freeze='recurrence'`."""
     assert isinstance(subject.plain, SequenceModel)
     missing = [name for name in ("family", "source") if not getattr(subject.plain, name)]
     prefix = f"{subject.plain.readout_name}."

@@ -3,9 +3,9 @@
     q, k, v = silu(conv(W x)),    q and k of unit length,    beta = c sigmoid(W_beta x)
     y = W_o [ RMSNorm(o) (* silu(W_g x)) ]
 
-for every head by itself, with o from `ops.delta_rule` and c = 1 or 2.
+for each head separately, with o from `ops.delta_rule` and c = 1 or 2.
 
-B batch, T time, N heads, n keys a position, K key size, V value size, D width.
+B batch, T time, N heads, n keys per position, K key size, V value size, D width.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BETA_RANGE = {"unit": 1.0, "double": 2.0}
 
 
 class DeltaSettings(KernelSettings):
-    """What every delta rule can be told."""
+    """Settings of every delta rule."""
 
     heads: int = option(4, "Number N of heads, each with a state of its own.", min=1)
     key_dim: int = option(16, "Size K of a head's keys and queries.", min=1)
@@ -69,7 +69,7 @@ class ForgetGate(nn.Module):
 
 
 class DeltaFactors(NamedTuple):
-    """What a delta rule does at some positions; the leading axes are [B, T], or [B] for one."""
+    """The inputs of a delta rule; the leading axes are [B, T], or [B] for one position."""
 
     queries: Tensor  # [..., N, K]
     keys: Tensor  # [..., n, N, K]
@@ -79,7 +79,7 @@ class DeltaFactors(NamedTuple):
 
 
 class DeltaMixer(WindowedMixer[Window]):
-    """A delta rule in every head, with n keys a position and, where given, a forget gate."""
+    """A delta rule in every head, with n keys per position and, where given, a forget gate."""
 
     def __init__(
         self, settings: DeltaSettings, *, num_keys: int = 1, forget_gate: ForgetGate | None = None
@@ -113,7 +113,7 @@ class DeltaMixer(WindowedMixer[Window]):
         self.output = nn.Linear(heads * value_dim, settings.width, bias=False)
 
     def initial_state(self, num_words: int) -> tuple[Window, Tensor]:
-        """What the convolution remembers, and no associations, [B, N, K, V]."""
+        """The convolution's initial state, and zeros [B, N, K, V]."""
         shape = (num_words, *self.query_shape, self.value_shape[-1])
         associations = self.output.weight.new_zeros(shape)
         return self.convolution.initial_state(num_words), associations

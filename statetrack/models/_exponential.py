@@ -1,4 +1,4 @@
-"""What the two recurrences of the xLSTM share: settings, gates, first weights.
+"""Settings, gates and initial weights that both recurrences of the xLSTM use.
 
 Source: Beck et al. (2024), xLSTM: Extended Long Short-Term Memory, arXiv:2405.04517.
 """
@@ -37,5 +37,5 @@ def log_forget(kind: ForgetKind, logits: Tensor) -> Tensor:
 
 
 def small_deviation(width: int) -> float:
-    """The standard deviation of input projections' first weights."""
+    """The standard deviation of the initial weights of input projections."""
     return float((2 / (5 * width)) ** 0.5)

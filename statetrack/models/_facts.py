@@ -1,16 +1,16 @@
-"""What is known of a model without building it: its settings, its source, what it is.
+"""Facts about a model that need no torch: its settings class, source, family, description.
 
     MODEL_FACTS["bilinear-cp"].settings_class().recurrence
 
 Every model's file imports torch, which takes seconds. So, unless torch is loaded already, a file
 of this package is executed with a stand-in for torch and for `statetrack.ops`: settings classes
-are then complete, and of networks the names, docstrings and plain attributes are. So a file of
-this package may refer to torch while it is imported (base classes, decorators, annotations), but
-not compute with it; a test holds all files to that. A model from a user's file or from another
-package is imported as usual.
+are then complete, and networks have their names, docstrings and plain attributes. Therefore a
+file of this package may refer to torch while it is imported (base classes, decorators,
+annotations), but not compute with it; a test checks this for all files. A model from a user's
+file or from another package is imported as usual.
 
-A settings class read in this way is not the one that a later import of the file makes. It is for
-reading defaults, help and recurrences; the settings that a model is built with are made by
+A settings class read in this way is not the one that a later import of the file defines. It is
+for reading defaults, help and recurrences; a model is built with an instance of
 `MODELS[name].settings_class`.
 """
 
@@ -35,17 +35,17 @@ from statetrack.settings import Settings
 
 HOME = "statetrack.models"
 REPLACED = ("torch", "statetrack.ops")
-"""The packages that a stand-in takes the place of."""
+"""The packages that a stand-in replaces."""
 
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What a model's file says of the model."""
+    """The facts about a model that its file states."""
 
     name: str
     settings_class: type[Settings]
     family: str | None
-    """None where the class does not say, as that of a user may not; so with `source`."""
+    """None where the class names no family (a user's class may not); likewise `source`."""
     source: str | None
     training_defaults: Mapping[str, Any]
     summary: str
@@ -55,14 +55,14 @@ class ModelFacts:
 
     @property
     def recurrence(self) -> Recurrence | None:
-        """The class of recurrence at default settings; None where the settings do not say."""
+        """The class of recurrence at default settings; None where the settings name none."""
         return recurrence_of(self.settings_class())
 
 
 class _AllFacts(Mapping[str, ModelFacts]):
-    """The facts of every model in `MODELS`, each read when it is asked for.
+    """The facts of every model in `MODELS`, each read on first access.
 
-    Raises what `MODELS` raises for a name that it does not have.
+    Raises `UnknownNameError` for a name that no model has.
     """
 
     def __init__(self) -> None:
@@ -96,10 +96,10 @@ def _facts_of(name: str, model: type, description: str | None) -> ModelFacts:
 
 
 class _StandIn:
-    """Takes the place of anything that a file only names when it is executed.
+    """Replaces every object of torch that a file refers to while it is executed.
 
     Its attributes, results and items are itself, and as a base class it is left out. It has no
-    attributes of Python's own protocols, by which `typing` would take it for a type variable.
+    attributes with double underscores, by which `typing` would take it for a type variable.
     """
 
     def __getattr__(self, name: str) -> _StandIn:
@@ -118,7 +118,7 @@ class _StandIn:
 
 
 class _Executed:
-    """The files of this package's models, executed with a stand-in for torch, each once.
+    """Executes the files of this package's models with a stand-in for torch, each once.
 
     `registered` holds the classes that they register, by name.
     """
@@ -129,7 +129,7 @@ class _Executed:
         self._builtins = vars(builtins) | {"__import__": self._import}
 
     def module(self, name: str) -> ModuleType:
-        """A module of `statetrack.models`; one that is loaded is taken as it is."""
+        """A module of `statetrack.models`; one that is already loaded is not executed again."""
         if name in sys.modules:
             return sys.modules[name]
         if name not in self._modules:
@@ -147,7 +147,7 @@ class _Executed:
         return self._modules[name]
 
     def register(self, name: str) -> Callable[[type], type]:
-        """What `MODELS.register` does, for a class that is not to be built."""
+        """Replaces `MODELS.register` for a class that is not to be built."""
 
         def enter(model: type) -> type:
             self.registered[name] = model
@@ -163,7 +163,7 @@ class _Executed:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> Any:
-        """What an `import` statement in an executed file brings in, in place of `__import__`."""
+        """The module that an `import` statement in an executed file gets; replaces `__import__`."""
         if _is_replaced(name):
             return STAND_IN
         if name in ("statetrack", HOME) and fromlist:
@@ -173,7 +173,7 @@ class _Executed:
         return builtins.__import__(name, globals, locals, fromlist, level)
 
     def _member(self, package: str, name: str) -> Any:
-        """What `from package import name` gives, where the package is ours."""
+        """The object that `from package import name` gets, for a package of statetrack."""
         whole = f"{package}.{name}"
         if whole == f"{HOME}.MODELS":
             return self
@@ -190,4 +190,4 @@ def _is_replaced(module: str) -> bool:
 
 STAND_IN = _StandIn()
 MODEL_FACTS = _AllFacts()
-"""What is known of each model, by its name."""
+"""The facts about each model, by its name."""

@@ -1,4 +1,4 @@
-"""What the token-gated and the state-gated RNN share: one matrix per input, and the settings.
+"""The settings of the token-gated and the state-gated RNN, and their matrix for each input.
 
     A(x) = A_0 + sum_d x_d A_d
 
@@ -14,11 +14,11 @@ from statetrack.ops.precision import widened
 from statetrack.settings import option
 
 OPEN_GATE = 2.0
-"""The bias of the gates' logits at the start: sigmoid(2) = 0.88 of A(x) h passes."""
+"""Initial bias of the gates' logits: a gate is then about sigmoid(2) = 0.88."""
 
 
 class GatedRNNSettings(BlockSettings):
-    """What both gated RNNs can be told."""
+    """Settings of both gated RNNs."""
 
     hidden: int = option(32, "Width H of the hidden state.", min=1)
     gain: float = option(
@@ -27,7 +27,7 @@ class GatedRNNSettings(BlockSettings):
 
 
 class InputMatrices(nn.Module):
-    """A matrix for every input, linear in it: A(x) h has about the size of h at the start."""
+    """A matrix for every input, linear in it; initially A(x) h has about the norm of h."""
 
     def __init__(self, width: int, hidden: int, gain: float) -> None:
         super().__init__()

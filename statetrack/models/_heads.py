@@ -1,4 +1,4 @@
-"""Pieces of multi-head recurrences: projections with a short memory, heads, their normalisation.
+"""Parts of multi-head recurrences: projections with a short convolution, heads, their norm.
 
 B batch, T time, D width, N heads.
 """
@@ -15,9 +15,9 @@ from statetrack.models._blocks import OptionalConvolution, Window, rms_norm
 
 
 class Projection(nn.Module):
-    """A linear map without bias; with a `kernel`, then a short convolution and SiLU.
+    """A linear map without bias; unless `kernel` is 0, then a short convolution and SiLU.
 
-    Its state is that of the convolution, if there is one.
+    Its state is that of the convolution, an empty tuple without one.
     """
 
     def __init__(self, width: int, outputs: int, kernel: int) -> None:
@@ -39,7 +39,7 @@ class Projection(nn.Module):
 
 
 class HeadNorm(nn.Module):
-    """Each head normalised by itself over its own coordinates, with a gain per coordinate."""
+    """Each head normalised over its own coordinates, with a gain per coordinate."""
 
     def __init__(self, kind: Literal["rms", "layer"], heads: int, size: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A model made by its name, for a task."""
+"""Building a model by its name, for a task."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from statetrack.spec import Task
 
 
 def make_model(name: str, task: Task, *, seed: int = 0, **settings: Any) -> SequenceModel:
-    """A model with freshly drawn weights, for the symbols and labels of a task.
+    """A model with random initial weights, for the symbols and labels of a task.
 
     `settings` are the model's own, by the names that `statetrack show NAME` lists; what is left
     out has its default. The weights are those of a replica with the same `seed` in a run.

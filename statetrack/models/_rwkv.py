@@ -1,8 +1,7 @@
-"""What the generations of RWKV share: token shift, decays, low-rank maps, and a frame.
+"""Parts of several generations of RWKV: token shift, decays, low-rank maps, and a layer.
 
-Decays are exp(-exp(.)); the frame is that of the sixth and seventh, around a matrix state by head.
-
-The token shift mixes what is read at a position with the position before it.
+Decays are exp(-exp(.)). The layer is that of the sixth and seventh generation, with one matrix
+state per head. The token shift mixes the input at a position with the input one position before.
 
 B batch, T time, D width, N heads, K head size.
 """
@@ -25,19 +24,19 @@ from statetrack.ops.operators import Operators
 FactorsT = TypeVar("FactorsT")
 
 LARGEST_LOG_RATE = 20.0
-"""Where log(-log w) is cut: w is 0 in floats long before, and e to the power of more overflows."""
+"""Upper bound of log(-log w): w underflows to 0 below it, and exp of more would overflow."""
 
 
 def positions_before(inputs: Tensor, last: Tensor) -> Tensor:
-    """The position before each of the inputs [B, T, D]; `last` [B, D] is before the first."""
+    """The input one position before each of [B, T, D]; `last` [B, D] precedes the first."""
     return torch.cat([last.unsqueeze(1), inputs[:, :-1]], 1)
 
 
 def first_shifts(width: int, depth: float, powers: Sequence[float]) -> Tensor:
-    """How much of the position before each coordinate takes at the start, one row a power.
+    """The initial share of the previous position in each coordinate, one row per power.
 
-    Earlier coordinates take more of it, and so do, at a given coordinate, earlier layers; `depth`
-    is the number of layers below over that of all.
+    The share is larger in earlier coordinates and in earlier layers; `depth` is the number of
+    layers below this one, divided by the number of all layers.
     """
     place = torch.arange(width) / width
     return 1 - place ** (torch.tensor(powers).unsqueeze(-1) * (1 - depth))
@@ -72,7 +71,7 @@ class LowRank(nn.Module):
 class RWKVMixer(WindowedMixer[Tensor], Generic[FactorsT]):
     """The time mixing of a generation with matrix states, in N heads of size K.
 
-    Its state is the position before, [B, D], and a memory [B, N, K, K]: the transpose of the
+    Its state is the previous input, [B, D], and a memory [B, N, K, K]: the transpose of the
     sources' S.
     """
 
@@ -80,26 +79,26 @@ class RWKVMixer(WindowedMixer[Tensor], Generic[FactorsT]):
 
     @abc.abstractmethod
     def factors(self, inputs: Tensor, before: Tensor) -> tuple[FactorsT, Tensor]:
-        """What the recurrence does, and the output gate [..., D], of inputs and those before."""
+        """The recurrence's terms and the output gate [..., D], from inputs and previous inputs."""
 
     @abc.abstractmethod
     def recur(self, factors: FactorsT, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """What is read at T positions, [B, T, N, K], and the last memory."""
+        """The reads at T positions, [B, T, N, K], and the last memory."""
 
     @abc.abstractmethod
     def advance(self, factors: FactorsT, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """What is read at one position, [B, N, K], and the next memory."""
+        """The read at one position, [B, N, K], and the next memory."""
 
     @abc.abstractmethod
     def finish(self, read: Tensor, factors: FactorsT, gate: Tensor) -> Tensor:
-        """Outputs [..., D] of what was read, [..., N, K]."""
+        """Outputs [..., D] of the reads [..., N, K]."""
 
     @abc.abstractmethod
     def operators(self, factors: FactorsT) -> Operators:
         """The operators of factors [B, T, ...] on the N K rows of a memory."""
 
     def initial_state(self, num_words: int) -> tuple[Tensor, Tensor]:
-        """Zeros [B, D] before the first position, and an empty memory [B, N, K, K]."""
+        """Zeros [B, D] as the input before the first, and a zero memory [B, N, K, K]."""
         parameter = next(self.parameters())
         zeros = parameter.new_zeros(num_words, *self.heads, self.heads[1])
         return zeros.new_zeros(num_words, math.prod(self.heads)), zeros

@@ -1,13 +1,13 @@
-"""The frame of selective diagonal recurrences, shared by Mamba and AUSSM.
+"""The layer around a selective diagonal recurrence, used by Mamba and AUSSM.
 
     u, z = W x,    u = act(conv(u)),    h_t = a_t * h_{t-1} + b_t
     y = W_o ((read(h) + D * u) * silu(z))
 
-with the gains a_t, the terms b_t and what h is read with of the model's own file. A layer's states
-are N numbers for each channel, too many to hold for a whole word: they are made and read piece by
-piece.
+where the model's own file gives the gains a_t, the terms b_t and the function `read`. A layer's
+states are N numbers for each channel, too many to hold for a whole word: they are computed and
+read piece by piece.
 
-B batch, T time, D width, E channels of the recurrence, N numbers a channel.
+B batch, T time, D width, E channels of the recurrence, N numbers per channel.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from statetrack.models._blocks import ShortConvolution, WindowedMixer
 from statetrack.ops.operators import Operators, diagonal_operators
 
 PIECE = 16
-"""Positions whose states are held at once: E N numbers each, which soon outgrow the caches."""
+"""Positions whose states are held at once: E N numbers each, which should fit in the caches."""
 
 
 class Selected(NamedTuple):
-    """What the recurrence is made of at some positions."""
+    """The terms of the recurrence at some positions."""
 
     gains: Tensor  # [.., E, N]
     terms: Tensor  # [.., E, N]
@@ -51,7 +51,7 @@ class SelectiveMixer(WindowedMixer[Tensor]):
 
     @abc.abstractmethod
     def activation(self, x: Tensor) -> Tensor:
-        """What becomes of the convolution's outputs [.., E]."""
+        """The activation of the convolution's outputs [.., E]."""
 
     @abc.abstractmethod
     def select(self, x: Tensor) -> Selected:

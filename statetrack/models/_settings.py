@@ -1,7 +1,7 @@
-"""The settings of models: what every model, and every model of one kind, can be told.
+"""Base classes of the settings of models: of every model, and of the models of one kind.
 
-A model's settings say which class of recurrence its layers are, and of which size. This module
-imports no torch: what a model is and what it can track is known without it.
+A model's settings name the class of its layers' recurrence, with its size. This module does not
+import torch, so the listing and the predictions of a model do not need it.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from statetrack.settings import Settings, option
 
 
 class ModelSettings(Settings):
-    """The settings of a model, which give its class of recurrence."""
+    """The settings of a model, which also name its class of recurrence."""
 
     @property
     def recurrence(self) -> Recurrence | None:
-        """The class that every layer's recurrence belongs to; None where it is not said."""
+        """The class of every layer's recurrence; None where the settings name none."""
         return None
 
 
 class LinearSettings(ModelSettings):
-    """What every linear model can be told."""
+    """Settings of every linear model."""
 
     hidden: int = option(64, "Width H of the hidden state.", min=1)
     embed_dim: int = option(
@@ -44,7 +44,7 @@ class LinearSettings(ModelSettings):
 
 
 class BlockSettings(ModelSettings):
-    """What every model made of residual blocks can be told."""
+    """Settings of every model made of residual blocks."""
 
     width: int = option(64, "Width D of the residual stream.", min=1)
     layers: int = option(1, "Number of blocks.", min=1)
@@ -58,7 +58,7 @@ class BlockSettings(ModelSettings):
 
 
 class KernelSettings(BlockSettings):
-    """What block models can be told for whose recurrence another library has a kernel."""
+    """Settings of the block models for whose recurrence another library has a kernel."""
 
     kernel: Literal["auto", "torch", "fla"] = option(
         "auto",
@@ -68,13 +68,13 @@ class KernelSettings(BlockSettings):
 
 
 def recurrence_of(settings: Settings) -> Recurrence | None:
-    """The class of recurrence that settings give; None where they do not say."""
+    """The class of recurrence that settings name; None where they name none."""
     return settings.recurrence if isinstance(settings, ModelSettings) else None
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One value of a setting that gives other eigenvalues than the default."""
+    """A value of a setting, other than the default, that gives different eigenvalues."""
 
     setting: str
     value: Any
@@ -82,7 +82,7 @@ class Variant:
 
 
 def variants(kind: type[Settings]) -> Iterator[Variant]:
-    """The values of settings with a fixed choice whose recurrence has other eigenvalues."""
+    """The choices of settings whose recurrence has other eigenvalues than the default."""
     default = recurrence_of(kind())
     if not isinstance(default, LinearRecurrence):
         return

@@ -1,4 +1,4 @@
-"""How large a model is: its weights, and what it remembers of a word."""
+"""The size of a model: the number of its weights, and of the numbers in its state."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from statetrack.models._base import RecurrentModel, SequenceModel, State
 
 
 def num_parameters(model: SequenceModel) -> int:
-    """How many weights are trained."""
+    """The number of trained weights."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
 def state_size(model: SequenceModel) -> int | None:
-    """How many numbers are remembered of each word; None where that grows with its length."""
+    """The numbers in the state of one word; None where that grows with the word's length."""
     return numbers_in(model.initial_state(1)) if isinstance(model, RecurrentModel) else None
 
 
 def numbers_in(state: State) -> int:
-    """How many numbers a state holds."""
+    """The number of values in a state."""
     return state.numel() if isinstance(state, Tensor) else sum(numbers_in(part) for part in state)

@@ -1,4 +1,4 @@
-"""What lets a model read long words in constant memory, whatever its class.
+"""The methods by which a model of any class reads long words in constant memory.
 
 B words, T time, C labels.
 """
@@ -12,7 +12,7 @@ from torch import Tensor
 
 @runtime_checkable
 class Scanning(Protocol):
-    """A model that reads words piece by piece, and hands a state from one to the next."""
+    """A model that reads words piece by piece and passes a state from one to the next."""
 
     def initial_state(self, num_words: int) -> Any:
         """The state of `num_words` words before their first symbol."""
@@ -23,10 +23,10 @@ class Scanning(Protocol):
 
 @runtime_checkable
 class Stepping(Protocol):
-    """A model that reads words symbol by symbol, and hands a state from one to the next."""
+    """A model that reads words symbol by symbol and passes a state from one to the next."""
 
     def initial_state(self, num_words: int) -> Any:
         """The state of `num_words` words before their first symbol."""
 
     def step(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Logits [B, C] and the next state, after one symbol [B] a word."""
+        """Logits [B, C] and the next state, after one symbol per word, [B]."""

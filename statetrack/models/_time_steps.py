@@ -1,9 +1,9 @@
-"""Time steps of state space models, drawn so that memories of many lengths are there at first.
+"""Initial time steps of state space models, drawn so that time scales of all lengths occur.
 
     dt = exp(u),  u uniform in [log least, log largest]
 
-(Gu & Dao 2023, arXiv:2312.00752, section 3.6.) A layer that makes them by a softplus starts its
-bias at the inverse softplus of such a draw.
+(Gu & Dao 2023, arXiv:2312.00752, section 3.6.) A layer that computes its time steps by a softplus
+initialises its bias with the inverse softplus of such a draw.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the three recurrent networks of `torch.nn` share: embedding, layers, linear readout.
+"""The frame of the three recurrent networks of `torch.nn`: embedding, layers, linear readout.
 
 B batch, T time, L layers, H hidden.
 """
@@ -25,7 +25,7 @@ class TorchRNNSettings(ModelSettings):
 
     @property
     def recurrence(self) -> Saturating:
-        """Units that saturate."""
+        """Saturating units."""
         return Saturating(units=Size("hidden", self.hidden))
 
 
@@ -62,6 +62,6 @@ class TorchRNN(RecurrentModel):
         return self.readout(outputs), state
 
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        """Logits [B, C] and the next state, after one symbol [B] a word."""
+        """Logits [B, C] and the next state, after one symbol per word, [B]."""
         logits, state = self.scan(symbols.unsqueeze(1), state)
         return logits.squeeze(1), state

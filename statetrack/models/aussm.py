@@ -3,20 +3,21 @@
     h_t = exp(i phi_t) * h_{t-1} + (dt_t x_t) B,    y_t = Re(h_t C) + D * x_t
     phi_t = W x_t / sqrt(D) + w,    dt_t = softplus(V U x_t + v)
 
-with N complex numbers in h for each of the D channels of x, an angle for each of them, and B and
-C [N] (modulus by softplus, phase) that do not depend on the input. x_t is a short causal
-convolution of the projected input; y_t is gated by SiLU of a second projection. Every eigenvalue
-of a transition has modulus 1, at any angle: it turns through the phases of a modular counter.
+with N complex numbers in h for each of the D channels of x, an angle for each of them, and B and C
+[N] (modulus by softplus, phase) that do not depend on the input. x_t is a short causal convolution
+of the projected input; y_t is gated by SiLU of a second projection. Every eigenvalue of a
+transition has modulus 1 and any phase, so roots of unity, and with them modular counters, can be
+represented.
 
 Source: Karuvally, Nowak, Keller, Amo Alonso, Sejnowski & Siegelmann (2025), arXiv:2507.05238,
 with the details of the authors' public layer.
 
-State: 2 D N numbers and the last `conv - 1` positions of x, a block. Parameters, a block:
+State: 2 D N numbers and the last `conv - 1` positions of x, per block. Parameters per block:
 3 D^2 for the projections, D (conv + 1), (D + 1) D N for the angles, 2 D rank + D for the time
 steps, 4 N and D.
 
 Departures: this layer alone (the paper alternates it with Mamba's); the bias v of the time steps
-is added once (the public layer adds it twice), and starts where Mamba's does.
+is added once (the public layer adds it twice), and is initialised as Mamba's.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class AUSSMSettings(BlockSettings):
 
 
 class AUSSMMixer(SelectiveMixer):
-    """The turning recurrence. Its state is the convolution's and h [B, D, N], complex."""
+    """A recurrence of phase rotations. Its state is the convolution's and complex h [B, D, N]."""
 
     def __init__(self, settings: AUSSMSettings) -> None:
         width, state = settings.width, settings.state
@@ -77,7 +78,7 @@ class AUSSMMixer(SelectiveMixer):
         return self.convolution.initial_state(num_words), zeros
 
     def activation(self, x: Tensor) -> Tensor:
-        """None: the convolution's outputs as they are."""
+        """The convolution's outputs, unchanged: there is no activation."""
         return x
 
     def select(self, x: Tensor) -> Selected:

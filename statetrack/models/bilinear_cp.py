@@ -60,7 +60,7 @@ class BilinearCP(LinearModel):
         return FactoredOperators(self.left, self.embedding(self.gains), self.right)
 
     def _read(self, symbols: Tensor, state: Tensor, normalise_every: int) -> tuple[Tensor, Tensor]:
-        """Without additive terms the readout acts in rank space: C W1 times what was gated."""
+        """Without additive terms the readout C W1 acts on the gated coordinates in rank space."""
         if self.additive is not None:
             return super()._read(symbols, state, normalise_every)
         gated = self.operators().recur_in_rank_space(

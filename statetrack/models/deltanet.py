@@ -15,7 +15,7 @@ Grazzi, Siems et al.'s (2024), arXiv:2411.12537. The delta rule in a network is 
 Schmidhuber's (2021), arXiv:2102.11174.
 
 Departures: one layer without an MLP by default (the sources stack several, each with a gated
-MLP); queries are not scaled by 1 / sqrt(K), which the norm after them would undo.
+MLP); queries are not scaled by 1 / sqrt(K): the norm of the outputs cancels such a factor.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ D N (K + V + n_h (K + V + 1)) + conv N (K + n_h (K + V)) + V.
 
 Source: Siems, Carstensen, Zela, Hutter, Pontil & Grazzi (2025), arXiv:2502.10297.
 
-Departures: one layer without an MLP by default; no output gate unless asked for; queries are
-not scaled by 1 / sqrt(K), which the norm after them would undo.
+Departures: one layer without an MLP by default; no output gate by default; queries are not
+scaled by 1 / sqrt(K): the norm of the outputs cancels such a factor.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class DeltaProductSettings(DeltaSettings):
 
 @MODELS.register("deltaproduct")
 class DeltaProduct(BlockModel[DeltaProductSettings]):
-    """DeltaProduct: every position corrects the state along several keys in turn."""
+    """DeltaProduct: every position corrects the state along several keys, one after the other."""
 
     settings_class = DeltaProductSettings
     family = "delta rule"
     source = "Siems et al. 2025, arXiv:2502.10297"
 
     def make_mixer(self, layer: int) -> DeltaMixer:
-        """A delta rule with `householders` keys a position."""
+        """A delta rule with `householders` keys per position."""
         return DeltaMixer(self.settings, num_keys=self.settings.householders)

@@ -33,7 +33,7 @@ class DiagonalPositiveSettings(LinearSettings):
 
     @property
     def recurrence(self) -> Diagonal:
-        """Gains in (0, 1) for every symbol."""
+        """One gain in (0, 1) per coordinate and symbol."""
         return Diagonal(gains="positive", size=Size("hidden", self.hidden), additive=self.additive)
 
 

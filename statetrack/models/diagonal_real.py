@@ -2,13 +2,13 @@
 
     h_t = (Wx^T x_t) * h_{t-1},    logits = C h_t
 
-with a real gain of either sign for every coordinate: H D parameters. Signs track parity (and
-products of parities), and nothing else; with frozen random signs a trained readout alone
-learns parity (Proposition 3 of the source).
+with a real gain of either sign for every coordinate: H D parameters. The only groups it can
+track are products of parities (elementary abelian 2-groups); with frozen random signs a trained
+readout alone learns parity (Proposition 3 of the source).
 
 Source: Ebrahimi & Memisevic (2025), arXiv:2505.21749 (block size 1).
 
-Departures: symbols are one-hot by default. `--init signs` gives the setting in which
+Departures: symbols are one-hot by default. `--init signs` gives the initialisation for which
 Proposition 3 is exact: the first symbol acts as the identity, every other as random signs.
 """
 

@@ -2,17 +2,17 @@
 
     H_t = A(x_t) H_{t-1},    H_0 = I,    logits = W P(vec H_t) + c
 
-with A(x) a learned n x n matrix for every symbol and P the projection to the unit ball,
-P(h) = h / max(1, |h|). As the whole product is read, not its action on one vector, a state can
-be told from the symbols' matrices alone; their eigenvalues are not bounded. It is a bilinear
-RNN whose n columns share their operators, with a readout that does not see the state's size
-above 1. State: n^2 numbers and a scale. Parameters: V n^2 + C (n^2 + 1).
+with A(x) a learned n x n matrix for every symbol and P the projection to the unit ball, P(h) = h /
+max(1, |h|). The readout gets the whole product, not its action on one vector, so words with
+different products can be told apart; the eigenvalues of the matrices are not bounded. It is a
+bilinear RNN whose n columns share their operators, with a readout that does not depend on the
+state's norm above 1. State: n^2 numbers and a scale. Parameters: V n^2 + C (n^2 + 1).
 
 Source: Grazzi, Siems et al. (2024), arXiv:2411.12537 (the baseline of the S5 experiments).
 
 Departures: matrices start as scaled random orthogonal ones (the source does not give its
-initialisation). The state is kept as H_t / |H_t| and log |H_t|, from which P(vec H_t) follows
-exactly: so words of any length stay within the range of floats.
+initialisation). The state is stored as H_t / |H_t| and log |H_t|, from which P(vec H_t) follows
+exactly, so it stays within the range of floats on words of any length.
 
 B batch, T time, V symbols, C labels, n matrix size.
 """
@@ -69,7 +69,7 @@ class FullMatrix(RecurrentModel, WithTransition):
         return identity.expand(num_words, -1, -1), log_norms.expand(num_words)
 
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        """Logits [B, C] and the next state, after one symbol [B] a word."""
+        """Logits [B, C] and the next state, after one symbol per word, [B]."""
         direction, log_norm = state
         assert isinstance(direction, Tensor) and isinstance(log_norm, Tensor)
         direction, log_norm = multiply(self.matrices[symbols], direction, log_norm)

@@ -13,8 +13,8 @@ Source: Yang, Kautz & Hatamizadeh (2024), arXiv:2412.06464; the range [0, 2] of 
 Siems et al.'s (2024), arXiv:2411.12537.
 
 Departures: one layer without an MLP by default, and heads whose keys together are as wide as
-the stream (three quarters of it in the source); queries are not scaled by 1 / sqrt(K), which
-the norm after them would undo.
+the stream (three quarters of it in the source); queries are not scaled by 1 / sqrt(K): the norm
+of the outputs cancels such a factor.
 """
 
 from __future__ import annotations
@@ -47,6 +47,6 @@ class GatedDeltaNet(BlockModel[GatedDeltaNetSettings]):
     source = "Yang, Kautz & Hatamizadeh 2024, arXiv:2412.06464"
 
     def make_mixer(self, layer: int) -> DeltaMixer:
-        """A gated delta rule with one key a position."""
+        """A gated delta rule with one key per position."""
         settings = self.settings
         return DeltaMixer(settings, forget_gate=ForgetGate(settings.width, settings.heads))

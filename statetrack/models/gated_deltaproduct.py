@@ -4,7 +4,7 @@
     H_{t,j} = (I - beta_{t,j} k_{t,j} k_{t,j}^T) H_{t,j-1} + beta_{t,j} k_{t,j} v_{t,j}^T
 
 for j = 1 .. n_h, with H_t = H_{t,n_h} and o_t = H_t^T q_t: DeltaProduct with the forget gate
-alpha_t = exp(-a softplus(w . x_t + b)) in (0, 1) of Gated DeltaNet, once a position and
+alpha_t = exp(-a softplus(w . x_t + b)) in (0, 1) of Gated DeltaNet, once per position and
 before the first factor, and an output gate. The transition of a head is alpha_t times a
 product of n_h generalised Householder matrices: its norm is at most alpha_t. State: N K V
 numbers (and conv - 1 positions of N (K + n_h K + n_h V) where there is a convolution) a
@@ -15,7 +15,7 @@ Source: Siems, Carstensen, Zela, Hutter, Pontil & Grazzi (2025), arXiv:2502.1029
 Yang, Kautz & Hatamizadeh's (2024), arXiv:2412.06464.
 
 Departures: one layer without an MLP by default; values as wide as keys; queries are not
-scaled by 1 / sqrt(K), which the norm after them would undo.
+scaled by 1 / sqrt(K): the norm of the outputs cancels such a factor.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class GatedDeltaProductSettings(DeltaSettings):
 
 @MODELS.register("gated-deltaproduct")
 class GatedDeltaProduct(BlockModel[GatedDeltaProductSettings]):
-    """Gated DeltaProduct: the state decays, then is corrected along several keys in turn."""
+    """Gated DeltaProduct: the state decays, then is corrected along several keys in order."""
 
     settings_class = GatedDeltaProductSettings
     family = "delta rule"
     source = "Siems et al. 2025, arXiv:2502.10297"
 
     def make_mixer(self, layer: int) -> DeltaMixer:
-        """A gated delta rule with `householders` keys a position."""
+        """A gated delta rule with `householders` keys per position."""
         settings = self.settings
         return DeltaMixer(
             settings,

@@ -10,12 +10,12 @@ eigenvalues a_t lie in (0, 1).
 Source: Yang, Wang, Shen, Panda & Kim (2024), Gated Linear Attention Transformers with
 Hardware-Efficient Training, arXiv:2312.06635.
 
-State: e D^2 / N numbers a word in each layer, e the key expansion (`--expand-keys`, 1/2).
+State: e D^2 / N numbers per word in each layer, e the key expansion (`--expand-keys`, 1/2).
 Parameters: (3 + 2 e) D^2 + (1 + e) D r + e D + D in each mixer, r the rank of the gate.
 
 Departures: heads are normalised by their root mean square, and queries scaled by 1 / sqrt(K),
-as in the authors' later library; W_r has no bias; the gated MLP of a block is left out by
-default (`--mlp 4` puts a plain one there).
+as in the authors' later library; W_r has no bias; blocks have no gated MLP (`--mlp 4` adds a
+plain one).
 
 B batch, T time, D width, N heads, K key size.
 """
@@ -62,7 +62,7 @@ class GLASettings(KernelSettings):
 
 
 class GLAMixer(WindowedMixer[Window]):
-    """A matrix state per head whose rows decay by gates of their own."""
+    """A matrix state per head, each row of which decays by its own gate."""
 
     def __init__(self, settings: GLASettings) -> None:
         super().__init__()
@@ -143,7 +143,7 @@ class GLAMixer(WindowedMixer[Window]):
 
 @MODELS.register("gla")
 class GLA(BlockModel[GLASettings]):
-    """Gated linear attention: linear attention whose state's rows decay by input gates."""
+    """Gated linear attention: each row of the state decays by an input-dependent gate."""
 
     settings_class = GLASettings
     mixer_class = GLAMixer

@@ -13,11 +13,11 @@ gamma and 1 that depend on the input, and phases that do not.
 Source: Qin, Yang & Zhong (2023), Hierarchically Gated Recurrent Neural Network for Sequence
 Modeling, arXiv:2311.04823; order of norm and output gate as in the authors' published layer.
 
-State: 2 D numbers a word in each layer (D without phases). Parameters: 7 D^2 + 11 D in each
+State: 2 D numbers per word in each layer (D without phases). Parameters: 7 D^2 + 11 D in each
 mixer (4 D^2 + 6 D without phases), and L D bounds in all where L > 1.
 
-Departures: the gated MLP of a block is left out by default (`--mlp 4` puts a plain one there).
-`--phase none` is the real network that libraries know by this name.
+Departures: blocks have no gated MLP (`--mlp 4` adds a plain one). `--phase none` is the real
+network, which other libraries call HGRN.
 
 B batch, T time, D width, L layers.
 """
@@ -48,7 +48,7 @@ class HGRNSettings(KernelSettings):
 
     layers: int = option(2, "Number of blocks; the first may forget everything.", min=1)
     phase: Literal["learned", "none"] = option(
-        "learned", "Whether states are complex and turn by learned phases, or are real."
+        "learned", "Whether states are complex and rotate by learned phases, or are real."
     )
 
     @property
@@ -144,7 +144,7 @@ class HGRN(BlockModel[HGRNSettings]):
             self.bounds = nn.Parameter(torch.zeros(settings.layers, settings.width))
 
     def make_mixer(self, layer: int) -> HGRNMixer:
-        """A mixer that asks the model for its layer's lower bound, which all layers share in."""
+        """A mixer that gets its layer's lower bound from the model, which holds those of all."""
         return HGRNMixer(self.settings, partial(self.lower_bound, layer))
 
     def lower_bound(self, layer: int) -> Tensor:

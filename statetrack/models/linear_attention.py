@@ -4,15 +4,15 @@
     y_i = S_i^T phi(q_i) / (phi(q_i) . z_i),    phi(x) = elu(x) + 1
 
 for each of N heads, with q, k, v linear in the block's input; the heads are joined by a linear
-map. The state is only ever added to: every transition is the identity.
+map. A step only adds to the state: every transition is the identity.
 
 Source: Katharopoulos, Vyas, Pappas & Fleuret (2020), Transformers are RNNs: Fast Autoregressive
 Transformers with Linear Attention, arXiv:2006.16236.
 
-State: D (D / N + 1) numbers a word in each layer. Parameters: 4 D^2 in each mixer.
+State: D (D / N + 1) numbers per word in each layer. Parameters: 4 D^2 in each mixer.
 
-Departures: normalisation stands before each sublayer instead of after it; there are no
-positions (`--conv 4` gives q, k and v a short memory instead); 1e-6 is added to the
+Departures: normalisation is before each sublayer instead of after it; there are no positions
+(`--conv 4` computes q, k and v by a short convolution instead); 1e-6 is added to the
 denominator; the MLP's activation is GELU.
 
 B batch, T time, D width, N heads.
@@ -58,7 +58,7 @@ class LinearAttentionSettings(KernelSettings):
 
     @property
     def recurrence(self) -> TimeInvariantLayers:
-        """The identity: terms are added up."""
+        """The identity: a step only adds a term."""
         return TimeInvariantLayers(structure="identity", eigenvalues="[1, 1]")
 
 
@@ -116,7 +116,7 @@ class LinearAttentionMixer(WindowedMixer[Window]):
 
 @MODELS.register("linear-attention")
 class LinearAttention(BlockModel[LinearAttentionSettings]):
-    """Linear attention: outer products of keys and values, added up and read by queries."""
+    """Linear attention: a sum of outer products of keys and values, read by queries."""
 
     settings_class = LinearAttentionSettings
     mixer_class = LinearAttentionMixer

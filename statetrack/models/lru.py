@@ -4,12 +4,12 @@
     lambda = exp(-exp(nu) + i exp(theta))
 
 with N complex numbers in h, dense complex B [N, D] and C [D, N], and gamma > 0 trained from
-sqrt(1 - |lambda|^2); y goes through GELU and a gated linear map (GLU). The same transition at
-every step: its eigenvalues lie inside the unit circle whatever the parameters.
+sqrt(1 - |lambda|^2); y goes through GELU and a gated linear map (GLU). The transition is the same
+at every step; its eigenvalues lie inside the unit circle for all parameters.
 
 Source: Orvieto, Smith, Gu, Fernando, Gulcehre, Pascanu & De (2023), arXiv:2303.06349.
 
-State: 2 N numbers a block. Parameters, a block: 4 D N + 3 N + D for the unit and 2 D (D + 1) for
+State: 2 N numbers per block. Parameters per block: 4 D N + 3 N + D for the unit and 2 D (D + 1) for
 the gated map.
 
 Departures: normalisation before the unit (RMS by default) where the paper normalises batches; no

@@ -2,18 +2,18 @@
 
     h_t = Abar_t * h_{t-1} + (dt_t x_t) B_t,    y_t = h_t C_t + D * x_t
 
-with a state of N numbers for each of the E = expand x width channels of x, all of them scaled by
-themselves: Abar_t = exp(dt_t A) for A < 0 ("positive"), or Abar_t = 2 exp(dt_t A) - 1 ("signed"),
-which adds the negative half at no cost and leaves the input term as it was. dt_t = softplus(W x_t
-+ b), B_t and C_t are linear in x_t, and x_t is a short causal convolution (SiLU) of the
-projected input; y_t is gated by SiLU of a second projection.
+with a state of N numbers for each of the E = expand x width channels of x, each with its own
+gain: Abar_t = exp(dt_t A) for A < 0 ("positive"), or Abar_t = 2 exp(dt_t A) - 1 ("signed"),
+which extends the range of eigenvalues to (-1, 1) and does not change the input term. dt_t =
+softplus(W x_t + b), B_t and C_t are linear in x_t, and x_t is a short causal convolution (SiLU) of
+the projected input; y_t is gated by SiLU of a second projection.
 
-A positive recurrence cannot tell odd from even on long words; a signed one can.
+A positive recurrence cannot compute parity on long words; a signed one can.
 
 Source: Gu & Dao (2023), arXiv:2312.00752; the signed eigenvalues are those of Grazzi, Siems et al.
 (2024), arXiv:2411.12537.
 
-State: E N numbers and the last `conv - 1` positions of x, a block. Parameters, a block:
+State: E N numbers and the last `conv - 1` positions of x, per block. Parameters per block:
 3 D E for the projections, E (conv + 1), E (rank + 2 N), E (rank + 1), E N and E.
 
 Departures: width 64 rather than the papers' 128 and more; the step of the input term is Euler's

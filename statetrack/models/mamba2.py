@@ -1,9 +1,9 @@
-"""Mamba-2: one decay a head.
+"""Mamba-2: one decay per head.
 
     S_t = exp(dt_t A) S_{t-1} + B_t (dt_t x_t)^T,    y_t = S_t^T C_t + D x_t
 
-with a matrix state S [N, P] in each of the heads, of which P channels of x are one; A < 0, D and
-the bias of dt_t = softplus(. + b) are one number a head, B_t and C_t [N] are shared by all heads.
+with a matrix state S [N, P] in each of the heads, which have P channels of x each; A < 0, D and
+the bias of dt_t = softplus(. + b) are one number per head, B_t and C_t [N] are shared by all heads.
 x_t, B_t and C_t come out of one projection and a short causal convolution (SiLU); the output is
 gated by SiLU, normalised (RMS) and projected back. Every eigenvalue of a transition is the head's
 exp(dt_t A), in (0, 1): no parity on long words.
@@ -11,7 +11,7 @@ exp(dt_t A), in (0, 1): no parity on long words.
 Source: Dao & Gu (2024), Transformers are SSMs, arXiv:2405.21060.
 
 State: E N numbers (E = expand x width = heads x P) and the last `conv - 1` positions of x, B and
-C, a block. Parameters, a block: D (2 E + 2 N + heads) + E D for the projections,
+C, per block. Parameters per block: D (2 E + 2 N + heads) + E D for the projections,
 (E + 2 N) (conv + 1), 3 heads and E.
 
 Departures: N = 64 and heads of P = 32 channels, where the paper has 128 and 64 at widths from 768;
@@ -43,13 +43,13 @@ class Mamba2Settings(KernelSettings):
 
     state: int = option(64, "Numbers N remembered for each channel.", min=1)
     expand: int = option(2, "Channels of the recurrence, as a multiple of the width.", min=1)
-    heads: int = option(4, "Heads, each with a decay of its own.", min=1)
+    heads: int = option(4, "Heads, each with its own decay.", min=1)
     conv: int = option(4, "Positions the short convolution sees, its own included.", min=1)
 
     @property
     def recurrence(self) -> PositiveLayers:
         """A gain in (0, 1) for each head."""
-        return PositiveLayers(layers=Size("layers", self.layers), structure="one scalar a head")
+        return PositiveLayers(layers=Size("layers", self.layers), structure="one scalar per head")
 
 
 class Mamba2Mixer(WindowedMixer[Tensor]):

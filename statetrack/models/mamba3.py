@@ -1,29 +1,29 @@
-"""Mamba-3: a decaying, turning state under the trapezoidal rule.
+"""Mamba-3: a decaying, rotating state, discretised by the trapezoidal rule.
 
     S_t = a_t R_t (S_{t-1} + (1 - l_t) dt_t B_{t-1} x_{t-1}^T) + l_t dt_t B_t x_t^T
     y_t = S_t^T C_t + D x_t
 
 with a matrix state S [N, P] in each head. The decay a_t = exp(-dt_t softplus(.)) depends on the
-input through both factors; R_t turns pairs of the state's rows by the angles pi tanh(.) dt_t, one
-a pair and head: real arithmetic for complex eigenvalues a_t exp(+-i angle), which reach -1 and the
-roots of unity and so track parity and modular counters. l_t = sigmoid(.) weighs the two ends of
+input through both factors; R_t rotates pairs of the state's rows by the angles pi tanh(.) dt_t, one
+per pair and head: real arithmetic for complex eigenvalues a_t exp(+-i angle), which come near to -1
+and the roots of unity, as parity and modular counters need. l_t = sigmoid(.) weighs the two ends of
 the step: 1 is Mamba-2's rule. B_t and C_t are normalised (RMS), then get a bias for every head.
-There is no short convolution: the rule looks one position back. The output is gated by SiLU.
+There is no short convolution: the rule uses the previous position. The output is gated by SiLU.
 
-Over a chunk, B and C are turned by the angles so far instead of the state (the rotary embedding
-of the paper), the state is turned back at its end, and both ends of the rule are joined in one
-weight for each position; `step` is the equation above as it stands.
+Over a chunk, B and C are rotated by the cumulative angles instead of the state (the rotary
+embedding of the paper), the state is rotated back at the chunk's end, and both ends of the rule
+are combined in one weight for each position; `step` computes the equation above directly.
 
 Source: Lahoti, Li, Chen, Wang, Bick, Kolter, Dao & Gu (2026), arXiv:2603.15569, with the
 details (angles, floor of the decay rate, biases) of the authors' public layer.
 
-State: E N + heads N + E numbers (the state, the last B and x), a block, E = expand x width.
-Parameters, a block: D (2 E + 2 N + 3 heads + J) + E D for the projections (J = turned pairs),
+State: E N + heads N + E numbers (the state, the last B and x), per block, E = expand x width.
+Parameters per block: D (2 E + 2 N + 3 heads + J) + E D for the projections (J = rotated pairs),
 2 N + 2 heads N and 2 heads.
 
-Departures: one input and one output a head (no MIMO); one group of B and C; N = 64 and heads of
-P = 32 channels, where the authors' defaults are 128 and 64; angles are turned afresh in every
-chunk, and never pile up over a long word.
+Departures: one input and one output per head (no MIMO); one group of B and C; N = 64 and heads of
+P = 32 channels, where the authors' defaults are 128 and 64; angles are accumulated within each
+chunk only, not over the whole word.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
 SLOWEST_RATE = 1e-4
-"""The least decay rate: a state forgets, however slowly."""
+"""The least decay rate: every gain is below 1."""
 
 
 class Mamba3Settings(BlockSettings):
@@ -57,7 +57,7 @@ class Mamba3Settings(BlockSettings):
 
     state: int = option(64, "Numbers N remembered for each channel.", min=1)
     expand: int = option(2, "Channels of the recurrence, as a multiple of the width.", min=1)
-    heads: int = option(4, "Heads, each with decay, angles and rule of its own.", min=1)
+    heads: int = option(4, "Heads, each with its own decay, angles and rule.", min=1)
     turned: float = option(
         0.5,
         "Share of the state's rows that are turned in pairs; 0 leaves a real decay.",
@@ -70,12 +70,12 @@ class Mamba3Settings(BlockSettings):
         """Complex gains, or real ones where no rows are turned."""
         layers = Size("layers", self.layers)
         if self.turned == 0:
-            return PositiveLayers(layers=layers, structure="one scalar a head")
-        return ComplexLayers(layers=layers, structure="rotations of planes, one decay a head")
+            return PositiveLayers(layers=layers, structure="one scalar per head")
+        return ComplexLayers(layers=layers, structure="rotations of planes, one decay per head")
 
 
 class Selected(NamedTuple):
-    """What the recurrence is made of, at every position (or at one)."""
+    """The terms of the recurrence, at every position (or at one)."""
 
     x: Tensor  # [.., heads, P]
     writings: Tensor  # B, [.., heads, N]
@@ -91,7 +91,7 @@ Memory: TypeAlias = tuple[Tensor, tuple[Tensor, Tensor]]
 
 
 class Mamba3Mixer(LinearMixer[Memory]):
-    """Projection, turning and decaying matrix states, gate, projection.
+    """Projection, rotating and decaying matrix states, gate, projection.
 
     Its state is S with the last B and x.
     """
@@ -149,7 +149,7 @@ class Mamba3Mixer(LinearMixer[Memory]):
         return part, state[1]
 
     def transition(self, inputs: Tensor, state: Memory | None = None) -> Operators:
-        """In every head a_t, and turns of the first J pairs of rows, on each of the P columns."""
+        """In every head a_t, and rotations of the first J pairs of rows, for each of P columns."""
         _, selected = self._select(inputs)
         num_rows = self.writing_bias.shape[-1]
         angles = selected.angles.flatten(0, 1)  # [B T, heads, J]
@@ -169,7 +169,7 @@ class Mamba3Mixer(LinearMixer[Memory]):
         return ColumnwiseOperators(rows, self.head_shape[1])
 
     def _select(self, inputs: Tensor) -> tuple[Tensor, Selected]:
-        """The gate [.., E], and what the recurrence is made of."""
+        """The gate [.., E], and the terms of the recurrence."""
         parts = self.inward(inputs).split(self.sizes, -1)
         gate, x, writings, readings, steps, rates, rule, angles = parts
         steps = functional.softplus(widened(steps) + self.time_step_bias)
@@ -221,7 +221,7 @@ def _scan_chunk(
     x, writings, readings, steps, log_decays, rules, angles = selected
     early, late = (1 - rules) * steps, rules * steps  # [B, T, heads]
     memory = memory + _written(*last, early[:, 0])
-    # What is written at t counts `late` at once, and from t + 1 on also the next step's `early`.
+    # The input at t has the weight `late` at t, and from t + 1 on also the next step's `early`.
     weights = late + torch.cat([early[:, 1:], torch.zeros_like(early[:, :1])], 1)
     turned = angles.cumsum(1)
     keys = turn(writings, turned).transpose(1, 2)

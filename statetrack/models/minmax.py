@@ -1,18 +1,19 @@
-"""The MinMax recurrence: every coordinate is kept between two bounds that the input sets.
+"""The MinMax recurrence: every coordinate is clamped between two bounds given by the input.
 
     h_t = max(min(r_t, h_{t-1}), s_t),    r_t = W_r u_t,    s_t = W_s u_t
     y_t = W_o (h_t * sigmoid(W_g u_t))
 
-A coordinate between its bounds is kept exactly, without rounding; outside of them it becomes a
-bound, and where they cross the lower one wins. The derivative of a state by an earlier one is 0 or
-1 in each coordinate. The composition of such maps is such a map, so they could be scanned in
-parallel; on a CPU the loop is the faster one, with two operations a step. Elementwise, as
-here, the recurrence has no group: what it computes is star-free, and parity is out of its reach.
+A coordinate between its bounds is unchanged, without rounding; outside of them it takes the value
+of the nearer bound, and where the bounds cross, of the lower bound s. The derivative of a state by
+an earlier one is 0 or 1 in each coordinate. The composition of such maps is such a map, so they
+could be scanned in parallel; on a CPU the loop is faster, with two operations per step. In the
+elementwise form used here its transition monoid is aperiodic: it computes star-free languages only,
+and cannot compute parity.
 
 Source: Ronca (2026), MinMax Recurrent Neural Cascades, arXiv:2605.06384; the elementwise form, the
 output gate and the order of the bounds are those of the author's public description of the model.
 
-State: N numbers and the last position of u, a block. Parameters, a block: 4 D N for the maps,
+State: N numbers and the last position of u, per block. Parameters per block: 4 D N for the maps,
 D (conv + 1) for the convolution, and 2 D M + M + 2 D for the MLP of width M and its norm.
 
 Departures: only the elementwise form, not that of matrices over the min-max algebra, whose

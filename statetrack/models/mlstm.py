@@ -7,21 +7,21 @@
 for each of N heads, k scaled by 1 / sqrt(K). Around it, the block's input is mapped to twice an
 inner width E: one half u gives v directly, and q, k through a short convolution and silu, all by
 block-diagonal maps; the other half z gates the output, W_o ((norm(h) + s * conv(u)) * silu(z)),
-with the norm by head and a learned skip s. The state of a head decays as a whole: the only
-eigenvalue of its transition is f_t, in (0, 1) (`--forget exponential`: in (0, inf)).
+with the norm by head and a learned skip s. The transition of a head is f_t times the identity:
+its only eigenvalue is f_t, in (0, 1) (`--forget exponential`: in (0, inf)).
 
 Source: Beck, Pöppel, Spanring, Auer, Prudnikova, Kopp, Klambauer, Brandstetter & Hochreiter
 (2024), xLSTM: Extended Long Short-Term Memory, arXiv:2405.04517.
 
-State: E (E / N + 1) + N numbers a word in each layer, and the convolution's (kernel - 1) E.
+State: E (E / N + 1) + N numbers per word in each layer, and the convolution's (kernel - 1) E.
 Parameters: 3 D E + E (3 b + kernel + 3 + 6 N) + 2 N in each mixer, b the size of a block.
 
 Departures: none known in the equations. As in the authors' layer, gates are linear in
-[q, k, v] rather than in x; i_t and f_t are held as differences from a running maximum m, which
-changes no answer, and no gradient flows through m, because it would be zero.
+[q, k, v] rather than in x; i_t and f_t are stored as differences from a running maximum m, which
+does not change h_t, and no gradient flows through m, because it would be zero.
 
-The scan takes words in chunks of 32: inside a chunk it is gated attention, between chunks the
-state is handed on.
+The scan takes words in chunks of 32: inside a chunk it is gated attention, and the state is
+passed from chunk to chunk.
 
 B batch, T time, D width, E inner width, N heads, K key size.
 """
@@ -53,7 +53,7 @@ from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
 CHUNK = 32
-"""Positions that are read at once, by attention among themselves."""
+"""Positions of a chunk, inside which the recurrence is computed as attention."""
 
 
 class MLSTMSettings(ExponentialGateSettings):
@@ -69,13 +69,13 @@ class MLSTMSettings(ExponentialGateSettings):
         """A gain for each head."""
         return PositiveLayers(
             layers=Size("layers", self.layers),
-            structure="one scalar a head",
+            structure="one scalar per head",
             eigenvalues="(0, 1)" if self.forget == "sigmoid" else "(0, inf)",
         )
 
 
 class Heads(NamedTuple):
-    """What the recurrence reads: heads [B, T, N, K], and gates [B, T, N] as logarithms."""
+    """The inputs of the recurrence: heads [B, T, N, K], and gates [B, T, N] as logarithms."""
 
     queries: Tensor
     keys: Tensor
@@ -85,7 +85,7 @@ class Heads(NamedTuple):
 
 
 class MLSTMState(NamedTuple):
-    """What is remembered: C and n over e^m in one matrix."""
+    """The state: C and n divided by e^m, in one matrix."""
 
     window: Window  # of the convolution
     scaled: Tensor  # [C, n] / e^m, [B, N, K, K + 1]

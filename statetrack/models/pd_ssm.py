@@ -1,17 +1,17 @@
-"""PD-SSM: a column-one-hot matrix times a complex diagonal one, both chosen by the input.
+"""PD-SSM: a column-one-hot matrix times a complex diagonal one, both functions of the input.
 
     h_t = P(x_t) D(x_t) h_{t-1} + B x_t,    y_t = W [Re h_t; Im h_t] + s * x_t
 
-P(x) = hardmax over each column of M(x) = sum_k softmax(S x)_k M_k, a mixture of K trained
-matrices: one 1 in each column, so that P sends every state to one state, as an automaton's symbol
-does. D(x) is diagonal with moduli in (0, 1) and phases in (0, 2 pi), each by a small network
-(GELU, sigmoid). Backwards, P is taken for the softmax of M's columns (straight through). The
-first state is one-hot. Products of such matrices are such matrices again, and with D near 1 any
-automaton with N states fits in one layer; eigenvalues lie in the closed unit disc.
+P(x) = hardmax over each column of M(x) = sum_k softmax(S x)_k M_k, a mixture of K trained matrices:
+one 1 in each column, so that P maps every coordinate to one coordinate, as a symbol of an automaton
+maps states. D(x) is diagonal with moduli in (0, 1) and phases in (0, 2 pi), each by a small network
+(GELU, sigmoid). In the backward pass P is replaced by the softmax of M's columns (straight-through
+estimator). The first state is one-hot. Such matrices are closed under multiplication, and with D
+near 1 any automaton with N states fits in one layer; eigenvalues lie in the closed unit disc.
 
 Source: Terzic, Menet, Hersche, Hofmann & Rahimi (2025), arXiv:2509.22284.
 
-State: 2 N numbers a block. Parameters, a block: K (N^2 + D), twice 2 N (D + 1) + N (2 N + 1) for
+State: 2 N numbers per block. Parameters per block: K (N^2 + D), twice 2 N (D + 1) + N (2 N + 1) for
 the networks of D(x), 2 N D for B, (2 N + 1) D for W and D for s.
 
 Departures: hardmax over columns, as the paper has it (the public layer takes it over rows);
@@ -108,7 +108,7 @@ class PDSSMMixer(PlainMixer):
 
 @MODELS.register("pd-ssm")
 class PDSSM(BlockModel[PDSSMSettings]):
-    """PD-SSM: transitions that move whole coordinates, with a complex gain for each."""
+    """PD-SSM: transitions that map coordinates to coordinates, with a complex gain for each."""
 
     settings_class = PDSSMSettings
     mixer_class = PDSSMMixer
@@ -117,7 +117,7 @@ class PDSSM(BlockModel[PDSSMSettings]):
 
 
 def hard_columns(scores: Tensor) -> Tensor:
-    """A 1 at the largest score of each column [.., N, N]; backwards, the columns' softmax."""
+    """A 1 at the largest score of each column [.., N, N]; its gradient is the softmax's."""
     soft = scores.softmax(-2)
     hard = functional.one_hot(scores.argmax(-2), scores.shape[-2]).mT.to(soft.dtype)
     return hard + (soft - soft.detach())

@@ -5,19 +5,19 @@
     o_t = W_o (sigmoid(r_t) * wkv_t)
 
 coordinate by coordinate, with w = exp(lambda) and u learned. k_t, v_t and r_t are linear, each
-in a mixture of x_t and x_{t-1} of its own, whose shares do not depend on the input. The
-transition is diagonal and the same at every step: its eigenvalues e^{-w} lie in (0, 1). What is
-written can outweigh all that is remembered, but what is forgotten does not depend on the input.
+in its own mixture of x_t and x_{t-1}, whose shares do not depend on the input. The transition is
+diagonal and the same at every step: its eigenvalues e^{-w} lie in (0, 1). The weight e^{k_t} of a
+new value depends on the input, the decay does not.
 
 Source: Peng et al. (2023), RWKV: Reinventing RNNs for the Transformer Era, arXiv:2305.13048;
 initialisation as in its released training code.
 
-State: 4 D numbers a layer. Parameters of a layer's mixer: 4 D^2 + 5 D.
+State: 4 D numbers per layer. Parameters of a layer's mixer: 4 D^2 + 5 D.
 
 Departures: blocks have no MLP by default, and theirs is not the source's channel mixing;
 normalisation around the mixer is RMS by default (`--norm layer` is the source's).
 
-a and b are held as multiples of e^m. Any m gives the same wkv; one near the largest exponent so
+a and b are stored as multiples of e^m. Any m gives the same wkv; one near the largest exponent so
 far, max(m_{t-1} - w, k_t), keeps them in the range of floats.
 
 B batch, T time, D width.
@@ -42,11 +42,11 @@ from statetrack.ops.operators import DiagonalOperators, Operators
 from statetrack.ops.precision import widened
 
 BEFORE_ALL = -1e30
-"""The m of an empty state: less than any exponent, and finite."""
+"""The m of the initial state: less than any exponent, and finite."""
 
 
 class Sums(NamedTuple):
-    """What is remembered: a and b over e^m [..., 2, D], and m [..., D]."""
+    """The sums: a and b divided by e^m [..., 2, D], and m [..., D]."""
 
     scaled: Tensor
     exponents: Tensor
@@ -62,14 +62,14 @@ class RWKV4Settings(BlockSettings):
 
 
 class RWKV4State(NamedTuple):
-    """The sums, and the position before [B, D]."""
+    """The sums, and the previous input [B, D]."""
 
     sums: Sums
     last: Tensor
 
 
 class RWKV4Mixer(LinearMixer[RWKV4State]):
-    """The time mixing of RWKV-4; the state is the sums, their exponents, the position before."""
+    """The time mixing of RWKV-4; the state is the sums, their exponents, the previous input."""
 
     def __init__(self, settings: BlockSettings, layer: int) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class RWKV4Mixer(LinearMixer[RWKV4State]):
             nn.init.zeros_(linear.weight)
 
     def initial_state(self, num_words: int) -> RWKV4State:
-        """Sums [B, 2, D] of nothing, their exponents [B, D], and zeros [B, D]."""
+        """Zero sums [B, 2, D], their exponents [B, D], and zeros [B, D]."""
         zeros = self.bonus.new_zeros(num_words, len(self.bonus))
         return RWKV4State(Sums(zeros.unsqueeze(1).expand(-1, 2, -1), zeros + BEFORE_ALL), zeros)
 
@@ -137,7 +137,7 @@ class RWKV4Mixer(LinearMixer[RWKV4State]):
         return widened(self.key(for_k)), widened(self.value(for_v)), gate
 
     def _finish(self, before: Sums, keys: Tensor, values: Tensor, gate: Tensor) -> Tensor:
-        """[..., D] from the sums before each position and what it adds itself."""
+        """Outputs [..., D], from the sums before each position and the position's own term."""
         exponents = torch.maximum(before.exponents, self.bonus + keys).detach()
         kept = torch.exp(before.exponents - exponents).unsqueeze(-2)
         own = _terms(torch.exp(self.bonus + keys - exponents), values)
@@ -147,14 +147,14 @@ class RWKV4Mixer(LinearMixer[RWKV4State]):
 
 @MODELS.register("rwkv4")
 class RWKV4(BlockModel[RWKV4Settings]):
-    """RWKV-4: averages of values with exponential weights, under decays that are fixed."""
+    """RWKV-4: averages of values with exponential weights and input-independent decays."""
 
     settings_class = RWKV4Settings
     family = "diagonal, time-invariant"
     source = "Peng et al. 2023, arXiv:2305.13048"
 
     def make_mixer(self, layer: int) -> RWKV4Mixer:
-        """The time mixing of a layer; how it starts depends on the layer's depth."""
+        """The time mixing of a layer; its initial weights depend on the layer's depth."""
         return RWKV4Mixer(self.settings, layer)
 
 
@@ -184,5 +184,5 @@ def wkv_scan(keys: Tensor, values: Tensor, log_decays: Tensor, first: Sums) -> t
 
 
 def _terms(weights: Tensor, values: Tensor) -> Tensor:
-    """What is added to a and b, [..., 2, D]: a value times its weight, and the weight."""
+    """The terms added to a and b, [..., 2, D]: a value times its weight, and the weight."""
     return torch.stack([weights * values, weights], -2)

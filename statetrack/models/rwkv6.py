@@ -9,21 +9,21 @@ depend on both: with c = x_t + (x_{t-1} - x_t) * mu,
 
     z = x_t + (x_{t-1} - x_t) * (nu + tanh(c A) B)
 
-with nu, A and B of its own. What a position writes it reads itself only through the bonus u. The
+with its own nu, A and B. A position's own key and value enter its output only through u. The
 transition is diagonal, with a decay for each row of the state that depends on the input: its
 eigenvalues w_t lie in (0, 1).
 
 Source: Peng et al. (2024), Eagle and Finch: RWKV with Matrix-Valued States and Dynamic
 Recurrence, arXiv:2404.05892; initialisation as in its released training code.
 
-State: D K + D numbers a layer (D = N K). Parameters of a layer's mixer, with ranks R of the
+State: D K + D numbers per layer (D = N K). Parameters of a layer's mixer, with ranks R of the
 shares and P of the decay: 5 D^2 + 10 R D + 2 P D + 10 D.
 
 Departures: blocks have no MLP by default, and theirs is not the source's channel mixing;
 normalisation around the mixer is RMS by default (`--norm layer` is the source's).
 
-A read of the state before a position is a read of the state after the last one, so that the
-recurrence is that of gated linear attention with every query one position early.
+Reading the state before position t is reading the state after position t - 1, so the recurrence
+is that of gated linear attention with every query moved one position back.
 
 B batch, T time, N heads, K head size, D width, R and P ranks.
 """
@@ -60,7 +60,7 @@ class RWKV6Settings(KernelSettings):
 
     heads: int = option(4, "Number N of heads; must divide the width.", min=1)
     shift_rank: int = option(
-        32, "Rank R of the maps from the input to how much of the position before is taken.", min=1
+        32, "Rank R of the maps from the input to the shares of the previous position.", min=1
     )
     decay_rank: int = option(64, "Rank P of the map from the input to the decays.", min=1)
 
@@ -71,7 +71,7 @@ class RWKV6Settings(KernelSettings):
 
 
 class RWKV6Factors(NamedTuple):
-    """What the recurrence does at some positions; each [..., N, K], log_decays at most 0."""
+    """The terms of the recurrence at some positions; each [..., N, K], log_decays at most 0."""
 
     log_decays: Tensor  # log w
     queries: Tensor  # r
@@ -122,11 +122,11 @@ class RWKV6Mixer(RWKVMixer[RWKV6Factors]):
         nn.init.constant_(self.norm.weight, ((layer + 1) / settings.layers) ** 0.7)
 
     def recur(self, factors: RWKV6Factors, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """What is read of the memories before T positions, [B, T, N, K], and the last memory."""
+        """The reads of the memories before T positions, [B, T, N, K], and the last memory."""
         return rwkv6_scan(factors, memory, kernel=self.kernel)
 
     def advance(self, factors: RWKV6Factors, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """What is read of the memory before one position, [B, N, K], and the next one."""
+        """The read of the memory before one position, [B, N, K], and the next memory."""
         return rwkv6_step(factors, memory)
 
     def operators(self, factors: RWKV6Factors) -> Operators:
@@ -134,7 +134,7 @@ class RWKV6Mixer(RWKVMixer[RWKV6Factors]):
         return DiagonalOperators(factors.log_decays.exp().flatten(0, 1).flatten(1))
 
     def factors(self, inputs: Tensor, before: Tensor) -> tuple[RWKV6Factors, Tensor]:
-        """What the recurrence does, and the output gate [..., D]."""
+        """The terms of the recurrence, and the output gate [..., D]."""
         change = before - inputs
         inner = torch.tanh(self.shift_inner(inputs + change * self.shift))
         shares = self.shifts + torch.einsum(
@@ -152,7 +152,7 @@ class RWKV6Mixer(RWKVMixer[RWKV6Factors]):
         return by_head, functional.silu(self.gate(for_g))
 
     def finish(self, read: Tensor, factors: RWKV6Factors, gate: Tensor) -> Tensor:
-        """[..., D] from what was read of the states before, [..., N, K]."""
+        """Outputs [..., D], from the reads [..., N, K] of the previous states."""
         weights = (factors.queries * self.bonus * factors.keys).sum(-1, keepdim=True)
         outputs = read + weights * factors.values
         normed = self.norm(outputs.reshape(-1, gate.shape[-1])).view(gate.shape)
@@ -161,18 +161,18 @@ class RWKV6Mixer(RWKVMixer[RWKV6Factors]):
 
 @MODELS.register("rwkv6")
 class RWKV6(BlockModel[RWKV6Settings]):
-    """RWKV-6: a matrix state whose rows decay by input gates, behind a token shift."""
+    """RWKV-6: a matrix state whose rows decay by input-dependent gates, after a token shift."""
 
     settings_class = RWKV6Settings
     source = "Peng et al. 2024, arXiv:2404.05892"
 
     def make_mixer(self, layer: int) -> RWKV6Mixer:
-        """The time mixing of a layer; how it starts depends on the layer's depth."""
+        """The time mixing of a layer; its initial weights depend on the layer's depth."""
         return RWKV6Mixer(self.settings, layer)
 
 
 def rwkv6_step(factors: RWKV6Factors, memory: Tensor) -> tuple[Tensor, Tensor]:
-    """What is read of the memory [B, N, K, K], and the next one, at one position."""
+    """The read of the memory [B, N, K, K] before one position, and the next memory."""
     log_decays, queries, keys, values = factors
     written = keys.unsqueeze(-1) * values.unsqueeze(-2)
     return _read(memory, queries), log_decays.exp().unsqueeze(-1) * memory + written
@@ -181,7 +181,7 @@ def rwkv6_step(factors: RWKV6Factors, memory: Tensor) -> tuple[Tensor, Tensor]:
 def rwkv6_scan(
     factors: RWKV6Factors, memory: Tensor, *, kernel: KernelChoice = "torch"
 ) -> tuple[Tensor, Tensor]:
-    """What is read of the memories before T positions, [B, T, N, K], and the last memory."""
+    """The reads of the memories before T positions, [B, T, N, K], and the last memory."""
     log_decays, queries, keys, values = factors
     first = _read(memory, queries[:, 0])
     following = functional.pad(queries[:, 1:], (0, 0, 0, 0, 0, 1))

@@ -2,7 +2,7 @@
 
     S_t = S_{t-1} (diag(w_t) - kappa_t (a_t * kappa_t)^T) + v_t k_t^T,    y_t = S_t r_t
 
-in each of N heads of size K, every vector from a mixture of x_t and x_{t-1} of its own:
+in each of N heads of size K, every vector computed from its own mixture of x_t and x_{t-1}:
 w_t = exp(-e^{-1/2} sigmoid(w_0 + tanh(x W_1) W_2)), the in-context learning rates
 a_t = sigmoid(a_0 + x A_1 A_2), the removal key kappa_t = normalised (W_k x * xi), the
 replacement key k_t = W_k x * (1 + (a_t - 1) * alpha), v_t = W_v x and r_t = W_r x. The output
@@ -10,9 +10,9 @@ is W_o (g_t * (GroupNorm(y_t) + (r_t . (rho * k_t)) v_t)) with g_t = sigmoid(x G
 
 The transition of a head is similar to the symmetric diag(w) - (sqrt(a) kappa)(sqrt(a) kappa)^T,
 so its eigenvalues are real, and with w in (exp(-e^{-1/2}), 1) = (0.545, 1) and a in (0, 1)
-they lie in (-0.455, 1): a sign can turn, but not without the state shrinking.
+they lie in (-0.455, 1): a negative eigenvalue always shrinks the state.
 
-State: D K + D numbers a layer (D = N K). Parameters of a layer's mixer, with rank R of the
+State: D K + D numbers per layer (D = N K). Parameters of a layer's mixer, with rank R of the
 low-rank maps: 4 D^2 + 6 R D + 13 D.
 
 Source: Peng et al. (2025), arXiv:2503.14456; initialisation as in its released training code.
@@ -47,7 +47,7 @@ from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
 CHUNK = 16
-"""Positions of a chunk; a decay over so many, at least exp(-9.8), is far from underflow."""
+"""Positions of a chunk; the decay over a whole chunk is at least exp(-9.8): no underflow."""
 
 FASTEST_DECAY = math.exp(-0.5)
 """The largest -log w."""
@@ -74,12 +74,12 @@ class RWKV7(BlockModel[RWKV7Settings]):
     source = "Peng et al. 2025, arXiv:2503.14456"
 
     def make_mixer(self, layer: int) -> RWKV7Mixer:
-        """The time mixing of a layer; how it starts depends on the layer's depth."""
+        """The time mixing of a layer; its initial weights depend on the layer's depth."""
         return RWKV7Mixer(self.settings, layer)
 
 
 class RWKV7Factors(NamedTuple):
-    """What the recurrence does at some positions; each [..., N, K], log_decays at most 0."""
+    """The terms of the recurrence at some positions; each [..., N, K], log_decays at most 0."""
 
     queries: Tensor  # r
     log_decays: Tensor  # log w
@@ -137,7 +137,7 @@ class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
         )
 
     def factors(self, inputs: Tensor, before: Tensor) -> tuple[RWKV7Factors, Tensor]:
-        """What the recurrence does, and the output gate [..., D]."""
+        """The terms of the recurrence, and the output gate [..., D]."""
         for_r, for_w, for_k, for_v, for_a, for_g = (
             inputs + shift * (before - inputs) for shift in self.shifts.unbind(0)
         )
@@ -158,7 +158,7 @@ class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
         return RWKV7Factors(queries, decays, removals, rates, keys, values), self.gate(for_g)
 
     def finish(self, read: Tensor, factors: RWKV7Factors, gate: Tensor) -> Tensor:
-        """[..., D] from the outputs [..., N, K] of the recurrence."""
+        """Outputs [..., D], from the outputs [..., N, K] of the recurrence."""
         shape = gate.shape
         normed = self.norm(read.reshape(-1, shape[-1])).view(shape)
         weights = (factors.queries * self.bonus * factors.keys).sum(-1, keepdim=True)
@@ -182,12 +182,12 @@ def rwkv7_step(factors: RWKV7Factors, state: Tensor) -> tuple[Tensor, Tensor]:
 def rwkv7_scan(factors: RWKV7Factors, state: Tensor) -> tuple[Tensor, Tensor]:
     """Outputs [B, T, N, K] and the last state [B, N, K, K], chunk by chunk.
 
-    With E_t the product of a chunk's decays so far, H_0 the state before the chunk and
-    u_t = -kappa_t^T H_{t-1} what position t removes,
+    With E_t the product of a chunk's decays up to t, H_0 the state before the chunk and
+    u_t = -kappa_t^T H_{t-1} the row that position t removes,
 
         H_t = E_t * (H_0 + sum_{i <= t} (a_i kappa_i / E_i) u_i^T + (k_i / E_i) v_i^T)
 
-    so that the rows u_t solve a triangular system, all chunks side by side.
+    so that the rows u_t solve a triangular system; the systems of all chunks are solved at once.
     """
     num_steps = factors.keys.shape[1]
     length = min(num_steps, CHUNK)

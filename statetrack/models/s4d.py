@@ -1,10 +1,10 @@
-"""S4D: every channel filtered by a bank of damped oscillators, the same at every step.
+"""S4D: a time-invariant complex diagonal linear filter for every channel.
 
     h_t = Abar * h_{t-1} + Bbar u_t,    y_t = 2 Re(C . h_t) + D u_t
     Abar = exp(dt A),    Bbar = (exp(dt A) - 1) / A
 
-for each channel u, with N complex numbers in h (each stands for a conjugate pair), A with a
-negative real part, and a time step dt of the channel's own; y goes through GELU and a gated
+for each channel u, with N complex numbers in h (each represents a conjugate pair), A with a
+negative real part, and one time step dt per channel; y goes through GELU and a gated
 linear map (GLU) that mixes the channels. Nothing in the transition depends on the input: its
 eigenvalues lie inside the unit circle, and a single layer is a linear filter before the GELU.
 
@@ -13,11 +13,11 @@ A sequence is filtered by its impulse response (a convolution by FFT); `step` is
 Source: Gu, Gupta, Goel & Re (2022), arXiv:2206.11893 (S4D-Lin: A_n = -1/2 + i pi n, zero-order
 hold).
 
-State: 2 D N numbers a block. Parameters, a block: D (4 N + 2) for the filters (dt, A, C, D), and
+State: 2 D N numbers per block. Parameters per block: D (4 N + 2) for the filters (dt, A, C, D), and
 2 D (D + 1) for the gated map.
 
-Departures: B is 1 and not trained (a filter knows only the product of B and C); D stands for the
-width as well as for the skip, as in the paper; no dropout.
+Departures: B is 1 and not trained (a filter depends only on the product of B and C); D denotes
+the width as well as the skip, as in the paper; no dropout.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
 PIECE = 1024
-"""Positions filtered at once: long words then need no response as long as themselves."""
+"""Positions filtered at once: it bounds the length of the impulse response."""
 
 
 class S4DSettings(BlockSettings):

@@ -3,9 +3,9 @@
     h_t = h_{t-1} + A(x_t) h_{t-1} dt,    A(x) = blockdiag(A_1(x), .., A_N(x))
 
 with N = D / b blocks of size b, each linear in (1, x_t), the 1 being the increment of time; so
-each block of a transition I + dt A(x) can be any matrix, and its eigenvalues any numbers,
-conjugate in pairs. The layer's output is h_t itself. Block size 1 is the diagonal model, size
-D the dense one. State: D numbers a layer. Parameters of a layer's mixer: (D + 1) D b + D.
+each block of a transition I + dt A(x) can be any real matrix, and its eigenvalues any numbers that
+are real or conjugate in pairs. The layer's output is h_t. Block size 1 is the diagonal model, size
+D the dense one. State: D numbers per layer. Parameters of a layer's mixer: (D + 1) D b + D.
 
 Source: Walker, Yang, Cirone, Salvi & Lyons (2025), arXiv:2505.17761 (the block-diagonal
 variant; dt = 1/40 and the normal initialisation as in its released code).
@@ -62,7 +62,7 @@ class SliceMixer(PlainMixer):
         self.first = nn.Parameter(torch.randn(width))
 
     def initial_state(self, num_words: int) -> Tensor:
-        """The learned first state, once for every word: [B, D]."""
+        """The learned first state, repeated for every word: [B, D]."""
         return self.first.expand(num_words, -1)
 
     def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:

@@ -5,18 +5,18 @@
     z_t = W_z x_t + R_z h_{t-1} + b_z,    o_t = W_o x_t + R_o h_{t-1} + b_o
 
 with all maps block-diagonal over N heads, and u_t the silu of a short convolution of x. The
-mixer gives h, normalised by head. State feeds back through the gates: the recurrence is
-non-linear, and can hold a bit against any number of symbols that leave it as it is.
+mixer outputs h, normalised by head. The gates depend on the last h: the recurrence is non-linear,
+and it can keep a bit over any number of symbols that act as the identity.
 
 Source: Beck, Pöppel, Spanring, Auer, Prudnikova, Kopp, Klambauer, Brandstetter & Hochreiter
 (2024), xLSTM: Extended Long Short-Term Memory, arXiv:2405.04517.
 
-State: 4 D numbers a word in each layer (c, n, h, and a running maximum m of the gates'
-logarithms, which changes no answer), and the convolution's (kernel - 1) D. Parameters:
+State: 4 D numbers per word in each layer (c, n, h, and a running maximum m of the gates'
+logarithms, which does not change h), and the convolution's (kernel - 1) D. Parameters:
 8 D^2 / N + (5 + kernel) D in each mixer.
 
 Departures: the input gate has no bias, because from n_0 = 0 on it would cancel in c / n; the
-MLP that follows is a plain one of the same width, not a gated one.
+MLP after it is a plain one of the same width, not a gated one.
 
 B batch, T time, D width, N heads.
 """
@@ -57,7 +57,7 @@ class SLSTMSettings(ExponentialGateSettings):
 
     @property
     def recurrence(self) -> Recurrence:
-        """Units that saturate among others."""
+        """Saturating units, among others."""
         return Saturating()
 
 
@@ -74,7 +74,7 @@ SLSTMState: TypeAlias = tuple[Window, Cell]
 
 
 class SLSTMMixer(Mixer[SLSTMState]):
-    """A recurrence with memory mixing within each head."""
+    """A recurrence with memory mixing (R_i, R_f, R_z and R_o above) within each head."""
 
     def __init__(self, settings: SLSTMSettings, layer: int) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class SLSTMMixer(Mixer[SLSTMState]):
         self.norm = HeadNorm("layer", heads, size)
 
     def initial_state(self, num_words: int) -> SLSTMState:
-        """The convolution's state, and c, n, h and m: zeros, and the maximum of nothing."""
+        """The convolution's state; c, n and h are zeros, and m is minus infinity."""
         zeros = self.recurrent.new_zeros(num_words, self.heads, self.width // self.heads)
         cell = Cell(zeros, zeros, zeros, torch.full_like(zeros, -torch.inf))
         return self.convolution.initial_state(num_words), cell
@@ -129,7 +129,7 @@ class SLSTM(BlockModel[SLSTMSettings]):
     training_defaults = {"lrs": (1e-2,), "steps": 1000, "warmup": 0.1, "clip": 1.0}
 
     def make_mixer(self, layer: int) -> SLSTMMixer:
-        """A recurrence whose forget gates start between short and long memory."""
+        """A recurrence whose initial forget gates range from short to long memory."""
         return SLSTMMixer(self.settings, layer)
 
 

@@ -4,16 +4,16 @@
 
 with g(h, x) = sigmoid(U_g h + W_g x + c_g) in (0, 1) for every coordinate, A(x) a full matrix
 and b(x) a vector, both linear in (1, x), and phi = tanh or the identity. As the gate reads the
-state, the Jacobian depends on it, so the map can pull states together around each of several
-points and correct errors between them, which no affine recurrence can (Theorem 1 of the
-source). State: H numbers a layer, within (-1, 1) for tanh. Parameters of a layer's mixer:
+state, the Jacobian depends on it, so the map can be contracting around each of several fixed
+points, and so correct small errors, which no affine recurrence can (Theorem 1 of the
+source). State: H numbers per layer, in (-1, 1) for tanh. Parameters of a layer's mixer:
 (D + 1) (H^2 + 2 H) + H^2 + H D.
 
 Source: Chung, Choi & Kim (2026), arXiv:2605.07755. Its family of recurrences is public, the
 parametrisation is not: that A, b and the gate's logits are linear is ours, and so is tanh as
 the default.
 
-Departures: the residual block of this project around it; gates start open (c_g = 2).
+Departures: the residual block of this project around it; gates are initially open (c_g = 2).
 
 B batch, T time, D width, H hidden.
 """
@@ -42,7 +42,7 @@ class StateGatedRNNSettings(GatedRNNSettings):
 
     @property
     def recurrence(self) -> Recurrence:
-        """Units that saturate behind a gate; without tanh, there is no rule."""
+        """Saturating units with a gate; without tanh, no rule is known."""
         if self.activation == "identity":
             return Undecided()
         return Saturating(units=Size("hidden", self.hidden))

@@ -3,19 +3,19 @@
     h_t = g(x_t) * (A(x_t) h_{t-1}) + b(x_t),    y_t = C h_t
 
 with g(x) = sigmoid(W_g x + c_g) in (0, 1) for every coordinate, A(x) a full matrix and b(x) a
-vector, both linear in (1, x). The map from h_{t-1} to h_t is affine for every input, its
-Jacobian diag(g(x_t)) A(x_t): where it keeps states apart under words that return to them, it
-cannot correct errors between them (Theorem 1 of the source), unlike the state-gated RNN. The
-eigenvalues of the Jacobian are not bounded. State: H numbers a layer. Parameters of a layer's
-mixer: (D + 1) (H^2 + 2 H) + H D.
+vector, both linear in (1, x). The map from h_{t-1} to h_t is affine for every input, its Jacobian
+diag(g(x_t)) A(x_t): where it separates two states that a word maps to themselves, it cannot correct
+errors along their difference (Theorem 1 of the source), unlike the state-gated RNN. The eigenvalues
+of the Jacobian are not bounded. State: H numbers per layer. Parameters of a layer's mixer: (D + 1)
+(H^2 + 2 H) + H D.
 
 Source: Chung, Choi & Kim (2026), arXiv:2605.07755. Its family of recurrences is public, the
 parametrisation is not: that A, b and the gate's logits are linear in the input is ours.
 
-Departures: the residual block of this project around it, without normalisation by default:
-behind one the state's size does not matter, training finds states that grow (on parity by a
-factor of about 2 a symbol), and those leave the range of float32 within 60 symbols. Gates
-start open (c_g = 2).
+Departures: the residual block of this project around it, without normalisation by default: with
+one the loss does not depend on the state's norm, training then finds states that grow (on parity
+by a factor of about 2 per symbol), and they leave the range of float32 within 60 symbols. Gates
+are initially open (c_g = 2).
 
 B batch, T time, D width, H hidden.
 """

@@ -4,18 +4,18 @@
 
 for each of N heads, with q, k, v linear in the normalised input x; then x = x + W_o y and
 x = x + mlp(norm(x)). Positions are none; learned or sinusoidal vectors added to the symbols'
-embeddings; rotary, which turn pairs of coordinates of q and k by angles in proportion to the
-position; or ALiBi, which takes m_n (i - j) from the scores, with slopes m_n = 2^(-8 n / N).
+embeddings; rotary, which rotate pairs of coordinates of q and k by angles proportional to the
+position; or ALiBi, which subtracts m_n (i - j) from the scores, with slopes m_n = 2^(-8 n / N).
 
-It has no state of constant size: every position reads all that came before it, so words are
-read as a whole, in time T^2.
+It has no state of constant size: every position attends to all earlier ones, so words are read
+as a whole, in time proportional to T^2.
 
 Source: Vaswani et al. (2017), Attention Is All You Need, arXiv:1706.03762; rotary positions of
 Su et al. (2021), arXiv:2104.09864; ALiBi of Press, Smith & Lewis (2022), arXiv:2108.12409.
 
 Parameters: 4 D^2 + 2 D M + D + M in each block with an MLP of width M, and D in each norm.
 
-Departures: normalisation (root mean square) stands before each sublayer, the MLP's activation
+Departures: normalisation (root mean square) is before each sublayer, the MLP's activation
 is GELU, the four maps of attention have no biases, and there is no dropout. ALiBi's slopes
 follow the formula also where N is not a power of two.
 
@@ -54,7 +54,7 @@ class TransformerSettings(BlockSettings):
     )
     heads: int = option(4, "Number of heads; must divide the width.", min=1)
     positions: Literal["none", "learned", "sinusoidal", "rotary", "alibi"] = option(
-        "rotary", "How attention knows of positions; none leaves it the causal mask alone."
+        "rotary", "How positions enter attention; none: by the causal mask alone."
     )
     max_positions: int = option(
         512, "Longest word that learned positions can read (not used by others).", min=1
@@ -67,7 +67,7 @@ class TransformerSettings(BlockSettings):
 
 
 class TransformerBlock(nn.Module):
-    """Attention, then an MLP where there is one, each of the normalised stream."""
+    """Attention, then (unless its width is 0) an MLP, each of the normalised stream."""
 
     def __init__(self, settings: TransformerSettings) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ class Transformer(SequenceModel):
     def forward(self, symbols: Tensor) -> Tensor:
         """Logits [B, T, C] of int64 symbols [B, T].
 
-        Raises `SettingsError` for words longer than learned positions reach.
+        Raises `SettingsError` for words longer than the number of learned positions.
         """
         stream = self.embedding(symbols)
         length = symbols.shape[1]
@@ -149,7 +149,7 @@ class Transformer(SequenceModel):
 
 
 def waves(length: int, width: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Sines and cosines [T, width / 2] of positions times falling frequencies."""
+    """Sines and cosines [T, width / 2] of positions times decreasing frequencies."""
     dtype = torch.promote_types(like.dtype, torch.float32)
     places = torch.arange(length, dtype=dtype, device=like.device)
     exponents = torch.arange(0, width, 2, dtype=dtype, device=like.device) / width
@@ -158,7 +158,7 @@ def waves(length: int, width: int, like: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def turned(vectors: Tensor) -> Tensor:
-    """Vectors [..., T, K], coordinates k and k + K / 2 turned by the angle of their position."""
+    """Vectors [..., T, K]: coordinates k and k + K / 2 are rotated by their position's angle."""
     sines, cosines = waves(vectors.shape[-2], vectors.shape[-1], vectors)
     one, two = vectors.chunk(2, -1)
     both = torch.cat([one * cosines - two * sines, one * sines + two * cosines], -1)
@@ -179,7 +179,7 @@ class _Attention(torch.autograd.Function):
     """Causal softmax attention of heads [B, N, T, K], by torch's fused kernel.
 
     On a CPU that kernel has no batching rule, so replicas are merged into the batch here. The
-    backward pass computes the forward one again rather than keep what is quadratic in T.
+    backward pass recomputes the forward pass, so that no tensor of size T^2 is kept.
     """
 
     @staticmethod

@@ -4,15 +4,16 @@
     W_t = W_{t-1} - eta_t dl_t/dW,    b_t = b_{t-1} - eta_t dl_t/db        at (W_{t-1}, b_{t-1})
     y_t = f(q_t; W_t, b_t),    eta_t = eta sigmoid(w . x_t + c) / K
 
-for each of N heads: the state is a linear model, learned by gradient descent on the word as it
-is read. norm is a LayerNorm over the head's K channels, with gain and bias that are trained
-outside, as are W_0 and b_0; y is normalised over all heads and mapped by W_o. The norm makes
-the step non-linear in W; below it, each token adds a rank-one term, as in the delta rule.
+for each of N heads: the state is the weights of a linear model, trained by gradient descent on
+the word as it is read. norm is a LayerNorm over the head's K channels; its gain and bias, and W_0
+and b_0, are parameters of the outer model; y is normalised over all heads and mapped by W_o. The
+norm makes the step non-linear in W; apart from it, each token adds a rank-one term, as in the
+delta rule.
 
 Source: Sun, Li, Dalal, Xu, Vikram, Zhang, Dubois, Chen, Wang, Koyejo, Hashimoto & Guestrin
 (2024), Learning to (Learn at Test Time): RNNs with Expressive Hidden States, arXiv:2407.04620.
 
-State: D (K + 1) numbers a word in each layer. Parameters: 4 D^2 + D (K + N + 5) + N in each
+State: D (K + 1) numbers per word in each layer. Parameters: 4 D^2 + D (K + N + 5) + N in each
 mixer.
 
 Departures: one token is one inner step (the source takes 16 against the same W, which is faster
@@ -56,12 +57,12 @@ class TTTLinearSettings(BlockSettings):
 
     @property
     def recurrence(self) -> Undecided:
-        """Gradient steps on a linear model: there is no rule."""
+        """Gradient steps on a linear model: no rule is known."""
         return Undecided()
 
 
 class Tokens(NamedTuple):
-    """What the inner model reads: heads [..., N, K], and the rates [..., N, 1] of its steps."""
+    """The inputs of the inner model: heads [..., N, K], and learning rates [..., N, 1]."""
 
     queries: Tensor
     keys: Tensor
@@ -74,7 +75,7 @@ TTTState: TypeAlias = tuple[Window, Tensor, Tensor]
 
 
 class TTTLinearMixer(Mixer[TTTState]):
-    """A linear model per head that learns to turn keys into values."""
+    """A linear model per head that learns to map keys to values."""
 
     def __init__(self, settings: TTTLinearSettings) -> None:
         super().__init__()
@@ -148,7 +149,7 @@ class TTTLinear(BlockModel[TTTLinearSettings]):
 def learn(
     tokens: Tokens, weight: Tensor, bias: Tensor, gain: Tensor, shift: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """One inner step on (key, value), then what the new inner model makes of the query.
+    """One inner step on (key, value), then the output of the new inner model for the query.
 
     Heads are [B, N, K], weight [B, N, K, K]; gives y [B, N, K] and the new weight and bias.
     """
@@ -169,7 +170,7 @@ def _linear(vector: Tensor, weight: Tensor) -> Tensor:
 
 
 def _normal(vector: Tensor) -> tuple[Tensor, Tensor]:
-    """The vector with mean 0 and variance 1, and one over the deviation it had."""
+    """The vector normalised to mean 0 and variance 1, and one over its standard deviation."""
     centred = vector - vector.mean(-1, keepdim=True)
     inverse_deviation = torch.rsqrt(centred.square().mean(-1, keepdim=True) + EPSILON)
     return centred * inverse_deviation, inverse_deviation

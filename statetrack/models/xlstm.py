@@ -1,4 +1,4 @@
-"""The xLSTM: matrix and scalar LSTM blocks in turn.
+"""The xLSTM: matrix and scalar LSTM blocks, in an alternating pattern.
 
     x = x + mlstm(norm(x))                                       in the blocks marked m
     x = x + slstm(norm(x)),    x = x + mlp(norm(x))              in the blocks marked s
@@ -34,7 +34,7 @@ class XLSTMSettings(MLSTMSettings, SLSTMSettings):
         1.33, "Width of the MLP (GELU) in blocks marked s, as a multiple of D; 0: none.", min=0
     )
     pattern: str = option(
-        "ms", "Blocks from the first on, m for matrix and s for scalar LSTM; then again."
+        "ms", "Blocks in order, m for matrix and s for scalar LSTM; the pattern repeats."
     )
 
     @field_validator("pattern")
@@ -46,13 +46,13 @@ class XLSTMSettings(MLSTMSettings, SLSTMSettings):
 
     @property
     def recurrence(self) -> Recurrence:
-        """Units that saturate, unless the pattern has no scalar LSTM blocks."""
+        """Saturating units, unless the pattern has no scalar LSTM blocks."""
         return Saturating() if "s" in self.pattern else super().recurrence
 
 
 @MODELS.register("xlstm")
 class XLSTM(BlockModel[XLSTMSettings]):
-    """Matrix and scalar LSTM blocks in turn."""
+    """xLSTM: matrix and scalar LSTM blocks, in an alternating pattern."""
 
     settings_class = XLSTMSettings
     family = "non-linear"

@@ -2,26 +2,25 @@
 
     h_t = A(x_t) h_{t-1} (+ u_t),    t = 1 .. T
 
-in every structure that the models use. Symbols are integers [B, T]; `first` is the state
-before the first symbol; states come back time-major, [T, B, ...]. Operators act on column
-vectors. Each function agrees with the one of the same name in `reference`, which says in two
-lines what is computed.
+in every structure that the models use. Symbols are integers [B, T]; `first` is the state before
+the first symbol; states are returned time-major, [T, B, ...]. Operators act on column vectors.
+Each function agrees with the one of the same name in `reference`, which defines it in two lines.
 
-A population of R replicas runs through `torch.func.vmap`: the kernels carry the replica axis
-themselves, forward and backward. Differentiate from outside the `vmap`, as
-`vmap(functional_call)(...)` followed by `.backward()` does; a second derivative is not offered.
+A population of R replicas runs through `torch.func.vmap`, for which every kernel has a batching
+rule, forward and backward. Gradients are taken outside the `vmap`, as `vmap(functional_call)(...)`
+followed by `.backward()` does; second derivatives are not supported.
 
-bfloat16 and float16 (autocast or not) are widened: a recurrence always runs in float32 or
-better, because its rounding errors add up over time.
+bfloat16 and float16 (autocast or not) are converted to float32: a recurrence always runs in
+float32 or better, because its rounding errors accumulate over time.
 
 Without gradients, `normalise_every=n` divides each word's state by its norm every n steps, so
-that long words neither overflow nor vanish. Where the model is purely multiplicative this
-changes a state's scale and nothing else; it cannot be combined with `inputs`.
+that states of long words neither overflow nor underflow. Where the model is purely multiplicative
+this changes the scale of the state only; it cannot be combined with `inputs`.
 
-The layers' recurrences over activations are in the layout [B, T, N, ...], heads last but one, and
-give outputs and the last state: `delta_rule`, `decayed_attention`, `gated_attention`,
-`additive_attention`, `gated_diagonal` and `turning_diagonal`. Each takes `kernel`, and leaves the
-scan to flash-linear-attention where that is chosen and can run.
+The layers' recurrences over activations have the layout [B, T, N, ...], with the heads after time,
+and return outputs and the last state: `delta_rule`, `decayed_attention`, `gated_attention`,
+`additive_attention`, `gated_diagonal` and `turning_diagonal`. Each takes `kernel`, and calls
+flash-linear-attention where that is chosen and can run.
 """
 
 from statetrack.ops.additive_attention import additive_attention

@@ -1,8 +1,8 @@
-"""Every state is multiplied by the operators of all symbols; the one that was read is kept.
+"""Every state is multiplied by the operators of all symbols; the product for the symbol is kept.
 
-Wasteful by a factor of V in arithmetic, and right for a GPU: one product and one selection per
-step, with shapes that do not depend on the symbols, so that the host waits for nothing and the
-whole can be captured in a graph.
+It takes V times the arithmetic, and is the faster way on a GPU: one product and one selection per
+step, with shapes that do not depend on the symbols, so that the host never synchronises and the
+whole loop can be captured in a CUDA graph.
 
 T time, G lanes, B batch, V symbols, H hidden.
 """
@@ -48,8 +48,8 @@ def states(
 def adjoints(operators: Tensor, symbols: Tensor, gradient: Tensor) -> Tensor:
     """The gradient of the loss by every state, the first one's included: [T + 1, G, B, H].
 
-    g_t = dL/dh_t (direct) + A(x_{t+1})^T g_{t+1}. The adjoint is laid out by symbol, with
-    zeros for those that were not read, so that one product serves all words.
+    g_t = dL/dh_t (direct) + A(x_{t+1})^T g_{t+1}. The adjoint has an axis of symbols, with
+    zeros for those that were not read, so that one product covers all words.
     """
     num_lanes, num_symbols, hidden, _ = operators.shape
     batch, num_steps = symbols.shape[1:]
@@ -75,8 +75,8 @@ def operator_gradient(
 ) -> Tensor:
     """dL/dA_v = sum of g_t h_{t-1}^T over all (t, b) with x_t = v, from [T, G, B, H] each.
 
-    The adjoints are laid out by symbol as in `adjoints`, for a slab of time after another so
-    that this takes a bounded memory: [G, V, H, H].
+    Gives [G, V, H, H]. The adjoints have an axis of symbols as in `adjoints`, for a limited
+    number of steps at once, so that memory is bounded.
     """
     num_steps, num_lanes, batch, hidden = adjoints.shape
     length = max(1, _SLAB_NUMBERS // (num_lanes * batch * num_symbols * hidden))
@@ -96,7 +96,7 @@ def _read(symbols: Tensor, num_symbols: int, dtype: torch.dtype) -> Tensor:
 
 
 def _chosen_rows(symbols: Tensor, num_symbols: int) -> tuple[Tensor, ...]:
-    """For each step, where the symbols' rows lie in [G * B * V]: T times [G * B]."""
+    """For each step, the rows of the symbols that were read, in [G * B * V]: T times [G * B]."""
     num_lanes, batch, _ = symbols.shape
     words = torch.arange(num_lanes * batch, device=symbols.device) * num_symbols
     return (words + symbols.permute(2, 0, 1).flatten(1)).unbind(0)

@@ -1,7 +1,7 @@
-"""Words that read the same symbol stand next to each other, so that products serve all of them.
+"""Words that read the same symbol are adjacent rows, so that one product covers all of them.
 
-States stay in the order of the current step's groups and go to the next step's by one
-permutation; the order of the words is restored once, at the end.
+States are in the order of the current step's groups, and one permutation brings them into the
+order of the next step's; the order of the words is restored once, at the end.
 
 T time, G lanes, B batch, V symbols, H hidden.
 """
@@ -90,7 +90,7 @@ def _group_words(operators: Tensor, symbols: Tensor) -> Grouping:
 
 
 def _norms(rows: Tensor, grouping: Grouping, step: int, num_blocks: int, batch: int) -> Tensor:
-    """The largest magnitude of the word of each place, over all of its blocks: [P, 1]."""
+    """For each place, the largest magnitude in its word's state, over all blocks: [P, 1]."""
     largest: Tensor = torch.linalg.vector_norm(rows, ord=torch.inf, dim=1)
     if num_blocks > 1:
         by_word = largest[grouping.place[step]].view(-1, num_blocks, batch)

@@ -1,4 +1,4 @@
-"""Rows that need the same matrix, put next to each other.
+"""An order of rows in which those that are multiplied by the same matrix are adjacent.
 
 T steps, W words at each step, n groups (lane and symbol), P places for words, H hidden.
 """
@@ -14,10 +14,10 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Grouping(abc.ABC):
-    """Where every word stands at every step, and how groups are multiplied.
+    """The place (row) of every word at every step, and how groups are multiplied.
 
     place: the place of each word, [T, W].
-    word: a word for each place, [T, P]: the one that stands there, or any where none does.
+    word: the word at each place, [T, P]; any word for a place that is empty.
     """
 
     place: Tensor
@@ -86,7 +86,7 @@ class Packed(Grouping):
 
 
 def group(keys: Tensor, num_groups: int, hidden: int) -> Grouping:
-    """The grouping of words by `keys` [T, W] in 0 .. n - 1 that is the faster one."""
+    """The faster of the two groupings of words by `keys` [T, W] in 0 .. n - 1."""
     num_steps, num_words = keys.shape
     ordered, order = keys.sort(dim=1, stable=True)
     steps = torch.arange(num_steps, device=keys.device).unsqueeze(1) * num_groups
@@ -105,12 +105,12 @@ def group(keys: Tensor, num_groups: int, hidden: int) -> Grouping:
 
 
 def padding_pays(num_groups: int, width: int, num_words: int, hidden: int) -> bool:
-    """Whether arithmetic on empty places costs less than a product per group.
+    """Whether arithmetic on empty places costs less than one product per group.
 
-    A product costs 3 to 4 microseconds to launch, in which a core pair does about 2^20
-    multiplications. Padding wins by 2 to 5 times where matrices are small (hidden 64, 5 to 120
-    symbols), and loses with large batches or where all words read the same symbol: there the
-    places would be many times the words, in memory too, which is bounded as well.
+    A product takes 3 to 4 microseconds to launch, in which two cores do about 2^20
+    multiplications. Padding is 2 to 5 times faster where matrices are small (hidden 64, 5 to 120
+    symbols), and slower with large batches or where all words read the same symbol: there the
+    number of places, and so the memory, is many times the number of words; it is bounded too.
     """
     num_places = num_groups * width
     wasted = (num_places - num_words) * hidden * hidden
@@ -122,5 +122,5 @@ _PRODUCTS_PER_LAUNCH = 2**20
 
 
 def _flat_index(index: Tensor, size: int) -> Tensor:
-    """Positions within each of T rows of the given size, as positions in all rows."""
+    """Indices within each of T rows of the given size, as indices into the flattened rows."""
     return (index + torch.arange(len(index), device=index.device).unsqueeze(1) * size).flatten()

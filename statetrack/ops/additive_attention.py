@@ -1,9 +1,9 @@
-"""Additive attention: outer products of keys and values, added up and read by queries.
+"""Additive attention: a running sum of outer products of keys and values, read by queries.
 
     S_t = S_{t-1} + k_t v_t^T,    y_t = S_t^T q_t
 
-Words are taken in chunks: inside a chunk it is masked attention, between chunks the state is
-handed on (Katharopoulos et al. 2020, arXiv:2006.16236).
+Words are taken in chunks: inside a chunk it is masked attention, and the state is passed from
+chunk to chunk (Katharopoulos et al. 2020, arXiv:2006.16236).
 
 B batch, T time, N heads, K size of keys and queries, V size of values, c positions of a chunk.
 """
@@ -17,7 +17,7 @@ from statetrack.ops.fla import KernelChoice, adapters, by_kernel
 from statetrack.ops.precision import in_full_precision
 
 CHUNK = 32
-"""Positions that are read at once, by attention among themselves."""
+"""Positions of a chunk, inside which the recurrence is computed as attention."""
 
 
 def additive_attention(

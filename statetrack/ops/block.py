@@ -51,7 +51,7 @@ def _by_matrix_products(
     inputs: Tensor | None,
     normalise_every: int,
 ) -> Tensor:
-    """Every block is a lane of the dense recurrence."""
+    """The dense recurrence, with one lane per block."""
     num_blocks = first.shape[1]
     states = lane_recurrence(
         operators.transpose(0, 1),
@@ -71,10 +71,10 @@ def _by_coordinate(
     inputs: Tensor | None,
     normalise_every: int,
 ) -> Tensor:
-    """Every coordinate of all blocks is one plane of numbers, and b operations make a step.
+    """Elementwise operations, each on one coordinate of all blocks: b of them per step.
 
-    Each step's operators are written out for every word; without gradients, which would need
-    them all, for a slab of time after another.
+    The operators of every step are gathered for every word; without gradients, which need all of
+    them at once, for a limited number of steps at a time.
     """
     num_steps = symbols.shape[1]
     length = num_steps if torch.is_grad_enabled() else _slab_length(operators, len(symbols))
@@ -92,7 +92,7 @@ def _by_coordinate(
 
 
 def _slab_length(operators: Tensor, batch: int) -> int:
-    """How many steps' operators are written out for every word at once."""
+    """The number of steps whose operators are gathered for every word at once."""
     return max(1, _SLAB_NUMBERS // (batch * operators[0].numel()))
 
 
@@ -184,7 +184,7 @@ def _by_step(parts: Sequence[Tensor]) -> list[tuple[Tensor, ...]]:
 def _sum_products(
     matrices: Sequence[Tensor], factors: Sequence[Tensor], term: Tensor | None, out: Tensor
 ) -> None:
-    """The sum of the products of matrices and factors, and of the term if there is one."""
+    """The sum of the products of matrices and factors, plus the term unless it is None."""
     if term is None:
         torch.mul(matrices[0], factors[0], out=out)
     else:
@@ -193,8 +193,8 @@ def _sum_products(
         out.addcmul_(matrix, factor)
 
 
-# Up to this size, b operations on all blocks beat a small product per block and symbol: by
-# 1.5 (5 symbols) to 5 times (50 symbols) at size 8, with the order turned over at size 16.
+# Up to this size, b operations on all blocks are faster than a small product per block and symbol:
+# 1.5 (5 symbols) to 5 times (50 symbols) at size 8, and slower at size 16.
 LARGEST_BY_COORDINATE = 8
 
 _SLAB_NUMBERS = 2**22  # 16 MB in float32

@@ -1,4 +1,4 @@
-"""Decayed attention: a matrix state under a scalar decay, read chunk by chunk.
+"""Decayed attention: a matrix state with a scalar decay per step, computed chunk by chunk.
 
     S_t = exp(a_t) S_{t-1} + k_t v_t^T,    y_t = S_t^T q_t
 
@@ -6,8 +6,8 @@ Within a chunk, with a(s, t) = a_{s+1} + .. + a_t,
 
     y_t = sum_{s <= t} exp(a(s, t)) (q_t . k_s) v_s + exp(a(0, t)) S_0^T q_t
 
-which is attention with a decaying mask, and a read of the first state. It takes the place of T
-steps that each touch the whole state (Dao & Gu 2024, arXiv:2405.21060, section 6).
+which is attention with a decaying mask, plus a read of the first state. It replaces T steps that
+each access the whole state (Dao & Gu 2024, arXiv:2405.21060, section 6).
 
 B batch, T time, N heads, K size of keys and queries, V size of values, c positions of a chunk.
 """
@@ -21,7 +21,7 @@ from statetrack.ops.fla import KernelChoice, adapters, by_kernel
 from statetrack.ops.precision import in_full_precision
 
 CHUNK = 32
-"""Positions read at once: on a CPU 16 to 64 cost the same, fewer and more cost more."""
+"""Positions of a chunk: on a CPU 16 to 64 cost the same, fewer or more cost more."""
 
 
 def decayed_attention(
@@ -75,8 +75,8 @@ def decayed_chunk(
 def sums_between(terms: Tensor) -> Tensor:
     """sum_{s < r <= t} terms_r at [t, s], [..., T, T]; minus infinity above the diagonal.
 
-    The terms are added one by one: a difference of running sums would lose the short spans
-    after a strong decay.
+    The terms are added one by one: after a strong decay, a difference of cumulative sums would
+    lose the precision of short spans.
     """
     size = terms.shape[-1]
     ones = torch.ones(size, size, dtype=torch.bool, device=terms.device)

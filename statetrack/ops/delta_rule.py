@@ -1,20 +1,20 @@
-"""The delta rule: a matrix of associations, corrected along one key after the other.
+"""The delta rule: a matrix state that is corrected along one key after the other.
 
     H_t = alpha_t (I - beta_t k_t k_t^T) H_{t-1} + beta_t k_t v_t^T,    o_t = H_t^T q_t
 
-for one key a position; with n keys, the gate alpha_t acts first and then n such corrections
-follow one another. The gates alpha_t are given as logarithms.
+for one key per position; with n keys, the gate alpha_t is applied first and then n such
+corrections, one after the other. The gates alpha_t are given as logarithms.
 
 The scan works on chunks (Yang et al. 2024, arXiv:2406.06484; Yang, Kautz & Hatamizadeh 2024,
-arXiv:2412.06464). With G_t the sum of the log-gates of a chunk so far, every correction adds
+arXiv:2412.06464). With G_t the sum of a chunk's log-gates up to t, every correction adds
 k_i u_i^T for one row u_i, and these rows solve a triangular system:
 
     u_i = beta_i (v_i - e^{G_i} H_0^T k_i - sum_{j < i} e^{G_i - G_j} (k_i . k_j) u_j)
 
-so that all chunks are solved side by side, and only the states between chunks wait for each
-other.
+so that the systems of all chunks are solved at once, and only the states between chunks are
+sequential.
 
-B batch, T time, N heads, n keys a position, K key size, V value size, M chunks, c positions
+B batch, T time, N heads, n keys per position, K key size, V value size, M chunks, c positions
 of a chunk.
 """
 
@@ -28,7 +28,7 @@ from statetrack.ops.fla import KernelChoice, adapters, by_kernel
 from statetrack.ops.precision import in_full_precision
 
 CHUNK_POSITIONS, CHUNK_ROWS = 16, 32
-"""A chunk has at most so many positions, and at most so many corrections (positions times keys)."""
+"""The most positions of a chunk, and the most corrections (positions times keys)."""
 
 
 def delta_rule(
@@ -124,7 +124,7 @@ def _in_chunks(part: Tensor, padding: int, length: int) -> Tensor:
 def _lower_triangle(exponents: Tensor, num_keys: int) -> Tensor:
     """The exponentials of [..., c, c] on and below the diagonal, columns repeated: [..., c, c n].
 
-    Those above it could overflow, so they are removed before.
+    Entries above the diagonal could overflow, so they are removed before the exponential.
     """
     size = exponents.shape[-1]
     above = torch.ones(size, size, dtype=torch.bool, device=exponents.device).triu(1)
@@ -132,5 +132,5 @@ def _lower_triangle(exponents: Tensor, num_keys: int) -> Tensor:
 
 
 def _repeat(part: Tensor, times: int, axis: int) -> Tensor:
-    """Every entry along an axis (counted from the end) so many times in a row."""
+    """Every entry along an axis (counted from the end) repeated consecutively."""
     return part if times == 1 else part.repeat_interleave(times, axis)

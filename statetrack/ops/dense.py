@@ -48,7 +48,7 @@ def lane_recurrence(
     normalise_every: int,
     num_blocks: int,
 ) -> Tensor:
-    """The dense recurrence of G lanes at once; `num_blocks` lanes in turn make up one word.
+    """The dense recurrence of G lanes at once; `num_blocks` consecutive lanes make up one word.
 
     operators [G, V, H, H], symbols [G, B, T], first [G, B, H], inputs [T, G, B, H] give the
     states [T, G, B, H].
@@ -128,6 +128,6 @@ class _LaneRecurrence(torch.autograd.Function):
 def _kernel(operators: Tensor) -> ModuleType:
     """The module with the faster `states`, `adjoints` and `operator_gradient` on this device.
 
-    Grouping reads the symbols on the host, which pays on a CPU alone.
+    Grouping reads the symbols on the host, so it is used on a CPU only.
     """
     return _grouped if operators.device.type == "cpu" else _all_symbols

@@ -1,4 +1,4 @@
-"""The device that a setting asks for."""
+"""The device that a setting names."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from statetrack.errors import DeviceError, setting
 
 
 def choose_device(name: str) -> torch.device:
-    """The device that `auto`, `cpu`, `cuda` or `cuda:INDEX` means here.
+    """The device that `auto`, `cpu`, `cuda` or `cuda:INDEX` names on this machine.
 
-    Raises `DeviceError` where CUDA is asked for and not there.
+    Raises `DeviceError` where CUDA is requested and not available.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -1,4 +1,4 @@
-"""The diagonal recurrence: every coordinate by itself, real or complex."""
+"""The diagonal recurrence: one real or complex gain per coordinate."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def diagonal_recurrence(
     """h_t = a_t * h_{t-1} (+ u_t) by coordinate, real or complex.
 
     gains [T, B, H], first [B, H], inputs [T, B, H] give the states [T, B, H]. A complex
-    gradient is torch's: the conjugate Wirtinger derivative.
+    gradient is the conjugate Wirtinger derivative, as in torch.
     """
     assert gains.shape[1:] == first.shape, "gains are [T, B, H], first is [B, H]"
     assert inputs is None or inputs.shape == gains.shape, "inputs are [T, B, H]"
@@ -115,10 +115,10 @@ def _scan_normalised(gains: Tensor, states: Tensor, normalise_every: int) -> Non
 
 
 def _scan_in_chunks(gains: Tensor, inputs: Tensor | None, states: Tensor) -> None:
-    """The same in about 2 sqrt(T) steps: all chunks side by side, then joined.
+    """The same in about 2 sqrt(T) steps: all chunks in parallel, then joined.
 
     Within a chunk that starts from 0 the states are s_t, and from h they are s_t + p_t h, with
-    p_t the product of the chunk's gains so far; only the chunks' last states are sequential.
+    p_t the product of the chunk's gains up to t; only the chunks' last states are sequential.
     """
     num_steps = len(gains)
     length = math.isqrt(num_steps)
@@ -166,11 +166,12 @@ def _adjoints(conjugates: Tensor, gradient: Tensor) -> Tensor:
 
 
 def chunks_pay(gains: Tensor) -> bool:
-    """Whether a scan in chunks is the faster one for gains [T, *L].
+    """Whether a scan in chunks is faster for gains [T, *L].
 
-    A step costs about 2 microseconds to start and then a time per byte; chunks save starts and
-    touch memory about three times as often. Measured on one core, they win by 2 to 20 times
-    from 64 steps and up to 4 kB a step, and lose from 16 kB on. A GPU starts more slowly.
+    A step takes about 2 microseconds to launch, and then a time per byte; chunks need fewer
+    launches and about three times the memory accesses. Measured on one core, they are 2 to 20
+    times faster from 64 steps and up to 4 kB per step, and slower from 16 kB on. On a GPU a launch
+    takes longer.
     """
     num_bytes = gains[0].numel() * gains.element_size()
     return len(gains) >= 64 and num_bytes <= (2**22 if gains.is_cuda else 2**13)

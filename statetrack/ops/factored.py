@@ -1,4 +1,4 @@
-"""The factored recurrence: symbol gains around one shared matrix (CP factors in rank space)."""
+"""The factored recurrence: symbols' gains and one shared matrix (CP factors in rank space)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def factored_recurrence(
     """z_t = s_t * p_{t-1} with p_t = M z_t (+ v_t), and M `core` [K, K].
 
     gains [T, B, K], first p_0 [B, K], inputs [T, B, K] give z [T, B, K]. A third-order tensor
-    of CP rank K, A(x) = U diag(s_x) V^T, runs in this form with M = V^T U and p_t = V^T h_t:
+    of CP rank K, A(x) = U diag(s_x) V^T, has this form with M = V^T U and p_t = V^T h_t:
     then h_t = U z_t (+ u_t), so z_t is all that a readout needs. The last input has no effect.
     """
     assert core.shape == (gains.shape[-1], gains.shape[-1]), "core is [K, K], gains are [T, B, K]"

@@ -1,9 +1,9 @@
-"""Gated attention: a matrix state whose rows decay by gains of their own.
+"""Gated attention: a matrix state, each row of which decays by its own gain.
 
     S_t = diag(a_t) S_{t-1} + k_t v_t^T,    y_t = S_t^T q_t
 
-All of a chunk's outer products are formed at once; the recurrence between them is the diagonal
-one, exact for any gains (Yang et al. 2024, arXiv:2312.06635).
+All of a chunk's outer products are computed at once; the states then follow by the diagonal
+recurrence, exactly for any gains (Yang et al. 2024, arXiv:2312.06635).
 
 B batch, T time, N heads, K size of keys and queries, V size of values, c positions of a chunk.
 """

@@ -1,8 +1,8 @@
-"""The gated diagonal recurrence of activations, real or turning by phases that stay the same.
+"""The gated diagonal recurrence of activations, real or rotating by constant phases.
 
     h_t = a_t * h_{t-1} + u_t        or        h_t = a_t e^{i theta} * h_{t-1} + u_t
 
-It differs from `diagonal_recurrence` in its layout, [B, T, D], and in that a kernel may compute it.
+It differs from `diagonal_recurrence` in its layout, [B, T, D], and in its choice of kernels.
 
 B batch, T time, D width.
 """

@@ -1,7 +1,7 @@
-"""What every kernel shares: the lane axis, the backward pass, and the running normalisation.
+"""Parts of every kernel: the lane axis, the backward pass, and the running normalisation.
 
-Kernels carry an axis of lanes: independent copies of one recurrence with operators of their
-own. Replicas of a population are lanes, and so are the blocks of a block-diagonal operator.
+Kernels have an axis of lanes: independent copies of one recurrence, each with its own operators.
+Replicas of a population are lanes, and so are the blocks of a block-diagonal operator.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from statetrack.ops.precision import in_full_precision
 
 
 def apply(function: type[torch.autograd.Function], *arguments: Any) -> Any:
-    """The results of an autograd function, whose own `apply` has no types."""
+    """The typed results of an autograd function; its own `apply` is untyped."""
     return function.apply(*arguments)
 
 
@@ -47,8 +47,8 @@ def backward_pass(
 ) -> Callable[..., tuple[Tensor | None, ...]]:
     """A hand-written backward pass: of the first result only, in full precision, and once.
 
-    Further results of the function are what it keeps for this pass, and where no gradient
-    comes in, none goes out.
+    The function's further results are values saved for this pass. Without an incoming gradient
+    there is no outgoing one.
     """
     precise = in_full_precision(gradients)
 
@@ -61,7 +61,7 @@ def backward_pass(
 
 
 def check_normalise(normalise_every: int, inputs: Tensor | None) -> None:
-    """Assert what a running normalisation needs: no gradients and no additive term."""
+    """Assert the conditions of a running normalisation: no gradients and no additive term."""
     assert normalise_every >= 0
     if normalise_every:
         assert inputs is None, "additive terms are not scale-invariant: states cannot be rescaled"
@@ -76,7 +76,7 @@ def is_due(step: int, normalise_every: int) -> bool:
 def normalise_(state: Tensor, dims: tuple[int, ...]) -> None:
     """Divide the state by its largest magnitude over `dims`, in place; zeros stay zeros.
 
-    The largest magnitude rather than the Euclidean norm: its squares could overflow.
+    The largest magnitude, and not the Euclidean norm, whose squares could overflow.
     """
     norm = torch.linalg.vector_norm(state, ord=torch.inf, dim=dims, keepdim=True)
     state.div_(norm.clamp_min_(torch.finfo(norm.dtype).tiny))

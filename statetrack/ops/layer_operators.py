@@ -1,7 +1,7 @@
 """The operators of layers: structures of matrix states, one operator for each position.
 
-A layer's state is flattened to a vector: heads, then rows, then columns of a head's matrix. Most
-layers act on each column alike; `ColumnwiseOperators` says so, whatever the columns' structure.
+A layer's state is flattened to a vector: heads, then rows, then columns of a head's matrix. In
+most layers the operator on each column is the same; `ColumnwiseOperators` wraps such operators.
 
 V operators (the positions of a batch, say), B batch, H size of the flattened state, N heads,
 K rows of a head's state, P columns, n Householder factors.
@@ -104,7 +104,7 @@ class DiagonalMinusRankOneOperators(Operators):
 
 @dataclass(frozen=True)
 class OneHotColumnOperators(ComposableOperators):
-    """A complex diagonal matrix, then one that sends coordinate j to coordinate `targets[v, j]`.
+    """A complex diagonal matrix, then one that maps coordinate j to coordinate `targets[v, j]`.
 
     targets [V, N] are integers, gains [V, N] complex, on R^H = C^N as in
     `ComplexDiagonalOperators`.
@@ -138,7 +138,7 @@ class OneHotColumnOperators(ComposableOperators):
 
 @dataclass(frozen=True)
 class DirectSumOperators(Operators):
-    """Operators side by side: `parts` in their order, each on `sizes` coordinates of its own."""
+    """A direct sum of operators: `parts` in order, each on its own `sizes` coordinates."""
 
     parts: tuple[Operators, ...]
     sizes: tuple[int, ...]
@@ -159,7 +159,7 @@ class DirectSumOperators(Operators):
 
 
 def _of_unit_vectors(operators: Operators, num: int, size: int, like: Tensor) -> Tensor:
-    """The matrices [V, H, H] of what operators do to each unit vector."""
+    """The matrices [V, H, H] whose columns are the images of the unit vectors."""
     unit = torch.eye(size, dtype=like.dtype, device=like.device)
     symbols = torch.arange(num, device=like.device).repeat_interleave(size)
     moved = operators.apply(symbols, unit.repeat(num, 1))

@@ -1,4 +1,4 @@
-"""One row of a table per symbol: what belongs to each symbol of a word, time first."""
+"""Rows of a table with one row per symbol, for the symbols of words, time first."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _Lookup(torch.autograd.Function):
 
 
 def lane_symbols(symbols: Tensor, num_symbols: int) -> Tensor:
-    """Symbols [G, B, T] as numbers of G * V lanes' symbols, time first: [T, G, B]."""
+    """Symbols [G, B, T] as indices into the G * V rows of all lanes, time first: [T, G, B]."""
     offsets = torch.arange(len(symbols), device=symbols.device) * num_symbols
     return (symbols + offsets[:, None, None]).permute(2, 0, 1).contiguous()
 
@@ -60,7 +60,8 @@ def lane_symbols(symbols: Tensor, num_symbols: int) -> Tensor:
 def _sum_by_addition(gradient: Tensor, symbols: Tensor, num_symbols: int) -> Tensor:
     """The rows of `gradient` [T, G, B, K] summed by lane and symbol, [G, V, K], one by one.
 
-    On a CPU the price of a copy. A GPU would add in any order, rounded otherwise each time.
+    On a CPU it costs as much as a copy. On a GPU the order of additions, and so the rounding,
+    would vary from call to call.
     """
     num_lanes, width = len(symbols), gradient.shape[-1]
     total = gradient.new_zeros(num_lanes * num_symbols, width)
@@ -69,6 +70,6 @@ def _sum_by_addition(gradient: Tensor, symbols: Tensor, num_symbols: int) -> Ten
 
 
 def _sum_by_product(gradient: Tensor, symbols: Tensor, num_symbols: int) -> Tensor:
-    """The same sums as one matrix product with the symbols written as ones and zeros."""
+    """The same sums as one matrix product with one-hot symbols."""
     read = one_hot(symbols.mT.flatten(1), num_symbols).to(gradient.dtype)  # [G, T * B, V]
     return torch.bmm(read.mT, gradient.transpose(0, 1).flatten(1, 2))

@@ -1,4 +1,4 @@
-"""Memory that is freed and soon needed again, kept in the process."""
+"""Keeping freed memory in the process, for large tensors that are allocated at every step."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _LARGEST = 2**31 - 1
 def keep_freed_memory() -> None:
     """Let glibc keep freed memory, so that large temporaries cost no page faults.
 
-    By default glibc maps every block above 32 MB afresh and returns it when it is freed, so
-    that each training step pays for zeroed pages again: several times the arithmetic of the
-    gradient of a large weight. Called once, before the first large tensor is made. Does
-    nothing where the C library is not glibc.
+    By default glibc maps every block above 32 MB from the system and unmaps it when it is freed,
+    so that each training step waits for zeroed pages again: several times the arithmetic of the
+    gradient of a large weight. To be called once, before the first large tensor is allocated.
+    Does nothing where the C library is not glibc.
     """
     if platform.libc_ver()[0] != "glibc":
         return

@@ -44,8 +44,8 @@ class Operators(abc.ABC):
         """States [T, B, H] after each of the symbols [B, T], from a first state [B, H].
 
         `inputs` [T, B, H] is added at every step; every `normalise_every` steps the state is
-        divided by its norm (0: never), which is for evaluation without `inputs` only. Here one
-        step is one `apply`; a structure with a faster recurrence overrides this method.
+        divided by its norm (0: never); this is for evaluation without `inputs` only. By default
+        one step is one `apply`; a structure with a faster recurrence overrides this method.
         """
         check_normalise(normalise_every, inputs)
         states = []
@@ -76,12 +76,12 @@ class ComposableOperators(Operators):
 
     @abc.abstractmethod
     def compose(self, earlier: ComposableOperators) -> ComposableOperators:
-        """The v-th of these after the v-th of `earlier`, for every v."""
+        """The products of the v-th of these and the v-th of `earlier`, which acts first."""
 
 
 @dataclass(frozen=True)
 class DenseOperators(ComposableOperators):
-    """Matrices written out: `matrices` [V, H, H]."""
+    """Dense matrices: `matrices` [V, H, H]."""
 
     matrices: Tensor
 
@@ -294,7 +294,7 @@ class DiagonalOperators(ComposableOperators):
 class ComplexDiagonalOperators(ComposableOperators):
     """Complex diagonal matrices, `gains` [V, N], on R^H = C^N with H = 2 N.
 
-    A real state lists the real and imaginary part of each complex coordinate in turn.
+    A real state lists the real and imaginary part of each complex coordinate, interleaved.
     """
 
     gains: Tensor

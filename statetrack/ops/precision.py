@@ -1,4 +1,4 @@
-"""The precision of a recurrence: float32 or better, since rounding errors add up over time."""
+"""The precision of a recurrence: float32 or better, since rounding errors accumulate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 def widened(tensor: Tensor) -> Tensor:
-    """The tensor in float32 where it is bfloat16 or float16, else as it is."""
+    """The tensor in float32 where it is bfloat16 or float16, else unchanged."""
     return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
 
 

@@ -1,7 +1,7 @@
-"""What every recurrence computes, in two lines each: the oracle for the fast ones.
+"""The definition of every recurrence, in two lines each: the fast ones are tested against it.
 
 T time, B batch, V symbols, H hidden, N blocks, b block size, K rank. Differentiated by torch,
-one replica at a time. `normalise_every` is absent: rescaling is a device, not a definition.
+one replica at a time. There is no `normalise_every`: rescaling is not part of the definition.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def factored_recurrence(
 
 
 def rotation_recurrence(angles: Tensor, first: Tensor) -> Tensor:
-    """N planes turned by angles [T, B, N], from h_0 [B, N, 2]."""
+    """N planes rotated by angles [T, B, N], from h_0 [B, N, 2]."""
     cos, sin = angles.cos(), angles.sin()
     turns = torch.stack([cos, -sin, sin, cos], -1).unflatten(-1, (2, 2))
     return _unrolled(

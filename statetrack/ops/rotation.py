@@ -1,4 +1,4 @@
-"""Rotations of planes: angles add, so no step has to wait for the one before."""
+"""Rotations of planes: angles add up, so all steps are computed at once by a cumulative sum."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from statetrack.ops.precision import widened
 
 
 def rotation_recurrence(angles: Tensor, first: Tensor) -> Tensor:
-    """Every plane turned by the sum of its angles so far.
+    """Every plane rotated by the sum of its angles up to each step.
 
     h_t = R(a_1 + .. + a_t) h_0 for each of N planes: angles [T, B, N] in radians and
-    first [B, N, 2] give [T, B, N, 2]. Lengths are kept, so there is nothing to normalise.
+    first [B, N, 2] give [T, B, N, 2]. Norms are preserved, so there is nothing to normalise.
     """
     assert first.shape == (*angles.shape[1:], 2), "first is [B, N, 2], angles are [T, B, N]"
     states: Tensor = apply(_Rotation, widened(angles), widened(first))[0]
@@ -24,9 +24,9 @@ def rotation_recurrence(angles: Tensor, first: Tensor) -> Tensor:
 
 
 class _Rotation(torch.autograd.Function):
-    """angles [T, *L], first [*L, 2] -> states [T, *L, 2], and the turns so far as complex [T, *L].
+    """angles [T, *L], first [*L, 2] -> states [T, *L, 2], and complex rotations [T, *L] up to t.
 
-    A plane is read as the complex numbers, where a turn by the angle a is exp(i a).
+    A plane is identified with the complex numbers, where a rotation by the angle a is exp(i a).
     """
 
     @staticmethod
@@ -64,10 +64,10 @@ class _Rotation(torch.autograd.Function):
 
 
 def _running_sum(angles: Tensor) -> Tensor:
-    """The sum of the angles up to each step, in one turn where it is long.
+    """The sum of the angles up to each step; modulo 2 pi where there are many steps.
 
     The sum grows with T while its rounding error must stay far below the angle between two
-    states, so long sums are accumulated in float64 and brought back to [0, 2 pi).
+    states, so long sums are accumulated in float64 and reduced to [0, 2 pi).
     """
     if len(angles) <= _LONGEST_PLAIN_SUM:
         return angles.cumsum(0)

@@ -20,7 +20,7 @@ from statetrack.training.settings import DataSettings, TrainSettings
 from statetrack.training.trainer import Trainer
 from statetrack.training.words import TaskWords
 
-OF_RUNS = ("task", "checkpoint_every", "threads")
+OF_RUNS = ("checkpoint_every", "threads")
 """Settings that have no meaning for one module in memory."""
 
 

@@ -1,13 +1,14 @@
 """The recurrences that flash-linear-attention has kernels for, in the conventions of this package.
 
 Its kernels take [B, T, N, ...], gates as logarithms, a first state [B, N, K, V] and a `scale` of
-queries that is 1 / sqrt(K) unless it is given; lengths are normalised and values of beta ranged
-before. Of its two sorts, the recurrent one is taken wherever it has a backward pass, since it
-multiplies nothing but vectors, in float32. Nothing else of its models is used.
+queries that is 1 / sqrt(K) unless it is given; keys are normalised and values of beta are brought
+into their range before the call. Of its chunked and recurrent kernels, the recurrent one is taken
+wherever it has a backward pass: it has no matrix products, and computes in float32. Nothing else
+of that library is used.
 
 Source: Yang & Zhang (2024), flash-linear-attention, version 0.6, as the package `fla-core`.
 
-B batch, T time, N heads, n keys a position, K key size, V value size, D width.
+B batch, T time, N heads, n keys per position, K key size, V value size, D width.
 """
 
 from __future__ import annotations
@@ -95,9 +96,9 @@ def turning_diagonal(
 ) -> tuple[Tensor, Tensor]:
     """h_t = a_t e^{i theta} * h_{t-1} + u_t, for phases [D] that depend on no input.
 
-    In a frame that turns with the phases the recurrence is real: g_t = e^{-i theta t} h_t obeys
-    g_t = a_t g_{t-1} + e^{-i theta t} u_t. Angles are formed in float64, since t times the
-    rounding error of theta would otherwise show.
+    In a frame that rotates with the phases the gains are real: g_t = e^{-i theta t} h_t satisfies
+    g_t = a_t g_{t-1} + e^{-i theta t} u_t. Angles are computed in float64, since t times the
+    rounding error of theta would not be negligible in float32.
     """
     times = torch.arange(1, inputs.shape[1] + 1, device=inputs.device, dtype=torch.float64)
     angles = times.unsqueeze(-1) * phases.double()  # [T, D]
@@ -148,7 +149,7 @@ def _from_state(
     values: Tensor,
     **gates: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Outputs and the last state of a kernel that starts in `state`; queries stay unscaled."""
+    """Outputs and the last state of a kernel that starts in `state`; queries are not scaled."""
     outputs, last = kernel(
         queries, keys, values, **gates, scale=1.0, initial_state=state, output_final_state=True
     )

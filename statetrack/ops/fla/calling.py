@@ -3,9 +3,9 @@
 A kernel takes activations only, with the batch as their first axis; under `vmap` the replica axis
 is merged into the batch.
 
-Kernels get float32 and multiply in float32. Triton would take TF32 (10 bits) for matrix
-products on recent GPUs, which is not enough for a state that is kept over hundreds of steps:
-unless the environment variable `TRITON_F32_DEFAULT` says otherwise, it is told not to.
+Kernels get float32 and multiply in float32. On recent GPUs Triton uses TF32 (a 10-bit mantissa)
+for matrix products, which is not precise enough for a state that is kept over hundreds of steps.
+So TF32 is switched off, unless the environment variable `TRITON_F32_DEFAULT` is set.
 """
 
 from __future__ import annotations
@@ -34,23 +34,24 @@ def load(module: str, name: str) -> Callable[..., Any]:
 
 @in_full_precision
 def call(kernel: Kernel, *inputs: Tensor) -> tuple[Tensor, ...]:
-    """The results of a kernel of tensors [B, ...] to tensors [B, ...], also inside `vmap`."""
+    """The results of a kernel that maps tensors [B, ...] to tensors [B, ...], also in `vmap`."""
     results: tuple[Tensor, ...] = apply(_Kernel, kernel, [], *inputs)
     return results
 
 
 class _Kernel(torch.autograd.Function):
-    """A kernel with a backward pass of its own, which `vmap` calls once for all replicas.
+    """A kernel with its own backward pass, which `vmap` calls once for all replicas.
 
-    `vmap` cannot look into a kernel, and allows it to save nothing but tensors of its own: so
-    the kernel runs on leaves, and `graph` carries leaves and results to the backward pass.
+    `vmap` cannot trace a kernel, and an autograd function may save only its own inputs and
+    outputs. So the kernel runs on leaves, and `graph` holds leaves and results for the backward
+    pass.
     """
 
     @staticmethod
     def forward(kernel: Kernel, graph: list[Any], *inputs: Tensor) -> tuple[Tensor, ...]:
         differentiable = any(part.requires_grad for part in inputs)
-        # all or none: there are kernels whose backward pass takes it for granted that the first
-        # state, where there is one, has a gradient
+        # all or none: the backward pass of some kernels assumes that the first state, if given,
+        # requires a gradient
         leaves = [part.detach().requires_grad_(differentiable) for part in inputs]
         with torch.set_grad_enabled(differentiable):
             results = kernel(*leaves)

@@ -1,7 +1,7 @@
-"""Which of the two computes a recurrence: torch, or a kernel of flash-linear-attention.
+"""The choice between torch and a kernel of flash-linear-attention for a recurrence.
 
-A scan in torch launches hundreds of small operations a word; such a kernel is one launch. It runs
-on CUDA, on float32.
+A scan in torch launches hundreds of small operations per word; a kernel of flash-linear-attention
+is one launch. It runs on CUDA, in float32.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ OLDEST_GPU = (8, 0)
 
 
 def by_kernel(choice: KernelChoice, state: Tensor) -> bool:
-    """Whether the recurrence that starts in `state` is left to a kernel.
+    """Whether a kernel computes the recurrence that starts in `state`.
 
-    Raises `SettingsError` where `fla` is asked for and cannot run.
+    Raises `SettingsError` where `fla` is requested and cannot run.
     """
     return kernel_for(choice, state.device, state.dtype.to_real()) == "fla"
 
@@ -32,9 +32,9 @@ def by_kernel(choice: KernelChoice, state: Tensor) -> bool:
 def kernel_for(
     choice: KernelChoice, device: torch.device, dtype: torch.dtype = torch.float32
 ) -> Literal["torch", "fla"]:
-    """What runs for a choice, on tensors of a device and type.
+    """The implementation, `torch` or `fla`, that a choice means on tensors of a device and type.
 
-    Raises `SettingsError` where `fla` is asked for and cannot run.
+    Raises `SettingsError` where `fla` is requested and cannot run.
     """
     problem = None if choice == "torch" else why_not(device, dtype)
     if choice == "fla" and problem is not None:
@@ -45,7 +45,7 @@ def kernel_for(
 
 
 def why_not(device: torch.device, dtype: torch.dtype = torch.float32) -> str | None:
-    """What keeps the kernels from running on tensors of a device and type, or None."""
+    """Why the kernels cannot run on tensors of a device and type; None if they can."""
     if (package := missing()) is not None:
         return f"{package} is not installed (pip install 'statetrack[fla]')"
     if device.type != "cuda":

@@ -1,0 +1,209 @@
+"""The library on models of any class: made, trained, evaluated and predicted without a folder.
+
+B batch, T time, V symbols, C labels, H hidden.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import statetrack as st
+from statetrack.errors import SettingsError, StatetrackWarning
+from statetrack.models._base import RecurrentModel
+
+PARITY = st.load_task("parity")
+QUICK: dict[str, Any] = {"steps": 30, "batch_size": 16, "validate_every": 10, "lrs": (1e-2,)}
+
+
+class Plain(nn.Module):
+    """A GRU that knows nothing of this package."""
+
+    def __init__(self, num_symbols: int = 2, num_labels: int = 2, hidden: int = 8) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(num_symbols, hidden)
+        self.network = nn.GRU(hidden, hidden, batch_first=True)
+        self.readout = nn.Linear(hidden, num_labels)
+        self.register_buffer("scale", torch.ones(()))
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        return self.readout(self.network(self.embedding(symbols))[0]) * self.scale
+
+
+class Scanning(Plain):
+    """The same, piece by piece; `lengths` has the length of every piece."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lengths: list[int] = []
+
+    def initial_state(self, num_words: int) -> Tensor:
+        return torch.zeros(1, num_words, self.network.hidden_size)
+
+    def scan(self, symbols: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        self.lengths.append(symbols.shape[1])
+        outputs, state = self.network(self.embedding(symbols), state)
+        return self.readout(outputs), state
+
+
+class Stepping(Plain):
+    """The same, symbol by symbol."""
+
+    def initial_state(self, num_words: int) -> Tensor:
+        return torch.zeros(1, num_words, self.network.hidden_size)
+
+    def step(self, symbols: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        outputs, state = self.network(self.embedding(symbols.unsqueeze(1)), state)
+        return self.readout(outputs.squeeze(1)), state
+
+
+class LooksAhead(Plain):
+    """Not causal: every position sees the whole word."""
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        return super().forward(symbols).mean(1, keepdim=True).expand(-1, symbols.shape[1], -1)
+
+
+def weights_of(module: nn.Module) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in module.state_dict().items()}
+
+
+# --- models by name ---
+
+
+def test_a_made_model_is_the_replica_of_that_seed() -> None:
+    model = st.make_model("bilinear-cp", PARITY, seed=3, rank=5, hidden=7)
+    from statetrack.runs.config import Experiment
+    from statetrack.runs.run import make_replica
+
+    values = {"model": "bilinear-cp", "task": "parity", "rank": 5, "hidden": 7}
+    torch.manual_seed(3)
+    replica = make_replica(Experiment.from_values(values, "here"), PARITY)
+    for name, value in replica.state_dict().items():
+        assert torch.equal(value, model.state_dict()[name])
+
+
+def test_making_a_model_leaves_torchs_generator_as_it_was() -> None:
+    before = torch.get_rng_state()
+    st.make_model("lstm", PARITY)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_wrong_setting_or_name_is_one_line() -> None:
+    with pytest.raises(
+        SettingsError, match=r"bilinear-cp: unknown key 'rnak'. Did you mean 'rank'"
+    ):
+        st.make_model("bilinear-cp", PARITY, rnak=3)
+    with pytest.raises(st.StatetrackError, match="Did you mean 'bilinear-cp'"):
+        st.make_model("bilinear-pc", PARITY)
+
+
+# --- training ---
+
+
+def test_training_changes_a_module_in_place_to_its_best_weights_and_keeps_its_mode() -> None:
+    torch.manual_seed(0)
+    model = Plain().eval()
+    before = weights_of(model)
+    records = list(st.train(model, PARITY, **QUICK))
+    assert [record.step for record in records] == [10, 20, 30]
+    assert records[-1].loss < records[0].loss
+    assert not model.training
+    after = weights_of(model)
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+    best = max(records, key=lambda r: (r.validation_accuracy or 0, -(r.validation_loss or 0)))
+    again = Plain().eval()
+    again.load_state_dict(before)
+    for record in st.train(again, PARITY, **QUICK):
+        if record.step == best.step:
+            break
+    assert all(torch.equal(value, after[name]) for name, value in weights_of(again).items())
+
+
+def test_a_model_by_name_is_trained_as_a_run_trains_it(tmp_path) -> None:
+    model = st.make_model("bilinear", PARITY, hidden=4)
+    records = list(st.train(model, PARITY, **QUICK))
+    run = st.Run.start(model="bilinear", task="parity", hidden=4, out=tmp_path / "run", **QUICK)
+    assert list(run.train()) == records
+    trained = run.model().state_dict()
+    assert all(torch.equal(value, trained[name]) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"stpes": 3}, "train: unknown key 'stpes'. Did you mean 'steps'?"),
+        ({"checkpoint_every": 3}, "'checkpoint_every' is a setting of runs"),
+        ({"seeds": 2}, "one seed and one learning rate"),
+        ({"lrs": (0.1, 0.2)}, "one seed and one learning rate"),
+    ],
+    ids=str,
+)
+def test_settings_that_one_module_cannot_have_are_refused(
+    settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        st.train(Plain(), PARITY, **settings)
+    assert message in str(caught.value)
+
+
+def test_logits_of_a_wrong_width_are_refused_before_training() -> None:
+    with pytest.raises(SettingsError, match=r"gives \[2, 8, 3\] .* needs logits \[2, 8, 2\]"):
+        list(st.train(Plain(num_labels=3), PARITY, **QUICK))
+    with pytest.raises(SettingsError, match="the task has 2 labels"):
+        list(st.evaluate(Plain(num_labels=3), PARITY, [5], num_words=10))
+
+
+def test_a_model_that_is_not_causal_is_warned_of_and_a_causal_one_is_not() -> None:
+    with pytest.warns(StatetrackWarning, match="not causal"):
+        list(st.train(LooksAhead(), PARITY, **QUICK))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(st.train(Plain(), PARITY, **QUICK))
+
+
+# --- evaluation ---
+
+
+@pytest.mark.parametrize("kind", [Scanning, Stepping])
+def test_a_model_with_a_state_is_read_in_pieces_with_the_same_scores(
+    kind: type[Plain], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("statetrack.evaluation.CHUNK", 50 * 7)
+    torch.manual_seed(0)
+    model, whole = kind(), Plain()
+    whole.load_state_dict(model.state_dict())
+    arguments: dict[str, Any] = {"num_words": 50, "seed": 1}
+    scores = list(st.evaluate(model, PARITY, [3, 40], **arguments))
+    assert scores == list(st.evaluate(whole, PARITY, [40, 3], **arguments))
+    assert 0 < scores[1].accuracy < 1
+    if isinstance(model, Scanning):
+        assert max(model.lengths) == 7 and sum(model.lengths) == 40
+
+
+def test_scores_of_an_automaton_are_those_of_its_task_and_leave_the_mode() -> None:
+    model = Plain().train()
+    by_task = list(st.evaluate(model, PARITY, [20], num_words=40))
+    assert list(st.evaluate(model, PARITY.automaton, [20], num_words=40)) == by_task
+    assert model.training
+    assert by_task[0].interval == (by_task[0].low, by_task[0].high)
+
+
+# --- predictions ---
+
+
+def test_a_prediction_is_the_same_however_the_model_is_given() -> None:
+    task = st.load_task("s3")
+    expected = st.predict(task, "bilinear-block", block_size=1)
+    model = st.make_model("bilinear-block", task, block_size=1)
+    assert isinstance(model, RecurrentModel)
+    assert st.predict(task, model) == st.predict(task, model.settings) == expected
+    assert st.predict(st.analyse(task.automaton), model) == expected
+    assert expected.answer == "no"
+    assert st.predict(task, Plain()).can == "unknown"
+    with pytest.raises(SettingsError, match="given by its name"):
+        st.predict(task, model, block_size=2)
