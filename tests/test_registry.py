@@ -75,15 +75,19 @@ def test_modules_are_found_by_place_and_private_ones_left_out():
     assert "bilinear-cp" in found and not any(name.startswith("-") for name in found)
 
 
-def test_a_module_of_an_installed_package_is_found_by_its_entry_point(tmp_path, monkeypatch):
-    (tmp_path / "their_model.py").write_text("FOUND = True")
+def test_a_thing_of_an_installed_package_is_found_by_its_entry_point(tmp_path, monkeypatch):
+    (tmp_path / "their_fruit.py").write_text("KERNELS = 3")
     monkeypatch.syspath_prepend(tmp_path)
-    entry = importlib.metadata.EntryPoint("theirs", "their_model", "statetrack.models")
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [entry])
-    found = modules_in("statetrack.models", entry_points=entry.group)
-    assert {"theirs", "lstm"} <= set(found) and "their_model" not in sys.modules
-    assert found["theirs"]().FOUND
-    del sys.modules["their_model"]
+    entry = importlib.metadata.EntryPoint("pear", "their_fruit:KERNELS", "fruits")
+    found = {"fruits": [entry]}
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: found[group])
+    fruit = Registry("fruit", dict, listing="list fruit", entry_points="fruits")
+    assert list(fruit) == ["pear"] and "their_fruit" not in sys.modules
+    assert fruit["pear"] == 3
+    del sys.modules["their_fruit"]
+    twice = Registry("fruit", lambda: {"pear": int}, listing="list fruit", entry_points="fruits")
+    with pytest.raises(ValueError, match="an entry point repeats the name 'pear' of a fruit"):
+        list(twice)
 
 
 @pytest.mark.parametrize("found", [MODELS, TASKS, KINDS, PROTOCOLS, SUITES], ids=lambda r: r.kind)
