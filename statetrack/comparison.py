@@ -232,7 +232,7 @@ def judge(facts: Facts) -> Comparison:
 
 
 def _predict(run: Run, algebras: Algebras) -> tuple[Prediction | None, str]:
-    """The prediction for a run or, where there is none, None and the reason."""
+    """The prediction for a run, or None and the reason why there is none."""
     try:
         algebra = algebras.of(run.task)
     except TaskError as problem:

@@ -150,7 +150,7 @@ def _improved(order: Integers, pairs: Integers) -> Integers:
 
 
 def _walk(joined: Booleans, start: int) -> Integers:
-    """The nodes in the order of a walk that goes on to an unseen neighbour where it can."""
+    """The nodes in the order of a walk that moves to an unvisited neighbour if there is one."""
     order, waiting = [start], [start]
     while len(order) < len(joined):
         unseen = [int(node) for node in np.flatnonzero(joined[waiting[-1]]) if node not in order]

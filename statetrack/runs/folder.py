@@ -97,7 +97,7 @@ class RunFolder:
         """
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             unfinished = is_run(path) and not cls(path).finished
-            hint = f", or go on with `statetrack train --resume {path}`" if unfinished else ""
+            hint = f", or continue it with `statetrack train --resume {path}`" if unfinished else ""
             raise RunError(
                 f"{path}: already exists and is not empty: choose another {setting('out')}{hint}"
             )
@@ -302,7 +302,7 @@ class RunFolder:
         return weights
 
     def _advice(self) -> str:
-        return f"if training was interrupted, `statetrack train --resume {self.path}` goes on"
+        return f"if training was interrupted, `statetrack train --resume {self.path}` continues it"
 
     def _write(self, name: str, write: Callable[[Path], object]) -> None:
         path = self.path / name

@@ -47,7 +47,7 @@ def check_logits(model: nn.Module, task: Task, device: torch.device) -> None:
             if not torch.allclose(before, after, rtol=1e-3, atol=1e-4):
                 warnings.warn(
                     "the model is not causal: logits change with later symbols, so that its "
-                    "accuracy is no evidence of state tracking (`statetrack check` tells more)",
+                    "accuracy is no evidence of state tracking (`statetrack check` gives details)",
                     StatetrackWarning,
                     stacklevel=2,
                 )

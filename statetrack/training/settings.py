@@ -31,7 +31,7 @@ class DataSettings(Settings):
     )
     train_samples: int = option(
         0,
-        "A fixed training set of so many distinct words; 0 means fresh words at every step.",
+        "Size of a fixed training set of distinct words; 0 means fresh words at every step.",
         min=0,
     )
 
