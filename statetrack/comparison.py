@@ -1,9 +1,9 @@
-"""Measured beside predicted: what runs showed on long words, and what the algebra says of them.
+"""Comparison of measurement and prediction: accuracy of runs on long words, and their algebra.
 
-A prediction is about a class of models: with these settings, some weights track the task. So one
-replica that tracks it is enough to agree with a *yes*, and one is enough to disagree with a *no*.
+A prediction is about a class of models: with these settings, some weights track the task. So a
+single replica that tracks it agrees with a *yes*, and disagrees with a *no*.
 
-Facts are gathered from each run first, and judged afterwards.
+The facts of each run are gathered first, and judged afterwards.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ DISAGREEMENTS: tuple[Outcome, ...] = ("predicted no, tracks", "predicted yes, no
 
 @dataclass(frozen=True)
 class Measured:
-    """What one replica did on words longer than those it was trained on.
+    """The result of one replica on words longer than those it was trained on.
 
-    It `tracks` if no evaluation at any of these lengths found anything wrong. It does so `partly`
-    if nothing was wrong up to one of them, or if it is above the floor at the longest: the lower
-    end of the 95 % interval is. Of several evaluations at one length the worst counts.
+    It `tracks` if its accuracy is 1 in every evaluation at any of these lengths, and `partly` if
+    it is 1 up to one of them, or if at the longest the lower end of the 95 % interval is above the
+    floor. Of several evaluations at one length the worst counts.
     """
 
     replica: int
@@ -60,11 +60,11 @@ class Measured:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One run: what was measured of it, what was predicted, and whether that agrees.
+    """One run: its measured results, its prediction, and whether the two agree.
 
-    `selected` is what the replica did that validation selected, `best` what the best of those did
-    that were evaluated. `size_given` is the run's value of the setting that the prediction names
-    in `size_of`. What is not known is None; `reason` and `advice` are empty where there is none.
+    `selected` is the result of the replica that validation selected, `best` that of the best
+    evaluated one. `size_given` is the run's value of the setting that the prediction names in
+    `size_of`. Unknown values are None, and an empty text in `reason` and `advice`.
     """
 
     run: Path
@@ -89,7 +89,7 @@ class Comparison:
         return self.outcome in DISAGREEMENTS
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """The comparison as plain values."""
         prediction = None if self.prediction is None else self.prediction.to_json()
         return asdict(self) | {
             "run": str(self.run),
@@ -100,9 +100,9 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a run that can be read.
+    """The facts about a readable run on which its outcome depends.
 
-    `prediction` is None where nothing can be predicted, and then `unpredictable` says why.
+    `prediction` is None where nothing can be predicted; `unpredictable` is then the reason.
     `measured` has the replicas that were evaluated beyond the training lengths.
     """
 
@@ -117,7 +117,7 @@ class Facts:
 
     @property
     def best(self) -> Measured | None:
-        """What the best replica did."""
+        """The result of the best replica."""
         return max(self.measured.values(), key=lambda one: _merit(one, self.selected), default=None)
 
     @property
@@ -128,7 +128,7 @@ class Facts:
 
 
 class Algebras:
-    """The algebra of each task, worked out once however many runs share it."""
+    """The algebra of each task, computed once for all runs on it."""
 
     def __init__(self) -> None:
         self._known: dict[str, Algebra] = {}
@@ -145,7 +145,7 @@ class Algebras:
 
 
 def compare(folders: Sequence[Path]) -> list[Comparison]:
-    """Every run beside its prediction, by task, then model; those that cannot be read come last.
+    """Every run compared with its prediction, by task, then model; unreadable runs come last.
 
     A task that several runs share is analysed once.
     """
@@ -171,7 +171,7 @@ def _compare(path: Path, algebras: Algebras) -> Comparison:
 
 
 def gather(run: Run, algebras: Algebras) -> Facts:
-    """What is known of a run.
+    """The facts about a run.
 
     Raises `RunError` where a file of it is missing or damaged.
     """
@@ -232,7 +232,7 @@ def judge(facts: Facts) -> Comparison:
 
 
 def _predict(run: Run, algebras: Algebras) -> tuple[Prediction | None, str]:
-    """What theory says of a run, or why it says nothing."""
+    """The prediction for a run, or None and the reason why there is none."""
     try:
         algebra = algebras.of(run.task)
     except TaskError as problem:
@@ -248,8 +248,8 @@ def _judge_prediction(bare: Comparison, best: Measured, found: Prediction) -> Co
         return replace(
             bare,
             outcome="nothing predicted",
-            reason=f"{found.size_of} {bare.size_given} is below the {found.size} that is known to "
-            "do; whether less does is not known"
+            reason=f"{found.size_of} {bare.size_given} is below {found.size}, which is known to "
+            "suffice; whether a smaller size suffices is not known"
             if too_small
             else found.theorem,
         )
@@ -259,9 +259,9 @@ def _judge_prediction(bare: Comparison, best: Measured, found: Prediction) -> Co
             bare,
             outcome="predicted no, tracks",
             reason=f"predicted no, measured right up to {best.length:,}",
-            advice="the prediction is about all words, however long: test longer ones "
-            f"(`statetrack eval {bare.run} --length {far}`) and more of them (--samples); short "
-            "words may not need what the task does",
+            advice="the prediction is about words of every length: test longer ones "
+            f"(`statetrack eval {bare.run} --length {far}`) and more of them (--samples); "
+            "accuracy on shorter words does not contradict it",
         )
     if bare.predicted == "yes" and not tracks:
         reason, advice = _not_reached(bare, best)
@@ -282,11 +282,11 @@ def _agreement(bare: Comparison, best: Measured) -> str:
 def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
     """Why weights that exist may not have been found, and what to do."""
     unseen = (bare.num_replicas or 0) - bare.num_evaluated
-    others = f"look at the other {unseen} replicas (`statetrack eval {bare.run} --all`)"
+    others = f"evaluate the other {unseen} replicas (`statetrack eval {bare.run} --all`)"
     if best.verdict == "partly" and best.horizon:
         reason = f"predicted yes, measured right up to {best.horizon:,}, not {best.length:,}"
         if bare.prediction and bare.prediction.robust == "no":
-            reason += "; this class corrects no errors, so that small ones add up"
+            reason += "; this class corrects no errors, so small errors accumulate with length"
         tries = ["train on with a loss that has an exact optimum (--loss)", "more --steps"]
     else:
         reason = "predicted yes, not reached: the weights exist, and training did not find them"
@@ -295,7 +295,7 @@ def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
 
 
 def _measure(run: Run) -> dict[int, Measured]:
-    """What each replica did that was evaluated on the task's words beyond those of training."""
+    """The result of each replica that was evaluated on words longer than those of training."""
     task, longest_trained = run.task.name, run.words.lengths.longest
     worst: dict[int, dict[int, EvaluationRow]] = {}
     for row in run.rows:
@@ -313,7 +313,7 @@ def _measure(run: Run) -> dict[int, Measured]:
 
 
 def _evidence(row: EvaluationRow) -> tuple[float, float]:
-    """In rising order: lower accuracy, then more words."""
+    """A key that is least for the worst evaluation: lower accuracy, then more words."""
     return row.accuracy, -row.sequences
 
 
@@ -342,7 +342,7 @@ def _measured(rows: Mapping[int, EvaluationRow], longest_trained: int) -> Measur
 
 
 def _merit(measured: Measured, selected: int | None) -> tuple[bool, int, int, float, bool]:
-    """In rising order: what a better replica did; among equals the selected one is the best."""
+    """A key that is largest for the best replica; among equals, for the selected one."""
     tracks = measured.verdict == "tracks"
     reach = measured.length if tracks else measured.horizon
     own = measured.replica == selected

@@ -6,16 +6,16 @@
     ├── TaskError                   a task file, task name or automaton that is not valid
     ├── DatasetError                a dataset folder that cannot be written or read
     ├── RunError                    a run folder that is missing, foreign or half-written
-    └── DeviceError                 a device that was asked for and is not there
+    └── DeviceError                 a device that was requested and is not available
 
-`StatetrackWarning` is no error: the work goes on.
+`StatetrackWarning` is not an error: execution continues.
 
 A message says where (file, key, setting), what is wrong (the value) and what to do
-(the nearest name, the allowed range). Mistakes of programmers are `assert`s instead.
+(the nearest name, the allowed range). Programming errors are `assert`s instead.
 
 The library names settings as Python arguments, `hidden=64`; the command line writes them as
 options, `--hidden 64`. So a message names a setting with `setting(name, value)`, and
-`StatetrackError.message` writes it in the notation that is asked for.
+`StatetrackError.message` writes it in a given notation.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 MOST_NAMED = 20
-"""How many known names a message shows."""
+"""The most known names that a message lists."""
 
 Notation = Callable[..., str]
 """How a setting is written: `(name)`, or `(name, value)` where a message gives its value."""
 
 _MARKED = re.compile("\x02(?P<name>[^=\x03]+)(?:=(?P<value>[^\x03]*))?\x03")
-"""A setting inside a message: control characters stand around it, which no text has."""
+"""A setting inside a message, between two control characters that no other text contains."""
 
 
 class StatetrackError(Exception):
-    """The root: anything that a user can cause and can correct."""
+    """The base class: an error that a user can cause and can correct."""
 
     def message(self, notation: Notation) -> str:
         """The message with every setting in it written in a notation."""
@@ -53,11 +53,11 @@ class StatetrackError(Exception):
 
 
 class StatetrackWarning(UserWarning):
-    """Something that a result does not mean, although it can be computed."""
+    """A result that was computed does not mean what it seems to."""
 
 
 class UnknownNameError(StatetrackError):
-    """A name that no registry knows."""
+    """A name that is not in the registry."""
 
 
 class SettingsError(StatetrackError):
@@ -77,14 +77,14 @@ class RunError(StatetrackError):
 
 
 class DeviceError(StatetrackError):
-    """A device or precision that was asked for and is not available."""
+    """A device or precision that was requested and is not available."""
 
 
 def setting(name: str, *value: Any) -> str:
     """A setting, for the message of an error: its name, or its name and its value.
 
-    It reads `hidden` or `hidden=64` in Python, and `--hidden` or `--hidden 64` on the command
-    line. A value is one that Python can write as a literal.
+    In Python it is written `hidden` or `hidden=64`, and on the command line `--hidden` or
+    `--hidden 64`. A value must be a Python literal.
     """
     return f"\x02{name}\x03" if not value else f"\x02{name}={value[0]!r}\x03"
 
@@ -94,13 +94,13 @@ def _as_argument(name: str, *value: Any) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """` Did you mean 'lstm'?`, with the leading space, or nothing where no known name is near."""
+    """` Did you mean 'lstm'?`, with the leading space, or nothing where no known name is close."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f" Did you mean '{close[0]}'?" if close else ""
 
 
 def nearest_or_known(name: str, known: Iterable[str]) -> str:
-    """What `nearest` says or, where no name is near, ` Known are: a, b.`, with the first names."""
+    """The text of `nearest` or, where no name is close, ` Known are: a, b.`, the first names."""
     names = list(known)
     shown = ", ".join(names[:MOST_NAMED]) or "none"
     more = ", ..." if len(names) > MOST_NAMED else "."

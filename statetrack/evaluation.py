@@ -1,9 +1,9 @@
-"""Length generalisation: how right a trained model is on words far longer than it saw.
+"""Length generalisation: the accuracy of a trained model on words longer than those of training.
 
-One pass over words of the longest length gives every shorter one, since models are causal
-and a prefix of a random word is a random word. Models with a state are read in chunks, so memory
-does not grow with length. Where a prefix of a drawn word is no drawn word, words are drawn for
-every length anew.
+One pass over words of the longest length gives the scores of all shorter lengths, since models are
+causal and a prefix of a random word is a random word. A model with a state reads words in chunks,
+so memory does not grow with length. Where the source's words are not closed under prefixes,
+separate words are drawn for every length.
 
 B words, T time, C labels.
 """
@@ -29,10 +29,10 @@ from statetrack.spec import Task
 CHUNK = 1 << 16
 """Words times steps that are read at once: a few tens of megabytes of states."""
 WHOLE_CHUNK = 1 << 21
-"""Symbols of whole words that are drawn at once, where words come from a sampler."""
+"""Symbols of whole words that are drawn at once, where the source is a sampler."""
 
 Answers = Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]
-"""Whether each answer is right, and whether it counts: [B, T] each, piece by piece along T."""
+"""Whether each answer is right, and whether it is scored: [B, T] each, in pieces along T."""
 
 
 def evaluate(
@@ -48,11 +48,11 @@ def evaluate(
 
     The `num_words` test words are the same for the same seed, and come from a stream that training
     never reads. A model with `initial_state` and `scan` or `step` reads long words in constant
-    memory. `device` is where words are put, by default where the model's parameters are; the
-    model runs in evaluation mode and gets the mode back that it had.
+    memory. Words are put on `device`, by default that of the model's first parameter. The model
+    runs in evaluation mode, and its mode is restored afterwards.
 
-    Raises `SettingsError` for lengths that are too long for the source, and where the
-    logits have another number of labels than the task.
+    Raises `SettingsError` for lengths that are too long for the source, and where the number of
+    labels of the logits is not that of the task.
     """
     assert lengths and num_words > 0, (lengths, num_words)
     source = task.source if isinstance(task, Task) else task
@@ -80,14 +80,14 @@ def _evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def _device_of(model: nn.Module) -> torch.device:
-    """Where the first parameter is; the CPU where there is none."""
+    """The device of the first parameter; the CPU for a model without parameters."""
     return next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
 
 
 def _score_whole_words(
     reader: _Reader, source: Source, length: int, floor: float | None, num_words: int, seed: int
 ) -> Score:
-    """Words are drawn for this length alone; a floor that is not known is measured on them."""
+    """Score separate words of this length; without a known floor, it is measured on them."""
     tally = Tally(num_words)
     answers_asked = np.zeros(source.num_labels, np.int64)
     first = 0
@@ -105,7 +105,7 @@ def _score_whole_words(
 def _score_prefixes(
     reader: _Reader, source: Source, lengths: Sequence[int], num_words: int, seed: int
 ) -> Iterator[Score]:
-    """One pass over words of the longest length gives every shorter one."""
+    """Score every length in one pass over words of the longest."""
     floors = source.floors(lengths) or measured_floors(source, lengths, num_words, seed)
     chance = 1.0 / source.num_labels
     chunk = CHUNK if reader.streams else num_words * lengths[-1]
@@ -187,11 +187,11 @@ class _Reader:
 
 
 Stream = tuple[Callable[[int], Any], Callable[[Tensor, Any], tuple[Tensor, Any]]]
-"""The state of so many words before their first symbol, and how a piece is read from a state."""
+"""`initial_state` of a number of words, and `scan`, which reads a piece from a state."""
 
 
 def _stream_of(model: nn.Module) -> Stream | None:
-    """How a model reads words piece by piece; None where it has no state."""
+    """The functions by which a model reads words piece by piece; None without a state."""
     if isinstance(model, Scanning):
         return model.initial_state, model.scan
     if not isinstance(model, Stepping):

@@ -1,7 +1,7 @@
-"""Users' own Python files, which register models, kinds and the like by being imported.
+"""Users' own Python files, which register models, kinds and the like when they are imported.
 
-A plugin is imported as if it were run as a script: it can import the modules beside it. A run
-keeps copies of all these files, so that it can be opened where the originals are not.
+A plugin can import the modules of its own folder, as a script can. A run keeps copies of all
+these files, so that it can be opened where the originals are missing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from statetrack.errors import SettingsError, setting
 
 PREFIX = "statetrack_plugin_"
-"""How the module names of plugins begin."""
+"""The prefix of the module names of plugins."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ def loaded_plugins() -> tuple[Path, ...]:
 
 
 def plugin_files(thing: object) -> list[Path]:
-    """The user's own files that a registered thing comes from; none for any other thing.
+    """The user's own files that a registered component comes from; none for a shipped one.
 
-    The plugin comes first, then the modules of its folder that were imported with it, those of
-    packages in that folder included.
+    The plugin is first, then the modules of its folder that were imported with it, including
+    those of packages in that folder.
     """
     home = str(getattr(thing, "__module__", ""))
     for name, plugin in _PLUGINS.items():
@@ -82,10 +82,10 @@ def plugin_files(thing: object) -> list[Path]:
 
 
 def line_of(error: BaseException) -> str | None:
-    """`FILE.py, line 12` where an error arose in a user's own file, or None where it did not.
+    """`FILE.py, line 12` for an error raised in a user's own file; None for any other.
 
-    Frames of other packages do not count: of the rest the innermost decides, which lies either in
-    a user's file or in statetrack.
+    Frames of other packages are ignored; the innermost of the remaining ones is either in a user's
+    file or in statetrack, and decides.
     """
     folders = {plugin.path.parent for plugin in _PLUGINS.values()}
     for module, file, line in _frames(error):
@@ -97,7 +97,7 @@ def line_of(error: BaseException) -> str | None:
 
 
 def _reason(error: BaseException, folder: Path) -> str:
-    """What an error at import was, with the innermost line of a user's file, in one line."""
+    """An error at import in one line, with the innermost line of a user's file."""
     if isinstance(error, SystemExit):
         what = "it ends the program"
     else:
@@ -121,13 +121,13 @@ def _is_users(module: str, file: Path, folder: Path) -> bool:
 
 
 def _places(module: str, folder: Path) -> tuple[Path, Path]:
-    """The two files of a folder that a module of this name can be."""
+    """The two paths in a folder that a module of this name can have."""
     place = folder.joinpath(*module.split("."))
     return place.with_name(f"{place.name}.py"), place / "__init__.py"
 
 
 def _modules_in(folder: Path) -> dict[str, Path]:
-    """The imported modules whose files lie in a folder, where their names say; not statetrack."""
+    """The imported modules whose files are in a folder and match their names; not statetrack."""
     files = {name: getattr(module, "__file__", None) for name, module in [*sys.modules.items()]}
     return {
         name: Path(file)
@@ -141,9 +141,9 @@ def _modules_in(folder: Path) -> dict[str, Path]:
 
 @contextmanager
 def _imports_from(folder: Path) -> Iterator[None]:
-    """Let modules be imported from a folder, before those of the same names elsewhere.
+    """Import modules from a folder in preference to those of the same names elsewhere.
 
-    A module that another plugin imported from its own folder does not stand for one of this folder.
+    Modules of these names that another plugin imported from its own folder are forgotten first.
     """
     for plugin in _PLUGINS.values():
         for name in plugin.beside if plugin.path.parent != folder else ():
@@ -158,6 +158,6 @@ def _imports_from(folder: Path) -> Iterator[None]:
 
 
 def _shown(file: Path) -> str:
-    """A path as a message shows it: relative where it lies below the working directory."""
+    """A path as messages show it: relative if it is below the working directory."""
     here = Path.cwd()
     return str(file.relative_to(here) if file.is_relative_to(here) else file)

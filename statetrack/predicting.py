@@ -1,4 +1,4 @@
-"""What theory says of a model on a task, before any training."""
+"""Predictions from theory for a model on a task, before any training."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Configured(Protocol):
 def predict(
     task: Task | Algebra, model: str | Settings | Recurrence | nn.Module, **settings: Any
 ) -> Prediction:
-    """Whether a model can track a task, and what it takes.
+    """Whether a model can track a task, and which size it needs.
 
     The model is given by its name, with `settings` where they are not the defaults, by its
     settings, by its class of recurrence, or as a module: one that has no settings with a class of
-    recurrence gets the answer `unknown`. `task` can be its algebra, which `analyse` works out.
+    recurrence gets the answer `unknown`. `task` can be its algebra, which `analyse` computes.
 
     Raises `UnknownNameError` for a name that no model has, `SettingsError` for a setting that it
     does not have, and `TaskError` for a task without an automaton.

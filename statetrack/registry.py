@@ -1,9 +1,9 @@
-"""One read-only mapping from names to things, found by place.
+"""A read-only mapping from names to components, which are found by the paths of their files.
 
-A file's place gives its name: `statetrack/models/bilinear_cp.py` holds the model
-`bilinear-cp`, `tasks/s5.yaml` the task `s5`. So names are known before anything is
-imported, and a thing is loaded when it is first asked for. Nothing is ever silently
-replaced: a name given twice is an error, and an unknown one names the nearest.
+The path of a file determines a name: `statetrack/models/bilinear_cp.py` defines the model
+`bilinear-cp`, `tasks/s5.yaml` the task `s5`. So names are known before anything is imported, and a
+component is loaded on first access. Nothing is replaced silently: registering a name twice is an
+error, and the error for an unknown name suggests the nearest one.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ Load = Callable[[], object]
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """A read-only mapping of the things of one kind, each loaded when first asked for.
+    """A read-only mapping of the components of one kind, each loaded on first access.
 
-    `find` returns, for every name, a function that loads it: either by returning the
-    thing, or by importing a module in which `register(name)` decorates it. `entry_points` is the
-    group of entry points by which installed packages add things; it is looked up only for a name
-    that `find` does not have, or for all names.
+    `find` returns, for every name, a function that loads it: either by returning the component,
+    or by importing a module in which `register(name)` decorates it. `entry_points` is the group of
+    entry points by which installed packages add components; it is looked up only for a name that
+    `find` does not have, or for all names.
 
-    Raises `UnknownNameError` for a name it does not have, and `ValueError` for a name
-    registered twice (a programmer's mistake).
+    Raises `UnknownNameError` for a name it does not have, and `ValueError` for a name that is
+    registered twice.
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class Registry(Mapping[str, T], Generic[T]):
         self._loading = ""
 
     def register(self, name: str) -> Callable[[T], T]:
-        """A decorator that enters a thing under `name`.
+        """A decorator that registers a component under `name`.
 
-        A name that is known beforehand belongs to the file or entry point that it was found by.
+        A name that `find` has given can be registered only by its own file or entry point.
         """
 
         def enter(thing: T) -> T:
@@ -98,7 +98,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return self._things[name]
 
     def loaded(self) -> Mapping[str, T]:
-        """The things that are loaded already, by name: those of plugins, and any asked for."""
+        """The components that are already loaded, by name, those of plugins included."""
         return dict(self._things)
 
     def __contains__(self, name: object) -> bool:
@@ -143,9 +143,9 @@ def files_in(folder: Path, read: Callable[[Path], object]) -> dict[str, Load]:
 
 
 def tasks_folder() -> Path:
-    """Where the shipped tasks, protocols and suites are.
+    """The folder of the shipped tasks, protocols and suites.
 
-    Inside an installed package, or beside the package in a checkout.
+    It is inside an installed package, or next to the package in a checkout.
     """
     package = Path(__file__).parent
     installed = package / "tasks"

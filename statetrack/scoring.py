@@ -1,8 +1,7 @@
-"""Scores: right answers counted, at the last position, over all positions, and of whole words.
+"""Scores: counts of right answers at the last position, over all positions, and of whole words.
 
-Models and shortcuts are counted by the same rules, so their accuracies can be compared. An
-accuracy without a word to count is not a number, which JSON has no value for: `plain` makes it
-null.
+Models and shortcuts are scored by the same rules, so their accuracies can be compared. The
+accuracy over no words is NaN, which JSON cannot represent: `plain` makes it null.
 
 B words, T time.
 """
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HORIZON_ACCURACY = 1.0
-"""The accuracy that a horizon asks for: nothing wrong."""
+"""The accuracy that defines a horizon: every answer is right."""
 
 Z_95 = 1.959963984540054
 """The 97.5 % quantile of the normal distribution, for 95 % intervals."""
@@ -27,12 +26,12 @@ Z_95 = 1.959963984540054
 
 @dataclass(frozen=True)
 class Accuracies:
-    """How right the answers on some words are; each a share between 0 and 1.
+    """The accuracies of the answers on some words; each a fraction between 0 and 1.
 
     `accuracy` is over the last scored position of each word, with its 95 % Wilson interval
     `low` to `high`; `symbol_accuracy` over all scored positions; `prefix_accuracy` is the share
     of words with every scored position right. `sequences` is the number of words that have a
-    scored position; where there is none, all others are not numbers.
+    scored position; where it is 0, all others are NaN.
     """
 
     sequences: int
@@ -45,14 +44,14 @@ class Accuracies:
 
 @dataclass(frozen=True)
 class Score:
-    """How one model did on words of one length; every accuracy is a share between 0 and 1.
+    """The score of one model on words of one length; accuracies are fractions between 0 and 1.
 
     `accuracy` is over the last scored position of each word, with its 95 % Wilson interval
     `low` to `high`; `symbol_accuracy` over all scored positions; `prefix_accuracy` is the
     share of words with every scored position right. `floor` is the accuracy of the best
     constant answer at that length (exact from an automaton, on the words themselves where they
-    come from a sampler), `chance` is 1 / C; `scaled` and `scaled_to_floor` put chance, or the
-    floor, at 0 and perfection at 1.
+    come from a sampler), `chance` is 1 / C; `scaled` and `scaled_to_floor` are the accuracy mapped
+    linearly so that chance, or the floor, is 0 and an accuracy of 1 is 1.
     """
 
     length: int
@@ -74,7 +73,7 @@ class Score:
 
 
 class Tally:
-    """Counts what was right, word by word, as words are read from left to right."""
+    """Counts right answers, word by word, as words are read from left to right."""
 
     def __init__(self, num_words: int) -> None:
         import numpy as np  # which scores alone, as a run's folder holds them, do not need
@@ -84,7 +83,7 @@ class Tally:
         self.last_right = np.zeros(num_words, bool)
 
     def add(self, right: NDArray[np.bool_], scored: NDArray[np.bool_]) -> None:
-        """Add the next positions, [B, T]: whether each was right, and whether it counts."""
+        """Add the next positions, [B, T]: whether each is right, and whether it is scored."""
         if not right.shape[1]:
             return
         self.num_right += (right & scored).sum(1)
@@ -94,7 +93,7 @@ class Tally:
         self.last_right[some] = right[some, last[some]]
 
     def part(self, first: int, last: int) -> Tally:
-        """The tally of the words `first .. last - 1` alone; what is added to it is counted here."""
+        """A view of the words `first .. last - 1`: adding to it adds to this tally."""
         part = Tally(0)
         part.num_right = self.num_right[first:last]
         part.num_scored = self.num_scored[first:last]
@@ -102,7 +101,7 @@ class Tally:
         return part
 
     def accuracies(self) -> Accuracies:
-        """Those of everything read so far. Words with no scored position do not count."""
+        """The accuracies up to this position. Words with no scored position do not count."""
         counted = self.num_scored > 0
         total = int(counted.sum())
         hits = int(self.last_right[counted].sum())
@@ -118,7 +117,7 @@ class Tally:
 
 
 def ratio(part: int, total: int) -> float:
-    """The part's share of the total; not a number where the total is 0."""
+    """The part divided by the total; NaN where the total is 0."""
     return float(part / total) if total else float("nan")
 
 
@@ -135,8 +134,8 @@ def wilson(hits: int, total: int) -> tuple[float, float]:
 def horizon_of(accuracies: Iterable[tuple[int, float]], at_least: float = HORIZON_ACCURACY) -> int:
     """The longest tested length up to which accuracy never falls below `at_least` (0: none).
 
-    `accuracies` are pairs of a length and its accuracy, in rising order. A length at which no
-    word counts (its accuracy is not a number) says nothing.
+    `accuracies` are pairs of a length and its accuracy, in rising order. A length without scored
+    words (its accuracy is NaN) is skipped.
     """
     longest = 0
     for length, accuracy in accuracies:
@@ -160,12 +159,12 @@ def score_of(length: int, counted: Accuracies, floor: float, chance: float) -> S
 
 
 def rescale(accuracy: float, zero: float) -> float:
-    """(accuracy - zero) / (1 - zero); not a number where `zero` is already perfect."""
+    """(accuracy - zero) / (1 - zero); NaN where `zero` is 1."""
     return (accuracy - zero) / (1 - zero) if zero < 1 else float("nan")
 
 
 def plain(content: Any) -> Any:
-    """Nested content as strict JSON has it: None for NaN and infinity, lists for tuples."""
+    """Nested content as in strict JSON: None for NaN and infinity, lists for tuples."""
     if isinstance(content, Mapping):
         return {key: plain(value) for key, value in content.items()}
     if isinstance(content, list | tuple):

@@ -1,4 +1,4 @@
-"""Settings: one frozen class per component, and YAML files that fill it.
+"""Settings: one frozen class per component, which YAML files can fill.
 
 The fields of a `Settings` class are at once its Python arguments, its YAML keys, its
 command-line options and its help text. Unknown keys are refused with the nearest name.
@@ -33,7 +33,7 @@ class Settings(BaseModel):
     """The frozen settings of one component; every field is made with `option`.
 
     Raises `SettingsError` for an unknown name, with the nearest, and for a value that its field
-    refuses; its `__cause__` is what pydantic found.
+    refuses; its `__cause__` is the `ValidationError` of pydantic.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
@@ -72,7 +72,7 @@ def option(
 class NameIn:
     """Marks a setting, `Annotated[str, NameIn(REGISTRY)]`, whose value is a name in a registry.
 
-    A name is checked when the settings are made; the thing itself is not loaded for it.
+    A name is checked when the settings are made, without loading the component.
     """
 
     registry: Mapping[str, object]
@@ -94,7 +94,7 @@ def build(
     where: str,
     error: type[StatetrackError] = SettingsError,
 ) -> S:
-    """Check `values` and make the settings; `where` opens the message if they are wrong."""
+    """Check `values` and make the settings; error messages begin with `where`."""
     for key in values:
         if key not in kind.model_fields:
             hint = nearest_or_known(str(key), kind.model_fields)
@@ -107,7 +107,7 @@ def build(
 
 
 def _in_words(kind: type[Settings], invalid: ValidationError) -> str:
-    """The first mistake that pydantic found among the arguments of a settings class."""
+    """The first error that pydantic found among the arguments of a settings class."""
     first = invalid.errors(include_url=False)[0]
     name = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
@@ -121,7 +121,7 @@ def _in_words(kind: type[Settings], invalid: ValidationError) -> str:
 
 
 def explain(invalid: ValidationError) -> str:
-    """The first mistake that pydantic found, as one line with its place and its value."""
+    """The first error that pydantic found, as one line with its place and its value."""
     first = invalid.errors(include_url=False)[0]
     place = ".".join(str(part) for part in first["loc"])
     if first["type"] == "missing":
@@ -141,7 +141,7 @@ def _shown(value: Any) -> str:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """YAML as PyYAML reads it, where what is easily misread is an error with its line."""
+    """PyYAML's safe loader, except that values which are easily misread raise an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: dict[Hashable, int] = {}
@@ -152,7 +152,7 @@ class _StrictLoader(yaml.SafeLoader):
                 text = getattr(key_node, "value", key)
                 raise _Misread(line, f"the key `{text}` is not text: write it in quotes")
             if key in seen:
-                raise _Misread(line, f"the key '{key}' stands twice (first in line {seen[key]})")
+                raise _Misread(line, f"the key '{key}' appears twice (first in line {seen[key]})")
             seen[key] = line
         return super().construct_mapping(node, deep=deep)
 
@@ -164,7 +164,7 @@ class _Misread(Exception):
 
 
 def _plain_text(loader: _StrictLoader, node: yaml.ScalarNode) -> str:
-    """Text; what is written without quotes and reads as a number to Python is refused."""
+    """Text; a value without quotes that Python would read as a number is refused."""
     if node.style is None and _is_number(node.value):
         number = float(node.value)
         better = f"{number:.1e}" if "e" in node.value.lower() else f"{number:g}"
@@ -184,7 +184,7 @@ def _is_number(text: str) -> bool:
 
 
 def _plain_number(loader: _StrictLoader, node: yaml.ScalarNode) -> Any:
-    """A number; `010`, `1_000` and `1:30` are refused, whose values in YAML surprise."""
+    """A number; `010`, `1_000` and `1:30` are refused, since YAML reads them as 8, 1000 and 90."""
     tag = node.tag.removeprefix("tag:yaml.org,2002:")
     value = getattr(loader, f"construct_yaml_{tag}")(node)
     if re.search(r"[_:]|^[-+]?0[0-9xb]", node.value):
@@ -201,7 +201,7 @@ _StrictLoader.add_constructor("tag:yaml.org,2002:float", _plain_number)
 
 
 def read_yaml(path: Path, error: type[StatetrackError] = SettingsError) -> dict[str, Any]:
-    """The mapping that a YAML file holds.
+    """The mapping that a YAML file contains.
 
     Raises `error` where the file cannot be read, is not YAML, is not a mapping, repeats a
     key, has a key that is not text (`no`, `1`), or a number that YAML takes for text (`1e-3`).

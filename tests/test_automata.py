@@ -139,7 +139,7 @@ class TestBuilding:
             ({"delta": [[1], [0]], "output": [0, 2], "labels": ["x", "y"]}, "label 2 is out of"),
             ({"delta": [[1], [0]], "output": [0, -1]}, "label -1 is out of range"),
             ({"delta": [[1], [0]], "symbols": ["a", "b"]}, "2 names for 1 symbols"),
-            ({"delta": [[1, 0], [0, 1]], "symbols": ["a", "a"]}, "'a' stands twice"),
+            ({"delta": [[1, 0], [0, 1]], "symbols": ["a", "a"]}, "'a' appears twice"),
             ({"delta": [[0]], "symbols": ["a b"]}, "'a b' is no name"),
             ({"delta": [[0]], "symbols": [""]}, "'' is no name"),
             ({"delta": [[0]], "weights": [[0]]}, "weights of state '0': all are 0"),

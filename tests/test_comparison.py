@@ -109,7 +109,7 @@ def test_the_settings_of_the_run_decide_what_is_predicted_of_it():
     assert (small.predicted, small.size_given, small.outcome) == ("no", 1, "agree")
     assert small.prediction.can == "yes" and small.prediction.size == 2
     few = outcome(make_run("b", "bilinear-cp", "s3", RIGHT, rank=2))
-    assert few.outcome == "nothing predicted" and "rank 2 is below the 4" in few.reason
+    assert few.outcome == "nothing predicted" and "rank 2 is below 4" in few.reason
 
 
 def test_one_replica_that_tracks_is_enough_for_a_yes_and_against_a_no():

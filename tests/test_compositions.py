@@ -232,7 +232,7 @@ class TestResets:
                 {"of": {"kind": "parity"}, "to": ["2"]},
                 "to: there is no state '2'. Known are: 0, 1.",
             ),
-            ({"of": {"kind": "parity"}, "to": ["1", "1"]}, "the name '=1' stands twice"),
+            ({"of": {"kind": "parity"}, "to": ["1", "1"]}, "the name '=1' appears twice"),
             ({"of": {"kind": "parity"}, "to": []}, "'to"),
             ({"of": {"kind": "pairity"}}, "of: there is no kind 'pairity'"),
             ({"of": {"kind": "parity"}, "chance": 1.0}, "'chance'"),

@@ -496,7 +496,7 @@ class TestRegister:
         assert (facts.size, facts.idempotents, facts.aperiodic) == (3, 3, True)
 
     def test_a_value_that_stands_twice_is_refused(self):
-        with pytest.raises(TaskError, match="the name 'x' stands twice"):
+        with pytest.raises(TaskError, match="the name 'x' appears twice"):
             made("register", values=["x", "x"])
 
 
@@ -528,8 +528,8 @@ class TestRegex:
         [
             ("(ab", "ab", "'(ab' cannot be read"),
             ("ac", "ab", "'ac' has a letter that is not in 'ab'"),
-            ("a", "aa", "'a' stands twice"),
-            ("a", "a*", "'*' stands twice, or has a meaning"),
+            ("a", "aa", "'a' appears twice"),
+            ("a", "a*", "'*' appears twice, or has a meaning"),
             ("a", "", "'alphabet'"),
         ],
     )

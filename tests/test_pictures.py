@@ -109,7 +109,7 @@ def test_labels_are_shown_where_they_are_not_the_states_own_names():
     assert drawn("parity").labels is None
     assert drawn("ends-with-ab").second == "1"
     assert "double ring: label 1" in texts_of("ends-with-ab", "diagram")
-    assert "beneath a state: its label" in texts_of("tomita-4", "diagram")
+    assert "below a state: its label" in texts_of("tomita-4", "diagram")
 
 
 @pytest.mark.parametrize("name", ["parity", "flip-flop", "tomita-4", "even-pairs", "d4"])
@@ -199,7 +199,7 @@ def test_names_are_text_and_nothing_else(capsys):
         (["symmetric:n=6", "--plot", "it.svg", "--plot-as", "table"], "144 of each are the most"),
         (["s5-swaps", "--plot", "it.svg", "--plot-as", "diagram"], "40 are the most"),
         (["s5-swaps", "--plot", "it.svg", "--plot-as", "cayley"], "6 colours are the most"),
-        (["flip-flop", "--plot", "it.svg", "--plot-as", "cayley"], "is no group"),
+        (["flip-flop", "--plot", "it.svg", "--plot-as", "cayley"], "generates no group"),
         (["dyck-1", "--plot", "it.svg"], "no automaton"),
     ],
 )

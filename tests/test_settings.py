@@ -114,7 +114,7 @@ def test_what_yaml_writes_is_read_back(tmp_path_factory, content):
     [
         ("a: 1\nno: 2\n", ", line 2: the key `no` is not text: write it in quotes"),
         ("1: 2\n", ", line 1: the key `1` is not text: write it in quotes"),
-        ("a: 1\nb: 2\na: 3\n", ", line 3: the key 'a' stands twice (first in line 1)"),
+        ("a: 1\nb: 2\na: 3\n", ", line 3: the key 'a' appears twice (first in line 1)"),
         (
             "a: 1\nlr: 1e-3\n",
             ", line 2: `1e-3` is text to YAML: write 1.0e-03, or put it in quotes",

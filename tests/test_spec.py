@@ -246,7 +246,7 @@ class TestFiles:
             ("pull: wide, wait: shut}\n    w", "pull: shut, wait: shut}\n    w", "to 'wide'"),
             ("{shut: 0, wide: 1}", "{shut: 0}", "outputs: the label of state 'wide' is missing"),
             ("{shut: 0, wide: 1}", "{shut: 0, no: 1}", "line 10: the key `no` is not text"),
-            ("{shut: 0, wide: 1}", "{shut: 0, shut: 1}", "the key 'shut' stands twice"),
+            ("{shut: 0, wide: 1}", "{shut: 0, shut: 1}", "the key 'shut' appears twice"),
             ("start: shut", "start: 1e-3", "line 6: `1e-3` is text to YAML"),
             ('"1 0 0"', '"1 0 1"', "the labels are '1 0 0', not '1 0 1'"),
             ('"1 0 0"', '"1 0"', "the labels are '1 0 0', not '1 0'"),

@@ -1,1 +1,1 @@
-"""Everything there is, as plain rows: what `list`, `show` and `cite` print and the docs show."""
+"""Models, tasks, suites, runs and so on as plain rows, for `list`, `show`, `cite` and the docs."""

@@ -1,4 +1,4 @@
-"""Which words the commands that draw some take: their settings, which are options and documented.
+"""The settings of the commands that draw words, `gen` and `audit`: they give options and docs.
 
 Neither torch nor numpy is imported here.
 """
@@ -11,7 +11,7 @@ from statetrack.settings import Settings, option
 
 
 class GenSettings(Settings):
-    """What a dataset holds, apart from its task and its test lengths."""
+    """The words of a dataset, apart from its task and its test lengths."""
 
     length: str = option("task", "Training lengths, as 2-10 or 500; `task`: the task's own.")
     samples: int = option(10_000, "Training words.", min=1)
@@ -29,7 +29,7 @@ class GenSettings(Settings):
 
 
 class AuditSettings(Settings):
-    """Which words of a task are drawn for an audit, apart from the test lengths."""
+    """The words of a task that are drawn for an audit, apart from the test lengths."""
 
     samples: int = option(2000, "Test words at every length, and held-out words.", min=1)
     train_length: str = option("task", "Training lengths, as 2-10 or 10; `task`: the task's own.")

@@ -1,7 +1,7 @@
 """The lists that `statetrack list` prints and the docs show.
 
-A thing that cannot be loaded is a row with its `error`, never left out. What a list needs is
-imported when its rows are asked for: only some need torch.
+A component that cannot be loaded is a row with its `error`, and is not left out. The imports of a
+list are made when its rows are needed: only some lists need torch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Listing:
-    """One list: what it is of, how its rows are found, and what to say where there are none.
+    """One list: its description, how its rows are found, and the text for an empty list.
 
     `rows` takes the folder that holds runs; `note` gives a line about all of the rows.
     """

@@ -1,4 +1,4 @@
-"""Models: what they are, what they can do, and their size."""
+"""Models as rows: family, recurrence, kernels and size."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIZED_FOR = "modular-addition"
 
 
 def list_models() -> Iterator[Row]:
-    """A row for every registered model, or the reason why there is none."""
+    """A row for every registered model, with the error of a model that cannot be loaded."""
     for name in MODELS:
         try:
             yield _row(name)
@@ -32,7 +32,7 @@ def list_models() -> Iterator[Row]:
 
 
 def describe_model(name: str) -> Row:
-    """All that is known of a model, as plain values: what `show --json` prints."""
+    """All facts about a model, as plain values: the output of `show --json`."""
     row, facts = _row(name), MODEL_FACTS[name]
     return {
         "name": name,
@@ -57,9 +57,9 @@ def model_sources(name: str) -> str:
 
 
 def is_linear(kind: type[Settings]) -> bool | None:
-    """Whether a state is an affine function of the one before, at default settings.
+    """Whether the state is an affine function of the previous one, at default settings.
 
-    None where there is no recurrent state, or the settings do not say.
+    None where there is no recurrent state, or the settings name no class of recurrence.
     """
     recurrence = recurrence_of(kind())
     if recurrence is None or isinstance(recurrence, Attention):
@@ -68,7 +68,7 @@ def is_linear(kind: type[Settings]) -> bool | None:
 
 
 def transition_of(kind: type[Settings]) -> str | None:
-    """What multiplies the state, and where its eigenvalues lie; None where it is not linear."""
+    """The transition operator and the range of its eigenvalues; None if not linear."""
     recurrence = recurrence_of(kind())
     if not isinstance(recurrence, LinearRecurrence):
         return None
@@ -117,5 +117,5 @@ def _at_defaults(name: str) -> SequenceModel:
 
 
 def _kernels_of(kind: type[Settings]) -> list[str]:
-    """What can compute the recurrence of such settings, by the names that `--kernel` takes."""
+    """The kernels that can compute the recurrence of such settings, by their `--kernel` names."""
     return ["torch", "fla"] if issubclass(kind, KernelSettings) else ["torch"]

@@ -77,7 +77,7 @@ def bounds(field: FieldInfo) -> tuple[float | None, float | None, float | None]:
 
 
 def names_for(field: FieldInfo) -> Collection[str] | None:
-    """The names that a field's value is one of, where it names a thing in a registry."""
+    """The names that a field's value can have, where it is a name in a registry."""
     from statetrack.settings import NameIn  # with pydantic, which a field has already imported
 
     registries = [mark.registry for mark in field.metadata if isinstance(mark, NameIn)]

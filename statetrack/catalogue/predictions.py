@@ -1,4 +1,4 @@
-"""What is known of a task before any training: its algebra, and what it says of models."""
+"""The algebra of a task, and the predictions for models that follow from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks: their symbols, labels, states, lengths and examples."""
+"""Tasks as rows: their symbols, labels, states, lengths and examples."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXAMPLE_LENGTH = 8
 
 
 def rows_of_tasks() -> Iterator[Row]:
-    """A row for every task, or the reason why there is none."""
+    """A row for every task, with the error of a task that cannot be loaded."""
     for name, task in list_tasks():
         if isinstance(task, StatetrackError):
             yield {"name": name, "error": str(task)}
@@ -41,9 +41,9 @@ def rows_of_tasks() -> Iterator[Row]:
 
 
 def describe_task(task: Task) -> dict[str, Any]:
-    """What is known of a task without its algebra, as plain values.
+    """The facts about a task without its algebra, as plain values.
 
-    What only an automaton has is null for a task whose words come from a sampler.
+    Facts of automata only are null for a task whose words come from a sampler.
     """
     spec = task.spec
     return {
@@ -67,7 +67,7 @@ def describe_task(task: Task) -> dict[str, Any]:
 
 
 def load_named_task(name: str) -> Task:
-    """The task of a name; a name of nothing gets the nearest of tasks and models."""
+    """The task of a name; the error for an unknown name suggests the nearest task or model."""
     plain = name.strip().isidentifier() or all(c.isalnum() or c == "-" for c in name)
     if plain and name not in TASKS:
         hint = nearest(name, [*TASKS, *MODELS])

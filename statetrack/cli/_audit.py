@@ -1,4 +1,4 @@
-"""What `statetrack audit` does: audit words, and draw what was found."""
+"""The work of `statetrack audit`: audit words, and print the result."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from statetrack.report.drawing import console, interval, plain_table, rounded, s
 from statetrack.spec import Task, WordSpec, load_task, task_names
 
 MOST_SPLITS_SHOWN = 4
-"""Of more splits only the strongest shortcut is shown."""
+"""With more splits than this, only the strongest shortcut of each is shown."""
 MOST_LENGTHS_SHOWN = 12
-"""A split of more lengths is shown in one line."""
+"""A split with more lengths than this is shown in one line."""
 
 
 def show_audit(
@@ -44,7 +44,7 @@ def show_audit(
     given: Sequence[str],
     as_json: bool,
 ) -> None:
-    """Audit a task or a dataset and print what was found; `given` are options about words."""
+    """Audit a task or a dataset and print the result; `given` are options about words."""
     is_dataset = _is_folder(what)
     if is_dataset:
         if given:
@@ -99,7 +99,7 @@ def _check_size(flag: str, length: int, num_words: int) -> None:
     if length * num_words > MOST_SYMBOLS:
         raise SettingsError(
             f"{flag} {length}: {num_words} words of that length have {length * num_words} symbols, "
-            f"the most is {MOST_SYMBOLS}: ask for shorter or for fewer words"
+            f"the most is {MOST_SYMBOLS}: take shorter or fewer words"
         )
 
 
@@ -121,7 +121,7 @@ def _draw(name: str, found: Audit, to: Console) -> None:
 
 
 def _word_table(splits: Sequence[SplitAudit]) -> Table:
-    """How many words of which lengths there are, how many training has, how labels are spread."""
+    """The number of words, their lengths, those among training words, and the label shares."""
     headings = ("split", "length", "words", "in training", "labels", "floor", "its label")
     table = plain_table(*headings, right=headings[1:-1])
     for split in splits:
@@ -180,10 +180,10 @@ def _strongest_table(splits: Sequence[SplitAudit]) -> Table:
 
 
 def verdict(found: Audit) -> list[str]:
-    """The result of an audit, in sentences."""
+    """The result of an audit, as sentences."""
     tests = "the held-out words" if _only_held_out(found) else "the test words"
     if not found.test_splits:
-        return [f"nothing is scored in {tests}: nothing can be said"]
+        return [f"no position of {tests} is scored: there is no result"]
     if found.solved_by:
         others = f" (so do {', '.join(found.solved_by[1:])})" if found.solved_by[1:] else ""
         lines = [
@@ -199,15 +199,13 @@ def verdict(found: Audit) -> list[str]:
         lines = [
             f"HELPED: '{name}', which sees {_sees(name)}, is right on "
             f"{share(split.shortcuts[name].accuracy)} of {split.split}, where the best constant "
-            f"answer is right on {rounded(split.floor)}: read accuracies against that"
+            f"answer is right on {rounded(split.floor)}: compare accuracies with that"
         ]
     else:
         lines = [f"no shortcut is more than {CLEARLY} above the best constant answer on {tests}"]
     for split in found.test_splits:
         if split.floor >= SOLVED:
-            lines.append(
-                f"one and the same answer is right on {share(split.floor)} of {split.split}"
-            )
+            lines.append(f"a constant answer is right on {share(split.floor)} of {split.split}")
     held_out = [name for name in found.held_out_solved_by if name not in found.solved_by]
     if held_out and not _only_held_out(found):
         lines.append(

@@ -1,4 +1,4 @@
-"""What `statetrack gen` does: draw words of tasks and write them into folders."""
+"""The work of `statetrack gen`: draw words of tasks and write them into folders."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from statetrack.report import drawing
 from statetrack.spec import Task, WordSpec, folder_name, load_task
 
 STARTER_SET = ("parity", "modular-addition", "s3", "random-fsm")
-"""Written where no task is named: two groups that commute, one that does not, and no group."""
+"""Written where no task is named: two abelian groups, a non-abelian group, and no group."""
 
 
 def write_datasets(

@@ -1,4 +1,4 @@
-"""What `statetrack predict` does: predict, and draw what is predicted."""
+"""The work of `statetrack predict`: make predictions, and print them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from statetrack.spec import TASKS, load_task
 
 
 def show_predictions(tasks: Sequence[str], models: str, as_json: bool) -> None:
-    """Print what is predicted of models on tasks; of all of them, where none is named."""
+    """Print the predictions for models on tasks; for all of them, where none is named."""
     chosen = _known_models(models)
     algebras = {name: analyse(load_task(name).automaton) for name in tasks or _with_automata()}
     if as_json:
@@ -39,14 +39,14 @@ def show_predictions(tasks: Sequence[str], models: str, as_json: bool) -> None:
 
 
 def _with_automata() -> list[str]:
-    """The tasks that have an automaton; standard error says which others are left out."""
+    """The tasks that have an automaton; the others are listed on standard error."""
     without = [name for name in TASKS if not load_task(name).has_automaton]
-    typer.echo(f"left out, for they have no automaton: {', '.join(without)}", err=True)
+    typer.echo(f"left out, because they have no automaton: {', '.join(without)}", err=True)
     return [name for name in TASKS if name not in without]
 
 
 def algebra_facts(algebra: Algebra) -> list[tuple[str, str]]:
-    """What the algebra says of a task, as names and texts to print one below the other."""
+    """The algebra of a task, as pairs of a name and a text for the lines of a table."""
     facts, complexity = algebra.monoid, algebra.complexity
     rows = [("states needed", str(algebra.num_states))]
     if facts is None:
@@ -116,7 +116,7 @@ def _answer(found: Prediction) -> Text:
 
 
 def _size(found: Prediction) -> str:
-    """`block_size = 3` where that is the smallest, `rank <= 9` where it is enough."""
+    """`block_size = 3` where no smaller size suffices, `rank <= 9` where 9 suffices."""
     if found.size is None or found.size_of is None:
         return ""
     return f"{found.size_of} {'=' if found.smallest else '<='} {found.size}"

@@ -1,4 +1,4 @@
-"""A model, drawn for the terminal."""
+"""The description of a model in the terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from statetrack.report import drawing
 
 
 def draw_model(about: dict[str, Any], console: Console) -> None:
-    """What `describe_model` gives: its equation, source, size and options."""
+    """The values of `describe_model`: equation, source, size and options."""
     what = f"  model, {about['family']}" if about["family"] else "  model"
     console.print(Text.assemble((about["name"], "bold"), (what, "dim")))
     drawing.prose(about["description"], console)

@@ -1,4 +1,4 @@
-"""A task, drawn for the terminal."""
+"""The description of a task in the terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from statetrack.report import drawing
 from statetrack.sources import KINDS
 
 MOST_STATES = 30
-"""The longest transition table that is printed; `--json` has them all."""
+"""The most rows of a transition table that is printed; `--json` has all."""
 
 
 def draw_task(about: dict[str, Any], console: Console, *, algebra: Algebra | None) -> None:
@@ -110,13 +110,13 @@ def _draw_examples(examples: dict[str, str], console: Console) -> None:
 
 
 def _arguments(arguments: dict[str, Any]) -> str:
-    """Arguments with short values; tables that a file writes out are left out here."""
+    """Arguments with short values; tables are left out."""
     shown = {name: _in_a_word(value) for name, value in arguments.items()}
     return ", ".join(f"{name}={value}" for name, value in shown.items() if value)
 
 
 def _in_a_word(value: Any) -> str:
-    """A value of an argument; of a machine its kind and arguments, of other tables nothing."""
+    """A value of an argument; for a machine its kind and arguments, for other tables nothing."""
     if isinstance(value, dict) and "kind" in value:
         inner = _arguments({key: each for key, each in value.items() if key != "kind"})
         return f"{value['kind']}({inner})" if inner else str(value["kind"])

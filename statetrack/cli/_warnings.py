@@ -1,4 +1,4 @@
-"""Warnings, on standard error, where a shortcut is right as often as a trained model."""
+"""Warnings, on standard error, where a shortcut is as accurate as a trained model."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def warn_of_shortcuts(rows: Iterable[EvaluationRow]) -> None:
-    """One line for each shortcut that reaches the selected replica, with the lengths where it does.
+    """One line for each shortcut that reaches the selected replica, with the lengths.
 
-    It does where its accuracy is not below the 95 % interval of the replica's.
+    It does at a length where its accuracy is not below the 95 % interval of the replica's.
     """
     lengths: dict[tuple[str, bool], list[EvaluationRow]] = {}
     for row in rows:
@@ -33,7 +33,7 @@ def warn_of_shortcuts(rows: Iterable[EvaluationRow]) -> None:
 def warn_of_shortcut_in_validation(
     accuracy: float | None, strongest: tuple[str, float] | None
 ) -> None:
-    """One line where a shortcut is right on the validation words as often as the replica."""
+    """One line where a shortcut is as accurate on the validation words as the replica."""
     if accuracy is not None and strongest is not None and strongest[1] >= accuracy:
         _warn("on the validation words", accuracy, *strongest)
 
@@ -57,4 +57,4 @@ def _warn(where: str, accuracy: float, name: str, reached: float) -> None:
             f"the model is right on {share(accuracy)}, no better than a shortcut that sees {sees} "
             f"({share(reached)})"
         )
-    typer.echo(f"warning: {where} {told}; `statetrack audit` has more", err=True)
+    typer.echo(f"warning: {where} {told}; `statetrack audit` gives details", err=True)

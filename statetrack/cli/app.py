@@ -1,15 +1,15 @@
-"""`statetrack`: which commands there are, and what a user sees when one of them fails.
+"""`statetrack`: the list of commands, and how their failures are reported.
 
 A command is a module of this package that defines `build`, or the module that an entry point of
-the group `statetrack.commands` names. It is imported when that command is asked for, never before,
-so that `statetrack --help` stays quick. Its contract: the first line of its docstring is the line
-in the list of commands, `PLACE` its place there (further ones come last), and `build(argv)`
-returns the function to run, whose docstring is the help and whose signature gives the options. A
-command that takes a `typer.Context` gets in `context.args` the words that no option took, and must
+the group `statetrack.commands` names. It is imported only when that command is invoked, so that
+`statetrack --help` is quick. Its contract: the first line of its docstring is the line in the list
+of commands, `PLACE` its place there (without it, a command comes last), and `build(argv)` returns
+the function to run, whose docstring is the help and whose signature gives the options. A command
+that takes a `typer.Context` gets in `context.args` the words that belong to no option, and must
 refuse them itself.
 
-Exit codes: 0 done; 1 an error the user can mend, one line on stderr; 2 a command line that
-cannot be parsed; 130 interrupted. `STATETRACK_DEBUG=1` shows the traceback instead.
+Exit codes: 0 done; 1 an error, one line on stderr; 2 a command line that cannot be parsed; 130
+interrupted. `STATETRACK_DEBUG=1` shows the traceback of an error instead of the line.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Plugins = Annotated[
 
 @dataclass(frozen=True)
 class Command:
-    """A command, as far as it is known without importing its module."""
+    """A command, as it is listed without importing its module."""
 
     name: str
     module: str
@@ -78,7 +78,7 @@ def find_command(name: str) -> Command | None:
 
 
 def _read_command(name: str, module: str) -> Command | None:
-    """The command of a module, from its text; None where the module defines no `build`."""
+    """The command of a module, from its source; None where the module defines no `build`."""
     spec = importlib.util.find_spec(module)
     assert spec is not None and spec.origin is not None, f"there is no module {module}"
     tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
@@ -122,7 +122,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """One line on standard error, without the place in the code."""
+    """One line on standard error, without the line of code that warned."""
     typer.echo(f"warning: {message}", err=True)
 
 
@@ -153,7 +153,7 @@ def _application(argv: Sequence[str]) -> typer.Typer:
 
 
 def _add_command(app: typer.Typer, known: Command, argv: Sequence[str]) -> None:
-    """Build the invoked command; what that needs is imported here, to keep `--help` quick."""
+    """Build the invoked command; its module is imported here, to keep `--help` quick."""
     from statetrack.cli import options
     from statetrack.plugins import load_plugin
 
@@ -175,7 +175,7 @@ def _add_command(app: typer.Typer, known: Command, argv: Sequence[str]) -> None:
 
 
 def _guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, with every failure turned into one line and an exit code."""
+    """The command, with every exception reported as one line and an exit code."""
 
     def guarded(**given: object) -> None:
         given.pop("plugin")
@@ -191,7 +191,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _explain(error: BaseException) -> int:
-    """Say on stderr, in one line, what went wrong; return the exit code."""
+    """Print an error on stderr, in one line; return the exit code."""
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -228,14 +228,14 @@ def _line_and_code(error: BaseException) -> tuple[str, int]:
     if (line := _line_in_plugin(error)) is not None:
         return f"{line}: {what}. STATETRACK_DEBUG=1 shows the whole traceback.", FAILED
     return (
-        f"this is a mistake in statetrack: {what}. "
-        "STATETRACK_DEBUG=1 shows where; please report it.",
+        f"this is an internal error of statetrack: {what}. "
+        "STATETRACK_DEBUG=1 shows the traceback; please report it.",
         FAILED,
     )
 
 
 def _line_in_plugin(error: BaseException) -> str | None:
-    """The file and line of a plugin that an error arose in, if it did."""
+    """The file and line of a plugin in which an error was raised; None for any other error."""
     from statetrack.plugins import line_of
 
     return line_of(error)
@@ -249,7 +249,7 @@ def _as_options(error: StatetrackError) -> str:
 
 
 def _not_invoked() -> None:
-    """Stands for a command that this command line does not invoke."""
+    """Registered for every command that this command line does not invoke."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -266,4 +266,4 @@ def _version_only(
         ),
     ] = False,
 ) -> None:
-    """Options that stand before any command."""
+    """The options of `statetrack` itself, before any command."""

@@ -1,4 +1,4 @@
-"""Audit a task or a dataset: how far does one get without following any state?"""
+"""Audit a task or a dataset: how accurate are predictors that follow no state?"""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def build(argv: list[str]) -> Callable[..., None]:
         ] = False,
         **values: Any,
     ) -> None:
-        """Audit a task or a dataset: how far does one get without following any state?
+        """Audit a task or a dataset: how accurate are predictors that follow no state?
 
-        Predictors that see only the last symbols, the position, the length of the word or which
-        symbols came are fitted on training words and measured on others. Where one of them is
+        Predictors that see only the last symbols, the position, the length of the word or the set
+        of its symbols are fitted on training words and measured on others. Where one of them is
         right, the accuracy of a model is no evidence that it tracks a state.
 
-        The words of a task are those that `train` and `eval` draw at that seed. Of a dataset,
-        `train` is what shortcuts are fitted on, and all other splits are what they are measured
-        on. A task's name comes first: write ./NAME for a folder of the same name.
+        The words of a task are those that `train` and `eval` draw with that seed. For a dataset,
+        shortcuts are fitted on the split `train` and measured on all others. A name is first taken
+        as that of a task: write ./NAME for a folder of the same name.
         """
         from statetrack.cli._audit import show_audit  # numpy, which `--help` does not need
 

@@ -1,4 +1,4 @@
-"""Check that the models of a file of your own do what training and evaluation rely on."""
+"""Check that the models of your own file have the properties that training relies on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from statetrack.models._checking import Finding
 
 NUM_SYMBOLS, NUM_LABELS = 5, 3
-"""Sizes that models are built for: they differ, so that neither can stand for the other."""
+"""Sizes that models are built for: different, so that mistaking one for the other shows."""
 
 FAILED = 1
 """The exit code where a property does not hold."""
@@ -43,12 +43,12 @@ def check(
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
-    """Check that the models of a file of your own do what training and evaluation rely on.
+    """Check that the models of your own file have the properties that training relies on.
 
-    Among other properties: logits have their shape, and those of a position depend on no later
+    Among other properties: logits have the right shape, and those of a position depend on no later
     symbol; reading step by step gives the same as reading at once; every weight has a gradient;
     a population is trained as each of its replicas alone; saved weights give the same logits.
-    Models are built with their default settings. The exit code is 1 where anything fails.
+    Models are built with their default settings. The exit code is 1 if any property does not hold.
     """
     from statetrack.models._checking import check_model  # torch, which `--help` does not need
 

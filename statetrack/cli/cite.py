@@ -29,8 +29,8 @@ def cite(
 ) -> None:
     """Print the BibTeX of what you used.
 
-    A run folder gives everything that went into the run: statetrack, its model and its task.
-    Where no paper is named, standard error says so.
+    For a run folder these are statetrack, the run's model and its task. Names without a paper are
+    listed on standard error.
     """
     if name is None:
         print(own_bibtex())

@@ -1,4 +1,4 @@
-"""Set what runs showed beside what was predicted, and mark every disagreement."""
+"""Compare the measured results of runs with their predictions, and mark every disagreement."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MARKS: Mapping[Outcome, tuple[str, str]] = {
     "unfinished": ("unfinished", "dim"),
     "broken": ("cannot be read", "red"),
 }
-"""What the table says of each outcome, and how it looks."""
+"""The mark of each outcome in the table, and its style."""
 
 NUMBERS: Mapping[str, int] = {
     "right to": 90,
@@ -48,10 +48,10 @@ NUMBERS: Mapping[str, int] = {
     "floor": 100,
     "replicas": 110,
 }
-"""The columns of numbers, and from which width of the terminal on each is shown."""
+"""The columns of numbers, each with the least width of the terminal at which it is shown."""
 
 COUNTED: Mapping[str, str] = {"agrees": "agree", "DISAGREES": "DISAGREE"}
-"""What the last line calls a mark; the others go by their own name."""
+"""The names of marks in the last line, where they differ from the mark."""
 
 PLACE = 9
 """Its place among the commands that `statetrack --help` lists."""
@@ -71,10 +71,10 @@ def compare_runs(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
-    """Set what runs showed beside what was predicted, and mark every disagreement.
+    """Compare the measured results of runs with their predictions, and mark every disagreement.
 
-    Measured is what `statetrack eval` wrote, on words longer than those of training. One replica
-    that tracks the task agrees with a prediction that the model can: evaluate with `--all`.
+    The measured results are those of `statetrack eval` on words longer than those of training. A
+    prediction that the model can track the task agrees if a single replica does: evaluate `--all`.
     """
     from statetrack.comparison import compare  # numpy, which `--help` does not need
     from statetrack.runs.folder import find_run_folders, to_json
@@ -122,7 +122,7 @@ def _draw_task(task: str, runs: Sequence[Comparison], console: Console) -> None:
 
 
 def _model(one: Comparison) -> Text:
-    """The model, beneath it the settings that are not its defaults, or that are too small."""
+    """The model, and below it the settings that differ from the defaults or are too small."""
     assert one.model is not None and one.settings is not None
     defaults = MODEL_FACTS[one.model].settings_class().model_dump(mode="json")
     needed = _needed(one)
@@ -135,7 +135,7 @@ def _model(one: Comparison) -> Text:
 
 
 def _needed(one: Comparison) -> Mapping[str, int]:
-    """The size that a construction needs, where the run's is smaller."""
+    """The sizes that a construction needs, of settings that are smaller in the run."""
     found = one.prediction
     too_small = found is not None and found.can == "yes" and one.predicted != "yes"
     if not too_small or found is None or found.size is None or found.size_of is None:
@@ -150,7 +150,7 @@ def _predicted(one: Comparison) -> Text:
 
 
 def _numbers(one: Comparison) -> dict[str, str]:
-    """What the selected replica did, and how many of those evaluated track the task."""
+    """The results of the selected replica, and how many evaluated replicas track the task."""
     counted = f"{one.num_tracking}/{one.num_evaluated}" if one.num_evaluated else "-"
     shown = one.selected
     if shown is None:

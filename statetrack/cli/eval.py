@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from statetrack.runs.rows import EvaluationRow
 
 CURVE_FROM = 5
-"""From this many lengths on, a curve is drawn beneath the table."""
+"""The least number of lengths for which a curve is drawn below the table."""
 
 PLACE = 3
 """Its place among the commands that `statetrack --help` lists."""
@@ -61,9 +61,9 @@ def evaluate(
 ) -> None:
     """Evaluate a trained run on long words: accuracy by length, with its floor.
 
-    Every length is a prefix of the same test words, none of which training can have seen
-    through its own stream; words that come from a sampler are drawn for each length anew.
-    Accuracy is that of the last scored position of each word.
+    Words of all lengths are prefixes of the same test words, which are drawn from a stream that
+    training does not use; for a sampler, separate words are drawn for each length. Accuracy is
+    that at the last scored position of each word.
     """
     if as_json and as_csv:
         raise SettingsError("--json and --csv: choose one")

@@ -39,8 +39,8 @@ def gen(
     """Write words of tasks and their labels as datasets.
 
     Every dataset is a folder with the splits train, validation and test_len500 (one for each
-    test length), of which no two share a word, and a README with all there is to know about it.
-    A folder that holds anything is never written over.
+    test length), of which no two share a word, and a README that describes it. A folder that is
+    not empty is never overwritten.
 
         statetrack gen parity --length 2-10 --test-length 500 --format jsonl
     """

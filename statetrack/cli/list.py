@@ -1,4 +1,4 @@
-"""List the models, tasks, automaton kinds, protocols, suites or runs there are."""
+"""List models, tasks, automaton kinds, protocols, suites or runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from statetrack.errors import UnknownNameError, nearest
 from statetrack.report.drawing import console, plain_table, share
 
 WIDE, WIDEST = 110, 170
-"""From these widths on, a table shows more columns."""
+"""The widths of the terminal from which a table shows more columns."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ COLUMNS: Mapping[str, Columns] = {
         right=("step", "steps", "validation"),
     ),
 }
-"""What is shown of each list; `--json` has everything."""
+"""The columns of each list; `--json` has everything."""
 
 PLACE = 4
 """Its place among the commands that `statetrack --help` lists."""
@@ -82,9 +82,9 @@ def listing(
     ] = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
-    """List what there is: models, tasks, automaton kinds, protocols, suites or runs.
+    """List models, tasks, automaton kinds, protocols, suites or runs.
 
-    `statetrack show NAME` tells more about a model or a task.
+    `statetrack show NAME` describes a model or a task in detail.
     """
     if not what:
         _explain(as_json)

@@ -1,13 +1,13 @@
 """Settings classes as command-line options.
 
 One field of a `Settings` class is one option: its name in kebab-case, its type, default,
-bounds and help. What a value is taken from, the first that has one:
+bounds and help. An option has the first of these values that is given:
 
     command line  >  --config file  >  preset of the model  >  default of the class
 
 The middle two become the *defaults of the options*, so nothing is merged by hand, and
-`--config run.yaml --help` shows the file's values. Which options a command has depends on
-words of its own command line (`--model`), so those are looked up first, with `peek`.
+`--config run.yaml --help` shows the file's values. The options of a command depend on an option
+of its own command line (`--model`), which is looked up first, with `peek`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TestLengths = Annotated[
 """The option for lengths to test at, of every command that makes test words of a task."""
 
 TYPES_OF_TYPER = (bool, int, float, str, Path)
-"""What Typer parses by itself; everything else is read from text by pydantic."""
+"""The types that Typer parses; all others are parsed from text by pydantic."""
 
 
 def written(name: str, *value: Any) -> str:
@@ -77,7 +77,7 @@ def parameters(
 
     Every field of the class has a default.
     `preset` replaces defaults of the class, by field name; keys that are not fields of this
-    class are for other classes and left alone (`check_preset` finds those of no class).
+    class belong to other classes and are ignored (`check_preset` finds those of no class).
     """
     defaults = _defaults(kind) | dict(preset or {})
     return [
@@ -108,7 +108,7 @@ def with_settings(
 
 
 def collect(kind: type[S], given: Mapping[str, Any]) -> S:
-    """The settings of one component, picked out of all that a command was given.
+    """The settings of one component, selected from all values that a command was given.
 
     Raises `SettingsError` naming the option whose value the class refuses.
     """
@@ -123,9 +123,9 @@ def check_preset(
 ) -> dict[str, Any]:
     """The values of a preset or a `--config` file, each checked by the field it is for.
 
-    `also` names keys that belong to the command itself; they come back as they are.
+    `also` names keys that belong to the command itself; their values are returned unchanged.
     Raises `SettingsError` for a key that is no field of `kinds`, with the nearest, and for
-    a value that the field refuses. `where` opens the message.
+    a value that the field refuses. The message begins with `where`.
     """
     known = [name for kind in kinds for name in kind.model_fields]
     for key in values:
@@ -145,11 +145,11 @@ def refuse_unknown(
     own: Collection[str],
     others: Callable[[], Mapping[str, Collection[str]]],
 ) -> None:
-    """Raise `UnknownNameError` if Typer left any words over, saying what was meant.
+    """Raise `UnknownNameError` for words that Typer did not parse, with a suggestion.
 
-    `args` are those words (`context.args`), `name` the chosen model, `own` the field names it
-    may be given. `others` gives the field names of every other model; it is called only where
-    there is something to refuse, for it imports them.
+    `args` are those words (`context.args`), `name` the chosen model, `own` the names of its
+    fields. `others` gives the field names of every other model; it is called only where there is
+    an error, because it imports them.
     """
     if not args:
         return
@@ -172,7 +172,7 @@ def refuse_missing_values(argv: Sequence[str], given: Iterable[inspect.Parameter
 
 
 def _meant(option: str, own: Collection[str], others: Mapping[str, Collection[str]]) -> str:
-    """What to do about an unknown option: who has it, or which option is near."""
+    """A suggestion for an unknown option: the models that have it, or the nearest option."""
     name = option.removeprefix("--").replace("-", "_")
     elsewhere = {known for names in others.values() for known in names}
     if name in elsewhere:

@@ -1,4 +1,4 @@
-"""Predict which models can track a task, and what it takes, before any training."""
+"""Predict which models can track a task, and which size they need, before any training."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def predictions(
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
-    """Predict which models can track a task, and what it takes, before any training.
+    """Predict which models can track a task, and which size they need, before any training.
 
     For one task, with the theorem and its source for every model; for several, a table. Models
-    are taken with their default settings. A size is that of the setting named beside it: `=` says
-    that no smaller one does, `<=` that a construction needs no more.
+    have their default settings. A size is a value of the named setting: `=` means that no smaller
+    one suffices, `<=` that a construction needs no more.
     """
     from statetrack.cli._predict import show_predictions  # numpy, which `--help` does not need
 

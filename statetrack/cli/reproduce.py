@@ -1,4 +1,4 @@
-"""Train and evaluate a whole suite, and set it beside what was published."""
+"""Train and evaluate a whole suite, and compare it with published numbers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def reproduce(
         typer.Option(metavar="FOLDER", help="The suite's runs; by default suites/SUITE."),
     ] = None,
     jobs: Annotated[
-        int, typer.Option(help="Cells trained at once, one thread each; 0 means one a core.", min=0)
+        int, typer.Option(help="Cells trained at once, one thread each; 0: one per core.", min=0)
     ] = 0,
     seeds: Annotated[int, typer.Option(help="Seeds of each cell; 0: the suite's own.", min=0)] = 0,
     steps: Annotated[int, typer.Option(help="Steps of each cell; 0: the suite's own.", min=0)] = 0,
@@ -49,7 +49,7 @@ def reproduce(
 ) -> None:
     """Train and evaluate a whole suite: models x tasks, one table.
 
-    A suite that was interrupted goes on where it was: finished cells are not run again.
+    An interrupted suite continues where it was: finished cells are not run again.
     """
     from tqdm import tqdm  # this and torch are not needed for `--help`
 

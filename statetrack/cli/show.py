@@ -1,6 +1,6 @@
 """Show everything about one task or one model.
 
-A task: its states, alphabet, labels, transitions, examples and what a constant answer scores.
+A task: its states, alphabet, labels, transitions, examples and the best constant accuracy.
 A model: its equation, source, settings and number of parameters.
 """
 
@@ -91,7 +91,7 @@ def _show_task(name: str, as_json: bool) -> None:
 
 
 def _plot(name: str, path: Path, manner: str) -> None:
-    """Draw a task into a file, and say what was drawn."""
+    """Draw a task into a file, and print the file and its title."""
     from rich.text import Text
 
     from statetrack.catalogue.tasks import load_named_task
@@ -102,7 +102,7 @@ def _plot(name: str, path: Path, manner: str) -> None:
         raise SettingsError(f"--plot: {name} is a model, and only tasks are drawn")
     if manner not in (AUTO, *MANNERS):
         known = ", ".join((AUTO, *MANNERS))
-        raise SettingsError(f"--plot-as {manner}: is none of {known}.{nearest(manner, MANNERS)}")
+        raise SettingsError(f"--plot-as {manner}: take one of {known}.{nearest(manner, MANNERS)}")
     task = load_named_task(name)
     chosen = next((each for each in MANNERS if each == manner), None)
     what = draw_task(task, path, chosen)

@@ -1,6 +1,6 @@
 """Train a population of one model on one task.
 
-Which options there are depends on `--model`: each model brings its own.
+The options depend on `--model`: each model has its own.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _choices(name: str) -> list[inspect.Parameter]:
         choice(
             "out", Path | None, None, "The run folder; by default a new one in runs/.", "FOLDER"
         ),
-        choice("resume", Path | None, None, "Go on with an interrupted run.", "RUN"),
+        choice("resume", Path | None, None, "Continue an interrupted run.", "RUN"),
     ]
 
 
@@ -108,10 +108,10 @@ def resume(
     *,
     resume: Annotated[Path, typer.Option(metavar="RUN", help="The interrupted run's folder.")],
 ) -> None:
-    """Go on with an interrupted run, from its last checkpoint and with its own settings."""
+    """Continue an interrupted run, from its last checkpoint and with its own settings."""
     if context.args:
         raise SettingsError(
-            f"--resume goes on with the run's own settings: leave out {context.args[0]}"
+            f"--resume continues with the run's own settings: leave out {context.args[0]}"
         )
     from statetrack.runs.run import Run  # imports torch, which `--help` does not need
 
@@ -119,7 +119,7 @@ def resume(
 
 
 def _train(run: Run) -> None:
-    """Train with a progress bar, then show how it came out."""
+    """Train with a progress bar, then print the outcome."""
     from tqdm import tqdm
 
     from statetrack.cli._warnings import warn_of_shortcut_in_validation
@@ -143,7 +143,7 @@ def _train(run: Run) -> None:
                 best = (record.step, record.loss, record.accuracy)
                 bar.set_postfix_str(f"loss {small(best[1])}, accuracy {share(best[2])}")
     if not run.finished:
-        typer.echo(f"interrupted; `statetrack train --resume {run.path}` goes on", err=True)
+        typer.echo(f"interrupted; `statetrack train --resume {run.path}` continues it", err=True)
         raise typer.Exit(INTERRUPTED)
     summary, lengths = run.summary, run.words.lengths
     title = f"{run.experiment.model} on {run.task.name}, lengths {lengths}"

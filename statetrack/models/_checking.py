@@ -246,7 +246,7 @@ def _saved(subject: _Subject) -> str:
 def _population(subject: _Subject) -> str:
     """Replicas computed together by `torch.vmap` have the logits and gradients of each alone."""
     if isinstance(subject.plain, SequenceModel) and not subject.plain.vectorises:
-        return "vectorises = False: the replicas of a run are computed in turn"
+        return "vectorises = False: the replicas of a run are computed one at a time"
     replicas = [subject.generic(seed) for seed in range(NUM_REPLICAS)]
     symbols = subject.words(NUM_REPLICAS, NUM_WORDS, LENGTH)
     parameters, buffers = stack_module_state(replicas)

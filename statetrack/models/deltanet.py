@@ -6,8 +6,8 @@ in each of N heads, with keys and queries of unit length, queries, keys and valu
 short convolution and silu, beta_t = c sigmoid(w . x_t), an RMS norm of each head's output,
 and a residual block around it. The transition of a head has the eigenvalue 1 (K - 1 times)
 and 1 - beta_t: in (0, 1) for `--beta unit`, in (-1, 1) for `--beta double`, where it can be
-a reflection. State: N K V numbers (and conv - 1 positions of N (2 K + V) where there is a
-convolution) a layer. Parameters of a layer's mixer, without output gate:
+a reflection. State of a layer: N K V numbers and, with a convolution, conv - 1 positions of
+N (2 K + V). Parameters of a layer's mixer, without output gate:
 D N (2 K + 2 V + 1) + conv N (2 K + V) + V.
 
 Source: Yang, Wang, Zhang, Shen & Kim (2024), arXiv:2406.06484; the range [0, 2] of beta is

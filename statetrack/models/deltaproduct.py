@@ -6,9 +6,9 @@ for j = 1 .. n_h, with H_{t,0} = H_{t-1}, H_t = H_{t,n_h} and o_t = H_t^T q_t: n
 DeltaNet at every position, each with its own key, value and beta. The transition of a head is
 a product of n_h generalised Householder matrices: of norm at most 1, the identity plus a
 matrix of rank n_h, with determinant prod_j (1 - beta_{t,j}). One factor has real eigenvalues
-only; two already make any rotation in a plane where beta reaches 2 (`--beta double`). State:
-N K V numbers (and conv - 1 positions of N (K + n_h K + n_h V) where there is a convolution) a
-layer. Parameters of a layer's mixer, without output gate:
+only; two already make any rotation in a plane where beta reaches 2 (`--beta double`). State
+of a layer: N K V numbers and, with a convolution, conv - 1 positions of N (K + n_h K + n_h V).
+Parameters of a layer's mixer, without output gate:
 D N (K + V + n_h (K + V + 1)) + conv N (K + n_h (K + V)) + V.
 
 Source: Siems, Carstensen, Zela, Hutter, Pontil & Grazzi (2025), arXiv:2502.10297.

@@ -5,8 +5,8 @@
 which is DeltaNet with a forget gate alpha_t = exp(-a softplus(w . x_t + b)) in (0, 1) for
 each of N heads, values twice as wide as keys, and an output gate silu(W_g x_t). The
 transition of a head has the eigenvalue alpha_t (K - 1 times) and alpha_t (1 - beta_t): in
-(0, 1) for `--beta unit`, in (-1, 1) for `--beta double`. State: N K V numbers (and conv - 1
-positions of N (2 K + V) where there is a convolution) a layer. Parameters of a layer's mixer:
+(0, 1) for `--beta unit`, in (-1, 1) for `--beta double`. State of a layer: N K V numbers
+and, with a convolution, conv - 1 positions of N (2 K + V). Parameters of a layer's mixer:
 D N (2 K + 3 V + 2) + conv N (2 K + V) + V + 2 N.
 
 Source: Yang, Kautz & Hatamizadeh (2024), arXiv:2412.06464; the range [0, 2] of beta is Grazzi,

@@ -6,9 +6,9 @@
 for j = 1 .. n_h, with H_t = H_{t,n_h} and o_t = H_t^T q_t: DeltaProduct with the forget gate
 alpha_t = exp(-a softplus(w . x_t + b)) in (0, 1) of Gated DeltaNet, once per position and
 before the first factor, and an output gate. The transition of a head is alpha_t times a
-product of n_h generalised Householder matrices: its norm is at most alpha_t. State: N K V
-numbers (and conv - 1 positions of N (K + n_h K + n_h V) where there is a convolution) a
-layer. Parameters of a layer's mixer: D N (K + 2 V + 1 + n_h (K + V + 1))
+product of n_h generalised Householder matrices: its norm is at most alpha_t. State of a
+layer: N K V numbers and, with a convolution, conv - 1 positions of N (K + n_h K + n_h V).
+Parameters of a layer's mixer: D N (K + 2 V + 1 + n_h (K + V + 1))
 + conv N (K + n_h (K + V)) + V + 2 N.
 
 Source: Siems, Carstensen, Zela, Hutter, Pontil & Grazzi (2025), arXiv:2502.10297; the gate is

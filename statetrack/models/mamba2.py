@@ -4,7 +4,7 @@
 
 with a matrix state S [N, P] in each of the heads, which have P channels of x each; A < 0, D and
 the bias of dt_t = softplus(. + b) are one number per head, B_t and C_t [N] are shared by all heads.
-x_t, B_t and C_t come out of one projection and a short causal convolution (SiLU); the output is
+x_t, B_t and C_t are outputs of one projection and a short causal convolution (SiLU); the output is
 gated by SiLU, normalised (RMS) and projected back. Every eigenvalue of a transition is the head's
 exp(dt_t A), in (0, 1): no parity on long words.
 

@@ -106,7 +106,7 @@ def _scan(
 
 
 def _scan_normalised(gains: Tensor, states: Tensor, normalise_every: int) -> None:
-    """The same, each word's state divided by its norm every so many steps."""
+    """The same, each word's state divided by its norm every `normalise_every` steps."""
     steps = states.unbind(0)
     for t, gain in enumerate(gains.unbind(0)):
         torch.mul(gain, steps[t], out=steps[t + 1])

@@ -1,6 +1,6 @@
-"""What figures are drawn on: a plane in points that grows with what is drawn, then a figure.
+"""The canvas of figures: coordinates in points, and a figure of the size of its content.
 
-Matplotlib is an extra, imported when something is drawn.
+Matplotlib is an optional dependency, imported when something is drawn.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 INK, NOTE, FILL = "#1a1a1a", "#595959", "#f2f2f2"
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-"""Colours that colour-blind readers tell apart (Okabe and Ito 2008)."""
+"""Colours that colour-blind readers can distinguish (Okabe and Ito 2008)."""
 
 MARGIN = 8.0
 CAPTION = 8.0
 HEAD = 7.0
-"""Room at the edge, the size of the caption's letters, and the length of an arrow's head."""
+"""The margin, the font size of the caption, and the length of an arrow's head."""
 
 
 class Canvas:
-    """A drawing in points, x to the right and y up; its figure is as large as what is on it."""
+    """A drawing in points, x to the right and y up; its figure has the size of its content."""
 
     def __init__(self) -> None:
         self._artists: list[Any] = []

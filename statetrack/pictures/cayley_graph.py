@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MOST_GENERATORS = len(PALETTE)
 NAME, LEGEND = 8.0, 9.0
 GAP = 24.0
-"""The length between two neighbouring nodes, beside what they take themselves."""
+"""The free length between two neighbouring nodes."""
 
 
 def cayley_graph(drawn: Drawn, most: int) -> Figure:
@@ -47,30 +47,30 @@ def cayley_graph(drawn: Drawn, most: int) -> Figure:
     idle = [drawn.symbols[place] for place in np.flatnonzero(table[0] == 0)]
     caption = [drawn.title, "double ring: the start, which is the identity"]
     if idle:
-        caption.append(f"{', '.join(idle)} stays where it is")
+        caption.append(f"the identity: {', '.join(idle)}")
     canvas.write_caption(caption)
     return canvas.figure()
 
 
 def num_generators(drawn: Drawn) -> int:
-    """How many colours the graph takes: symbols that act alike or inversely have one."""
+    """The number of colours: symbols with equal or inverse actions share one."""
     return len(_generators(drawn.delta, drawn.symbols))
 
 
 def degree(drawn: Drawn) -> int:
-    """How many lines meet at a node: one for a symbol that leads back, two for another."""
+    """The number of lines at a node: one for each generator of order 2, two for any other."""
     twice = [action[action] for action, _ in _generators(drawn.delta, drawn.symbols)]
     return sum(1 if (each == np.arange(len(each))).all() else 2 for each in twice)
 
 
 def _numbers(elements: Integers, action: Integers) -> Integers:
-    """The number of every element followed by an action, `[N]`."""
+    """The index of every element times an action, `[N]`."""
     known = {tuple(element): number for number, element in enumerate(elements.tolist())}
     return np.array([known[tuple(action[element].tolist())] for element in elements])
 
 
 def _names(drawn: Drawn, elements: Integers, table: Integers) -> list[str]:
-    """The state that the start is led to, with its label; a shortest word where states repeat."""
+    """The state reached from the start, with its label; a shortest word where states repeat."""
     reached = elements[:, drawn.start]
     if len(set(reached.tolist())) == len(elements):
         labels = drawn.notes
@@ -88,7 +88,7 @@ def _names(drawn: Drawn, elements: Integers, table: Integers) -> list[str]:
 
 
 def _generators(table: Integers, symbols: Sequence[str]) -> list[tuple[Integers, str]]:
-    """The maps that are drawn, with the symbols that make them or go back; not the identity."""
+    """The distinct actions, with the symbols of each and of its inverse; not the identity."""
     found: list[tuple[Integers, list[str], list[str]]] = []
     stays = np.arange(len(table))
     for action, symbol in zip(table.T, symbols, strict=True):
@@ -110,7 +110,7 @@ def _generators(table: Integers, symbols: Sequence[str]) -> list[tuple[Integers,
 
 
 def _rims(actions: Sequence[Integers]) -> list[list[int]]:
-    """Cycles through the identity: each generator's own, and those of two in turn."""
+    """Cycles through the identity: powers of one generator, and of two in alternation."""
     ways = [*actions, *(np.argsort(action) for action in actions)]
     rims: dict[frozenset[int], list[int]] = {}
     for first, second in itertools.product(ways, ways):
@@ -128,7 +128,7 @@ def _rims(actions: Sequence[Integers]) -> list[list[int]]:
 def _draw_generator(
     canvas: Canvas, action: Integers, places: Floats, radius: float, colour: str
 ) -> None:
-    """Arrows, or plain lines where reading the symbol twice leads back."""
+    """Arrows, or plain lines for a generator of order 2."""
     twice_back = bool((action[action] == np.arange(len(action))).all())
     for source, target in enumerate(action):
         if twice_back and source > target:

@@ -1,4 +1,4 @@
-"""The machine that a picture shows: the smallest one of a task, without what is never drawn.
+"""The machine that a picture shows: the minimal one, without transitions that never occur.
 
 Letters: S states, V symbols.
 """
@@ -17,11 +17,11 @@ from statetrack.spec import Task
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """An automaton with all that a picture shows of it.
+    """An automaton with everything that a picture shows of it.
 
-    `delta[s, x]` is -1 where x is never drawn in s. `labels` are None where states are their own;
-    `second` is the second label where there are two, so that it is enough to mark its states.
-    `asked` says in which states the label is asked for.
+    `delta[s, x]` is -1 where x is never drawn in s. `labels` are None where each state is its own
+    label; `second` is the second label where there are two, so that it is enough to mark its
+    states. `asked` marks the states in which the label is scored.
     """
 
     states: tuple[str, ...]
@@ -36,7 +36,7 @@ class Drawn:
 
     @property
     def notes(self) -> list[str] | None:
-        """What is said of every state beside its name: its label, `-` where it is not asked for."""
+        """The text next to the name of every state: its label, `-` where it is not scored."""
         if self.labels is None:
             return None
         pairs = zip(self.labels, self.asked, strict=True)
@@ -44,7 +44,7 @@ class Drawn:
 
     @property
     def leaves_out(self) -> bool:
-        """Whether symbols are left out where they are never drawn."""
+        """Whether some symbol is never drawn in some state, so that its transition is left out."""
         return bool((self.delta < 0).any())
 
     @cached_property
@@ -57,8 +57,8 @@ class Drawn:
     def regular_group(self) -> bool:
         """Whether the states are the elements of a group, and symbols multiply from the right.
 
-        So it is where every symbol permutes the states, and of the maps that words make only the
-        identity leaves the start where it is.
+        This holds where every symbol permutes the states, and only the identity, of the maps that
+        words make, fixes the start: the group acts regularly.
         """
         return self.is_group and group_of(self.delta, len(self.states)) is not None
 
@@ -83,7 +83,7 @@ def group_of(delta: Integers, most: int) -> Integers | None:
 
 
 def drawn_machine(task: Task) -> Drawn:
-    """What is drawn of a task; `TaskError` where it has no automaton."""
+    """The drawn machine of a task; `TaskError` for a task without an automaton."""
     given = task.automaton
     machine = needed_machine(given)
     smallest, live = machine.automaton, machine.live

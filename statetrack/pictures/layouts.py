@@ -1,9 +1,9 @@
-"""Positions of the nodes of a graph: found by a search that is the same for the same graph.
+"""Positions of the nodes of a graph, found by a deterministic search.
 
 Distances between nodes in the plane are fitted to distances along edges (stress majorisation,
 Gansner, Koren and North 2004, doi:10.1007/978-3-540-31843-9_25), from several initial layouts.
-Where cycles are given that may bound the picture, each other node is also placed at the mean of
-its neighbours (Tutte 1963, doi:10.1112/plms/s3-13.1.743). The layout with the fewest crossings
+For each given cycle, further layouts have the cycle on the outside and each other node at the mean
+of its neighbours (Tutte 1963, doi:10.1112/plms/s3-13.1.743). The layout with the fewest crossings
 is taken.
 
 Letters: S nodes, E edges.
@@ -18,26 +18,26 @@ import numpy as np
 from statetrack.sources.arrays import Booleans, Floats, Integers
 
 ROUNDS = 400
-"""Steps of the fit, after which positions no longer change."""
+"""Steps of the fit, enough for positions to converge."""
 
 BEGINNINGS, FEW = 12, 16
-"""Random initial layouts, beside those on a circle, and up to how many nodes so many are tried."""
+"""The number of random initial layouts, and the most nodes for which so many are tried."""
 
 CLOSEST, SAME_PLACE = 0.9, 0.05
-"""How close nodes may come, in steps; and how close they are before they count as one place."""
+"""The least distance of two nodes, in steps, and the distance below which they coincide."""
 
 EVENNESS = (0.0, 0.3, 0.6, 1.0)
-"""How far nodes within a rim are moved outwards, where they would crowd in the middle."""
+"""How far nodes inside a rim are moved outwards, so that they are not crowded in the middle."""
 
 ON_A_NODE = 0.3
-"""An edge that passes a node closer than this, as a part of a step, is as bad as crossings are."""
+"""An edge that passes a node closer than this, in steps, counts as a crossing."""
 
 
 def layout(edges: Booleans, start: int, rims: Sequence[Sequence[int]] = ()) -> Floats:
     """Positions `[S, 2]` of the nodes of a connected graph; neighbours are about 1 apart.
 
-    `edges [S, S]` may be directed, `rims` are cycles that may be the outermost. The start is
-    leftmost, or as near to that as turning brings it.
+    `edges [S, S]` may be directed, `rims` are candidates for the outermost cycle. The layout is
+    rotated so that the start is as far left as possible.
     """
     num_nodes = len(edges)
     if num_nodes == 1:
@@ -76,7 +76,7 @@ def _candidates(joined: Booleans, wanted: Floats, start: int) -> Iterator[Floats
 
 
 def _within(rim: Sequence[int], joined: Booleans, evenness: float) -> Floats:
-    """The rim on a circle, and every other node amid its neighbours, then moved outwards.
+    """The rim on a circle, and every other node at its neighbours' mean, then moved outwards.
 
     An evenness of 1 spreads the nodes evenly over the disc, 0 leaves them where they are.
     """
@@ -98,7 +98,7 @@ def _within(rim: Sequence[int], joined: Booleans, evenness: float) -> Floats:
 
 
 def _spaced(places: Floats) -> Floats:
-    """As large as it takes for no two nodes to be too close."""
+    """The layout scaled up until no two nodes are closer than `CLOSEST`."""
     apart = np.linalg.norm(places[:, None] - places[None], axis=-1)
     np.fill_diagonal(apart, np.inf)
     spaced: Floats = places * max(1.0, CLOSEST / max(float(apart.min()), SAME_PLACE))
@@ -106,7 +106,7 @@ def _spaced(places: Floats) -> Floats:
 
 
 def _distances(joined: Booleans) -> Floats:
-    """Edges on the shortest path between every two nodes, `[S, S]`."""
+    """The number of edges on a shortest path between every two nodes, `[S, S]`."""
     num_nodes = len(joined)
     distances = np.full((num_nodes, num_nodes), np.inf)
     reached = np.eye(num_nodes, dtype=bool)
@@ -134,7 +134,7 @@ def _fitted(places: Floats, wanted: Floats) -> Floats:
 
 
 def _improved(order: Integers, pairs: Integers) -> Integers:
-    """The order on a circle after all swaps of two nodes that make it better."""
+    """The order on a circle, improved by swaps of two nodes until none improves it."""
     best, badness = order, _badness(circle(order), pairs)
     improving = True
     while improving:
@@ -150,7 +150,7 @@ def _improved(order: Integers, pairs: Integers) -> Integers:
 
 
 def _walk(joined: Booleans, start: int) -> Integers:
-    """The nodes in the order of a walk that goes on to an unseen neighbour where it can."""
+    """The nodes in the order of a walk that moves to an unvisited neighbour if there is one."""
     order, waiting = [start], [start]
     while len(order) < len(joined):
         unseen = [int(node) for node in np.flatnonzero(joined[waiting[-1]]) if node not in order]
@@ -163,7 +163,7 @@ def _walk(joined: Booleans, start: int) -> Integers:
 
 
 def _badness(places: Floats, pairs: Integers) -> tuple[float, float]:
-    """Crossings and edges over nodes, then how long and unequal edges are, rounded."""
+    """Crossings plus edges over nodes, then the length and inequality of edges, rounded."""
     lengths = np.linalg.norm(places[pairs[:, 0]] - places[pairs[:, 1]], axis=1)
     on_nodes = _edges_over_nodes(places, pairs)
     crossings = _crossings(places, pairs) + 2 * on_nodes
@@ -171,7 +171,7 @@ def _badness(places: Floats, pairs: Integers) -> tuple[float, float]:
 
 
 def _crossings(places: Floats, pairs: Integers) -> int:
-    """How many pairs of edges without a common end cross."""
+    """The number of crossing pairs of edges without a common end."""
     a, b = places[pairs[:, 0]], places[pairs[:, 1]]
 
     def side(start: Floats, end: Floats, point: Floats) -> Floats:
@@ -196,7 +196,7 @@ def _edges_over_nodes(places: Floats, pairs: Integers) -> int:
 
 
 def _turned(places: Floats, start: int) -> Floats:
-    """Turned about the centre so that the start is on its left; a long layout lies flat."""
+    """Rotated about the centre so that the start is on its left; a long layout is horizontal."""
     places = places - places.mean(axis=0)
     axes = np.linalg.svd(places, full_matrices=False)
     spread = axes[1]

@@ -1,7 +1,7 @@
 """Pictures of tasks: a state diagram, a Cayley graph or a transition table, as a file.
 
 The same task gives the same bytes. Matplotlib is needed, which `pip install 'statetrack[plot]'`
-brings; without it, and for anything that cannot be drawn, a `StatetrackError` says so.
+installs; without it, and for anything that cannot be drawn, a `StatetrackError` is raised.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ TITLES: Mapping[Manner, str] = {
 }
 
 MOST_IN_DIAGRAM, MOST_ELEMENTS, MOST_IN_TABLE = 40, 120, 144
-"""More states, elements, and rows or columns than these cannot be told apart in a picture."""
+"""The most states, elements, and rows or columns that can be distinguished in a picture."""
 
 LEGIBLE_STATES, LEGIBLE_MOVES, LEGIBLE_SYMBOLS = 16, 3.0, 8
-"""States of a diagram, arrows a state and symbols an arrow up to which one is chosen."""
+"""The most states, arrows per state and symbols per arrow for which a diagram is chosen."""
 
 FEWEST_ELEMENTS, LEGIBLE_ELEMENTS, LEGIBLE_DEGREE = 5, 60, 4
-"""Elements of a Cayley graph from which and up to which one is chosen, and lines at each."""
+"""The fewest and most elements, and the most lines at each, for which a Cayley graph is chosen."""
 
 SAVED_AS: Mapping[str, Mapping[str, Any]] = {
     ".svg": {"Date": None},
     ".png": {},
     ".pdf": {"CreationDate": None},
 }
-"""Endings of files, and what of their metadata must go for the bytes to be the same."""
+"""File types, and the metadata to remove so that the bytes are reproducible."""
 
 STYLE: Mapping[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -55,17 +55,17 @@ STYLE: Mapping[Any, Any] = {
     "svg.hashsalt": "statetrack",
     "pdf.fonttype": 42,
 }
-"""Used whatever a reader's own matplotlib settings are: text stays text, and ids are not random."""
+"""Overrides the user's matplotlib settings: text is stored as text, and ids are not random."""
 
 SHARP, MOST_DOTS = 200, 6000
-"""Dots to the inch of a PNG, unless it would be wider or higher than so many."""
+"""Dots per inch of a PNG, and the most dots in its width and height."""
 
 
 def draw_task(task: Task, path: Path, plot_as: Manner | None = None) -> str:
-    """Draw a task into a file, and return what it shows; None chooses what suits the task.
+    """Draw a task into a file, and return its title; None chooses the manner by the task.
 
-    Raises `SettingsError` for an ending that is none of `SAVED_AS`, without matplotlib, and where
-    the file cannot be written; `TaskError` for a task that cannot be drawn so.
+    Raises `SettingsError` for an ending that is not in `SAVED_AS`, without matplotlib, and where
+    the file cannot be written; `TaskError` for a task that cannot be drawn in this manner.
     """
     ending = path.suffix.lower()
     if ending not in SAVED_AS:
@@ -88,7 +88,7 @@ def _require_matplotlib() -> None:
         import matplotlib  # noqa: F401
     except ImportError:
         raise SettingsError(
-            "matplotlib is not installed: `pip install 'statetrack[plot]'` brings it"
+            "matplotlib is not installed: `pip install 'statetrack[plot]'` installs it"
         ) from None
 
 
@@ -110,7 +110,7 @@ def _chosen(task: Task, drawn: Drawn) -> Manner:
 
 
 def _drawer(task: Task, drawn: Drawn, manner: Manner) -> Callable[[], Figure]:
-    """What draws a task in a manner, if it can be drawn so."""
+    """The function that draws a task in a manner; `TaskError` if it cannot be drawn so."""
     num_states, num_symbols = drawn.delta.shape
     if manner == "table":
         if max(num_states, num_symbols) > MOST_IN_TABLE:
@@ -128,8 +128,9 @@ def _drawer(task: Task, drawn: Drawn, manner: Manner) -> Callable[[], Figure]:
         return lambda: state_diagram(drawn)
     if not drawn.is_group:
         raise TaskError(
-            f"task '{task.name}' is no group: not every symbol permutes its states, so it has no "
-            f"Cayley graph; take {setting('plot_as', 'diagram')} or {setting('plot_as', 'table')}"
+            f"task '{task.name}' generates no group: not every symbol permutes its states, so it "
+            f"has no Cayley graph; take {setting('plot_as', 'diagram')} or "
+            f"{setting('plot_as', 'table')}"
         )
     if (colours := num_generators(drawn)) > MOST_GENERATORS:
         raise TaskError(
@@ -163,7 +164,7 @@ def _saved(draw: Callable[[], Figure], ending: str, path: Path) -> bytes:
     missing = [str(one.message) for one in caught if "missing from" in str(one.message)]
     if missing and ending != ".svg":
         raise SettingsError(
-            f"{path}: a name has a letter that the font has no shape for: take a file that "
+            f"{path}: a name has a letter that is missing from the font: take a file that "
             "ends in .svg, whose text stays text"
         )
     return buffer.getvalue()

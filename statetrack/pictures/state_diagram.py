@@ -1,6 +1,6 @@
-"""A state diagram: a circle for every state, an arrow for every move between two.
+"""A state diagram: a circle for every state, an arrow for every transition between two.
 
-All lengths are in points, 72 to the inch, so that text and lines are measured alike.
+All lengths are in points, 72 per inch, those of text as well as those of lines.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME, SYMBOL = 10.0, 9.0
-"""Sizes of letters: of states, and of what stands at arrows."""
+"""Font sizes: of the names of states, and of the symbols at arrows."""
 
 BETWEEN = 46.0
-"""The least free length between two neighbouring circles, beside what a symbol's name takes."""
+"""The least free length between two neighbouring circles, in addition to a symbol's name."""
 
 BEND = 0.26
-"""How far arrows in both directions bend apart, as a part of their length."""
+"""The bend of two arrows in opposite directions, as a fraction of their length."""
 
 UP = np.array([0.0, 5.0])
-"""How far a name stands above the middle where a label stands beneath it."""
+"""The offset of a name above the middle of its circle where a label is below it."""
 
 ROOM = 14.0
-"""A loop that is as far as this from all else need not be farther."""
+"""The clearance around a loop beyond which more has no advantage."""
 
 LINE = 12
-"""Letters after which the symbols at an arrow go on in a new line."""
+"""The letters in a line of symbols at an arrow, after which a new line begins."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Arrow:
-    """One move: which symbols make it, along which curve, and whether it is a loop."""
+    """All transitions from one state to another: their curve, symbols, and whether it is a loop."""
 
     curve: Bezier
     text: str
@@ -71,20 +71,20 @@ def state_diagram(drawn: Drawn) -> Figure:
 
 
 def _writes_labels(drawn: Drawn) -> bool:
-    """Whether labels stand beneath the names; two are told apart by a ring, own names say all."""
+    """Whether labels are written below the names: not where a ring marks one of two labels."""
     return drawn.labels is not None and drawn.second is None
 
 
 def _caption(drawn: Drawn) -> list[str]:
     lines = [drawn.title]
     if _writes_labels(drawn):
-        lines.append("beneath a state: its label")
+        lines.append("below a state: its label")
     if drawn.second in (drawn.notes or ()):
         lines.append(f"double ring: label {drawn.second}")
     if not drawn.asked.all():
-        lines.append("dashed: no label is asked for")
+        lines.append("dashed: the label is not scored")
     if drawn.leaves_out:
-        lines.append("what is never drawn is left out")
+        lines.append("transitions that never occur are left out")
     return lines
 
 
@@ -148,7 +148,7 @@ def _arrows(
 
 
 def _curve(source: int, target: int, places: Floats, radius: float, both: bool) -> Bezier:
-    """A line; bent to the right where an arrow comes back, and around a state in its way."""
+    """A line; bent to the right of an arrow in the opposite direction, and around other states."""
     a, b = places[source], places[target]
     right = np.array([b[1] - a[1], a[0] - b[0]])
     others = np.delete(places, [source, target], axis=0)
@@ -174,7 +174,7 @@ def _loop(
     samples: Sequence[Floats],
     is_start: bool,
 ) -> _Arrow:
-    """A loop on the side where there is most room."""
+    """A loop on the side with the largest clearance."""
     centre = places[state]
     taken = [*samples, np.delete(places, state, axis=0)]
     if is_start:
@@ -216,7 +216,7 @@ def _draw_state(canvas: Canvas, drawn: Drawn, state: int, place: Floats, radius:
 
 
 def _write_symbols(canvas: Canvas, arrows: Sequence[_Arrow], places: Floats, radius: float) -> None:
-    """Symbols on their arrows, where they cover least of what else there is."""
+    """Symbols on their arrows, at the positions where they overlap least with other content."""
     samples = [arrow.curve.at(FINE) for arrow in arrows]
     written: list[tuple[Floats, Floats]] = []
     for number, arrow in enumerate(arrows):
@@ -241,7 +241,7 @@ def _wheres(arrow: _Arrow) -> Floats:
 
 
 def _beyond(curve: Bezier, tip: Floats, size: Floats) -> Floats:
-    """Where text stands just outside the tip of a loop."""
+    """The centre of a text just outside the tip of a loop."""
     outward = tip - (curve.points[0] + curve.points[-1]) / 2
     outward = outward / np.linalg.norm(outward)
     found: Floats = tip + outward * (np.abs(outward) @ (size / 2) + 1)
@@ -256,7 +256,7 @@ def _covered(
     radius: float,
     written: Sequence[tuple[Floats, Floats]],
 ) -> float:
-    """How much text with this centre and size covers: other arrows, states, other text."""
+    """The overlap of a text of this centre and size with other arrows, states and text."""
     crossed = (np.abs(crowd - centre) < size / 2 + 1).all(axis=1).sum()
     nearest = np.maximum(np.abs(places - centre) - size / 2, 0)
     states = (np.linalg.norm(nearest, axis=1) < radius + 2).sum()

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 NAME, CELL = 8.0, 7.0
 LEAST_CELL = 11.0
 WRITTEN = 26
-"""Up to so many states the state that a symbol leads to is written into its cell."""
+"""The most states for which the state that is reached is written into its cell."""
 
 BRIGHT = 0.18
-"""Above this luminance of a cell, dark text stands out more than white."""
+"""Above this luminance of a cell, dark text has more contrast than white."""
 
 
 def transition_table(drawn: Drawn) -> Figure:
@@ -49,10 +49,10 @@ def transition_table(drawn: Drawn) -> Figure:
     caption = [drawn.title, "row: state; column: symbol; colour: state reached"]
     if drawn.labels is not None:
         caption.append(
-            "in brackets: the label" + ("" if drawn.asked.all() else ", - if not asked for")
+            "in brackets: the label" + ("" if drawn.asked.all() else ", - if not scored")
         )
     if drawn.leaves_out:
-        caption.append("empty: never drawn")
+        caption.append("empty: never occurs")
     canvas.write_caption(caption)
     return canvas.figure()
 
@@ -65,14 +65,14 @@ def _write_row_name(canvas: Canvas, drawn: Drawn, state: int, height: float) -> 
 
 
 def _colours(count: int) -> Floats:
-    """Colours of states, `[S, 3]`: equally bright steps that colour-blind readers tell apart."""
+    """Colours of states, `[S, 3]`, in equal steps of brightness, for colour-blind readers too."""
     import matplotlib
 
     return np.array(matplotlib.colormaps["cividis"](np.linspace(0, 1, count)))[:, :3]
 
 
 def _luminance(colour: Floats) -> float:
-    """The share of white light, by the definition of sRGB."""
+    """The relative luminance of an sRGB colour, from 0 to 1."""
     linear = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
     return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
 

@@ -10,11 +10,11 @@ from statetrack.runs.rows import EvaluationRow
 
 WIDTH, HEIGHT = 78, 16
 WIDE_RANGE = 30
-"""From this ratio of the longest to the shortest length on, lengths are drawn on a log scale."""
+"""The ratio of longest to shortest length from which the axis of lengths is logarithmic."""
 
 
 def accuracy_curve(rows: Sequence[EvaluationRow], *, coloured: bool) -> str:
-    """A plot of accuracy by length: one line a replica, and one for the floor."""
+    """A plot of accuracy by length: one line per replica, and one for the floor."""
     figure = plotext.figure
     figure.clear()
     figure.theme("simple" if coloured else "colorless")

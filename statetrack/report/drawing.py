@@ -1,7 +1,7 @@
-"""What commands and reports draw with: the console, two looks of tables, numbers as text.
+"""The console, two styles of tables, and numbers as text, for commands and reports.
 
-Results of networks stand in a frame, facts in a plain table. Accuracies are rounded down
-everywhere, so 1.00 says that nothing was wrong.
+Tables of results have a frame, tables of facts have none. Accuracies are always rounded down, so
+1.00 means that every answer was right.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from rich.table import Table
 from rich.text import Text
 
 PIPED_WIDTH = 160
-"""Columns where standard output is not a terminal and COLUMNS is not set."""
+"""The width where standard output is not a terminal and COLUMNS is not set."""
 
 
 SHOWN = {"yes": "can", "no": "cannot", "unknown": "?"}
 LOOKS = {"yes": "green", "no": "red", "unknown": "dim"}
-"""What is printed of a prediction, and in which style."""
+"""The text of a prediction's answer, and its style."""
 
 
 def console() -> Console:
-    """Standard output; as wide as the terminal, or `PIPED_WIDTH` where there is none."""
+    """Standard output, as wide as the terminal; `PIPED_WIDTH` if it is not a terminal."""
     is_piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     return Console(width=PIPED_WIDTH if is_piped else None, highlight=False, emoji=False)
 
@@ -57,7 +57,7 @@ def plain_table(*headings: str, right: tuple[str, ...] = ()) -> Table:
 
 
 def framed_table(title: str) -> Table:
-    """A table in a frame, for results of networks, still without columns."""
+    """An empty table in a frame, for results of networks."""
     return Table(title=escape(title), title_justify="left")
 
 
@@ -72,7 +72,7 @@ def facts(rows: list[tuple[str, Any]]) -> Table:
 
 
 def prose(docstring: str, console: Console) -> None:
-    """A docstring, filled to the terminal's width; indented paragraphs stay as they are."""
+    """A docstring, filled to the terminal's width; indented paragraphs are not changed."""
     for paragraph in docstring.split("\n\n"):
         if paragraph.startswith(" "):
             console.print(Text(paragraph), soft_wrap=True)
@@ -82,7 +82,7 @@ def prose(docstring: str, console: Console) -> None:
 
 
 def share(value: float | None, digits: int = 2) -> str:
-    """An accuracy, rounded down; `-` where there is none."""
+    """An accuracy, rounded down; `-` for None or NaN."""
     if value is None or value != value:
         return "-"
     if value < 0:

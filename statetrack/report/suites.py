@@ -1,4 +1,4 @@
-"""A suite's table: rows of models, columns of tasks, measured beside published."""
+"""A suite's table: rows of models, columns of tasks, measured and published numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def suite_table(
     published: Mapping[str, Mapping[str, float]],
     measure: str,
 ) -> Table:
-    """One cell a model and task; where a number was published, it stands in brackets."""
+    """One cell per model and task, with the published number, if any, in brackets."""
     found = {(result.row, result.column): result for result in results}
     table = framed_table(title)
     table.add_column("")
@@ -55,7 +55,7 @@ def suite_markdown(
     published: Mapping[str, Mapping[str, float]],
     published_as: str,
 ) -> str:
-    """One line a cell, with everything that stands behind its number."""
+    """One line per cell, with all measurements of it."""
     found = {(result.row, result.column): result for result in results}
     head = (
         "| task | model | selected | all replicas | scaled | floor | right | horizon | steps | s |"

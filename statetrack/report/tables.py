@@ -10,11 +10,11 @@ from statetrack.report.drawing import framed_table, interval, rounded, share, sm
 from statetrack.runs.rows import EvaluationRow, Summary
 
 MARK = "◀"
-"""Stands beside the replica that validation selected."""
+"""The mark of the replica that validation selected."""
 
 
 def training_table(title: str, summary: Summary) -> Table:
-    """How each replica of a run came out; the selected one is marked."""
+    """The outcome of each replica of a run; the selected one is marked."""
     table = framed_table(title)
     for heading in ("replica", "seed", "lr", "best step", "loss", "accuracy"):
         table.add_column(heading, justify="right")

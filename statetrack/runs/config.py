@@ -1,6 +1,6 @@
-"""What a run depends on, and which of several settings counts. torch is not imported here.
+"""The settings of a run, and their precedence. torch is not imported here.
 
-For every setting the first of these that has a value:
+A setting has the first of these values that is given:
 
     command line, or the caller  >  file or suite row  >  protocol  >  the model's training
     defaults  >  default of the settings class
@@ -22,9 +22,9 @@ from statetrack.training.settings import DataSettings, TrainSettings
 
 
 def preset(model: str, *layers: Mapping[str, Any], protocol: str = "") -> dict[str, Any]:
-    """The settings of a model that are given anywhere, flat: of several layers the last counts.
+    """The settings that are given in any layer, flat: of several layers the last counts.
 
-    Before all layers stand the model's training defaults, and then those of a protocol.
+    The first layers are the model's training defaults, and then those of a protocol.
     """
     filled = dict(MODEL_FACTS[model].training_defaults)
     for layer in (settings_for(protocol, model) if protocol else {}, *layers):
@@ -39,7 +39,7 @@ def settings_classes(model: str) -> tuple[type[Settings], type[DataSettings], ty
 
 @dataclass(frozen=True)
 class Experiment:
-    """A model, its settings, the words and the training: everything a run depends on."""
+    """A model, its settings, the words and the training: all settings of a run."""
 
     model: str
     model_settings: Settings
@@ -52,8 +52,8 @@ class Experiment:
     ) -> Experiment:
         """An experiment from flat values, as in config.yaml; what is left out has its default.
 
-        Raises `SettingsError`, which `where` opens, for an unknown key or a value that its field
-        refuses, and `UnknownNameError` for a model or protocol that there is not.
+        Raises `SettingsError`, whose message begins with `where`, for an unknown key or a value
+        that its field refuses, and `UnknownNameError` for an unknown model or protocol.
         """
         if "model" not in values:
             raise SettingsError(f"{where}: 'model' is missing")

@@ -1,4 +1,4 @@
-"""The machine that a run uses: its threads and its versions."""
+"""The environment of a run: threads, versions and machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMALL = 1_000_000
 
 
 def prepare_cpu(threads: int, num_weights: int) -> None:
-    """Give torch the threads that were asked for; 0: one for a small number of weights."""
+    """Set torch's number of threads; 0: one for a small number of weights."""
     if threads or num_weights < SMALL:
         torch.set_num_threads(threads or 1)
 
@@ -25,9 +25,9 @@ def prepare_cpu(threads: int, num_weights: int) -> None:
 def environment(
     device: torch.device, kernel: Literal["torch", "fla"], command: str | None
 ) -> dict[str, Any]:
-    """What a reader needs to know of the machine that made a run: the content of environment.json.
+    """The versions and the machine of a run: the content of environment.json.
 
-    `command` is the command line that made it, or None where it was made from Python.
+    `command` is the command line that made the run, or None where it was made from Python.
     """
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()
     return {

@@ -4,19 +4,19 @@ It writes and reads typed values; torch is imported only where weights are read 
 
     config.yaml           every setting, flat: `statetrack train --config` repeats the run
     task.yaml             the task, complete in itself
-    plugin.py             the user's own file, where there was one, and beside it the modules that
-                          it imports; plugin_2.py where there was another
+    plugin.py             the user's own file, if the run needs one, next to copies of the modules
+                          that it imports; plugin_2.py for a second one
     environment.json      versions, machine, command, start
     metrics.jsonl         one record per line: step, replica, loss, accuracy, validation_*
-    checkpoint.pt         what `--resume` needs; gone once training has finished
+    checkpoint.pt         the state that `--resume` needs; deleted once training has finished
     weights.safetensors   the best weights of every replica, each tensor [R, ...]
-    summary.json          every replica's outcome and the selected one; stands when finished
+    summary.json          every replica's outcome and the selected one; exists when finished
     eval.jsonl            one row per replica and length, appended by `statetrack eval`
-    cell.json             the result of a suite's cell, where the run is one
+    cell.json             the result of a suite's cell, if the run is one
 
-Every file but the two `.jsonl` is written beside its place and then moved there, so a killed
-process leaves either the old file or the new one. A line of the two that was cut short is not
-read, and the next one is written over it.
+Every file but the two `.jsonl` is written under a temporary name and then renamed, so a killed
+process leaves either the old file or the new one. An incomplete last line of the two is not read,
+and the next line replaces it.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ FORMAT = 1
 """Version of the names above and of those inside the files; raised when one changes meaning."""
 
 LONGEST_ROW = 1 << 16
-"""More bytes than any line of the two `.jsonl` has."""
+"""An upper bound of the bytes in a line of the two `.jsonl`."""
 
 SIGNS_OF_A_RUN = ("config.yaml", "task.yaml", "summary.json", "metrics.jsonl")
-"""A folder with any of these is a run, or what is left of one."""
+"""A folder with any of these is a run, possibly a damaged one."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,10 @@ class RunFolder:
         environment: Mapping[str, Any],
         plugins: Sequence[Sequence[Path]] = (),
     ) -> RunFolder:
-        """A new run folder with all that is known before training: see `create`.
+        """A new run folder with the files that are written before training: see `create`.
 
         `task` is the text of a task file. `plugins` are the user's own files: of each the plugin
-        first, then the modules of its folder that it imports, which are kept beside it.
+        first, then the modules of its folder that it imports, which are copied next to it.
         """
         files = {"task.yaml": task, "environment.json": to_json(environment, indent=2) + "\n"}
         for number, (plugin, *beside) in enumerate(plugins, start=1):
@@ -91,13 +91,13 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path, files: Mapping[str, str]) -> RunFolder:
-        """A new run folder with these text files in it, which appears whole or not at all.
+        """A new run folder with these text files in it, created with all of them or not at all.
 
-        An existing folder is taken only if it is empty; anything else is refused.
+        An existing folder is used only if it is empty, and is refused otherwise.
         """
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             unfinished = is_run(path) and not cls(path).finished
-            hint = f", or go on with `statetrack train --resume {path}`" if unfinished else ""
+            hint = f", or continue it with `statetrack train --resume {path}`" if unfinished else ""
             raise RunError(
                 f"{path}: already exists and is not empty: choose another {setting('out')}{hint}"
             )
@@ -127,7 +127,7 @@ class RunFolder:
 
     @property
     def finished(self) -> bool:
-        """Whether training has come to its end."""
+        """Whether training has finished."""
         return (self.path / "summary.json").is_file()
 
     @property
@@ -211,7 +211,7 @@ class RunFolder:
         return list(self._typed(Record, "metrics.jsonl"))
 
     def append_records(self, records: Iterable[Record]) -> None:
-        """Append records to metrics.jsonl; what is None is left out."""
+        """Append records to metrics.jsonl, without their fields that are None."""
         plain = map(asdict, records)
         self.append(
             "metrics.jsonl",
@@ -230,7 +230,7 @@ class RunFolder:
         )
 
     def cell(self) -> dict[str, Any] | None:
-        """Read cell.json, or None where the run is no finished cell of a suite."""
+        """Read cell.json, or None where the run is not a finished cell of a suite."""
         return self.read_json("cell.json") if (self.path / "cell.json").is_file() else None
 
     def write_cell(self, result: Mapping[str, Any]) -> None:
@@ -242,7 +242,7 @@ class RunFolder:
             yield read_row(kind, row, f"{self.path / name}, line {number}")
 
     def cut_metrics(self, step: int) -> None:
-        """Forget the records after `step`, which training will write again."""
+        """Remove the records after `step`, which training will write again."""
         kept = [row for row in self.rows("metrics.jsonl") if row["step"] <= step]
         self.write_text("metrics.jsonl", "".join(to_json(row) + "\n" for row in kept))
 
@@ -302,7 +302,7 @@ class RunFolder:
         return weights
 
     def _advice(self) -> str:
-        return f"if training was interrupted, `statetrack train --resume {self.path}` goes on"
+        return f"if training was interrupted, `statetrack train --resume {self.path}` continues it"
 
     def _write(self, name: str, write: Callable[[Path], object]) -> None:
         path = self.path / name
@@ -316,7 +316,7 @@ class RunFolder:
 
 
 def to_json(content: Any, indent: int | None = None) -> str:
-    """Strict JSON: what is no number (NaN, infinity) becomes null."""
+    """Strict JSON: NaN and infinity become null."""
     return json.dumps(plain(content), indent=indent, allow_nan=False)
 
 
@@ -336,7 +336,7 @@ def _row(line: bytes, where: str) -> dict[str, Any]:
 
 
 def _drop_cut_line(file: BinaryIO) -> None:
-    """Take away a last line that a kill or a full disk left without its end."""
+    """Remove a last line without its end, as a killed process or a full disk leaves it."""
     end = file.seek(0, os.SEEK_END)
     begin = file.seek(max(0, end - LONGEST_ROW))
     file.truncate(begin + file.read().rfind(b"\n") + 1)
@@ -353,9 +353,9 @@ def is_run(path: Path) -> bool:
 
 
 def find_run_folders(places: Iterable[Path]) -> list[Path]:
-    """The run folders that the given ones are, or hold at any depth: each once, in order of name.
+    """The run folders among the given folders and in them at any depth, once each, by name.
 
-    Damaged ones are among them. Raises `RunError` for a place that is or holds none.
+    Damaged ones are included. Raises `RunError` for a folder that is no run and contains none.
     """
     found: dict[Path, Path] = {}
     for place in places:
@@ -383,7 +383,7 @@ def find_runs(folder: Path) -> list[RunFolder]:
 def newest_run(folder: Path) -> RunFolder:
     """The run that was started last.
 
-    Raises `RunError` where there is none.
+    Raises `RunError` for a folder without runs.
     """
     runs = find_runs(folder)
     if not runs:

@@ -18,8 +18,8 @@ from statetrack.training.registries import LOSSES, OPTIMISERS
 def plugins_of(config: Mapping[str, Any], automaton: Mapping[str, Any]) -> list[list[Path]]:
     """The user's own files that a configuration and a task's automaton need.
 
-    Of each plugin its file first, then the modules of its folder that it imports; the model's
-    plugin comes first.
+    One list for each plugin: its file first, then the modules of its folder that it imports. The
+    model's plugin comes first.
     """
     found: dict[Path, list[Path]] = {}
     for registry, name in _names(config, automaton):
@@ -30,7 +30,7 @@ def plugins_of(config: Mapping[str, Any], automaton: Mapping[str, Any]) -> list[
 
 
 def load_plugins(folder: RunFolder) -> None:
-    """Load a run's copies of plugins, where something that they register is not known yet.
+    """Load a run's copies of plugins, unless the names that the run needs are registered.
 
     Raises `SettingsError` where one cannot be imported.
     """
@@ -47,7 +47,7 @@ def load_plugins(folder: RunFolder) -> None:
 def _names(
     config: Mapping[str, Any], automaton: Mapping[str, Any]
 ) -> Iterator[tuple[Registry[Any], str]]:
-    """The names that a configuration and an automaton look up, and where."""
+    """The names that a configuration and an automaton look up, each with its registry."""
     for key, registry in (("model", MODELS), ("loss", LOSSES), ("optimizer", OPTIMISERS)):
         if key in config:
             yield registry, str(config[key])

@@ -1,6 +1,6 @@
-"""The rows of a run: how each replica came out, and what an evaluation measured.
+"""The rows of a run: the outcome of each replica, and the scores of an evaluation.
 
-Typed in memory, plain values in the files of a run folder; torch is not imported here.
+They are typed in memory, and plain values in the files of a run folder; torch is not imported here.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one replica came out of training, at its best weights.
+    """The outcome of one replica, at its best weights.
 
-    `validation_accuracy` is None where no validation was better than the first weights; `stopped`
-    says why training ended early, and is empty where it did not.
+    `validation_accuracy` is None where no validation was better than the initial weights;
+    `stopped` says why training ended early, and is empty where it did not.
     """
 
     replica: int
@@ -38,7 +38,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Summary:
-    """How a finished run came out: the content of summary.json."""
+    """The outcome of a finished run: the content of summary.json."""
 
     steps: int
     seconds: float
@@ -67,7 +67,7 @@ class Summary:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationRow(Score):
-    """The score of one replica at one length, with what it was measured on.
+    """The score of one replica at one length, with the words it was measured on.
 
     `task` is None in rows that were written before it was recorded: then the words are those of
     the run's own task. `shortcut` is the shortcut that is right most often on these words.
@@ -125,13 +125,14 @@ class Evaluation(Sequence[EvaluationRow]):
 
 
 SCORED = frozenset(field.name for field in fields(Score))
-"""Keys of numbers that are null in a file where they are not numbers."""
+"""Keys of numbers that can be NaN, which is null in a file."""
 
 
 def read_row(kind: type[T], content: Mapping[str, Any], where: str) -> T:
-    """A row of a file as one of the classes above; further keys are left out.
+    """A row of a file as one of the classes above; unknown keys are ignored.
 
-    Raises `RunError`, which `where` opens, where a key is missing or a value is of another type.
+    Raises `RunError`, whose message begins with `where`, where a key is missing or a value is of
+    another type.
     """
     numbers = {
         key: float("nan") if value is None and key in SCORED else value

@@ -41,7 +41,7 @@ from statetrack.training.trainer import Trainer
 from statetrack.training.words import SeedStreams, TaskWords, Words
 
 RUNS = Path("runs")
-"""Where a run goes that is given no folder."""
+"""The folder of runs that are given no folder of their own."""
 
 
 class Prepared(NamedTuple):
@@ -53,7 +53,7 @@ class Prepared(NamedTuple):
 
 
 class Run:
-    """One run, from its settings to its evaluations; everything it makes is in its folder."""
+    """One run, from its settings to its evaluations; all its files are in its folder."""
 
     def __init__(self, experiment: Experiment, task: Task, folder: RunFolder) -> None:
         self.experiment = experiment
@@ -76,13 +76,13 @@ class Run:
     ) -> Run:
         """Begin a run: check that it can be trained, and make its folder.
 
-        What it depends on is an `experiment`, or else `settings` by the names that config.yaml
-        has: `model`, `task` (a name or a path), the model's own, and those of training. `out` is
-        a folder that does not exist yet; by default a new one in `runs`. `command` is the command
-        line that environment.json names.
+        It is given by an `experiment`, or by `settings` with the names of config.yaml: `model`,
+        `task` (a name or a path), the model's own, and those of training. `out` is a folder that
+        does not exist yet; by default a new one in `runs`. `command` is the command line that
+        environment.json records.
 
-        Raises `StatetrackError` for anything that would make the run fail later; then there is no
-        folder.
+        Raises `StatetrackError` for anything that would make the run fail later; no folder is made
+        then.
         """
         if experiment is None:
             experiment = Experiment.from_values(settings, "Run.start", protocol=protocol)
@@ -106,10 +106,10 @@ class Run:
 
     @classmethod
     def open(cls, path: Path | str, *, device: str | None = None) -> Run:
-        """The run of an existing folder, by its own copies of task and plugin.
+        """The run of an existing folder, with its own copies of task and plugin.
 
-        `device` takes the place of the one that the run was trained on. Raises `RunError` where
-        the folder holds no run.
+        `device` replaces the one that the run was trained on. Raises `RunError` where the folder
+        is not a run.
         """
         folder = RunFolder.open(Path(path))
         load_plugins(folder)
@@ -121,9 +121,9 @@ class Run:
 
     @classmethod
     def resume(cls, path: Path | str) -> Run:
-        """An interrupted run, whose `train` goes on from the last checkpoint.
+        """An interrupted run, whose `train` continues from the last checkpoint.
 
-        Raises `RunError` where there is no run, or one that has finished.
+        Raises `RunError` where the folder is not a run, or the run has finished.
         """
         run = cls.open(path)
         run._refuse_if_finished()
@@ -136,14 +136,14 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether training has come to its end."""
+        """Whether training has finished."""
         return self.folder.finished
 
     @cached_property
     def device(self) -> torch.device:
-        """The device that the settings ask for.
+        """The device that the settings name.
 
-        Raises `DeviceError` where it is not there.
+        Raises `DeviceError` where it is not available.
         """
         return choose_device(self.experiment.training.device)
 
@@ -159,9 +159,9 @@ class Run:
 
     @property
     def summary(self) -> Summary:
-        """How the run came out.
+        """The outcome of the run.
 
-        Raises `RunError` where training has not come to its end.
+        Raises `RunError` where training has not finished.
         """
         return self.folder.summary()
 
@@ -176,10 +176,10 @@ class Run:
         return self.folder.evaluations()
 
     def train(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
-        """Train to the end, from the last checkpoint where there is one; yield the records.
+        """Train to the end, from the last checkpoint or else the start; yield the records.
 
-        `stop` is asked after every step; when it says yes, or when the iterator is closed, a
-        checkpoint is written and training ends. `finished` tells whether it came to its end.
+        `stop` is called after every step; when it returns True, or when the iterator is closed, a
+        checkpoint is written and training stops. `finished` says whether training has finished.
 
         Raises `RunError` where the run has already finished, or where a file cannot be written.
         """
@@ -233,14 +233,14 @@ class Run:
     def model(self, replica: int | None = None) -> SequenceModel:
         """A replica with its best weights, in evaluation mode, on the run's device.
 
-        By default the selected one. Raises `RunError` where the run has not finished, or has no
-        such replica.
+        The default is the selected one. Raises `RunError` where the run has not finished, or has
+        no such replica.
         """
         ((_, model),) = self.models([self.summary.selected if replica is None else replica])
         return model
 
     def models(self, replicas: Sequence[int]) -> Iterator[tuple[Outcome, SequenceModel]]:
-        """The outcome of each of some replicas, and one module that has their weights in turn."""
+        """The outcome of each given replica, with one module that then has its weights."""
         summary, weights = self.summary, self.folder.weights()
         keep_freed_memory()
         model = make_replica(self.experiment, self.task, to_read=True).to(self.device).eval()
@@ -283,8 +283,8 @@ class Run:
         `task` with the same symbols and labels. Rows are kept in the folder once their replica
         is done.
 
-        Raises `SettingsError` for a task whose symbols or labels are others, and `RunError` where
-        training has not come to its end.
+        Raises `SettingsError` for a task with other symbols or labels, and `RunError` where
+        training has not finished.
         """
         tested = self.task if task is None else task
         require_same_names(tested, self.task)
@@ -329,8 +329,7 @@ def prepare(experiment: Experiment, task: Task) -> Prepared:
 def make_replica(experiment: Experiment, task: Task, *, to_read: bool = False) -> SequenceModel:
     """One replica, freshly initialised by torch's current seed.
 
-    One that is made `to_read` trained weights runs also where the kernel that trained them
-    cannot.
+    With `to_read`, the model also runs where the kernel that the weights were trained with cannot.
     """
     settings = experiment.model_settings
     if to_read and isinstance(settings, KernelSettings) and settings.kernel == "fla":

@@ -1,4 +1,4 @@
-"""Shortcuts beside a run: how far predictors that follow no state get on the same words."""
+"""Shortcuts of a run: the accuracy of predictors that follow no state on the same words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statetrack.spec import Task
 from statetrack.training.words import TaskWords
 
 FITTED_WORDS, FITTED_SYMBOLS = 2048, 2**16
-"""The most training words, and symbols in them, that shortcuts are fitted on beside a run."""
+"""The most training words of a run, and symbols in them, that shortcuts are fitted on."""
 
 Found = tuple[str, float]
 """A shortcut's name, and its accuracy."""
@@ -36,8 +36,8 @@ def strongest_by_length(
 ) -> dict[int, Found]:
     """The shortcut that is right most often at the last scored position of the test words.
 
-    Shortcuts are fitted on words that the run trained on, and measured on those of the task that
-    it is tested on. A length with nothing scored, or with too many symbols, is left out.
+    Shortcuts are fitted on training words of the run, and measured on test words of the task that
+    it is tested on. Lengths without scored positions, or with too many symbols, are left out.
     """
     parts = list(draw_tests(tested, lengths, num_words, seed, words.lengths.longest))
     if not parts:
@@ -48,7 +48,7 @@ def strongest_by_length(
 
 
 def _fitted(words: TaskWords, stream: BatchStream) -> Shortcuts | None:
-    """The shortcuts of a run's training words; None where no label is asked for in them."""
+    """The shortcuts of a run's training words; None where no position of them is scored."""
     num_words = max(1, min(FITTED_WORDS, FITTED_SYMBOLS // words.lengths.longest))
     drawn = stream.block(0, 1, num_words)[0]
     return Shortcuts(drawn) if drawn.scored.any() else None

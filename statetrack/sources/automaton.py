@@ -306,7 +306,7 @@ def _names(given: Sequence[str] | None, count: int, what: str) -> tuple[str, ...
             raise TaskError(f"{what}s: '{name}' is no name: it must be text without spaces")
     if len(set(names)) < count:
         twice = next(name for name in names if names.count(name) > 1)
-        raise TaskError(f"{what}s: the name '{twice}' stands twice")
+        raise TaskError(f"{what}s: the name '{twice}' appears twice")
     return names
 
 

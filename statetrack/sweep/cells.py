@@ -1,4 +1,4 @@
-"""The cells of a suite, each a run of its own."""
+"""The cells of a suite, each of which is a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from statetrack.sweep.suite import Suite
 class Cell:
     """One model on one task, the place of its run, and the user's files that are loaded for it.
 
-    Plain values alone, so that a worker process can take it over.
+    It has plain values only, so that it can be sent to a worker process.
     """
 
     row: str

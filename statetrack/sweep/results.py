@@ -1,4 +1,4 @@
-"""What is kept of a suite's cell, and shown in its table; torch is not imported here."""
+"""The result of a suite's cell, which the table shows; torch is not imported here."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from statetrack.runs.rows import EvaluationRow, read_row
 
 @dataclass(frozen=True)
 class CellResult:
-    """What is shown of a cell: the content of cell.json.
+    """The result of a cell: the content of cell.json.
 
-    `rows` are those of every replica at the suite's length, `curves` the same at `curve_lengths`
-    too; `success` is the share of replicas with nothing wrong, `horizon` the selected one's.
+    `rows` are those of every replica at the suite's length, `curves` also those at
+    `curve_lengths`; `success` is the fraction of replicas with every answer right, `horizon` the
+    horizon of the selected one.
     """
 
     row: str
@@ -40,7 +41,7 @@ class CellResult:
     def from_json(cls, content: Mapping[str, Any], where: str) -> CellResult:
         """The result of plain values.
 
-        Raises `RunError`, which `where` opens, where they are none.
+        Raises `RunError`, whose message begins with `where`, for values of another form.
         """
         rows = {
             name: [

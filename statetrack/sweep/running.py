@@ -1,6 +1,6 @@
 """Running a suite: every cell trained and evaluated, several at a time.
 
-A cell's run folder is kept, so an interrupted suite goes on where it was.
+Each cell has a run folder that is kept, so an interrupted suite continues from there.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def run_suite(suite: Suite, cells: list[Cell], jobs: int) -> Iterator[CellResult
 
 
 def run_cell(suite: Suite, cell: Cell) -> CellResult:
-    """Train one cell (or go on with it), evaluate it, and keep the result in its folder."""
+    """Train one cell (or continue it), evaluate it, and keep the result in its folder."""
     run = Run.open(cell.path) if is_run(cell.path) else Run.start(cell.experiment, out=cell.path)
     if not run.finished:
         for _ in run.train():
@@ -90,7 +90,7 @@ def run_cell(suite: Suite, cell: Cell) -> CellResult:
 
 
 def _finished(cell: Cell) -> CellResult | None:
-    """The result of a cell that is done; None where there is still something to do."""
+    """The result of a finished cell; None for a cell that is to be trained or evaluated."""
     if not is_run(cell.path):
         return None
     folder = RunFolder.open(cell.path)

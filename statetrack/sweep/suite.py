@@ -1,7 +1,7 @@
-"""Suites: models x tasks under one protocol, with the published numbers beside them.
+"""Suites: models x tasks under one protocol, with the published numbers for comparison.
 
-`tasks/suites/NAME.yaml` names the rows (a model with settings), the columns (a task), and what
-is measured. torch is not imported here.
+`tasks/suites/NAME.yaml` names the rows (a model with settings), the columns (a task), and the
+measurements. torch is not imported here.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from statetrack.settings import Settings, build, option, read_yaml
 
 
 class Suite(Settings):
-    """What a suite file says.
+    """The content of a suite file.
 
-    `models` and `tasks` are keyed by what the table calls them; a model is its name, or its
-    name (`model`) with settings of its own.
+    The keys of `models` and `tasks` are the names of rows and columns; a model is given by its
+    name, or by its name (`model`) and settings.
     """
 
-    title: str = option(..., "One line that says what the suite shows.")
-    reference: str = option("", "The paper whose table it stands beside.")
+    title: str = option(..., "What the suite shows, in one line.")
+    reference: str = option("", "The paper whose table it is compared with.")
     protocol: str = option("", "The protocol whose settings are the defaults of every cell.")
     settings: dict[str, Any] = Field(default_factory=dict)
     models: dict[str, str | dict[str, Any]] = option(..., "The rows.")
@@ -36,10 +36,10 @@ class Suite(Settings):
     measure: Literal["accuracy", "scaled", "success"] = option(
         "accuracy",
         "What a cell shows: the selected replica's accuracy, the same with chance at 0, or the "
-        "share of replicas that are right on every test word.",
+        "fraction of replicas that are right on every test word.",
     )
     horizon_lengths: tuple[int, ...] = option(
-        (), "Longer lengths at which the selected replica's horizon is sought."
+        (), "Longer lengths, up to which the selected replica's horizon is measured."
     )
     horizon_samples: int = option(200, "Test words at those lengths.", min=1)
     published: dict[str, dict[str, float]] = Field(default_factory=dict)
@@ -59,7 +59,7 @@ class Suite(Settings):
 
 
 def read_suite(path: Path) -> Suite:
-    """The suite that a file holds; `SettingsError` where it holds none."""
+    """The suite in a file; `SettingsError` for a file that is not a suite."""
     return build(Suite, read_yaml(path), str(path))
 
 

@@ -1,4 +1,4 @@
-"""What is checked of a model before it is trained: its logits' shape, and that it is causal.
+"""Checks of a model before it is trained: the shape of its logits, and that it is causal.
 
 B batch, T time, C labels.
 """
@@ -14,12 +14,12 @@ from statetrack.errors import SettingsError, StatetrackWarning
 from statetrack.spec import Task
 
 NUM_WORDS, LONGEST = 2, 8
-"""How many words are tried, and the most symbols of each."""
+"""The number of words that are read, and the most symbols of each."""
 
 
 @torch.no_grad()
 def check_logits(model: nn.Module, task: Task, device: torch.device) -> None:
-    """Run a model on a few words of a task, in evaluation mode, and check what comes out.
+    """Run a model on a few words of a task, in evaluation mode, and check its logits.
 
     Raises `SettingsError` unless the logits are [B, T, C]. Warns with `StatetrackWarning` where
     logits depend on later symbols: accuracy is then no evidence of state tracking.
@@ -47,7 +47,7 @@ def check_logits(model: nn.Module, task: Task, device: torch.device) -> None:
             if not torch.allclose(before, after, rtol=1e-3, atol=1e-4):
                 warnings.warn(
                     "the model is not causal: logits change with later symbols, so that its "
-                    "accuracy is no evidence of state tracking (`statetrack check` tells more)",
+                    "accuracy is no evidence of state tracking (`statetrack check` gives details)",
                     StatetrackWarning,
                     stacklevel=2,
                 )

@@ -1,7 +1,7 @@
 """R replicas of one model, trained as one.
 
-Every parameter carries a leading replica axis [R, ...]; the model itself is written for one
-replica and is mapped over that axis by `torch.func.vmap`, so that one kernel serves them all.
+Every parameter has a leading replica axis [R, ...]; the model itself is written for one replica
+and is mapped over that axis by `torch.func.vmap`, so that one kernel call computes all replicas.
 
 R replicas, B batch, T time, C labels.
 """
@@ -24,8 +24,9 @@ Weights = dict[str, Tensor]
 class Population:
     """The stacked weights of some replicas, and the one model that runs them.
 
-    `make` builds one replica; it is called once per replica, under that replica's seed, so
-    replicas of one seed start alike, and each is exactly what it would be alone.
+    `make` builds one replica; it is called once per replica, with torch seeded by that replica's
+    seed, so replicas of one seed have equal initial weights, and each has those it would have
+    alone.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class Population:
         }
 
     def load(self, weights: Weights) -> None:
-        """Take over weights and buffers of the same shapes."""
+        """Replace all weights and buffers by others of the same shapes."""
         with torch.no_grad():
             for name, value in (self.parameters | self.buffers).items():
                 value.copy_(weights[name])

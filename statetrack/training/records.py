@@ -1,4 +1,4 @@
-"""What training tells of each replica as it goes, and what selection remembers of it."""
+"""The records that training yields for each replica, and the state of selection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def replicas_of(seeds: Sequence[int], lrs: Sequence[float]) -> tuple[Replica, ..
 
 @dataclass(frozen=True)
 class Record:
-    """What is known of one replica at one step; `validation_*` only when it was validated."""
+    """Loss and accuracy of one replica at one step; `validation_*` only where it was validated."""
 
     step: int
     replica: int
@@ -35,7 +35,7 @@ class Record:
 
 @dataclass
 class Progress:
-    """What selection and early stopping remember of one replica."""
+    """The state of selection and early stopping for one replica."""
 
     best_accuracy: float = -1.0
     best_loss: float = float("inf")

@@ -1,4 +1,4 @@
-"""Means over the positions that are scored, one for each replica.
+"""Means over scored positions, one for each replica.
 
 R replicas, B batch, T time, C labels.
 """
@@ -15,6 +15,6 @@ def mean_over_scored(values: Tensor, scored: Tensor) -> Tensor:
 
 
 def accuracy(logits: Tensor, labels: Tensor, scored: Tensor) -> Tensor:
-    """The share of scored positions with the right answer, for each replica: [R]."""
+    """The fraction of scored positions with the right answer, for each replica: [R]."""
     right = (logits.argmax(-1) == labels).float()
     return mean_over_scored(right, scored)

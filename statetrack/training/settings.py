@@ -31,7 +31,7 @@ class DataSettings(Settings):
     )
     train_samples: int = option(
         0,
-        "A fixed training set of so many distinct words; 0 means fresh words at every step.",
+        "Size of a fixed training set of distinct words; 0 means fresh words at every step.",
         min=0,
     )
 
@@ -59,7 +59,7 @@ class TrainSettings(Settings):
     beta2: float = option(
         0.95,
         "Decay of Adam's average of squared gradients. Gradients fade as a squared error falls; "
-        "with the customary 0.999, steps are still divided by those of a thousand steps ago.",
+        "with the usual 0.999, steps are still divided by those of a thousand steps ago.",
         min=0,
         max=0.99999,
     )
@@ -86,7 +86,7 @@ class TrainSettings(Settings):
         0.0, "Stop a replica once its validation loss is at most this; 0 means never.", min=0
     )
     checkpoint_every: int = option(500, "Steps between two checkpoints; 0 means at the end.", min=0)
-    device: str = option("auto", "auto, cpu, cuda or cuda:INDEX; auto takes CUDA where there is.")
+    device: str = option("auto", "auto, cpu, cuda or cuda:INDEX; auto is CUDA where available.")
     threads: int = option(
         0,
         "CPU threads; 0 takes one for a small population (below a million weights), for which "
@@ -103,7 +103,7 @@ class TrainSettings(Settings):
         if not lrs or min(lrs) <= 0:
             raise ValueError("learning rates must be above 0")
         if len(set(lrs)) < len(lrs):
-            raise ValueError("a learning rate stands twice")
+            raise ValueError("a learning rate appears twice")
         return lrs
 
     @model_validator(mode="after")

@@ -1,8 +1,8 @@
-"""One optimiser for a population: its own state, and its own learning rate, for every replica.
+"""One optimiser for a population, with a separate state and learning rate for every replica.
 
 The weights of one replica are views into the stacked weights [R, ...]. Each view is a
-parameter of an ordinary `torch.optim` optimiser, fused where torch has it, so a replica
-takes exactly the step it would take alone, and stopped replicas can be dropped with their state.
+parameter of an ordinary `torch.optim` optimiser, fused where torch supports it, so a replica's
+step is exactly the one it would have alone, and stopped replicas are removed with their state.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Key = tuple[str, int]
 
 
 class Optimiser:
-    """Steps every trained parameter of every replica of a population."""
+    """Updates every trained parameter of every replica of a population."""
 
     def __init__(
         self, population: Population, settings: TrainSettings, moments: dict[Key, Moments]
@@ -81,7 +81,7 @@ def schedule_factor(step: int, settings: TrainSettings) -> float:
 
 
 def clip_each_replica(gradients: Sequence[Tensor | None], largest: float) -> None:
-    """Scale the gradients [R, ...] of each replica to a joint norm of at most `largest`."""
+    """Scale the gradients [R, ...] so that their norm in each replica is at most `largest`."""
     given = [gradient for gradient in gradients if gradient is not None]
     norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in given]).norm(dim=0)
     scale = (largest / (norms + 1e-6)).clamp(max=1.0)  # [R], as torch.nn.utils has it

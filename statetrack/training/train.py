@@ -28,10 +28,10 @@ def train(model: nn.Module, task: Task, **settings: Any) -> Iterator[Record]:
     """Train any module from symbols [B, T] to logits [B, T, C], in place; yield records.
 
     `settings` are those of `DataSettings` and `TrainSettings`, with one seed and one learning
-    rate (`lrs`); what is left out is as the model's `training_defaults` have it, where it has
-    any. `device` is by default where the module's first parameter is. Once the iterator ends, or
-    is closed, the module has the weights that were best on the validation words, which have the
-    training lengths. torch's global generator is seeded with `seed`.
+    rate (`lrs`); defaults are the model's `training_defaults`, if it has any, and then those of
+    the classes. `device` is by default that of the module's first parameter. Once the iterator
+    ends, or is closed, the module has the weights that were best on the validation words, which
+    have the training lengths. torch's global generator is seeded with `seed`.
 
     Raises `SettingsError` for a setting that does not exist, or that belongs to a run
     (`statetrack.Run`), and where the logits are not [B, T, C]; warns where the module is not

@@ -1,7 +1,7 @@
 """The training loop of a population.
 
-Words are given in blocks of many batches; the loop yields after every step, so a caller can
-log, save or stop at any step boundary. Replicas that stop early leave the population.
+Words come in blocks of many batches; the loop yields after every step, so a caller can log, save
+or stop after any step. Replicas that stop early are removed from the population.
 
 R replicas, G seeds, B batch, T time.
 """
@@ -37,7 +37,7 @@ class Trainer:
     """Trains a population on batches, and keeps the best weights of each replica.
 
     The best weights are those with the highest validation accuracy, then the lowest
-    validation loss, on words of the training lengths: longer words are never looked at.
+    validation loss, on words of the training lengths: longer words are never used.
     """
 
     population: Population
@@ -68,12 +68,12 @@ class Trainer:
         self._restart_totals()
 
     def _restart_totals(self) -> None:
-        """Begin to average the training loss anew."""
+        """Reset the averages of training loss and accuracy."""
         self.totals = torch.zeros(2, len(self.population), device=self.device)
         self.counted = 0
 
     def _regroup(self) -> None:
-        """Note which row of the words, [G], belongs to which replica."""
+        """Set the row of the words, [G], that each replica reads, and its row of `best`."""
         seeds = list(dict.fromkeys(replica.seed for replica in self.everyone))
         rows = [seeds.index(replica.seed) for replica in self.population.replicas]
         self.word_rows = torch.tensor(rows, device=self.device)
@@ -83,11 +83,11 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is left to train."""
+        """Whether all steps are done, or all replicas have stopped."""
         return self.step >= self.settings.steps or not len(self.population)
 
     def run(self) -> Iterator[list[Record]]:
-        """Train to the end; after each step, yield its records (often none)."""
+        """Train to the end; after each step, yield its records, an empty list at most steps."""
         first, block = 0, None
         while not self.finished:
             if block is None or self.step >= first + block.symbols.shape[0]:
@@ -150,7 +150,7 @@ class Trainer:
         return records
 
     def _select(self, records: list[Record]) -> None:
-        """Keep the weights of the replicas that became better; stop those that will not."""
+        """Keep the weights of replicas that improved; mark those that are to stop."""
         better = []
         for row, record in enumerate(records):
             loss, score = record.validation_loss, record.validation_accuracy
@@ -176,7 +176,7 @@ class Trainer:
                     self.best[name][kept] = value[rows]
 
     def _drop_stopped(self) -> None:
-        """Take the replicas that have stopped out of the population."""
+        """Remove stopped replicas from the population."""
         replicas = self.population.replicas
         going = [
             row for row, replica in enumerate(replicas) if not self.progress[replica.index].stopped
@@ -188,7 +188,7 @@ class Trainer:
             self._regroup()
 
     def state(self) -> dict[str, Any]:
-        """Everything that `restore` needs to go on as if training had never stopped."""
+        """The state from which `restore` continues training bit-identically."""
         return {
             "step": self.step,
             "replicas": [replica.index for replica in self.population.replicas],
@@ -202,7 +202,7 @@ class Trainer:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state that `state` gave for the same population and settings."""
+        """Continue from a state that `state` returned for the same population and settings."""
         self.step = state["step"]
         self.population.keep(state["replicas"])
         self.population.load(state["weights"])

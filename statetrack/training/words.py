@@ -27,7 +27,7 @@ from statetrack.training.settings import DataSettings, TrainSettings
 
 @dataclass(frozen=True)
 class Words:
-    """Words with labels: each [..., B, T]; `scored` is where a label is asked for."""
+    """Words with labels: each [..., B, T]; `scored` marks the positions that are scored."""
 
     symbols: Tensor
     labels: Tensor
@@ -38,15 +38,15 @@ class Words:
 
 
 class Batches(Protocol):
-    """Where training words come from."""
+    """A source of training batches."""
 
     def block(self, first: int, count: int) -> Words:
-        """Batches number `first` to `first + count - 1`, [N, G, B, T]: always the same ones."""
+        """Batches number `first` to `first + count - 1`, [N, G, B, T]; the same at every call."""
 
 
 @dataclass(frozen=True)
 class SeedStreams:
-    """The streams of all seeds side by side, on the device."""
+    """The streams of all seeds, stacked along an axis of seeds, on the device."""
 
     streams: Sequence[BatchStream]
     batch_size: int
@@ -70,7 +70,7 @@ class TaskWords:
 
     @cached_property
     def spec(self) -> WordSpec:
-        """The lengths to train on, and where labels are given."""
+        """The lengths to train on, and the positions that are scored."""
         data = self.data
         return WordSpec.of(
             self.task,
@@ -98,7 +98,7 @@ class TaskWords:
         return self._fixed(seed) if self.data.train_samples else self._fresh(seed)
 
     def _fresh(self, seed: int) -> tuple[BatchStream, Batch]:
-        """Words drawn anew for every batch, and validation words from a stream of their own."""
+        """Fresh words for every batch, and validation words from a separate stream."""
         about = (self.task.source, self.lengths, self.spec.supervision, seed)
         held_out = WordStream(*about, "validation").block(0, 1, self.training.validation_words)[0]
         return WordStream(*about, "train"), held_out
@@ -106,7 +106,7 @@ class TaskWords:
     def _fixed(self, seed: int) -> tuple[BatchStream, Batch]:
         """A fixed set of words, and validation words that are not in it.
 
-        Where training takes every word there is, those same words are what is validated on.
+        Where the training set contains every word of these lengths, validation uses that set.
         """
         source, num_words = self.task.source, self.data.train_samples
         num_held_out = self.training.validation_words
@@ -119,7 +119,7 @@ class TaskWords:
 
 
 def to_words(batches: Sequence[Batch], device: torch.device, axis: int = 0) -> Words:
-    """Numpy batches, one a seed, as tensors with an axis for the seeds."""
+    """Numpy batches, one per seed, as tensors with an axis for the seeds."""
 
     def stack(name: str, kind: torch.dtype) -> Tensor:
         arrays = np.stack([getattr(batch, name) for batch in batches], axis)

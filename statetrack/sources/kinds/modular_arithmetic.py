@@ -65,7 +65,7 @@ def modular_arithmetic(
     Grazzi et al. 2024, arXiv 2411.12537, without their closing `=`.
     """
     if len(set(operators)) < len(operators):
-        raise TaskError("operators: one of them stands twice")
+        raise TaskError("operators: one of them appears twice")
     symbols = [*map(str, range(m)), *operators]
 
     def step(state: _State, symbol: str) -> _State:

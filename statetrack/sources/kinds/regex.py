@@ -49,7 +49,7 @@ def regex(
     """
     for letter in alphabet:
         if alphabet.count(letter) > 1 or letter in "()|*+?&^.{}[]\\" or letter.isspace():
-            raise TaskError(f"alphabet: '{letter}' stands twice, or has a meaning in patterns")
+            raise TaskError(f"alphabet: '{letter}' appears twice, or has a meaning in patterns")
     try:
         machine = DFA.from_nfa(NFA.from_regex(pattern, input_symbols=set(alphabet)), minify=True)
     except RegexException as wrong:

@@ -1,6 +1,6 @@
 """Losses, one file each: a file `squared_error.py` registers the loss `squared-error`.
 
-What is registered makes the loss of some settings: `(TrainSettings) -> Loss`.
+A registered function makes the loss from settings: `(TrainSettings) -> Loss`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     loss = -log softmax(z)[label]
 
-It has no minimum: it goes to 0 as logits grow, once the answers are right.
+It has no minimum: once all answers are right, it tends to 0 as the logits grow.
 
 C labels.
 """

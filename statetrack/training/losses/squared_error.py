@@ -4,10 +4,11 @@
 
 The minimum is attained, at finite logits, so that the gradient vanishes only where the operators
 are exact. Plain cross-entropy becomes small as soon as the answers on short words are right, while
-rotation angles are still off, and that error grows with length (docs/losses.md has measurements).
+rotation angles are still inexact, an error that grows with length (docs/losses.md has
+measurements).
 
-Centring removes the constant direction, which a model would otherwise have to carry as a mode of
-its own, and which can come to dominate on long words.
+Centring removes the constant component of the target, which a model would otherwise have to
+represent by a separate mode of its state, and which can dominate on long words.
 
 C labels.
 """

@@ -25,4 +25,4 @@ class OptimiserKind(abc.ABC):
     @staticmethod
     @abc.abstractmethod
     def make(groups: Groups, settings: TrainSettings) -> torch.optim.Optimizer:
-        """The optimiser of some groups of parameters, each with a learning rate of its own."""
+        """The optimiser of some groups of parameters, each with its own learning rate."""
