@@ -101,7 +101,6 @@ def test_nothing_is_wrong_with_a_good_module_which_stays_as_it_is() -> None:
         (ForgetsSymbols, "every symbol is read", "the symbol at position 0 changes no logits"),
         (MixesWords, "words of a batch are independent", "in a batch and alone"),
         (HasAnIdleWeight, "every parameter gets a gradient", "the parameter idle gets no gradient"),
-        (BranchesOnValues, "a population is its replicas, each alone", "vectorises = False"),
         (HasTooManyLabels, "logits are [B, T, C]", "with 3 labels they are to be [1, 1, 3]"),
         (GivesATuple, "logits are [B, T, C]", "forward gives a tuple"),
         (GivesNaN, "logits are [B, T, C]", "are not finite"),
@@ -111,6 +110,13 @@ def test_nothing_is_wrong_with_a_good_module_which_stays_as_it_is() -> None:
 def test_a_fault_is_found_under_its_name(kind: type[nn.Module], name: str, detail: str) -> None:
     torch.manual_seed(0)
     assert detail in wrong(check_model(kind(), num_symbols=V, num_labels=C))[name]
+
+
+def test_a_module_that_is_trained_alone_may_branch_on_values() -> None:
+    findings = check_model(BranchesOnValues(), num_symbols=V, num_labels=C)
+    (population,) = (finding for finding in findings if "population" in finding.name)
+    assert not wrong(findings)
+    assert population.detail.startswith("it is trained alone: torch.vmap cannot run it (Runtime")
 
 
 def test_a_module_that_cannot_compute_in_float64_is_checked_in_float32() -> None:
@@ -172,6 +178,11 @@ class IgnoresItsSeed(Counter):
             nn.init.constant_(parameter, 0.1)
 
 
+class BranchesAsItRecurs(Counter):
+    def step(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
+        return super().step(symbols, state if state.sum() > -1e9 else -state)
+
+
 class LosesAWeight(Counter):
     def __init__(self, settings: Settings, *, num_symbols: int, num_labels: int) -> None:
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
@@ -212,6 +223,7 @@ def test_what_a_model_does_not_say_of_itself_is_noted_and_not_wrong() -> None:
         (StepsApart, "step by step is forward"),
         (HandsOnNothing, "a scan in two pieces is a scan in one"),
         (Grows, "the state keeps its size"),
+        (BranchesAsItRecurs, "a population is its replicas, each alone"),
         (LosesAWeight, "saved weights are loaded"),
         (IgnoresItsSeed, "a seed determines the weights"),
     ],

@@ -244,7 +244,11 @@ def _saved(subject: _Subject) -> str:
 
 
 def _population(subject: _Subject) -> str:
-    """Replicas computed together by `torch.vmap` have the logits and gradients of each alone."""
+    """Replicas computed together by `torch.vmap` have the logits and gradients of each alone.
+
+    Only a run trains replicas together, and its models are registered `SequenceModel`s. A module
+    that is not one is trained alone, so that it need not work under `torch.vmap`.
+    """
     if isinstance(subject.plain, SequenceModel) and not subject.plain.vectorises:
         return "vectorises = False: the replicas of a run are computed one at a time"
     replicas = [subject.generic(seed) for seed in range(NUM_REPLICAS)]
@@ -260,9 +264,12 @@ def _population(subject: _Subject) -> str:
         together = vmap(run, randomness="different")(stacked, buffers, symbols)
     except Exception as error:
         first, *_ = str(error).splitlines() or [""]
+        fault = f"torch.vmap cannot run it ({type(error).__name__}: {first})"
+        if not isinstance(subject.plain, SequenceModel):
+            return f"it is trained alone: {fault}"
         raise Wrong(
-            f"torch.vmap cannot run it ({type(error).__name__}: {first}): keep branches on values "
-            "of tensors out of it, or set the class attribute `vectorises = False`"
+            f"{fault}: keep branches on values of tensors out of it, or set the class attribute "
+            "`vectorises = False`"
         ) from error
     torch.stack([_weighted_sum(logits) for logits in together]).sum().backward()
     for row, replica in enumerate(replicas):

@@ -1,10 +1,12 @@
 """A run: one model with all its replicas, trained on one task, and the folder that keeps it.
 
-run = Run.start(model="bilinear-cp", task="s3", rank=16, seeds=3)
-for record in run.train():
-print(record.step, record.replica, record.loss)
-print(run.evaluate([500]).selected.accuracy)
-network = run.model()
+    run = Run.start(model="bilinear-cp", task="s3", rank=16, seeds=3)
+    for record in run.train():
+        print(record.step, record.replica, record.loss)
+    print(run.evaluate([500]).selected.accuracy)
+    network = run.model()
+
+The files of the folder are described in docs/file-formats.md; `folder.RunFolder` names them.
 """
 
 from __future__ import annotations
