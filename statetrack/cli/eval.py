@@ -122,7 +122,7 @@ def _draw(about: dict[str, str], rows: Sequence[EvaluationRow], samples: int) ->
         mine = [row for row in rows if row.replica == replica]
         reach = horizon_of((row.length, row.accuracy) for row in mine)
         found = (
-            f"every answer right up to length {reach:,} of those tested"
+            f"every answer correct up to length {reach:,} of those tested"
             if reach
             else "not right at any length tested"
         )

@@ -74,13 +74,13 @@ def reproduce(
         )
     )
     rows, columns = list(chosen.models), list(chosen.tasks)
-    title = f"{chosen.title}\nlength {chosen.length}, {chosen.samples:,} words a replica"
+    title = f"{chosen.title}\nlength {chosen.length}, {chosen.samples:,} words per replica"
     to = console()
     to.print(suite_table(title, rows, columns, results, chosen.published, chosen.measure))
     to.print(_legend(chosen))
     trained = sum(result.seconds for result in results)
     wall = time.perf_counter() - started
-    to.print(f"training {trained:.1f} s in all, {wall:.1f} s on the clock")
+    to.print(f"training {trained:.1f} s in total, {wall:.1f} s elapsed")
     to.print(f"runs: {folder}", soft_wrap=True, markup=False)
     if markdown is not None:
         table = suite_markdown(rows, columns, results, chosen.published, chosen.published_as)

@@ -73,7 +73,7 @@ def read_dataset(folder: Path) -> Dataset:
     if fingerprint(splits) != card["sha256"]:
         raise DatasetError(
             f"{folder}: the data are not those of card.json: they were changed after they were "
-            "written; write the dataset anew"
+            "written; write the dataset again"
         )
     return Dataset(card, splits)
 

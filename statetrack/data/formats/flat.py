@@ -35,7 +35,7 @@ def pad(flat: Flat, where: str) -> Batch:
     lengths = flat.lengths.astype(np.int64)
     sizes = {len(flat.symbols), len(flat.labels), len(flat.scored), int(lengths.sum())}
     if len(lengths) == 0 or lengths.min() < 1 or len(sizes) > 1:
-        raise DatasetError(f"{where}: not every symbol has its label: write the dataset anew")
+        raise DatasetError(f"{where}: not every symbol has its label: write the dataset again")
     inside = _inside(lengths, int(lengths.max()))
     symbols = np.zeros(inside.shape, _smallest_for(flat.symbols))
     labels = np.zeros(inside.shape, _smallest_for(flat.labels))

@@ -38,5 +38,5 @@ def read(folder: Path, split: str) -> Batch:
         raise DatasetError(f"{path}: not a split of a dataset: {problem}") from None
     same = symbols.shape == labels.shape == scored.shape
     if not same or symbols.shape[:-1] != lengths.shape:
-        raise DatasetError(f"{path}: not every symbol has its label: write the dataset anew")
+        raise DatasetError(f"{path}: not every symbol has its label: write the dataset again")
     return Batch(symbols, labels, scored, lengths)
