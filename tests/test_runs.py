@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import resource
 import signal
@@ -72,9 +73,20 @@ def test_rows_are_read_in_the_order_in_which_they_were_appended(folder: RunFolde
 
 
 def test_metrics_are_cut_behind_a_step(folder: RunFolder) -> None:
-    folder.append("metrics.jsonl", [{"step": step} for step in (10, 20, 20, 30)])
+    about = {"replica": 0, "loss": None, "accuracy": 0.5}
+    folder.append("metrics.jsonl", [{"step": step} | about for step in (10, 20, 20, 30)])
     folder.cut_metrics(20)
-    assert folder.rows("metrics.jsonl") == [{"step": 10}, {"step": 20}, {"step": 20}]
+    assert folder.rows("metrics.jsonl") == [{"step": step} | about for step in (10, 20, 20)]
+    folder.append("metrics.jsonl", [about])
+    assert "line 4: is damaged: 'step'" in the_error_of(lambda: folder.cut_metrics(20))
+
+
+def test_null_is_read_as_a_number_that_is_none(folder: RunFolder) -> None:
+    folder.append("metrics.jsonl", [{"step": 1, "replica": 0, "loss": math.inf, "accuracy": 0.5}])
+    (record,) = folder.records()
+    assert math.isnan(record.loss) and record.validation_loss is None
+    folder.append("metrics.jsonl", [{"step": None, "replica": 0, "loss": 1.0, "accuracy": 0.5}])
+    assert "line 2: is damaged: 'step'" in the_error_of(folder.records)
 
 
 def test_weights_are_read_as_they_were_written_and_say_where_they_come_from(

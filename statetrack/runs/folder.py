@@ -243,7 +243,8 @@ class RunFolder:
 
     def cut_metrics(self, step: int) -> None:
         """Remove the records after `step`, which training will write again."""
-        kept = [row for row in self.rows("metrics.jsonl") if row["step"] <= step]
+        rows = zip(self.rows("metrics.jsonl"), self.records(), strict=True)
+        kept = [row for row, record in rows if record.step <= step]
         self.write_text("metrics.jsonl", "".join(to_json(row) + "\n" for row in kept))
 
     def write_checkpoint(self, state: dict[str, Any]) -> None:

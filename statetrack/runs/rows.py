@@ -5,10 +5,11 @@ They are typed in memory, and plain values in the files of a run folder; torch i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeVar, cast, get_type_hints, overload
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -124,25 +125,30 @@ class Evaluation(Sequence[EvaluationRow]):
         return iter(self.rows)
 
 
-SCORED = frozenset(field.name for field in fields(Score))
-"""Keys of numbers that can be NaN, which is null in a file."""
-
-
 def read_row(kind: type[T], content: Mapping[str, Any], where: str) -> T:
-    """A row of a file as one of the classes above; unknown keys are ignored.
+    """A row of a file as one of the classes above, or as a `Record`; unknown keys are ignored.
 
-    Raises `RunError`, whose message begins with `where`, where a key is missing or a value is of
-    another type.
+    Null in the place of a number is NaN, which files do not have: a loss that diverged, or an
+    accuracy over no labels. Raises `RunError`, whose message begins with `where`, where a key is
+    missing or a value is of another type.
     """
-    numbers = {
-        key: float("nan") if value is None and key in SCORED else value
+    numbers = _numbers(cast(Hashable, kind))
+    values = {
+        key: math.nan if value is None and key in numbers else value
         for key, value in content.items()
     }
     try:
-        row: T = _adapter(cast(Hashable, kind)).validate_python(numbers)
+        row: T = _adapter(cast(Hashable, kind)).validate_python(values)
     except ValidationError as invalid:
         raise RunError(f"{where}: is damaged: {explain(invalid)}") from None
     return row
+
+
+@cache
+def _numbers(kind: Hashable) -> frozenset[str]:
+    """The names of the fields whose type is `float`, and not also None."""
+    types = get_type_hints(cast(Any, kind))
+    return frozenset(name for name, declared in types.items() if declared is float)
 
 
 @cache
