@@ -13,9 +13,12 @@ import importlib.util
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from statetrack.errors import UnknownNameError, nearest
+from statetrack.errors import StatetrackError, UnknownNameError, nearest
+
+if TYPE_CHECKING:
+    import importlib.metadata
 
 T = TypeVar("T")
 Load = Callable[[], object]
@@ -91,8 +94,10 @@ class Registry(Mapping[str, T], Generic[T]):
                     f"`{self._listing}` shows all {len(self)}."
                 )
             self._loading = name
-            loaded = loaders[name]()
-            self._loading = ""
+            try:
+                loaded = loaders[name]()
+            finally:
+                self._loading = ""
             if name not in self._things:
                 self._things[name] = loaded  # type: ignore[assignment]
         return self._things[name]
@@ -131,10 +136,24 @@ def modules_in(package: str) -> dict[str, Load]:
 
 
 def named_by(entry_points: str) -> dict[str, Load]:
-    """A loader for every entry point of a group that an installed package has."""
+    """A loader for every entry point of a group that an installed package has.
+
+    The loader raises `StatetrackError` where the package cannot be imported.
+    """
     import importlib.metadata  # slow to import, and needed only for names from elsewhere
 
-    return {entry.name: entry.load for entry in importlib.metadata.entry_points(group=entry_points)}
+    found = importlib.metadata.entry_points(group=entry_points)
+    return {entry.name: partial(_load, entry) for entry in found}
+
+
+def _load(entry: importlib.metadata.EntryPoint) -> object:
+    try:
+        return entry.load()
+    except (ImportError, AttributeError) as problem:
+        raise StatetrackError(
+            f"the entry point '{entry.name} = {entry.value}' of an installed package cannot be "
+            f"loaded ({type(problem).__name__}: {problem}): update that package, or uninstall it"
+        ) from problem
 
 
 def files_in(folder: Path, read: Callable[[Path], object]) -> dict[str, Load]:

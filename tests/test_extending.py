@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -198,3 +199,26 @@ def test_a_command_comes_from_an_entry_point(
     assert app.run(["hello", "--name", "world"]) == 0
     assert capsys.readouterr().out == "hello, world\n"
     sys.modules.pop("hello_command")
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [
+        ("train", "hello_command"),
+        ("hello", "no_such_module"),
+        ("hello", "no.such.module"),
+        ("hello", "empty"),
+    ],
+)
+def test_a_command_that_an_entry_point_cannot_give_is_one_line(
+    name: str, module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    (tmp_path / "hello_command.py").write_text(textwrap.dedent(COMMAND))
+    (tmp_path / "empty.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    entry = importlib.metadata.EntryPoint(name, module, "statetrack.commands")
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [entry])
+    assert app.run(["--help"]) == 1
+    error = " ".join(capsys.readouterr().err.split())
+    assert error.startswith(f"error: the entry point '{name} = {module}' of an installed package")
+    assert app.run(["cite"]) == 0  # the command of statetrack itself is found without entry points

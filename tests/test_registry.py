@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from statetrack.catalogue.lists import LISTINGS
-from statetrack.errors import SettingsError, UnknownNameError, nearest
+from statetrack.errors import SettingsError, StatetrackError, UnknownNameError, nearest
 from statetrack.models import MODELS
 from statetrack.plugins import load_plugin, plugin_files
 from statetrack.protocols import PROTOCOLS
@@ -88,6 +88,10 @@ def test_a_thing_of_an_installed_package_is_found_by_its_entry_point(tmp_path, m
     twice = Registry("fruit", lambda: {"pear": int}, listing="list fruit", entry_points="fruits")
     with pytest.raises(ValueError, match="an entry point repeats the name 'pear' of a fruit"):
         list(twice)
+    found["fruits"] = [importlib.metadata.EntryPoint("plum", "no_such_package:PLUM", "fruits")]
+    lost = Registry("fruit", dict, listing="list fruit", entry_points="fruits")
+    with pytest.raises(StatetrackError, match="'plum = no_such_package:PLUM' of an installed pack"):
+        lost["plum"]
 
 
 @pytest.mark.parametrize("found", [MODELS, TASKS, KINDS, PROTOCOLS, SUITES], ids=lambda r: r.kind)

@@ -57,17 +57,25 @@ class Command:
 
 
 def find_commands() -> dict[str, Command]:
-    """Every command by its name, in the order of the help."""
+    """Every command by its name, in the order of the help.
+
+    Raises `StatetrackError` where an installed package names a command that cannot be read.
+    """
     import importlib.metadata  # takes as long as all other imports of this module together
 
     files = Path(__file__).parent.glob("[a-z]*.py")
-    modules = {path.stem: f"{__package__}.{path.stem}" for path in files}
+    own = [_read_command(path.stem, f"{__package__}.{path.stem}") for path in files]
+    found = {each.name: each for each in own if each is not None}
     for entry in importlib.metadata.entry_points(group="statetrack.commands"):
-        if entry.name in modules:
-            raise ValueError(f"entry point {entry.value!r} repeats the name {entry.name!r}")
-        modules[entry.name] = entry.value
-    found = [_read_command(name, module) for name, module in modules.items()]
-    return {each.name: each for each in sorted(filter(None, found), key=lambda one: one.place)}
+        command = None if entry.name in found else _read_command(entry.name, entry.value)
+        if command is None:
+            raise StatetrackError(
+                f"the entry point '{entry.name} = {entry.value}' of an installed package is to "
+                "name a module with a docstring and `build`, under a name that no command has: "
+                "update that package, or uninstall it"
+            )
+        found[entry.name] = command
+    return {each.name: each for each in sorted(found.values(), key=lambda one: one.place)}
 
 
 def find_command(name: str) -> Command | None:
@@ -78,14 +86,21 @@ def find_command(name: str) -> Command | None:
 
 
 def _read_command(name: str, module: str) -> Command | None:
-    """The command of a module, from its source; None where the module defines no `build`."""
-    spec = importlib.util.find_spec(module)
-    assert spec is not None and spec.origin is not None, f"there is no module {module}"
-    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
-    if not any(isinstance(node, ast.FunctionDef) and node.name == "build" for node in tree.body):
+    """The command of a module, from its source.
+
+    None where there is no such module, or it has no docstring or defines no `build`.
+    """
+    try:
+        spec = importlib.util.find_spec(module)
+    except ImportError:
         return None
+    if spec is None or spec.origin is None:
+        return None
+    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
     docstring = ast.get_docstring(tree)
-    assert docstring, f"{module} has no docstring"
+    builds = (isinstance(node, ast.FunctionDef) and node.name == "build" for node in tree.body)
+    if not docstring or not any(builds):
+        return None
     places = (
         float(ast.literal_eval(node.value))
         for node in tree.body
