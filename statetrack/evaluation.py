@@ -24,7 +24,7 @@ from statetrack.errors import SettingsError
 from statetrack.models._streaming import Scanning, Stepping
 from statetrack.scoring import Score, Tally, ratio, score_of
 from statetrack.sources import Source
-from statetrack.spec import Task
+from statetrack.spec import Task, load_task
 
 CHUNK = 1 << 16
 """Words times steps that are read at once: a few tens of megabytes of states."""
@@ -37,7 +37,7 @@ Answers = Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]
 
 def evaluate(
     model: nn.Module,
-    task: Task | Source,
+    task: Task | str | Source,
     lengths: Sequence[int],
     *,
     num_words: int = 2000,
@@ -46,16 +46,20 @@ def evaluate(
 ) -> Iterator[Score]:
     """Score any module from symbols [B, T] to logits [B, T, C] at each length, in rising order.
 
-    The `num_words` test words are the same for the same seed, and come from a stream that training
-    never reads. A model with `initial_state` and `scan` or `step` reads long words in constant
-    memory. Words are put on `device`, by default that of the model's first parameter. The model
-    runs in evaluation mode, and its mode is restored afterwards.
+    `task` is a task, its name, or its source. The `num_words` test words are the same for the same
+    seed, and come from a stream that training never reads. A model with `initial_state` and `scan`
+    or `step` reads long words in constant memory. Words are put on `device`, by default that of the
+    model's first parameter. The model runs in evaluation mode, and its mode is restored afterwards.
 
-    Raises `SettingsError` for lengths that are too long for the source, and where the number of
-    labels of the logits is not that of the task.
+    Raises `SettingsError` where there are no lengths or words, for lengths that are too long for
+    the source, and where the number of labels of the logits is not that of the task.
     """
-    assert lengths and num_words > 0, (lengths, num_words)
-    source = task.source if isinstance(task, Task) else task
+    if not lengths or num_words < 1:
+        raise SettingsError(
+            f"evaluate: lengths {list(lengths)} and num_words {num_words}: give one length or "
+            "more, and one word or more"
+        )
+    source = task if isinstance(task, Source) else load_task(task).source
     rising = sorted(set(lengths))
     source.check_length(rising[-1])
     reader = _Reader(model, source.num_labels, torch.device(device or _device_of(model)))

@@ -13,7 +13,7 @@ from statetrack.models._facts import MODEL_FACTS
 from statetrack.models._settings import recurrence_of
 from statetrack.settings import Settings, build
 from statetrack.sources import Automaton
-from statetrack.spec import Task
+from statetrack.spec import Task, load_task
 
 if TYPE_CHECKING:
     from torch import nn
@@ -27,18 +27,19 @@ class Configured(Protocol):
 
 
 def predict(
-    task: Task | Algebra, model: str | Settings | Recurrence | nn.Module, **settings: Any
+    task: Task | str | Algebra, model: str | Settings | Recurrence | nn.Module, **settings: Any
 ) -> Prediction:
     """Whether a model can track a task, and which size it needs.
 
     The model is given by its name, with `settings` where they are not the defaults, by its
     settings, by its class of recurrence, or as a module: one that has no settings with a class of
-    recurrence gets the answer `unknown`. `task` can be its algebra, which `analyse` computes.
+    recurrence gets the answer `unknown`. `task` can be its name, or its algebra, which `analyse`
+    computes.
 
     Raises `UnknownNameError` for a name that no model has, `SettingsError` for a setting that it
     does not have, and `TaskError` for a task without an automaton.
     """
-    algebra = task if isinstance(task, Algebra) else _algebra_of(task.automaton)
+    algebra = task if isinstance(task, Algebra) else _algebra_of(load_task(task).automaton)
     if isinstance(model, str):
         model = build(MODEL_FACTS[model].settings_class, settings, model)
     elif settings:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import statetrack as st
-from statetrack.errors import SettingsError, StatetrackWarning
+from statetrack.errors import SettingsError, StatetrackWarning, UnknownNameError
 from statetrack.models._base import RecurrentModel
 
 PARITY = st.load_task("parity")
@@ -73,6 +73,25 @@ def weights_of(module: nn.Module) -> dict[str, Tensor]:
 
 
 # --- models by name ---
+
+
+def test_a_task_is_given_by_its_name_too() -> None:
+    model = st.make_model("bilinear-cp", "parity", rank=4)
+    assert st.predict("parity", model) == st.predict(PARITY, "bilinear-cp", rank=4)
+    assert torch.equal(st.stream("parity")[3].symbols, st.stream(PARITY)[3].symbols)
+    assert [record.step for record in st.train(model, "parity", steps=2)][-1] == 2
+    by_name = list(st.evaluate(model, "parity", [20], num_words=40))
+    assert by_name == list(st.evaluate(model, PARITY, [20], num_words=40))
+    with pytest.raises(UnknownNameError, match="Did you mean 'parity'"):
+        list(st.evaluate(model, "party", [20]))
+
+
+def test_an_evaluation_of_nothing_is_refused() -> None:
+    model = st.make_model("bilinear-cp", PARITY, rank=4)
+    with pytest.raises(SettingsError, match="give one length"):
+        list(st.evaluate(model, PARITY, []))
+    with pytest.raises(SettingsError, match="num_words 0"):
+        list(st.evaluate(model, PARITY, [10], num_words=0))
 
 
 def test_a_made_model_is_the_replica_of_that_seed() -> None:

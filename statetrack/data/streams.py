@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from statetrack.errors import SettingsError
 from statetrack.sources import Supervision, TensorBatch, WordStream
-from statetrack.spec import Task, WordSpec
+from statetrack.spec import Task, WordSpec, load_task
 
 if TYPE_CHECKING:
     from torch.utils.data import Dataset
@@ -47,7 +47,7 @@ class TensorStream(_Dataset):
 
 
 def stream(
-    task: Task,
+    task: Task | str,
     *,
     batch_size: int = 64,
     length: int | str | None = None,
@@ -56,16 +56,17 @@ def stream(
 ) -> TensorStream:
     """An endless row of batches of a task's words as torch tensors `[batch_size, T]`.
 
-    They are the batches that training draws for that seed. A plain loop takes the stream, and so
-    does `torch.utils.data.DataLoader(stream, batch_size=None, num_workers=...)`. `length` is one
-    length, a text such as `2-10` for lengths drawn uniformly, or None for the task's own;
-    `supervision` likewise. T is the longest length.
+    `task` is a task or its name. They are the batches that training draws for that seed. A plain
+    loop takes the stream, and so does `torch.utils.data.DataLoader(stream, batch_size=None,
+    num_workers=...)`. `length` is one length, a text such as `2-10` for lengths drawn uniformly, or
+    None for the task's own; `supervision` likewise. T is the longest length.
 
     Raises `SettingsError` for a batch without words, and for a length that cannot be read, is
     out of bounds or is too long for the task's source.
     """
     if batch_size < 1:
         raise SettingsError(f"batch_size {batch_size}: ask for one word or more")
+    task = load_task(task)
     words = WordSpec.of(task, train_length=length, supervision=supervision)
     fresh = WordStream(task.source, words.lengths, words.supervision, seed, "train")
     return TensorStream(fresh, batch_size)

@@ -9,11 +9,11 @@ import torch
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
 from statetrack.settings import build
-from statetrack.spec import Task
+from statetrack.spec import Task, load_task
 
 
-def make_model(name: str, task: Task, *, seed: int = 0, **settings: Any) -> SequenceModel:
-    """A model with random initial weights, for the symbols and labels of a task.
+def make_model(name: str, task: Task | str, *, seed: int = 0, **settings: Any) -> SequenceModel:
+    """A model with random initial weights, for the symbols and labels of a task (or its name).
 
     `settings` are the model's own, by the names that `statetrack show NAME` lists; what is left
     out has its default. The weights are those of a replica with the same `seed` in a run.
@@ -21,11 +21,11 @@ def make_model(name: str, task: Task, *, seed: int = 0, **settings: Any) -> Sequ
     Raises `UnknownNameError` for a name that no model has, and `SettingsError` for a setting that
     the model does not have or that its field refuses.
     """
-    kind = MODELS[name]
+    kind, source = MODELS[name], load_task(task).source
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return kind(
             build(kind.settings_class, settings, name),
-            num_symbols=task.source.num_symbols,
-            num_labels=task.source.num_labels,
+            num_symbols=source.num_symbols,
+            num_labels=source.num_labels,
         )

@@ -264,7 +264,7 @@ class Run:
         num_words: int = 2000,
         seed: int = 0,
         everyone: bool = False,
-        task: Task | None = None,
+        task: Task | str | None = None,
     ) -> Evaluation:
         """Score the selected replica (or every one) at each length: see `score`."""
         rows = self.score(lengths, num_words=num_words, seed=seed, everyone=everyone, task=task)
@@ -277,7 +277,7 @@ class Run:
         num_words: int = 2000,
         seed: int = 0,
         everyone: bool = False,
-        task: Task | None = None,
+        task: Task | str | None = None,
     ) -> Iterator[EvaluationRow]:
         """Score the selected replica (or every one) at each length, one row at a time.
 
@@ -288,7 +288,7 @@ class Run:
         Raises `SettingsError` for a task with other symbols or labels, and `RunError` where
         training has not finished.
         """
-        tested = self.task if task is None else task
+        tested = self.task if task is None else load_task(task)
         require_same_names(tested, self.task)
         summary, lengths = self.summary, sorted(set(lengths))
         shortcuts = strongest_by_length(self.words, tested, lengths, num_words, seed)

@@ -14,12 +14,14 @@ from statetrack.spec import names
 from statetrack.spec.task import Task, TaskSpec, arguments_that_can_be_set
 
 
-def load_task(text: str) -> Task:
-    """The task of a name (`statetrack.spec.names` says how names are written).
+def load_task(text: str | Task) -> Task:
+    """The task of a name (`statetrack.spec.names` says how names are written), or the given one.
 
     Raises `UnknownNameError` for a name that no file of the `tasks` folder has, and `TaskError`
     for a name that cannot be read, a wrong argument, and a file that holds no task.
     """
+    if isinstance(text, Task):
+        return text
     text = text.strip()
     if names.is_product(text):
         return _product_of([load_task(part) for part in names.factors_of(text)])

@@ -12,7 +12,7 @@ from statetrack.errors import SettingsError
 from statetrack.models._base import SequenceModel
 from statetrack.ops.devices import choose_device
 from statetrack.settings import build
-from statetrack.spec import Task
+from statetrack.spec import Task, load_task
 from statetrack.training.checks import check_logits
 from statetrack.training.population import Population
 from statetrack.training.records import Record, replicas_of
@@ -24,14 +24,15 @@ OF_RUNS = ("checkpoint_every", "threads")
 """Settings that have no meaning for one module in memory."""
 
 
-def train(model: nn.Module, task: Task, **settings: Any) -> Iterator[Record]:
+def train(model: nn.Module, task: Task | str, **settings: Any) -> Iterator[Record]:
     """Train any module from symbols [B, T] to logits [B, T, C], in place; yield records.
 
-    `settings` are those of `DataSettings` and `TrainSettings`, with one seed and one learning
-    rate (`lrs`); defaults are the model's `training_defaults`, if it has any, and then those of
-    the classes. `device` is by default that of the module's first parameter. Once the iterator
-    ends, or is closed, the module has the weights that were best on the validation words, which
-    have the training lengths. torch's global generator is seeded with `seed`.
+    `task` is a task or its name. `settings` are those of `DataSettings` and `TrainSettings`, with
+    one seed and one learning rate (`lrs`); defaults are the model's `training_defaults`, if it has
+    any, and then those of the classes. `device` is by default that of the module's first parameter.
+    Once the iterator ends, or is closed, the module has the weights that were best on the
+    validation words, which have the training lengths. torch's global generator is seeded with
+    `seed`.
 
     Raises `SettingsError` for a setting that does not exist, or that belongs to a run
     (`statetrack.Run`), and where the logits are not [B, T, C]; warns where the module is not
@@ -52,7 +53,9 @@ def train(model: nn.Module, task: Task, **settings: Any) -> Iterator[Record]:
         device = choose_device(training.device)
     else:
         device = next(model.parameters()).device
-    return _train(model, TaskWords(task, build(DataSettings, words, "train"), training), device)
+    return _train(
+        model, TaskWords(load_task(task), build(DataSettings, words, "train"), training), device
+    )
 
 
 def _train(model: nn.Module, words: TaskWords, device: torch.device) -> Iterator[Record]:
