@@ -59,7 +59,7 @@ def evaluate(
             f"evaluate: lengths {list(lengths)} and num_words {num_words}: give one length or "
             "more, and one word or more"
         )
-    source = task if isinstance(task, Source) else load_task(task).source
+    source = load_task(task).source if isinstance(task, Task | str) else task
     rising = sorted(set(lengths))
     source.check_length(rising[-1])
     reader = _Reader(model, source.num_labels, torch.device(device or _device_of(model)))
