@@ -18,7 +18,7 @@ from statetrack.algebra.prediction import Prediction
 from statetrack.errors import StatetrackError, TaskError
 from statetrack.models import MODELS
 from statetrack.predicting import predict
-from statetrack.runs.rows import EvaluationRow
+from statetrack.runs.rows import EvaluationRow, Summary
 from statetrack.runs.run import Run
 from statetrack.scoring import horizon_of
 from statetrack.spec import Task, golden_hash
@@ -30,6 +30,7 @@ Outcome = Literal[
     "predicted yes, not reached",
     "nothing predicted",
     "not evaluated",
+    "diverged",
     "unfinished",
     "broken",
 ]
@@ -63,8 +64,9 @@ class Comparison:
     """One run: its measured results, its prediction, and whether the two agree.
 
     `selected` is the result of the replica that validation selected, `best` that of the best
-    evaluated one. `size_given` is the run's value of the setting that the prediction names in
-    `size_of`. Unknown values are None, and an empty text in `reason` and `advice`.
+    evaluated one; a replica that diverged has no result. `size_given` is the run's value of the
+    setting that the prediction names in `size_of`. Unknown values are None, and an empty text in
+    `reason` and `advice`.
     """
 
     run: Path
@@ -78,6 +80,7 @@ class Comparison:
     selected: Measured | None = None
     best: Measured | None = None
     num_replicas: int | None = None
+    num_diverged: int = 0
     num_evaluated: int = 0
     num_tracking: int = 0
     reason: str = ""
@@ -103,22 +106,22 @@ class Facts:
     """The facts about a readable run on which its outcome depends.
 
     `prediction` is None where nothing can be predicted; `unpredictable` is then the reason.
-    `measured` has the replicas that were evaluated beyond the training lengths.
+    `summary` is None where training has not finished. `measured` has the replicas that were
+    evaluated beyond the training lengths.
     """
 
     run: Run
     settings: Mapping[str, Any]
     prediction: Prediction | None
     unpredictable: str
-    finished: bool
-    num_replicas: int | None
-    selected: int | None
+    summary: Summary | None
     measured: Mapping[int, Measured]
 
     @property
     def best(self) -> Measured | None:
         """The result of the best replica."""
-        return max(self.measured.values(), key=lambda one: _merit(one, self.selected), default=None)
+        selected = None if self.summary is None else self.summary.selected
+        return max(self.measured.values(), key=lambda one: _merit(one, selected), default=None)
 
     @property
     def size_given(self) -> Any:
@@ -177,23 +180,20 @@ def gather(run: Run, algebras: Algebras) -> Facts:
     """
     settings = run.experiment.model_settings.model_dump(mode="json")
     prediction, unpredictable = _predict(run, algebras)
-    finished = run.finished
-    summary = run.summary if finished else None
+    summary = run.summary if run.finished else None
     return Facts(
         run=run,
         settings=settings,
         prediction=prediction,
         unpredictable=unpredictable,
-        finished=finished,
-        num_replicas=None if summary is None else len(summary.replicas),
-        selected=None if summary is None else summary.selected,
-        measured=_measure(run) if finished else {},
+        summary=summary,
+        measured={} if summary is None else _measure(run, summary),
     )
 
 
 def judge(facts: Facts) -> Comparison:
     """The outcome of a run, with its reason and what to do."""
-    run, best, prediction = facts.run, facts.best, facts.prediction
+    run, best, prediction, summary = facts.run, facts.best, facts.prediction, facts.summary
     measured = facts.measured.values()
     bare = Comparison(
         run.path,
@@ -204,19 +204,26 @@ def judge(facts: Facts) -> Comparison:
         predicted=None if prediction is None else prediction.answer,
         prediction=prediction,
         size_given=facts.size_given,
-        selected=facts.measured.get(-1 if facts.selected is None else facts.selected),
         best=best,
-        num_replicas=facts.num_replicas,
         num_evaluated=len(measured),
         num_tracking=sum(one.verdict == "tracks" for one in measured),
     )
-    if not facts.finished:
+    if summary is None:
         return replace(
             bare,
             outcome="unfinished",
             reason="training has not come to its end",
             advice=f"`statetrack train --resume {run.path}`",
         )
+    bare = replace(bare, num_replicas=len(summary.replicas), num_diverged=len(summary.diverged))
+    if summary.selected is None:
+        return replace(
+            bare,
+            outcome="diverged",
+            reason="no replica has a finite validation loss, so none was trained",
+            advice="train again with lower --lrs, or with gradients clipped (--clip 1)",
+        )
+    bare = replace(bare, selected=facts.measured.get(summary.selected))
     if best is None:
         longest = run.words.lengths.longest
         far = max([*run.task.spec.test_lengths, 10 * longest])
@@ -281,7 +288,7 @@ def _agreement(bare: Comparison, best: Measured) -> str:
 
 def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
     """Why weights that exist may not have been found, and what to do."""
-    unseen = (bare.num_replicas or 0) - bare.num_evaluated
+    unseen = (bare.num_replicas or 0) - bare.num_diverged - bare.num_evaluated
     others = f"evaluate the other {unseen} replicas (`statetrack eval {bare.run} --all`)"
     if best.verdict == "partly" and best.horizon:
         reason = f"predicted yes, measured right up to {best.horizon:,}, not {best.length:,}"
@@ -294,13 +301,18 @@ def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
     return reason, "; ".join([others] * (unseen > 0) + tries)
 
 
-def _measure(run: Run) -> dict[int, Measured]:
-    """The result of each replica that was evaluated on words longer than those of training."""
+def _measure(run: Run, summary: Summary) -> dict[int, Measured]:
+    """The result of each replica that was evaluated on words longer than those of training.
+
+    Without replicas that diverged, of which earlier versions scored the initial weights.
+    """
     task, longest_trained = run.task.name, run.words.lengths.longest
     worst: dict[int, dict[int, EvaluationRow]] = {}
     for row in run.rows:
         if row.task not in (None, task) or row.accuracy != row.accuracy:
             continue  # words of another task, or none with a scored position
+        if row.replica not in summary.trained:
+            continue
         kept = worst.setdefault(row.replica, {})
         before = kept.get(row.length)
         if before is None or _evidence(row) < _evidence(before):

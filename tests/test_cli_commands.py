@@ -145,6 +145,34 @@ def test_the_table_and_the_curve_are_drawn(capsys: pytest.CaptureFixture[str]) -
     assert "└┬" in printed
 
 
+def test_a_run_that_diverged_says_so_in_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    lost = ["train", *QUICK, "--task", "parity", "--lrs", "1e30", "--out", "runs/lost"]
+    line = complaint(capsys, *lost)
+    assert "the run diverged" in line and "--lrs" in line and "--clip 1.0" in line
+    for asked in (["eval"], ["eval", "--all"], ["eval", "--json"]):
+        assert "the run diverged" in complaint(capsys, *asked)
+    succeed("list", "runs", "--json")
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["state"], row["validation"]) == ("diverged", None)
+    succeed("compare", "--json")
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["outcome"], row["num_diverged"], row["selected"]) == ("diverged", 1, None)
+    succeed("compare")
+    assert "1 diverged" in capsys.readouterr().out
+
+
+def test_a_replica_that_diverged_is_named_beside_the_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = "warning: replica 0 (seed 0, lr 1e+30) diverged"
+    succeed("train", *QUICK, "--task", "parity", "--lrs", "1e30,1e-2", "--out", "runs/half")
+    printed = capsys.readouterr()
+    assert said in printed.err and "│ diverged" in printed.out and "◀ selected" in printed.out
+    succeed("eval", "--all", "--length", "20", "--samples", "50")
+    printed = capsys.readouterr()
+    assert said in printed.err and "1e+30" not in printed.out
+
+
 def test_a_machine_of_ones_own_goes_through_all_three_commands(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -133,6 +133,30 @@ def test_verdicts_follow_from_the_rows():
     assert verdict("e", row(5, 90), row(500, 100)) == ("tracks", 0)
 
 
+def test_a_run_that_diverged_is_not_judged_by_its_initial_weights():
+    folder = make_run("a", *CAN, WRONG, replicas=2)
+    lost = [Outcome(replica, replica, 0.01, None, None, 0, "diverged") for replica in range(2)]
+    folder.write_summary(Summary(1, 0.1, None, tuple(lost)))
+    one = outcome(folder)
+    assert (one.outcome, one.disagrees, one.selected, one.best) == ("diverged", False, None, None)
+    assert (one.num_replicas, one.num_diverged, one.num_evaluated) == (2, 2, 0)
+    assert "--lrs" in one.advice and "finite" in one.reason
+
+
+def test_a_replica_that_diverged_is_neither_counted_nor_asked_for():
+    folder = make_run("a", *CAN, [*WRONG, row(500, 100, replica=1)], replicas=3)
+    kept, *others = folder.summary().replicas
+    lost = [Outcome(one.replica, one.seed, one.lr, None, None, 0, "diverged") for one in others]
+    folder.write_summary(Summary(1, 0.1, 0, (kept, *lost)))
+    one = outcome(folder)
+    assert (one.outcome, one.num_evaluated, one.num_tracking) == (
+        "predicted yes, not reached",
+        1,
+        0,
+    )
+    assert "evaluate the other" not in one.advice
+
+
 def test_of_several_evaluations_at_one_length_the_worst_counts():
     one = outcome(make_run("a", *CAN, [row(500, 100), row(500, 1999, words=2000), row(500, 100)]))
     assert one.selected.sequences == 2000 and one.selected.verdict == "partly"

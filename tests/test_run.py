@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -287,8 +289,49 @@ def test_a_replica_that_diverged_is_never_selected(tmp_path: Path) -> None:
     assert [outcome.stopped for outcome in run.summary.replicas] == ["diverged", ""]
     assert run.selected.replica == 1
     assert all(value.isfinite().all() for value in run.folder.weights().values())
-    (row,) = run.evaluate([9], num_words=20)
-    assert row.replica == 1
+    (row,) = run.evaluate([9], num_words=20, everyone=True)
+    assert row.replica == 1 and row.selected
+    message = the_error_of(RunError, lambda: run.model(0))
+    assert "replica 0 (lr 1e+30) diverged" in message and run.model(1)
+
+
+@pytest.fixture(scope="module")
+def diverged(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run of which no replica has a finite validation loss."""
+    return trained(tmp_path_factory.mktemp("diverged") / "run", lrs=[1e30], patience=1)
+
+
+def test_of_a_run_that_diverged_nothing_is_selected_or_scored(diverged: Run) -> None:
+    assert diverged.summary.selected is None and diverged.summary.chosen is None
+    assert [outcome.stopped for outcome in diverged.summary.replicas] == ["diverged"] * 2
+    for action in (
+        lambda: diverged.selected,
+        diverged.model,
+        lambda: diverged.evaluate([9], num_words=20),
+    ):
+        message = the_error_of(RunError, action)
+        assert "the run diverged" in message and "lower lrs" in message and "clip=1.0" in message
+    everyone = diverged.evaluate([9], num_words=20, everyone=True)
+    assert len(everyone) == 0 and not diverged.rows
+    assert "diverged" in the_error_of(RunError, lambda: everyone.selected)
+
+
+def test_an_earlier_summary_that_selects_a_diverged_replica_selects_none(
+    diverged: Run, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(diverged.path, tmp_path / "old")
+    content = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    (folder / "summary.json").write_text(json.dumps(content | {"selected": 1}), encoding="utf-8")
+    assert Run.open(folder).summary.selected is None
+
+
+def test_a_summary_that_selects_none_of_trained_replicas_is_damaged(tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", steps=5, seeds=1)
+    content = run.folder.read_json("summary.json")
+    run.folder.write_json("summary.json", content | {"selected": None})
+    assert "replica 0 did not diverge" in the_error_of(RunError, lambda: run.summary)
+    run.folder.write_json("summary.json", content | {"replicas": []})
+    assert "there is none" in the_error_of(RunError, lambda: run.summary)
 
 
 def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from torch.nn import functional
 from statetrack.errors import SettingsError
 from statetrack.models._base import SequenceModel
 from statetrack.runs.config import Experiment
+from statetrack.runs.run import summary_of
 from statetrack.settings import Settings
 from statetrack.training.losses.squared_error import squared_error
 from statetrack.training.population import Population
@@ -323,6 +324,43 @@ def test_a_replica_that_diverges_stops_and_leaves_the_others_as_they_are(clip: f
 
 
 # --- selection ---
+
+
+def test_a_replica_that_diverges_later_keeps_its_best_weights_and_can_be_selected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trainer = trainer_of(setup_of(steps=30, validate_every=5, lrs=(1e-2, 1e-30)))
+    step = trainer._train_step
+
+    def overflow(words: Words) -> Tensor:
+        totals = step(words)
+        if trainer.step == 12:
+            totals[0, 0] = math.nan
+            with torch.no_grad():
+                for value in trainer.population.parameters.values():
+                    value[0] = math.nan
+        return totals
+
+    monkeypatch.setattr(trainer, "_train_step", overflow)
+    finish(trainer)
+    wild, _ = trainer.progress
+    assert wild.stopped == "diverged" and 5 <= wild.best_step <= 10
+    assert all(value.isfinite().all() for value in trainer.best.values())
+    summary = summary_of(trainer, 0.0)
+    assert summary.selected == 0 and summary.trained == (0, 1)
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf], ids=str)
+def test_a_validation_loss_that_is_not_finite_neither_selects_nor_reaches_anything(
+    monkeypatch: pytest.MonkeyPatch, loss: float
+) -> None:
+    trainer = trainer_of(setup_of(steps=4, validate_every=2, stop_loss=0.1, patience=2))
+    monkeypatch.setattr(trainer, "_validate", lambda: (torch.tensor([loss]), torch.tensor([1.0])))
+    finish(trainer)
+    (progress,) = trainer.progress
+    assert (progress.best_step, progress.stopped) == (0, "no improvement")
+    summary = summary_of(trainer, 0.0)
+    assert summary.selected is None and summary.replicas[0].stopped == "diverged"
 
 
 def test_the_best_weights_are_those_of_the_best_validation() -> None:

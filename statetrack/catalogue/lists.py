@@ -102,8 +102,11 @@ def _runs(folder: Path) -> Iterator[Row]:
             yield {"name": run.path.as_posix(), "error": str(error)}
             continue
         if summary is not None:
-            step, best = summary.steps, summary.chosen.validation_accuracy
+            step, chosen = summary.steps, summary.chosen
+            best = None if chosen is None else chosen.validation_accuracy
+            state = "diverged" if chosen is None else "finished"
         else:
+            state = "unfinished"
             step = max((record.step for record in records), default=0)
             seen = [r.validation_accuracy for r in records if r.validation_accuracy is not None]
             best = max(seen, default=None)
@@ -111,7 +114,7 @@ def _runs(folder: Path) -> Iterator[Row]:
             "run": run.path.as_posix(),
             "model": config.get("model"),
             "task": config.get("task"),
-            "state": "finished" if finished else "unfinished",
+            "state": state,
             "step": step,
             "steps": config.get("steps"),
             "validation": best,

@@ -1,4 +1,7 @@
-"""Warnings, on standard error, where a shortcut is as accurate as a trained model."""
+"""Warnings, on standard error, about results that are no evidence of state tracking.
+
+A shortcut is as accurate as the model, or a replica diverged.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from statetrack.audit import SOLVED, VIEWS
 from statetrack.report.drawing import share
 
 if TYPE_CHECKING:
-    from statetrack.runs.rows import EvaluationRow
+    from statetrack.runs.rows import EvaluationRow, Summary
 
 
 def warn_of_shortcuts(rows: Iterable[EvaluationRow]) -> None:
@@ -36,6 +39,16 @@ def warn_of_shortcut_in_validation(
     """One line where a shortcut is as accurate on the validation words as the replica."""
     if accuracy is not None and strongest is not None and strongest[1] >= accuracy:
         _warn("on the validation words", accuracy, *strongest)
+
+
+def warn_of_divergence(summary: Summary) -> None:
+    """One line for each replica that diverged."""
+    for outcome in summary.diverged:
+        typer.echo(
+            f"warning: replica {outcome.replica} (seed {outcome.seed}, lr {outcome.lr:g}) "
+            "diverged: no validation loss of it is finite, so it has no trained weights",
+            err=True,
+        )
 
 
 def _where(rows: list[EvaluationRow]) -> str:

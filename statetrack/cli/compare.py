@@ -34,6 +34,7 @@ MARKS: Mapping[Outcome, tuple[str, str]] = {
     "predicted yes, not reached": ("DISAGREES", "bold red"),
     "nothing predicted": ("nothing predicted", "dim"),
     "not evaluated": ("not evaluated", "dim"),
+    "diverged": ("diverged", "red"),
     "unfinished": ("unfinished", "dim"),
     "broken": ("cannot be read", "red"),
 }

@@ -70,7 +70,7 @@ def evaluate(
     # what follows imports torch, which `--help` does not need
     from tqdm import tqdm
 
-    from statetrack.cli._warnings import warn_of_shortcuts
+    from statetrack.cli._warnings import warn_of_divergence, warn_of_shortcuts
     from statetrack.data import parse_lengths
     from statetrack.runs.folder import newest_run, to_json
     from statetrack.runs.run import RUNS, Run
@@ -79,6 +79,8 @@ def evaluate(
     evaluated = Run.open(newest_run(RUNS).path if run is None else run, device=device)
     tested = evaluated.task if task is None else load_task(task)
     lengths = parse_lengths(length or []) or tested.spec.test_lengths
+    summary = evaluated.summary
+    everyone = everyone and summary.selected is not None  # of none `score` says that all diverged
     scoring = evaluated.score(lengths, num_words=samples, seed=seed, everyone=everyone, task=tested)
     bar = tqdm(
         scoring, "evaluating", unit="row", file=sys.stderr, leave=False, delay=1.0, disable=None
@@ -95,6 +97,8 @@ def evaluate(
         _write_csv(about, rows)
     else:
         _draw(about, rows, samples)
+    if everyone:
+        warn_of_divergence(summary)
     warn_of_shortcuts(sorted(rows, key=lambda row: row.length))
 
 

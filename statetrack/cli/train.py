@@ -119,10 +119,13 @@ def resume(
 
 
 def _train(run: Run) -> None:
-    """Train with a progress bar, then print the outcome."""
+    """Train with a progress bar, then print the outcome.
+
+    Raises `RunError` where all replicas diverged, once the outcome is printed.
+    """
     from tqdm import tqdm
 
-    from statetrack.cli._warnings import warn_of_shortcut_in_validation
+    from statetrack.cli._warnings import warn_of_divergence, warn_of_shortcut_in_validation
     from statetrack.report.drawing import console, share, small
     from statetrack.report.tables import training_table
     from statetrack.runs.shortcuts import strongest_in_validation
@@ -148,12 +151,14 @@ def _train(run: Run) -> None:
     summary, lengths = run.summary, run.words.lengths
     title = f"{run.experiment.model} on {run.task.name}, lengths {lengths}"
     out.print(training_table(title, summary))
+    by = f"selected on {settings.validation_words} words of the training lengths"
     out.print(
         f"{summary.steps} steps in {summary.seconds:.1f} s; "
-        f"selected on {settings.validation_words} words of the training lengths"
+        f"{'none is selected' if summary.selected is None else by}"
     )
     out.print(f"run: {run.path}", soft_wrap=True, markup=False)
-    chosen = summary.chosen
+    chosen = run.selected
+    warn_of_divergence(summary)
     strongest = strongest_in_validation(run.words, chosen.seed)
     warn_of_shortcut_in_validation(chosen.validation_accuracy, strongest)
 

@@ -20,8 +20,10 @@ def training_table(title: str, summary: Summary) -> Table:
         table.add_column(heading, justify="right")
     table.add_column("")
     for row in summary.replicas:
-        chosen = row.replica == summary.selected and row.validation_accuracy is not None
-        mark = f"{MARK} selected" if chosen else row.stopped
+        chosen = row.replica == summary.selected
+        later = row.stopped == "diverged" and not row.diverged
+        stopped = "diverged later" if later else row.stopped
+        mark = f"{MARK} selected" + later * f", {stopped}" if chosen else stopped
         table.add_row(
             str(row.replica),
             str(row.seed),

@@ -24,8 +24,9 @@ T = TypeVar("T")
 class Outcome:
     """The outcome of one replica, at its best weights.
 
-    `validation_accuracy` is None where no validation was better than the initial weights;
-    `stopped` says why training ended early, and is empty where it did not.
+    `best_step` is 0, and the validation is None, where the replica diverged before any validation
+    with a finite loss: its weights are then the initial ones. `stopped` says why training ended
+    early, and is empty where it did not.
     """
 
     replica: int
@@ -36,24 +37,50 @@ class Outcome:
     best_step: int
     stopped: str
 
+    @property
+    def diverged(self) -> bool:
+        """Whether the replica has no trained weights, since no validation loss was finite."""
+        return self.best_step == 0
+
 
 @dataclass(frozen=True)
 class Summary:
-    """The outcome of a finished run: the content of summary.json."""
+    """The outcome of a finished run: the content of summary.json.
+
+    `selected` is None where all replicas diverged. A file of an earlier version may name a
+    replica even then: that is None too.
+    """
 
     steps: int
     seconds: float
-    selected: int
+    selected: int | None
     replicas: tuple[Outcome, ...]
 
     def __post_init__(self) -> None:
-        if self.selected not in (outcome.replica for outcome in self.replicas):
+        if not self.replicas:
+            raise ValueError("'replicas': there is none")
+        if self.selected is None:
+            if trained := self.trained:
+                raise ValueError(f"'selected': is null, and replica {trained[0]} did not diverge")
+        elif self.selected not in (outcome.replica for outcome in self.replicas):
             raise ValueError(f"'selected': there is no replica {self.selected}")
+        elif self.of(self.selected).diverged:
+            object.__setattr__(self, "selected", None)
 
     @property
-    def chosen(self) -> Outcome:
-        """The outcome of the selected replica."""
-        return self.of(self.selected)
+    def chosen(self) -> Outcome | None:
+        """The outcome of the selected replica; None where all replicas diverged."""
+        return None if self.selected is None else self.of(self.selected)
+
+    @property
+    def trained(self) -> tuple[int, ...]:
+        """The replicas that did not diverge."""
+        return tuple(outcome.replica for outcome in self.replicas if not outcome.diverged)
+
+    @property
+    def diverged(self) -> tuple[Outcome, ...]:
+        """The outcomes of the replicas that diverged."""
+        return tuple(outcome for outcome in self.replicas if outcome.diverged)
 
     def of(self, replica: int) -> Outcome:
         """The outcome of a replica.
@@ -100,8 +127,14 @@ class Evaluation(Sequence[EvaluationRow]):
 
     @property
     def selected(self) -> EvaluationRow:
-        """The row of the selected replica at the longest length."""
-        return max((row for row in self.rows if row.selected), key=lambda row: row.length)
+        """The row of the selected replica at the longest length.
+
+        Raises `RunError` where there is none, since all replicas diverged.
+        """
+        mine = [row for row in self.rows if row.selected]
+        if not mine:
+            raise RunError("the evaluation has no row of a selected replica: all of them diverged")
+        return max(mine, key=lambda row: row.length)
 
     def at(self, length: int) -> tuple[EvaluationRow, ...]:
         """The rows of all evaluated replicas at a length."""

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from statetrack.errors import RunError, SettingsError
+from statetrack.errors import RunError, SettingsError, setting
 from statetrack.evaluation import evaluate
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
@@ -169,8 +169,18 @@ class Run:
 
     @property
     def selected(self) -> Outcome:
-        """The outcome of the replica that validation selected."""
-        return self.summary.chosen
+        """The outcome of the replica that validation selected.
+
+        Raises `RunError` where training has not finished, and where all replicas diverged.
+        """
+        chosen = self.summary.chosen
+        if chosen is None:
+            raise RunError(
+                f"{self.path}: the run diverged: no replica has a finite validation loss, so none "
+                f"is selected; train it again with lower {setting('lrs')}, or with gradients "
+                f"clipped ({setting('clip', 1.0)})"
+            )
+        return chosen
 
     @property
     def rows(self) -> list[EvaluationRow]:
@@ -235,20 +245,28 @@ class Run:
     def model(self, replica: int | None = None) -> SequenceModel:
         """A replica with its best weights, in evaluation mode, on the run's device.
 
-        The default is the selected one. Raises `RunError` where the run has not finished, or has
-        no such replica.
+        The default is the selected one. Raises `RunError` where the run has not finished, has no
+        such replica, or where the replica, or without `replica` every one, diverged.
         """
-        ((_, model),) = self.models([self.summary.selected if replica is None else replica])
+        ((_, model),) = self.models([self.selected.replica if replica is None else replica])
         return model
 
     def models(self, replicas: Sequence[int]) -> Iterator[tuple[Outcome, SequenceModel]]:
-        """The outcome of each given replica, with one module that then has its weights."""
+        """The outcome of each given replica, with one module that then has its weights.
+
+        Raises `RunError` for a replica that diverged: the file holds its initial weights.
+        """
         summary, weights = self.summary, self.folder.weights()
         keep_freed_memory()
         model = make_replica(self.experiment, self.task, to_read=True).to(self.device).eval()
         prepare_cpu(self.experiment.training.threads, sum(p.numel() for p in model.parameters()))
         for replica in replicas:
             outcome = summary.of(replica)
+            if outcome.diverged:
+                raise RunError(
+                    f"{self.path}: replica {replica} (lr {outcome.lr:g}) diverged: it has no "
+                    "trained weights, since no validation loss of it was finite"
+                )
             try:
                 model.load_state_dict({name: value[replica] for name, value in weights.items()})
             except (RuntimeError, IndexError):
@@ -283,17 +301,19 @@ class Run:
 
         The `num_words` test words of a `seed` are those of the run's own task, or of another
         `task` with the same symbols and labels. Rows are kept in the folder once their replica
-        is done.
+        is done. Replicas that diverged have no rows.
 
         Raises `SettingsError` for a task with other symbols or labels, and `RunError` where
-        training has not finished.
+        training has not finished, or where all replicas diverged and not `everyone` is asked for.
         """
         tested = self.task if task is None else load_task(task)
         require_same_names(tested, self.task)
         summary, lengths = self.summary, sorted(set(lengths))
+        chosen = summary.trained if everyone else (self.selected.replica,)
+        if not chosen:
+            return
         shortcuts = strongest_by_length(self.words, tested, lengths, num_words, seed)
-        chosen = [outcome.replica for outcome in summary.replicas]
-        for outcome, model in self.models(chosen if everyone else [summary.selected]):
+        for outcome, model in self.models(chosen):
             scored = []
             for score in evaluate(
                 model, tested, lengths, num_words=num_words, seed=seed, device=self.device
@@ -344,7 +364,8 @@ def make_replica(experiment: Experiment, task: Task, *, to_read: bool = False) -
 def summary_of(trainer: Trainer, seconds: float) -> Summary:
     """The outcome of every replica, and which one is selected.
 
-    The selected replica has the highest validation accuracy, then the lowest validation loss.
+    The selected replica has the highest validation accuracy, then the lowest validation loss. A
+    replica without any validation of finite loss has diverged, and is never selected.
     """
     outcomes = tuple(
         Outcome(
@@ -354,12 +375,13 @@ def summary_of(trainer: Trainer, seconds: float) -> Summary:
             validation_accuracy=progress.best_accuracy if progress.best_step else None,
             validation_loss=progress.best_loss if progress.best_step else None,
             best_step=progress.best_step,
-            stopped=progress.stopped,
+            stopped=progress.stopped if progress.best_step else "diverged",
         )
         for replica, progress in zip(trainer.everyone, trainer.progress, strict=True)
     )
     best = max(trainer.progress, key=lambda one: (one.best_accuracy, -one.best_loss))
-    selected = trainer.everyone[trainer.progress.index(best)].index
+    chosen = trainer.everyone[trainer.progress.index(best)].index
+    selected = chosen if best.best_step else None
     return Summary(trainer.step, round(seconds, 3), selected, outcomes)
 
 

@@ -165,7 +165,7 @@ class Trainer:
                 progress.since_best += 1
             if self.settings.patience and progress.since_best >= self.settings.patience:
                 progress.stopped = "no improvement"
-            if self.settings.stop_loss and loss <= self.settings.stop_loss:
+            if self.settings.stop_loss and -math.inf < loss <= self.settings.stop_loss:
                 progress.stopped = "loss reached"
         if better:
             rows = torch.tensor(better, device=self.device)
