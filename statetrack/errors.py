@@ -1,4 +1,4 @@
-"""Every error that a user can cause, in one tree.
+r"""Every error that a user can cause, in one tree.
 
     StatetrackError                 shown as one line; exit code 1
     ├── UnknownNameError            a model, task, kind or option that does not exist
@@ -15,7 +15,8 @@ A message says where (file, key, setting), what is wrong (the value) and what to
 
 The library names settings as Python arguments, `hidden=64`; the command line writes them as
 options, `--hidden 64`. So a message names a setting with `setting(name, value)`, and
-`StatetrackError.message` writes it in a given notation.
+`StatetrackError.message` writes it in a given notation. A message is one printable line, whatever
+the names and values in it: what cannot be printed is shown as an escape, such as `\x1b`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from statetrack.text import visible
+
 MOST_NAMED = 20
 """The most known names that a message lists."""
 
@@ -33,20 +36,23 @@ Notation = Callable[..., str]
 """How a setting is written: `(name)`, or `(name, value)` where a message gives its value."""
 
 _MARKED = re.compile("\x02(?P<name>[^=\x03]+)(?:=(?P<value>[^\x03]*))?\x03")
-"""A setting inside a message, between two control characters that no other text contains."""
+"""A setting inside a message, between two control characters."""
 
 
 class StatetrackError(Exception):
     """The base class: an error that a user can cause and can correct."""
 
     def message(self, notation: Notation) -> str:
-        """The message with every setting in it written in a notation."""
+        """The message, printable, with every setting in it written in a notation."""
 
         def written(found: re.Match[str]) -> str:
-            values = [] if found["value"] is None else [ast.literal_eval(found["value"])]
+            try:
+                values = [] if found["value"] is None else [ast.literal_eval(found["value"])]
+            except (ValueError, SyntaxError, MemoryError, RecursionError):
+                return found[0]  # a text in the message has such characters: it is no setting
             return notation(found["name"], *values)
 
-        return _MARKED.sub(written, super().__str__())
+        return visible(" ".join(_MARKED.sub(written, super().__str__()).splitlines()))
 
     def __str__(self) -> str:
         return self.message(_as_argument)

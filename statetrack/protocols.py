@@ -12,14 +12,14 @@ from typing import Any
 from pydantic import Field
 
 from statetrack.registry import Registry, files_in, tasks_folder
-from statetrack.settings import Settings, build, read_yaml
+from statetrack.settings import Line, Settings, build, read_yaml
 
 
 class Protocol(Settings):
     """One protocol file."""
 
-    title: str
-    reference: str
+    title: Line
+    reference: Line
     settings: dict[str, Any] = Field(default_factory=dict)
     models: dict[str, dict[str, Any]] = Field(default_factory=dict)
 

@@ -10,10 +10,11 @@ import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import yaml
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -25,6 +26,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from statetrack.errors import SettingsError, StatetrackError, nearest_or_known, setting
+from statetrack.text import LONGEST_NAME, flaw_in, flaw_in_lines
 
 S = TypeVar("S", bound="Settings")
 
@@ -86,6 +88,41 @@ class NameIn:
         if name not in self.registry:
             raise ValueError(f"there is no '{name}'.{nearest_or_known(name, self.registry)}")
         return name
+
+
+def _name(text: str) -> str:
+    return _flawless(text, flaw_in(text, most=LONGEST_NAME))
+
+
+def _line(text: str) -> str:
+    return _flawless(text, flaw_in(text))
+
+
+def _line_or_empty(text: str) -> str:
+    return _line(text) if text else text
+
+
+def _lines(text: str) -> str:
+    return _flawless(text, flaw_in_lines(text))
+
+
+def _flawless(text: str, flaw: str | None) -> str:
+    if flaw is not None:
+        raise ValueError(flaw)
+    return text
+
+
+Name = Annotated[str, AfterValidator(_name)]
+"""A setting that is a name: printable, on one line, of at most `text.LONGEST_NAME` characters."""
+
+Line = Annotated[str, AfterValidator(_line)]
+"""A setting that is a title or a reference: printable, on one line."""
+
+LineOrEmpty = Annotated[str, AfterValidator(_line_or_empty)]
+"""The same where it may be left out."""
+
+Lines = Annotated[str, AfterValidator(_lines)]
+"""A setting that is a text of any number of lines: printable, but for newlines and tabs."""
 
 
 def build(

@@ -10,13 +10,14 @@ import statetrack
 
 PACKAGE = Path(statetrack.__file__).parent
 ORDER = (
-    "errors registry plugins settings references scoring sources algebra spec protocols data "
+    "text errors registry plugins settings references scoring sources algebra spec protocols data "
     "audit ops models predicting training evaluation runs comparison sweep report pictures "
     "catalogue cli"
 ).split()
 """A module imports only from its own station and from those before it."""
 
 FREE_OF_TORCH = {
+    "text",
     "scoring",
     "sources",
     "algebra",

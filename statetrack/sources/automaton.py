@@ -22,7 +22,7 @@ from statetrack.sources.batch import Batch, UnlabelledWords
 from statetrack.sources.lengths import LONGEST_ALLOWED, LengthDistribution
 from statetrack.sources.randomness import RandomBits
 from statetrack.sources.running import Runner
-from statetrack.sources.source import Source
+from statetrack.sources.source import Source, check_names
 from statetrack.sources.symbol_sampler import SymbolSampler
 
 ROUNDING = 1e-12
@@ -301,9 +301,7 @@ def _names(given: Sequence[str] | None, count: int, what: str) -> tuple[str, ...
     names = tuple(map(str, range(count))) if given is None else tuple(given)
     if len(names) != count:
         raise TaskError(f"{what}s: {len(names)} names for {count} {what}s")
-    for name in names:
-        if not name or name.split() != [name]:
-            raise TaskError(f"{what}s: '{name}' is no name: it must be text without spaces")
+    check_names(names, what)
     if len(set(names)) < count:
         twice = next(name for name in names if names.count(name) > 1)
         raise TaskError(f"{what}s: the name '{twice}' appears twice")

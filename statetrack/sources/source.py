@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 import numpy.typing as npt
 
-from statetrack.errors import SettingsError
+from statetrack.errors import SettingsError, TaskError
 from statetrack.sources.arrays import Bits, Booleans, Floats, Integers, Unsigned
 from statetrack.sources.batch import Batch, Supervision, UnlabelledWords
 from statetrack.sources.lengths import LengthDistribution
 from statetrack.sources.randomness import RandomBits
+from statetrack.text import LONGEST_NAME, flaw_in, shortened
 
 if TYPE_CHECKING:
     from statetrack.sources.automaton import Automaton
@@ -180,3 +181,17 @@ def _last_of_each(scored: Booleans) -> Booleans:
     only_last = np.zeros_like(scored)
     np.put_along_axis(only_last, last[..., None], scored.any(axis=-1, keepdims=True), axis=-1)
     return only_last
+
+
+def check_names(names: Iterable[str], what: str) -> None:
+    """Raise `TaskError` for a name that is not one printable word of at most `LONGEST_NAME`.
+
+    `what` says whose name it is: a state, a symbol or a label.
+    """
+    for name in names:
+        if not name or name.split() != [name]:
+            raise TaskError(
+                f"{what}s: '{shortened(name)}' is no name: it must be text without spaces"
+            )
+        if flaw := flaw_in(name, most=LONGEST_NAME):
+            raise TaskError(f"{what}s: the name '{shortened(name)}' {flaw}")

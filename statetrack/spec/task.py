@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 import yaml
-from pydantic import model_validator
+from pydantic import field_validator, model_validator
 
 from statetrack.errors import SettingsError, TaskError, nearest_or_known
-from statetrack.settings import Settings, build, option
+from statetrack.settings import Line, LineOrEmpty, Lines, Settings, build, option
 from statetrack.sources import (
     Automaton,
     Batch,
@@ -24,6 +24,7 @@ from statetrack.sources import (
     build_source,
 )
 from statetrack.sources.kinds.transitions import written_out
+from statetrack.text import flaw_in, flaw_in_lines, shortened
 
 NOT_SCORED = "-"
 """What an example has for a label that is not asked for."""
@@ -32,20 +33,28 @@ NOT_SCORED = "-"
 class TaskSpec(Settings):
     """What a task file says."""
 
-    title: str = option(..., "One line that says what is to be computed.")
+    title: Line = option(..., "One line that says what is to be computed.")
     version: int = option(..., "Raised by one whenever the task's data changes.", min=1)
-    reference: str = option(..., "Where the task comes from: authors, year, arXiv id.")
+    reference: Line = option(..., "Where the task comes from: authors, year, arXiv id.")
     automaton: dict[str, Any] = option(
         ..., "The automaton, or the sampler: its kind and the kind's arguments."
     )
-    examples: dict[str, str] = option({}, "Words and the labels after each of their symbols.")
-    description: str = option("", "What a reader should know beyond the title.")
+    examples: dict[Lines, Lines] = option({}, "Words and the labels after each of their symbols.")
+    description: Lines = option("", "What a reader should know beyond the title.")
     train_length: tuple[int, int] = option((2, 10), "Shortest and longest word to train on.")
     test_lengths: tuple[int, ...] = option((500,), "Lengths to test on.")
     supervision: Literal["every", "last"] = option(
         "every", "Whether a label is given after every symbol, or after the last one only."
     )
-    name: str = option("", "What the task is called; left out, it is its file that names it.")
+    name: LineOrEmpty = option("", "What the task is called; left out, its file names it.")
+
+    @field_validator("automaton")
+    @classmethod
+    def _its_text_is_printable(cls, automaton: dict[str, Any]) -> dict[str, Any]:
+        for text in _texts(automaton):
+            if flaw := flaw_in_lines(text):
+                raise ValueError(f"the text '{shortened(text)}' {flaw}")
+        return automaton
 
     @model_validator(mode="after")
     def _lengths_make_sense(self) -> Self:
@@ -81,6 +90,8 @@ class Task:
         Raises `TaskError`, opened by `where`, for a source that cannot be built and for an
         example whose labels are not those that the source reads.
         """
+        if flaw := flaw_in(name):
+            raise TaskError(f"{where}: the task's name {flaw}; `name` in the task file gives one")
         task = cls(name, spec, build_source(spec.automaton, f"{where}: automaton"))
         for word, labels in spec.examples.items():
             _check_example(task, word, labels, f"{where}: examples: '{word}'")
@@ -233,6 +244,19 @@ def _check_example(task: Task, word: str, labels: str, where: str) -> None:
     right = task.format_labels(symbols)
     if labels.split() != right.split():
         raise TaskError(f"{where}: the labels are '{right}', not '{labels}'")
+
+
+def _texts(content: Any) -> Iterator[str]:
+    """Every text in plain values, those of keys included."""
+    waiting = [content]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            waiting += [*value, *value.values()]
+        elif isinstance(value, list | tuple):
+            waiting += value
 
 
 def _place(name: str, names: tuple[str, ...], what: str, where: str) -> int:

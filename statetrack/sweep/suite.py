@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from statetrack.registry import Registry, files_in, tasks_folder
-from statetrack.settings import Settings, build, option, read_yaml
+from statetrack.settings import Line, LineOrEmpty, Name, Settings, build, option, read_yaml
 
 
 class Suite(Settings):
@@ -22,12 +22,12 @@ class Suite(Settings):
     name, or by its name (`model`) and settings.
     """
 
-    title: str = option(..., "What the suite shows, in one line.")
-    reference: str = option("", "The paper whose table it is compared with.")
+    title: Line = option(..., "What the suite shows, in one line.")
+    reference: LineOrEmpty = option("", "The paper whose table it is compared with.")
     protocol: str = option("", "The protocol whose settings are the defaults of every cell.")
     settings: dict[str, Any] = Field(default_factory=dict)
-    models: dict[str, str | dict[str, Any]] = option(..., "The rows.")
-    tasks: dict[str, str] = option(..., "The columns.")
+    models: dict[Name, str | dict[str, Any]] = option(..., "The rows.")
+    tasks: dict[Name, str] = option(..., "The columns.")
     length: int = option(500, "The length that the table reports.", min=1)
     samples: int = option(2000, "Test words.", min=1)
     curve_lengths: tuple[int, ...] = option(
@@ -43,7 +43,9 @@ class Suite(Settings):
     )
     horizon_samples: int = option(200, "Test words at those lengths.", min=1)
     published: dict[str, dict[str, float]] = Field(default_factory=dict)
-    published_as: str = option("published", "What the numbers under `published` are called.")
+    published_as: LineOrEmpty = option(
+        "published", "What the numbers under `published` are called."
+    )
 
     @model_validator(mode="after")
     def _published_cells_exist(self) -> Self:

@@ -19,7 +19,7 @@ from statetrack.errors import TaskError, nearest, nearest_or_known
 from statetrack.registry import Registry, modules_in
 from statetrack.settings import explain
 from statetrack.sources.automaton import Automaton
-from statetrack.sources.source import Source
+from statetrack.sources.source import Source, check_names
 
 KINDS: Registry[Callable[..., Source]] = Registry(
     "automaton kind",
@@ -88,10 +88,13 @@ def build_source(description: Mapping[str, Any], where: str) -> Source:
     if kind not in KINDS:
         hint = nearest(kind, KINDS) or f" Known are: {', '.join(KINDS)}."
         raise TaskError(f"{where}: there is no kind '{kind}'.{hint}")
-    _check_names(kind, given, where)
+    _check_arguments(kind, given, where)
     checked = validate_call(config=ConfigDict(strict=True))(KINDS[kind])
     try:
-        return checked(**given)
+        source: Source = checked(**given)
+        check_names(source.symbols, "symbol")
+        check_names(source.labels, "label")
+        return source
     except ValidationError as invalid:
         raise TaskError(f"{where}: {explain(invalid)}") from None
     except TaskError as wrong:
@@ -112,7 +115,7 @@ def build_inner(description: Mapping[str, Any], where: str) -> Automaton:
     return automaton
 
 
-def _check_names(kind: str, given: Mapping[str, Any], where: str) -> None:
+def _check_arguments(kind: str, given: Mapping[str, Any], where: str) -> None:
     arguments = arguments_of(kind)
     known = [argument.name for argument in arguments]
     for name in given:
