@@ -327,6 +327,17 @@ def test_a_group_without_a_sure_name_is_described() -> None:
     assert name_of(special_linear) == "order 336, not solvable, not abelian"
 
 
+def test_a_perfect_group_without_center_or_name_is_described() -> None:
+    line = np.arange(11)
+    shifted = np.append((line + 1) % 11, 11)
+    inverted = np.append([-pow(int(x), -1, 11) % 11 if x else 11 for x in line], 0)
+    monoid = transition_monoid(np.array([shifted, inverted]), Budget())
+    assert monoid is not None and monoid.is_group
+    projective = Group(monoid.elements.astype(np.int64))
+    assert len(projective) == len(projective.derived) == 660
+    assert name_of(projective) == "order 660, not solvable, not abelian"
+
+
 @pytest.mark.parametrize("factors", [("quaternion", "parity"), ("heisenberg", "cyclic:n=3")])
 def test_a_product_of_groups_of_one_prime_is_described(factors: tuple[str, str]) -> None:
     automaton = load_task(f"product({','.join(factors)})").automaton

@@ -678,11 +678,73 @@ def labels_that_cycle(automaton: Automaton, most: int) -> list[int] | None:
     return None
 
 
+def word_that_cycles(algebra: Algebra, most: int) -> list[int] | None:
+    """The symbols of a word whose powers go through states that labels tell apart."""
+    apart, actions = algebra.machine.apart, algebra.machine.actions
+    assert apart is not None
+    identity = np.arange(actions.shape[1])
+    known, fresh = {identity.tobytes()}, [([], identity)]
+    while fresh and len(known) < most:
+        longer = []
+        for word, reached in fresh:
+            for symbol, action in enumerate(actions):
+                after = action[reached]
+                if after.tobytes() in known:
+                    continue
+                known.add(after.tobytes())
+                longer.append(([*word, symbol], after))
+                settled = after
+                for _ in range(len(after).bit_length()):
+                    settled = settled[settled]
+                if apart[settled, after[settled]].any():
+                    return longer[-1][0]
+        fresh = longer
+    return None
+
+
+def test_models_whose_states_settle_are_refused_exactly_where_a_word_cycles() -> None:
+    for name in ("s3", "a5", "permutation-reset", "flip-flop", "tomita-3", "register", "mod-add"):
+        algebra = analyse(load_task({"mod-add": "modular-addition"}.get(name, name)).automaton)
+        cycles = word_that_cycles(algebra, 2_000) is not None
+        for model in (told("minmax"), told("deltanet"), told("gated-deltanet")):
+            assert (predict(algebra, model).can == "no") == cycles, (name, type(model).__name__)
+
+
+def test_what_a_minmax_stack_answers_after_powers_of_a_word_settles() -> None:
+    automaton = load_task("s3").automaton
+    settings = told("minmax", layers=2, width=16, state=8)
+    model = MODELS["minmax"](settings, num_symbols=automaton.num_symbols, num_labels=6).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(3.0)  # bounds that cross, and bounds that are far apart
+    for length in (1, 2, 3, 5):
+        word = torch.randint(automaton.num_symbols, (8, length))
+        with torch.no_grad():
+            logits = model(word.repeat(1, 12))[:, length - 1 :: length]
+        assert torch.equal(logits[:, 8:], logits[:, 7:-1])
+
+
+def test_a_product_of_symmetric_contractions_has_no_eigenvalue_of_modulus_1_but_1() -> None:
+    random = np.random.default_rng(0)
+    negative = False
+    for _ in range(300):
+        product = np.eye(3)
+        for _ in range(random.integers(1, 5)):
+            key = np.append(random.standard_normal(2), 0.0)  # all factors fix the last direction
+            key /= np.linalg.norm(key)
+            product = product @ (np.eye(3) - random.choice([0.5, 1.0]) * np.outer(key, key))
+        values = np.linalg.eigvals(product)
+        negative = negative or bool((values.real < -1e-3).any())
+        assert np.allclose(values[np.abs(values) > 1 - 1e-9], 1.0)
+        assert (np.abs(values) > 1 - 1e-9).sum() >= 1
+    assert negative, "such a product may have negative eigenvalues"
+
+
 @pytest.mark.parametrize("task", ["parity", "z60", "s3", "a5", "random-permutations"])
 def test_where_positive_gains_cannot_the_labels_of_a_repeated_symbol_cycle(task: str) -> None:
     automaton = load_task(task).automaton
     algebra = analyse(automaton)
-    for model in ("diagonal-positive", "mamba", "gla", "rwkv6", "mlstm", "deltanet"):
+    for model in ("diagonal-positive", "mamba", "gla", "rwkv6", "rwkv7", "mlstm", "deltanet"):
         assert predict(algebra, model).can == "no", model
     assert labels_that_cycle(automaton, 200) is not None
 

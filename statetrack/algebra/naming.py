@@ -155,8 +155,10 @@ def _coprime_product(group: Group) -> str:
 
 
 def _product_with_center(group: Group) -> str:
-    """The direct product of the commutators, where these are perfect, and the center."""
+    """The direct product of the commutators, where these are perfect, and a center above 1."""
     commutators, center = group.derived, group.subgroup(group.center)
+    if len(center) == 1:
+        return ""
     if len(commutators) * len(center) != len(group) or len(commutators.derived) < len(commutators):
         return ""
     if int(commutators.center.sum()) > 1:

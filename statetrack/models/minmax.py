@@ -27,7 +27,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from statetrack.algebra.recurrences import Clamped
+from statetrack.algebra.recurrences import Clamped, Size
 from statetrack.models import MODELS
 from statetrack.models._blocks import BlockModel, Mixer, ShortConvolution
 from statetrack.models._settings import BlockSettings
@@ -47,7 +47,7 @@ class MinMaxSettings(BlockSettings):
     @property
     def recurrence(self) -> Clamped:
         """A clamped state."""
-        return Clamped()
+        return Clamped(layers=Size("layers", self.layers))
 
 
 class MinMaxMixer(Mixer[tuple[Tensor, Tensor]]):

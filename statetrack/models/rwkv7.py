@@ -35,7 +35,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.algebra.recurrences import DiagonalMinusRankOne, Size
+from statetrack.algebra.recurrences import DiagonalMinusRankOne
 from statetrack.models import MODELS
 from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel
@@ -62,7 +62,7 @@ class RWKV7Settings(BlockSettings):
     @property
     def recurrence(self) -> DiagonalMinusRankOne:
         """A diagonal matrix minus one of rank one."""
-        return DiagonalMinusRankOne(layers=Size("layers", self.layers))
+        return DiagonalMinusRankOne()
 
 
 @MODELS.register("rwkv7")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from statetrack.algebra.prediction import Answer, Prediction
+from statetrack.algebra.prediction import Answer, Prediction, Size
 
 if TYPE_CHECKING:
     from statetrack.algebra.analysing import Algebra
@@ -21,6 +21,7 @@ CONSTANT_DEPTH = (
     "Merrill and Sabharwal 2023, arXiv:2207.00729; "
     "Merrill, Petty and Sabharwal 2024, arXiv:2404.08819"
 )
+CASCADE = "Krohn and Rhodes 1965, doi:10.1090/S0002-9947-1965-0188316-1"
 OWN = "own, see statetrack.algebra.recurrences"
 
 
@@ -80,3 +81,51 @@ def within_tc0(algebra: Algebra) -> Prediction:
     return Prediction(
         "unknown", "the model is in TC0, and the task may be: no rule decides it", CONSTANT_DEPTH
     )
+
+
+def settling(algebra: Algebra, why: str, source: str) -> Prediction | None:
+    """No, where states settle under the powers of every word and some word's powers cycle.
+
+    An element of order n > 1 of a group that labels distinguish is a word whose powers go through
+    n states, any two of which some further word tells apart; a symbol that cycles is such a word.
+    `why` says what makes the states of the recurrence settle.
+    """
+    groups = visible_groups(algebra)
+    if not groups and not algebra.machine.a_symbol_cycles:
+        return None
+    cycling = f"the group {groups[0].name}: a word's powers" if groups else "a symbol's powers"
+    return Prediction(
+        "no",
+        f"{cycling} cycle through states with different labels, while {why}",
+        source,
+        robust=robustness(algebra),
+    )
+
+
+def cascade(
+    algebra: Algebra, layers: Size, allowed: Callable[[Subgroup], bool], what: str, source: str
+) -> Prediction:
+    """Yes, where every group in the monoid is one that a layer can represent, or layers can."""
+    robust = robustness(algebra)
+    if algebra.monoid is not None and all(allowed(group) for group in algebra.monoid.subgroups):
+        return Prediction(
+            "yes",
+            f"all groups in the monoid are {what}: a cascade of resets and groups, with a layer "
+            "for each factor",
+            source if source == CASCADE else f"{source}; {CASCADE}",
+            1 if only_resets(algebra) else None,
+            layers,
+            robust=robust,
+        )
+    return Prediction("unknown", "no rule decides it", OWN, robust=robust)
+
+
+def only_resets(algebra: Algebra) -> bool:
+    """Whether every symbol acts as the identity or maps all states to one."""
+    identity = list(range(len(algebra.machine.delta)))
+    return all(each == identity or len(set(each)) == 1 for each in algebra.machine.actions.tolist())
+
+
+def is_trivial(group: Subgroup) -> bool:
+    """Whether a group has one element."""
+    return group.order == 1

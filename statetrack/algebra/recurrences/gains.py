@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from statetrack.algebra.prediction import Prediction, Size
 from statetrack.algebra.recurrences.base import (
     BILINEAR,
+    CASCADE,
     NEGATIVE,
     OWN,
     Additive,
     LinearRecurrence,
+    cascade,
+    is_trivial,
+    only_resets,
     robustness,
     visible_groups,
     within_tc0,
@@ -27,7 +30,6 @@ Gains = Literal["positive", "real", "complex", "unit"]
 
 POSITIVE_GATES = "Sarrof, Veitsman and Hahn 2024, arXiv:2405.17394"
 DIAGONAL_LAYERS = "Shakerinava et al. 2026, arXiv:2603.01959"
-CASCADE = "Krohn and Rhodes 1965, doi:10.1090/S0002-9947-1965-0188316-1"
 
 
 # --- one layer, with gains that are free parameters ---
@@ -75,7 +77,7 @@ class Diagonal(LinearRecurrence):
             return replace(refused, robust=robust)
         if self._counts(algebra):
             return replace(self._counting(algebra), robust=robust)
-        if self.additive == "input" and self.gains != "unit" and _only_resets(algebra):
+        if self.additive == "input" and self.gains != "unit" and only_resets(algebra):
             return Prediction(
                 "yes",
                 "every symbol acts as the identity or as a reset: a gain of 1, or a gain of 0 and "
@@ -160,7 +162,7 @@ class PositiveLayers(LinearRecurrence):
         if refused:
             source = f"{POSITIVE_GATES}; {refused.source}"
             return replace(refused, robust=robustness(algebra), source=source)
-        return _cascade(algebra, self.layers, _is_trivial, "trivial (star-free)", POSITIVE_GATES)
+        return cascade(algebra, self.layers, is_trivial, "trivial (star-free)", POSITIVE_GATES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +194,7 @@ class SignedLayers(LinearRecurrence):
                 self.layers,
                 robust=robustness(algebra),
             )
-        return _cascade(algebra, self.layers, _is_two_group, "2-groups", CASCADE)
+        return cascade(algebra, self.layers, _is_two_group, "2-groups", CASCADE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +207,7 @@ class ComplexLayers(LinearRecurrence):
 
     def predict(self, algebra: Algebra) -> Prediction:
         """Monoids whose groups are solvable."""
-        return _abelian_series(algebra, self.layers) or _cascade(
+        return _abelian_series(algebra, self.layers) or cascade(
             algebra, self.layers, lambda group: group.solvable, "solvable", CASCADE
         )
 
@@ -295,34 +297,6 @@ def _abelian_series(algebra: Algebra, layers: Size) -> Prediction | None:
         smallest=all(group.seen for group in algebra.monoid.subgroups),
         robust=robust,
     )
-
-
-def _cascade(
-    algebra: Algebra, layers: Size, allowed: Callable[[Subgroup], bool], what: str, source: str
-) -> Prediction:
-    """Yes, where every group in the monoid is one that a layer can represent, or layers can."""
-    robust = robustness(algebra)
-    if algebra.monoid is not None and all(allowed(group) for group in algebra.monoid.subgroups):
-        return Prediction(
-            "yes",
-            f"all groups in the monoid are {what}: a cascade of resets and groups, with a layer "
-            "for each factor",
-            source if source == CASCADE else f"{source}; {CASCADE}",
-            1 if _only_resets(algebra) else None,
-            layers,
-            robust=robust,
-        )
-    return Prediction("unknown", "no rule decides it", OWN, robust=robust)
-
-
-def _only_resets(algebra: Algebra) -> bool:
-    """Whether every symbol acts as the identity or maps all states to one."""
-    identity = list(range(len(algebra.machine.delta)))
-    return all(each == identity or len(set(each)) == 1 for each in algebra.machine.actions.tolist())
-
-
-def _is_trivial(group: Subgroup) -> bool:
-    return group.order == 1
 
 
 def _is_two_group(group: Subgroup) -> bool:

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statetrack.algebra.prediction import Prediction, Size
-from statetrack.algebra.recurrences.base import Recurrence, within_tc0
+from statetrack.algebra.recurrences.base import (
+    CASCADE,
+    OWN,
+    Recurrence,
+    cascade,
+    is_trivial,
+    settling,
+    within_tc0,
+)
 
 if TYPE_CHECKING:
     from statetrack.algebra.analysing import Algebra
@@ -39,15 +47,27 @@ class Saturating(Recurrence):
 
 @dataclass(frozen=True, kw_only=True)
 class Clamped(Recurrence):
-    """A state clamped between bounds that the input gives (MinMax)."""
+    """A stack of layers whose coordinates are each clamped between two bounds (MinMax).
+
+    The maps of one coordinate are the identity, constants, and h -> max(min(r, h), s). They are
+    closed under composition, and each equals its own square. So for every word w, the states of a
+    layer after w, w w, w w w, ... are equal from the second on, as soon as its inputs repeat
+    themselves; by induction over the layers, those of the stack settle. Every transition monoid is
+    aperiodic: a stack computes star-free languages only. A coordinate whose bounds are equal is
+    reset, one whose bounds are far apart is unchanged; by Krohn and Rhodes (1965), a cascade of
+    resets does every aperiodic monoid.
+    """
+
+    layers: Size
 
     def predict(self, algebra: Algebra) -> Prediction:
-        """Every regular language."""
-        return Prediction(
-            "yes",
-            "every regular language, by the construction of its paper",
-            "Ronca 2026, arXiv:2605.06384",
-        )
+        """Aperiodic monoids."""
+        return settling(
+            algebra,
+            "a map that clamps coordinates equals its own square, so the states after the powers "
+            "of any word settle",
+            OWN,
+        ) or cascade(algebra, self.layers, is_trivial, "trivial", CASCADE)
 
 
 @dataclass(frozen=True, kw_only=True)

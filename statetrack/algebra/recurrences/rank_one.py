@@ -13,7 +13,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from statetrack.algebra.prediction import Prediction, Size
-from statetrack.algebra.recurrences.base import NEGATIVE, LinearRecurrence, robustness
+from statetrack.algebra.recurrences.base import (
+    NEGATIVE,
+    OWN,
+    LinearRecurrence,
+    robustness,
+    settling,
+)
 from statetrack.algebra.recurrences.free import dimensions_of
 
 if TYPE_CHECKING:
@@ -83,21 +89,29 @@ class Householder(LinearRecurrence):
 
 @dataclass(frozen=True, kw_only=True)
 class DiagonalMinusRankOne(LinearRecurrence):
-    """A diagonal matrix minus one of rank one, both given by the input (RWKV-7)."""
+    """A diagonal matrix minus one of rank one, both given by the input (RWKV-7).
 
-    layers: Size
+    With w in [0.545, 1] and a in [0, 1], diag(w) - (a kappa) kappa^T is similar to the symmetric
+    diag(w) - (sqrt(a) kappa)(sqrt(a) kappa)^T, whose eigenvalues lie in [-0.455, 1]. So the powers
+    of one symbol's operator converge. Factors of a product are not symmetric in one common basis,
+    so this says nothing of the powers of longer words.
+    """
+
     structure: str = "diag(w) - (a kappa) kappa^T"
     eigenvalues: str = "(-0.46, 1)"
 
     def predict(self, algebra: Algebra) -> Prediction:
-        """Every regular language."""
-        return Prediction(
-            "yes",
-            "every regular language with some number of layers, by the construction of its paper",
-            "Peng et al. 2025, arXiv:2503.14456",
-            given=self.layers,
-            robust=robustness(algebra),
-        )
+        """No symbol that cycles through states."""
+        robust = robustness(algebra)
+        if algebra.machine.a_symbol_cycles:
+            return Prediction(
+                "no",
+                "a symbol cycles through states with different labels, while the powers of a "
+                "matrix with eigenvalues in [-0.455, 1] converge",
+                f"Theorem 1 of {NEGATIVE}; {OWN}",
+                robust=robust,
+            )
+        return Prediction("unknown", "no rule decides it", OWN, robust=robust)
 
 
 def _reflections(algebra: Algebra, layers: int) -> Prediction:
@@ -124,17 +138,22 @@ def _reflections(algebra: Algebra, layers: int) -> Prediction:
 
 
 def _without_reflections(algebra: Algebra) -> Prediction:
-    """What factors with eigenvalues in [0, 1] cannot track: a symbol that cycles through states."""
-    robust = robustness(algebra)
-    if algebra.machine.a_symbol_cycles:
-        return Prediction(
-            "no",
-            "a symbol cycles through states with different labels, while the powers of a matrix "
-            "with eigenvalues in [0, 1] converge",
-            f"Theorem 1 of {NEGATIVE}",
-            robust=robust,
-        )
-    return Prediction("unknown", "no rule decides it", NEGATIVE, robust=robust)
+    """What factors with eigenvalues in [0, 1] cannot track: words that cycle through states.
+
+    A factor I - beta k k^T with beta in [0, 1] is symmetric, and shortens every vector that it does
+    not fix. So a product of such factors keeps the length of a vector only if every factor fixes
+    it: of modulus 1 it has the eigenvalue 1 alone, and as a contraction its powers converge. (Its
+    other eigenvalues need not lie in [0, 1]: three projections of the plane have a product with
+    the eigenvalue -1/8.) A gate in [0, 1] that multiplies the product changes none of this.
+    """
+    refused = settling(
+        algebra,
+        "a product of symmetric contractions keeps a length only where every factor fixes the "
+        "vector, so its powers converge",
+        f"{OWN}; Theorem 1 of {NEGATIVE} for one symbol",
+    )
+    unknown = Prediction("unknown", "no rule decides it", NEGATIVE, robust=robustness(algebra))
+    return refused or unknown
 
 
 def _one_reflection_is_too_few(algebra: Algebra, layers: int) -> bool:
