@@ -680,6 +680,15 @@ def test_gen_says_in_one_line_what_cannot_be(capsys, tmp_path, words, message):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_gen_asks_for_a_folder_where_the_name_of_a_task_makes_none(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    document = load_task("turnstile").document().replace("name: turnstile\n", "name: '..'\n")
+    Path("mine.yaml").write_text(document)
+    assert app.run(["gen", "mine.yaml"]) == 1
+    assert "task '..': no folder can be named after it: give --out" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
+
+
 def test_gen_names_the_folder_of_a_task_file_after_the_file(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     text = load_task("turnstile").document().replace("name: turnstile\n", "")

@@ -1,4 +1,4 @@
-"""A run: from settings to a folder, interrupted and resumed, evaluated, swept."""
+"""A run: from settings to a folder, interrupted and resumed, evaluated."""
 
 from __future__ import annotations
 
@@ -32,9 +32,6 @@ from statetrack.plugins import load_plugin
 from statetrack.runs.config import Experiment
 from statetrack.runs.folder import RunFolder, to_yaml
 from statetrack.runs.run import Run
-from statetrack.sweep.cells import cells_of
-from statetrack.sweep.running import run_suite
-from statetrack.sweep.suite import load_suite
 from statetrack.training.settings import TrainSettings
 from tests.setups import Setup
 
@@ -586,120 +583,3 @@ def test_runs_of_different_plugins_can_be_opened_side_by_side(tmp_path: Path) ->
     in_a_new_process()
     for name in ("my-counter", "your-counter"):
         assert Run.open(tmp_path / name).experiment.model == name
-
-
-# --- suites ---
-
-SUITE: dict[str, Any] = {
-    "title": "Two models on two tasks",
-    "settings": {
-        **{key: value for key, value in SMALL.items() if key not in ("model", "task", "hidden")},
-        "steps": 10,
-        "seeds": 2,
-        "lrs": [0.01],
-    },
-    "models": {
-        "Signs": "diagonal-real",
-        "Blocks of 3": {"model": "bilinear-block", "hidden": 6, "block_size": 3},
-    },
-    "tasks": {"parity": "parity", "mod 3": "modular-addition:m=3"},
-    "length": 30,
-    "samples": 40,
-    "horizon_lengths": [90, 60],
-    "horizon_samples": 10,
-    "published": {"Signs": {"parity": 1.0}},
-}
-
-
-def suite_file(path: Path, **changes: Any) -> str:
-    path.write_text(yaml.safe_dump({**SUITE, **changes}, sort_keys=False))
-    return str(path)
-
-
-def test_a_suite_trains_and_evaluates_every_cell_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    suite = load_suite(suite_file(tmp_path / "suite.yaml"))
-    cells = cells_of(suite, tmp_path / "out", {})
-    assert [(cell.column, cell.row) for cell in cells] == [
-        ("parity", "Signs"),
-        ("parity", "Blocks of 3"),
-        ("mod 3", "Signs"),
-        ("mod 3", "Blocks of 3"),
-    ]
-    assert len({cell.path for cell in cells}) == 4
-    results = list(run_suite(suite, cells, jobs=1))
-    assert [(r.column, r.row) for r in results] == [(c.column, c.row) for c in cells]
-    for result in results:
-        assert len(result.rows) == 2 and result.selected in result.rows
-        assert result.selected.length == 30 and result.steps == 10
-        right = [row.accuracy == 1.0 for row in result.rows]
-        assert result.success == sum(right) / 2
-        assert result.horizon in (0, 30, 60, 90)
-        assert RunFolder.open(Path(result.run)).finished
-
-    def never(*_: object) -> None:
-        raise AssertionError("a finished cell was trained again")
-
-    monkeypatch.setattr(Run, "train", never)
-    again = list(run_suite(suite, cells_of(suite, tmp_path / "out", {}), jobs=1))
-    assert [one.to_json() for one in again] == [one.to_json() for one in results]
-
-
-def test_an_interrupted_suite_goes_on_where_it_was(tmp_path: Path) -> None:
-    suite = load_suite(suite_file(tmp_path / "suite.yaml", models={"Signs": "diagonal-real"}))
-    cells = cells_of(suite, tmp_path / "out", {})
-    first = next(iter(run_suite(suite, cells, jobs=1)))
-    train_until(start(cells[1].experiment, cells[1].path), stop_after(4))
-    results = list(run_suite(suite, cells, jobs=1))
-    assert results[0].to_json() == first.to_json()
-    assert results[1].steps == 10
-
-
-def test_a_cell_with_other_settings_is_neither_used_nor_overwritten(tmp_path: Path) -> None:
-    suite = load_suite(suite_file(tmp_path / "suite.yaml", models={"Signs": "diagonal-real"}))
-    cells = cells_of(suite, tmp_path / "out", {})
-    list(run_suite(suite, cells, jobs=1))
-    changed = cells_of(suite, tmp_path / "out", {"steps": 11})
-    message = the_error_of(RunError, lambda: list(run_suite(suite, changed, jobs=1)))
-    assert message.startswith(f"{changed[0].path}: holds a run with other settings")
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"published": {"Sings": {"parity": 1.0}}}, "names the row 'Sings'"),
-        ({"published": {"Signs": {"s5": 1.0}}}, "names the column 's5'"),
-        ({"lenght": 5}, "unknown key 'lenght'. Did you mean 'length'?"),
-        ({"samples": 0}, "'samples'"),
-    ],
-    ids=str,
-)
-def test_a_suite_that_cannot_be_is_one_line(
-    tmp_path: Path, changes: dict[str, Any], message: str
-) -> None:
-    path = suite_file(tmp_path / "suite.yaml", **changes)
-    found = the_error_of(SettingsError, lambda: load_suite(path))
-    assert found.startswith(f"{path}: ") and message in found
-
-
-@pytest.mark.parametrize(
-    ("models", "message"),
-    [
-        ({"Signs": {"hidden": 3}}, "suite row 'Signs': 'model' is missing"),
-        ({"Signs": {"model": "diagonal-real", "rank": 3}}, "suite row 'Signs': unknown setting"),
-        ({"Signs": "diagonal-rael"}, "there is no model 'diagonal-rael'"),
-        (
-            {"Blocks": {"model": "bilinear-block", "hidden": 7, "block_size": 2}},
-            "block_size=2 does not divide hidden 7",
-        ),
-    ],
-    ids=str,
-)
-def test_a_cell_that_could_not_be_trained_is_found_before_any_is(
-    tmp_path: Path, models: dict[str, Any], message: str
-) -> None:
-    suite = load_suite(suite_file(tmp_path / "suite.yaml", models=models, published={}))
-    found = the_error_of(StatetrackError, lambda: cells_of(suite, tmp_path / "out", {}))
-    assert message in found
-    assert not (tmp_path / "out").exists()

@@ -72,9 +72,13 @@ def _is_taken(path: Path) -> bool:
 
 
 def _folder_name(task: Task) -> str:
-    """The name of a task's folder, which never begins with a dot; of a task file, its stem."""
-    name = Path(task.name).stem if task.name.endswith(".yaml") else task.name
-    return folder_name(name).strip("-.")
+    """The name of a task's folder; of a task file, its stem."""
+    name = folder_name(Path(task.name).stem if task.name.endswith(".yaml") else task.name)
+    if not name:
+        raise DatasetError(
+            f"task '{task.name}': no folder can be named after it: give --out, and this task alone"
+        )
+    return name
 
 
 def _draw(task: Task, settings: GenSettings, test_lengths: list[int] | None) -> Splits:

@@ -413,6 +413,7 @@ def new_path(experiment: Experiment, task: Task) -> Path:
     """A path in `runs` that does not exist yet: the model, the task and the time."""
     now = datetime.now().strftime("%Y%m%d-%H%M%S")
     name = folder_name(task.name)
-    base = f"{experiment.model}_{Path(name).stem if name.endswith('.yaml') else name}_{now}"
+    name = Path(name).stem if name.endswith(".yaml") else name
+    base = f"{folder_name(experiment.model)}_{name}_{now}"
     candidates = (RUNS / (base if n == 1 else f"{base}-{n}") for n in count(1))
     return next(path for path in candidates if not path.exists())

@@ -10,6 +10,7 @@ A task's name is one of
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -18,6 +19,9 @@ from typing import Any
 import yaml
 
 from statetrack.errors import TaskError
+
+LONGEST_FOLDER_NAME = 150
+"""Bytes of a folder's name; file systems take 255, and more is added to some."""
 
 
 def is_path(name: str) -> bool:
@@ -72,9 +76,17 @@ def name_with_arguments(base: str, values: Mapping[str, Any]) -> str:
 
 
 def folder_name(text: str) -> str:
-    """A task's name, or another text, as the name of a folder: only letters, digits and `-=.`."""
+    """A task's name, or another text, as the name of a folder: only letters, digits and `-=.`.
+
+    It neither begins nor ends with `-` or `.`, so it is never `..`, and is empty where nothing else
+    is left. A long one is cut to `LONGEST_FOLDER_NAME` and ends in a hash of the whole text.
+    """
     plain = "".join(letter if letter.isalnum() or letter in "-=." else "-" for letter in text)
-    return plain.strip("-")
+    plain = plain.strip("-.")
+    if len(plain.encode()) <= LONGEST_FOLDER_NAME:
+        return plain
+    end = "-" + hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:12]
+    return plain.encode()[: LONGEST_FOLDER_NAME - len(end)].decode(errors="ignore") + end
 
 
 def _arguments(text: str, task: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,17 +41,39 @@ class Cell:
 def cells_of(suite: Suite, out: Path, overrides: Mapping[str, Any]) -> list[Cell]:
     """Every cell of a suite, its settings checked, column by column.
 
-    Raises `StatetrackError` for a cell that could not be trained.
+    Raises `StatetrackError` for a cell that could not be trained, and for names that make no
+    folders, or the same one.
     """
+    columns, rows = _folders("column", suite.tasks), _folders("row", suite.models)
     cells = []
-    for column, task in suite.tasks.items():
+    for column, task_name in suite.tasks.items():
+        task = load_task(task_name)
         for row, named in suite.models.items():
             own = {"model": named} if isinstance(named, str) else dict(named)
             if "model" not in own:
                 raise SettingsError(f"suite row '{row}': 'model' is missing")
-            values = {**suite.settings, **own, "task": task, **overrides}
-            path = out / folder_name(column.lower()) / folder_name(row.lower())
+            values = {**suite.settings, **own, "task": task_name, **overrides}
+            path = out / columns[column] / rows[row]
             cell = Cell(row, column, values, suite.protocol, path, loaded_plugins())
-            make_replica(cell.experiment, load_task(task))
+            make_replica(cell.experiment, task)
             cells.append(cell)
     return cells
+
+
+def _folders(what: str, names: Iterable[str]) -> dict[str, str]:
+    """The folder of each row or column, in lower case: not all file systems tell `A` from `a`."""
+    taken: dict[str, str] = {}
+    for name in names:
+        folder = folder_name(name.lower())
+        if not folder:
+            raise SettingsError(
+                f"suite {what} '{name}': a name needs a letter or a digit, since its folder is "
+                "called after it"
+            )
+        if folder in taken:
+            raise SettingsError(
+                f"suite {what}s '{taken[folder]}' and '{name}' would share the folder '{folder}': "
+                "names must differ in more than signs and capitals"
+            )
+        taken[folder] = name
+    return {name: folder for folder, name in taken.items()}
