@@ -2,9 +2,11 @@
 
 import errno
 import json
+import os
 import resource
 import signal
 import sys
+import zipfile
 from pathlib import Path
 from typing import get_args
 
@@ -13,6 +15,7 @@ import pytest
 import yaml
 
 from statetrack.catalogue.commands import GenSettings
+from statetrack.cli import app
 from statetrack.data import (
     FORMATS,
     LengthDistribution,
@@ -428,10 +431,10 @@ def test_word_problems_in_the_published_format_are_read_and_checked(tmp_path):
         (S3_WORDS.replace("7,1 1 4,", "7,1 1,"), "line 3: 2 numbers where others have 3"),
         (S3_WORDS.replace("1 0 4", "1 0"), "line 3: 2 numbers where others have 3"),
         (S3_WORDS.replace("1 0 4", "1 x 4"), "line 3: target is not small whole numbers"),
-        (S3_WORDS.replace("1 0 4", "1 0 99999"), "line 3: target is not small whole numbers"),
+        (S3_WORDS.replace("1 0 4", "1 0 9999999"), "line 3: target is not small whole numbers"),
         (S3_WORDS.replace("1 1 4,", ""), "line 3: 2 columns, not 3"),
         ("seed,input,target\n", "holds no words"),
-        ("", "holds no rows"),
+        ("", "the first line is not seed,input,target"),
     ],
 )
 def test_word_problems_that_are_wrong_name_the_line(tmp_path, text, message):
@@ -480,3 +483,296 @@ def test_files_are_named_as_the_published_ones(task, name):
 
 def test_the_command_offers_every_format() -> None:
     assert get_args(GenSettings.model_fields["format"].annotation) == tuple(FORMATS)
+
+
+# Datasets from elsewhere: nothing in them is believed
+
+
+def rewrite_card(folder, **changes):
+    """Replace keys of a dataset's card, or of its split train (those that `train_` begins)."""
+    path = folder / "card.json"
+    card = json.loads(path.read_text(encoding="utf-8"))
+    for key, value in changes.items():
+        facts = card["splits"]["train"] if key.startswith("train_") else card
+        facts[key.removeprefix("train_")] = value
+    path.write_text(json.dumps(card), encoding="utf-8")
+
+
+def refusal(folder):
+    """The one line with which a folder is refused."""
+    with pytest.raises(DatasetError) as caught:
+        read_dataset(folder)
+    message = str(caught.value)
+    assert "\n" not in message and message.isprintable() and str(folder) in message
+    return message
+
+
+@pytest.fixture
+def written(tmp_path, parity):
+    """`written("npz")`: a small dataset in that format."""
+
+    def write(format):
+        write_dataset(tmp_path / "set", parity, splits_of(parity), format=format)
+        return tmp_path / "set"
+
+    return write
+
+
+def test_a_folder_may_be_given_as_the_card_prints_it(written):
+    folder = written("jsonl")
+    assert read_dataset(str(folder)).card == read_dataset(folder).card
+    assert 'read_dataset("FOLDER")' in (folder / "README.md").read_text(encoding="utf-8")
+
+
+def npz_of(path, **arrays):
+    """Write an archive, compressed."""
+    np.savez_compressed(path, **arrays)
+
+
+def test_an_archive_that_declares_more_than_the_card_is_never_expanded(written):
+    folder = written("npz")
+    wide = np.zeros((200, 100_000), np.uint8)
+    npz_of(
+        folder / "data" / "train.npz",
+        symbols=wide,
+        labels=wide,
+        scored=wide.view(np.bool_),
+        lengths=np.full(200, 10),
+    )
+    del wide
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert "symbols has the shape (200, 100000), but card.json declares 200 words" in refusal(
+        folder
+    )
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 10_000  # kB
+
+
+def test_a_card_that_declares_more_than_is_read_is_refused_before_any_file_is_opened(written):
+    folder = written("npz")
+    (folder / "data" / "train.npz").unlink()
+    million = 1_000_000
+    rewrite_card(
+        folder, train_words=million, train_longest=million, train_symbols=million * million
+    )
+    assert "its words take 3,000.0 GB of memory, more than the 4.3 GB" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"splits": {}}, "'splits': Dictionary should have at least 1 item"),
+        ({"train_words": 0}, "'splits.train.words': Input should be greater"),
+        ({"train_words": "200"}, "'splits.train.words': Input should be a valid integer"),
+        ({"train_words": 10**30}, "'splits.train.words': Input should be less"),
+        ({"train_symbols": 7}, "words, lengths and symbols do not fit each other"),
+        ({"train_labels_asked": 10**9}, "there are more labels than symbols"),
+        ({"format": "../parquet"}, "'format': Input should be 'parquet', 'jsonl', 'npz' or 'csv'"),
+        ({"sha256": "0"}, "'sha256': String should match pattern"),
+        ({"symbols": []}, "'symbols': Tuple should have at least 1 item"),
+        ({"seed": 1.5}, "'seed': Input should be a valid integer"),
+        ({"more": 1}, "'more': Extra inputs are not permitted"),
+        ({"m\x1b[31m": 1}, r"'m\x1b[31m': Extra inputs are not permitted"),
+        ({"sha256": "0" * 64}, "the data are not those of card.json"),
+        ({"train_words": 201, "train_labels_asked": 9}, "train.jsonl: holds 200 words"),
+        ({"train_labels_asked": 9}, "train.jsonl: 'labels_asked' is"),
+        ({"symbols": ["0"]}, "symbol 1, where card.json allows only 0"),
+        ({"labels": ["0"]}, "label 1, where card.json allows only 0"),
+    ],
+)
+def test_a_card_that_cannot_be_is_refused_with_its_key(written, changes, message):
+    folder = written("jsonl")
+    rewrite_card(folder, **changes)
+    assert message in refusal(folder)
+
+
+@pytest.mark.parametrize("name", ["../train", "/etc/passwd", "", "a\0b", "a/b", "a\nb", "x" * 99])
+def test_a_split_whose_name_is_no_name_of_a_file_is_refused(written, name):
+    folder = written("npz")
+    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    rewrite_card(folder, splits={name: card["splits"]["train"]})
+    assert "card.json: is not the card of a dataset: 'splits." in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    "text", [b"\xff\xfe{}", b"[" * 100_000, b'{"card_version": ' + b"9" * 5000]
+)
+def test_bytes_that_are_no_card_are_refused(written, text):
+    folder = written("npz")
+    (folder / "card.json").write_bytes(text)
+    assert "card.json: is not the card of a dataset" in refusal(folder)
+
+
+def good_arrays(folder):
+    """The arrays of the split train."""
+    with np.load(folder / "data" / "train.npz") as archive:
+        return dict(archive)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda a: a | {"symbols": a["symbols"].astype(np.float32)},
+            "symbols has the type float32",
+        ),
+        (lambda a: a | {"symbols": a["symbols"].astype(">u2")}, "symbols has the type >u2"),
+        (lambda a: a | {"symbols": np.array([{}] * 3, object)}, "symbols has the type object"),
+        (
+            lambda a: a | {"symbols": np.array(a["symbols"], order="F")},
+            "symbols is not in the order",
+        ),
+        (lambda a: a | {"labels": a["labels"][:-1]}, "labels has the shape (199, 10), but"),
+        (lambda a: a | {"lengths": a["lengths"][:, None]}, "lengths has the shape (200, 1), but"),
+        (lambda a: a | {"symbols": a["symbols"] + 2}, "train.npz, word 1:"),
+        (lambda a: a | {"labels": a["labels"] | 2}, "train.npz, word 1:"),
+        (lambda a: a | {"lengths": a["lengths"] - 9}, "train.npz, word 1: length -"),
+        (lambda a: a | {"lengths": a["lengths"] + 9}, "train.npz, word 1: length 1"),
+        (lambda a: a | {"scored": np.ones_like(a["scored"])}, "something stands behind its end"),
+        (lambda a: a | {"scored": a["scored"] * np.uint8(1)}, "scored has the type uint8"),
+        (lambda a: a | {"../more": a["labels"]}, "and no others"),
+        (lambda a: {name: a[name] for name in ("symbols", "labels")}, "does not hold the arrays"),
+    ],
+)
+def test_an_archive_with_other_arrays_is_refused_with_the_name(written, change, message):
+    folder = written("npz")
+    path = folder / "data" / "train.npz"
+    npz_of(path, **change(good_arrays(folder)))
+    assert message in refusal(folder) and f"{path}" in refusal(folder)
+
+
+def test_an_archive_longer_than_its_headers_say_is_refused(written):
+    folder = written("npz")
+    path = folder / "data" / "train.npz"
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data + b"\0")
+    assert "symbols is longer than its header says" in refusal(folder)
+
+
+def lines_of(folder):
+    """The lines of the split train."""
+    text = (folder / "data" / "train.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"input": [1.5]}, "line 4: not a word: 'input.0'"),
+        ({"input": [-1]}, "line 4: not a word: 'input.0'"),
+        ({"input": [2**40]}, "line 4: not a word: 'input.0'"),
+        ({"input": [[0]]}, "line 4: not a word: 'input.0'"),
+        ({"input": [None]}, "line 4: not a word: 'input.0'"),
+        ({"target": "0"}, "line 4: not a word: 'target'"),
+        ({"scored": [1]}, "line 4: not a word: 'scored.0'"),
+        ({"length": 0}, "line 4: not every symbol has its label"),
+        ({"input": [], "target": [], "scored": [], "length": 0}, "line 4: length 0"),
+        (
+            {"input": [0] * 11, "target": [0] * 11, "scored": [True] * 11, "length": 11},
+            "line 4: length 11, where card.json allows at most 10",
+        ),
+        ({"input": [0] * 100_000}, "line 4: longer than the longest word"),
+    ],
+)
+def test_a_line_that_is_not_as_the_card_declares_is_named(written, changes, message):
+    folder = written("jsonl")
+    lines = lines_of(folder)
+    lines[3] |= changes
+    path = folder / "data" / "train.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    assert f"{path}, {message}" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        (
+            "input",
+            lambda rows: [[float(x) for x in row] for row in rows],
+            "'input' has another type",
+        ),
+        ("input", lambda rows: [[[x] for x in row] for row in rows], "'input' has another type"),
+        ("input", lambda rows: [[None, *row[1:]] for row in rows], "a value is missing (null)"),
+        ("input", lambda rows: [None, *rows[1:]], "does not hold the"),
+        ("input", lambda rows: [[0] * 100_000, *rows[1:]], "does not hold the"),
+        ("input", lambda rows: [[7, *row[1:]] for row in rows], "word 1: symbol 7"),
+        ("target", lambda rows: [[-1, *row[1:]] for row in rows], "word 1: label -1"),
+        ("scored", lambda rows: [[1] * len(row) for row in rows], "'scored' has another type"),
+        ("length", lambda rows: [float(row) for row in rows], "'length' is not of whole numbers"),
+        ("length", lambda rows: [row % 9 + 2 for row in rows], "not every symbol has its label"),
+        ("more", lambda rows: [0] * 200, "its columns are not input, target, scored, length"),
+    ],
+)
+def test_a_table_that_is_not_as_the_card_declares_is_refused(written, column, values, message):
+    import pyarrow
+    from pyarrow import parquet
+
+    folder = written("parquet")
+    path = folder / "data" / "train-00000-of-00001.parquet"
+    columns = parquet.read_table(path).to_pydict()
+    columns[column] = values(columns.get(column))
+    parquet.write_table(pyarrow.table(columns), path)
+    assert message in refusal(folder)
+
+
+def test_a_table_of_the_right_footer_and_more_rows_is_refused(written):
+    import pyarrow
+    from pyarrow import parquet
+
+    folder = written("parquet")
+    path = folder / "data" / "train-00000-of-00001.parquet"
+    table = parquet.read_table(path)
+    parquet.write_table(pyarrow.concat_tables([table] * 50), path)
+    assert "holds 10000 rows, card.json 200 words" in refusal(folder)
+
+
+def test_csv_files_for_lengths_that_the_card_does_not_have_are_refused(written):
+    folder = written("csv")
+    train = folder / "data" / "train"
+    (train / "parity=5.csv").rename(train / "parity=500.csv")
+    assert "card.json has no words of length 500" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("format", "file"),
+    [
+        ("parquet", "data/train-00000-of-00001.parquet"),
+        ("jsonl", "data/train.jsonl"),
+        ("npz", "data/train.npz"),
+        ("csv", "data/train/parity=5.csv"),
+        ("npz", "card.json"),
+    ],
+)
+@pytest.mark.parametrize("instead", [os.mkfifo, os.mkdir])
+def test_a_pipe_or_a_folder_in_the_place_of_a_file_is_refused_at_once(
+    written, format, file, instead
+):
+    folder = written(format)
+    (folder / file).unlink()
+    instead(folder / file)
+    assert f"{folder / file}: cannot be read: it is not a file" in refusal(folder)
+
+
+def test_words_longer_than_a_field_of_the_csv_library_are_read_back(tmp_path, parity):
+    splits = splits_of(parity, "70000", num_train=2, num_validation=1, num_test=0)
+    write_dataset(tmp_path / "set", parity, splits, format="csv")
+    assert words_of(read_dataset(tmp_path / "set").splits["train"]) == words_of(
+        splits.parts["train"]
+    )
+
+
+def test_an_audit_of_a_damaged_dataset_is_one_line(written, capsys):
+    folder = written("npz")
+    (folder / "data" / "train.npz").write_bytes(b"\xff" * 100)
+    assert app.run(["audit", str(folder)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {folder / 'data' / 'train.npz'}: not a split of a dataset")
+    assert error.count("\n") == 1
+
+
+def test_labels_of_no_words_are_right(parity):
+    batch = splits_of(parity).parts["train"]
+    check_labels(batch[:0], parity.automaton, "nothing")
+    check_labels(batch[:0].cut(0, 0), parity.automaton, "nothing")

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import yaml
 
 from statetrack import __version__
+from statetrack.data.card_schema import CARD_VERSION
 from statetrack.data.formats import FORMATS, FormatName
 from statetrack.data.splits import Splits
 from statetrack.sources import Batch
 from statetrack.spec import Task
 
-CARD_VERSION: Final = 1
-
 _MOST_LABELS_SHOWN = 12
+
+_SYMBOLS_AT_ONCE = 2**20
 
 
 def card_of(task: Task, splits: Splits, format: FormatName, command: str) -> dict[str, Any]:
@@ -53,12 +54,16 @@ def fingerprint(parts: Mapping[str, Batch]) -> str:
     """
     digest = hashlib.sha256()
     for name in sorted(parts):
-        batch = parts[name][np.argsort(parts[name].lengths, kind="stable")]
+        batch = parts[name]
+        order = np.argsort(batch.lengths, kind="stable")
         digest.update(name.encode())
         longest = int(batch.lengths.max())
+        at_once = max(1, _SYMBOLS_AT_ONCE // longest)
         for array in (batch.symbols, batch.labels, batch.scored):
-            digest.update(np.ascontiguousarray(array[:, :longest], "<u2").tobytes())
-        digest.update(batch.lengths.astype("<i8").tobytes())
+            for first in range(0, len(order), at_once):
+                words = array[order[first : first + at_once], :longest]
+                digest.update(np.ascontiguousarray(words, "<u2").tobytes())
+        digest.update(batch.lengths[order].astype("<i8").tobytes())
     return digest.hexdigest()
 
 

@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from statetrack.data.card import CARD_VERSION, card_of, fingerprint, readme_of
+from statetrack.data.card import card_of, fingerprint, readme_of
+from statetrack.data.card_schema import parse_card, read_card
 from statetrack.data.formats import FORMATS, FormatName, writer
+from statetrack.data.formats.filling import reason
 from statetrack.data.splits import Splits
 from statetrack.errors import DatasetError
 from statetrack.sources import Batch, Source
@@ -48,34 +50,42 @@ def write_dataset(
     full or read-only: nothing is left behind then), or the format cannot hold these splits.
     """
     card = card_of(task, splits, format, command)
+    text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
+    parse_card(text, folder / "card.json")
     write = writer(format, task.name, splits.seed)
     with _appearing_whole(folder) as unfinished:
         (unfinished / "data").mkdir()
         for name, batch in splits.parts.items():
             write(unfinished / "data", name, batch)
-        text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
         (unfinished / "card.json").write_text(text, encoding="utf-8")
         (unfinished / "README.md").write_text(readme_of(card), encoding="utf-8")
     return card
 
 
-def read_dataset(folder: Path) -> Dataset:
+def read_dataset(folder: Path | str) -> Dataset:
     """The dataset that `write_dataset` has written, in any format.
 
-    Raises `DatasetError` where it is not there, cannot be read, or has been changed since.
+    Its folder may come from anywhere: the card is checked first, and every file is then held
+    against the card.
+
+    Raises `DatasetError` where it is not there, cannot be read, or has been changed since, and
+    where its words take more memory than `MOST_BYTES`.
     """
-    card = _read_card(folder)
-    read = FORMATS[card["format"]].read
-    try:
-        splits = {name: read(folder / "data", name) for name in card["splits"]}
-    except OSError as problem:
-        raise DatasetError(f"{folder}: cannot be read: {_reason(problem)}") from None
-    if fingerprint(splits) != card["sha256"]:
+    folder = Path(folder)
+    card = read_card(folder)
+    read = FORMATS[card.format].read
+    splits: dict[str, Batch] = {}
+    for name, declared in card.declared().items():
+        try:
+            splits[name] = read(folder / "data", name, declared)
+        except OSError as problem:
+            raise DatasetError(f"{folder}: {name} cannot be read: {reason(problem)}") from None
+    if fingerprint(splits) != card.sha256:
         raise DatasetError(
             f"{folder}: the data are not those of card.json: they were changed after they were "
             "written; write the dataset again"
         )
-    return Dataset(card, splits)
+    return Dataset(card.model_dump(mode="json"), splits)
 
 
 def check_labels(batch: Batch, source: Source, where: str) -> None:
@@ -83,9 +93,10 @@ def check_labels(batch: Batch, source: Source, where: str) -> None:
 
     Raises `DatasetError`, opened by `where`, for the first that differs.
     """
-    if int(batch.symbols.max()) >= source.num_symbols:
+    greatest = int(batch.symbols.max(initial=0))
+    if greatest >= source.num_symbols:
         raise DatasetError(
-            f"{where}: symbol {batch.symbols.max()} occurs, but the task has "
+            f"{where}: symbol {greatest} occurs, but the task has "
             f"{source.num_symbols}, counted from 0"
         )
     right, _ = source.read(batch.symbols)
@@ -114,7 +125,7 @@ def _appearing_whole(folder: Path) -> Iterator[Path]:
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as problem:
-        raise DatasetError(f"{folder}: cannot be written: {_reason(problem)}") from None
+        raise DatasetError(f"{folder}: cannot be written: {reason(problem)}") from None
 
 
 def _refuse_if_taken(folder: Path) -> None:
@@ -125,29 +136,3 @@ def _refuse_if_taken(folder: Path) -> None:
             f"{folder}: is not empty, and nothing is written over: "
             "choose another folder, or remove this one first"
         )
-
-
-def _read_card(folder: Path) -> dict[str, Any]:
-    path = folder / "card.json"
-    try:
-        card: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        version, known = card["card_version"], card["format"] in FORMATS
-        complete = isinstance(card["splits"], dict) and isinstance(card["sha256"], str)
-    except FileNotFoundError:
-        raise DatasetError(
-            f"{folder}: is no dataset, for it has no card.json: give a folder that "
-            "`statetrack gen` wrote"
-        ) from None
-    except OSError as problem:
-        raise DatasetError(f"{path}: cannot be read: {_reason(problem)}") from None
-    except (ValueError, KeyError, TypeError):
-        raise DatasetError(f"{path}: is not the card of a dataset") from None
-    if version != CARD_VERSION or not known or not complete:
-        raise DatasetError(
-            f"{path}: was written by another version of statetrack ({card.get('made_by')})"
-        )
-    return card
-
-
-def _reason(problem: OSError) -> str:
-    return os.strerror(problem.errno) if problem.errno else str(problem)

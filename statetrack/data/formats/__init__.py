@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from statetrack.data.formats import jsonl, npz, parquet, word_problem
+from statetrack.data.formats.filling import Declared
 from statetrack.sources import Batch
 
 FormatName = Literal["parquet", "jsonl", "npz", "csv"]
@@ -18,11 +19,12 @@ FormatName = Literal["parquet", "jsonl", "npz", "csv"]
 class Format:
     """How splits are read, and in which files `datasets.load_dataset` finds them.
 
-    `read(folder, split)` returns the split. `files` is a pattern below the data folder with
-    `{split}` in it, or empty for what `load_dataset` cannot read.
+    `read(folder, split, declared)` returns the split, held against what its card declares. `files`
+    is a pattern below the data folder with `{split}` in it, or empty for what `load_dataset` cannot
+    read.
     """
 
-    read: Callable[[Path, str], Batch]
+    read: Callable[[Path, str, Declared], Batch]
     files: str
 
 

@@ -3,16 +3,48 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from itertools import chain, count
 from pathlib import Path
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
-from statetrack.data.formats.flat import Flat, pad
+from statetrack.data.formats.filling import (
+    SYMBOLS_AT_ONCE,
+    Declared,
+    Filling,
+    file_size,
+    one_line,
+)
+from statetrack.data.formats.flat import Flat
 from statetrack.errors import DatasetError
 from statetrack.sources import Batch
 
 _COLUMNS = ("input", "target", "scored", "length")
+
+_BYTES_PER_WORD: Final = 1_000
+_BYTES_PER_SYMBOL: Final = 64
+"""No line is longer than these allow, however it is laid out."""
+
+_Number = Annotated[int, Field(ge=0, lt=2**32)]
+
+
+class _Word(TypedDict):
+    """What stands on a line."""
+
+    __pydantic_config__ = ConfigDict(strict=True)  # type: ignore[misc]
+
+    input: list[_Number]
+    target: list[_Number]
+    scored: list[bool]
+    length: _Number
+
+
+_WORD = TypeAdapter(_Word)
 
 
 def write(folder: Path, split: str, batch: Batch) -> None:
@@ -26,23 +58,54 @@ def write(folder: Path, split: str, batch: Batch) -> None:
             file.write(json.dumps(line, separators=(",", ":")) + "\n")
 
 
-def read(folder: Path, split: str) -> Batch:
+def read(folder: Path, split: str, declared: Declared) -> Batch:
     """Read what `write` has written.
 
-    Raises `DatasetError`, naming the line, where a line is no such word.
+    Raises `DatasetError`, naming the line, where a line is no such word or not as declared.
     """
     path = folder / f"{split}.jsonl"
-    columns: dict[str, list[NDArray[np.uint32]]] = {name: [] for name in _COLUMNS}
-    with path.open(encoding="utf-8") as file:
-        for number, text in enumerate(file, start=1):
-            try:
-                line = json.loads(text)
-                for name in _COLUMNS:
-                    columns[name].append(np.array(line[name], np.uint32).reshape(-1))
-            except (ValueError, KeyError, TypeError, OverflowError) as problem:
-                reason = f"{type(problem).__name__}: {problem}"
-                raise DatasetError(f"{path}, line {number}: not a word: {reason}") from None
-    if not columns["length"]:
-        raise DatasetError(f"{path}: holds no words")
-    symbols, labels, scored, lengths = (np.concatenate(columns[name]) for name in _COLUMNS)
-    return pad(Flat(symbols, labels, scored.astype(np.bool_), lengths.astype(np.int64)), str(path))
+    file_size(path)
+    filling = Filling(str(path), declared, unit="line")
+    longest_line = _BYTES_PER_WORD + _BYTES_PER_SYMBOL * declared.longest
+    words: list[_Word] = []
+    num_symbols = 0
+    with path.open("rb") as file:
+        for number in count(1):
+            line = file.readline(longest_line + 1)
+            if line:
+                words.append(_parse(line, longest_line, f"{path}, line {number}"))
+                num_symbols += len(words[-1]["input"])
+            if not line or num_symbols >= SYMBOLS_AT_ONCE:
+                filling.add(_joined(words))
+                words, num_symbols = [], 0
+            if not line:
+                return filling.done()
+    raise AssertionError  # counting has no end
+
+
+def _parse(line: bytes, longest: int, where: str) -> _Word:
+    if len(line) > longest:
+        raise DatasetError(f"{where}: longer than the longest word of card.json")
+    try:
+        word = _WORD.validate_json(line)
+    except ValidationError as invalid:
+        first = invalid.errors(include_url=False, include_input=False, include_context=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        at = f"'{place}': " if place else ""
+        raise DatasetError(f"{where}: not a word: {at}{one_line(first['msg'])}") from None
+    sizes = {len(word["input"]), len(word["target"]), len(word["scored"]), word["length"]}
+    if len(sizes) > 1:
+        raise DatasetError(f"{where}: not every symbol has its label: write the dataset again")
+    return word
+
+
+def _joined(words: Sequence[_Word]) -> Flat:
+    def joined(column: Literal["input", "target", "scored"], type: DTypeLike) -> NDArray[Any]:
+        return np.array(list(chain.from_iterable(word[column] for word in words)), type)
+
+    return Flat(
+        joined("input", np.uint32),
+        joined("target", np.uint32),
+        joined("scored", np.bool_),
+        np.array([word["length"] for word in words], np.int64),
+    )

@@ -9,12 +9,25 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from statetrack.data.formats.flat import Flat, flatten, pad
+from statetrack.data.formats.filling import (
+    SYMBOLS_AT_ONCE,
+    Declared,
+    Filling,
+    file_size,
+    one_line,
+)
+from statetrack.data.formats.flat import Flat, flatten
 from statetrack.errors import DatasetError, setting
 from statetrack.sources import Batch
 from statetrack.sources.arrays import smallest_type
 
 _SYMBOLS_PER_ROW_GROUP: Final = 2**24
+
+_COLUMNS = ("input", "target", "scored", "length")
+
+_BYTES_PER_SYMBOL: Final = 16
+_BYTES_PER_GROUP: Final = 2**21
+"""No column is larger than these allow, before it is compressed: a dictionary for each group."""
 
 
 def write(folder: Path, split: str, batch: Batch) -> None:
@@ -46,25 +59,74 @@ def write(folder: Path, split: str, batch: Batch) -> None:
             writer.write_table(arrow.Table.from_arrays([*columns, lengths], schema=schema))
 
 
-def read(folder: Path, split: str) -> Batch:
+def read(folder: Path, split: str, declared: Declared) -> Batch:
     """Read what `write` has written.
 
-    Raises `DatasetError` where pyarrow is not installed, or the file is no such table.
+    Raises `DatasetError` where pyarrow is not installed, or the file is no such table or not as
+    declared; what its footer declares is checked before a value is read.
     """
     arrow, parquet = _library("pyarrow"), _library("pyarrow.parquet")
     path = _path(folder, split)
+    file_size(path)
+    filling = Filling(str(path), declared)
     try:
-        table = parquet.read_table(path, columns=["input", "target", "scored", "length"])
-        flat = Flat(
-            _values(table["input"]),
-            _values(table["target"]),
-            _values(table["scored"]).astype(np.bool_),
-            table["length"].to_numpy(),
+        with parquet.ParquetFile(path) as file:
+            _check_schema(arrow.types, file.schema_arrow, path)
+            _check_footer(file.metadata, declared, path)
+            words_at_once = max(1, SYMBOLS_AT_ONCE // declared.longest)
+            for piece in file.iter_batches(words_at_once, columns=list(_COLUMNS)):
+                filling.add(_flat(piece, path))
+    except (arrow.ArrowException, OSError, ValueError, KeyError, OverflowError) as problem:
+        raise DatasetError(f"{path}: not a split of a dataset: {one_line(problem)}") from None
+    return filling.done()
+
+
+def _check_schema(types: Any, schema: Any, path: Path) -> None:
+    if sorted(schema.names) != sorted(_COLUMNS):
+        raise DatasetError(f"{path}: its columns are not {', '.join(_COLUMNS)}")
+    of_values = {
+        "input": types.is_integer,
+        "target": types.is_integer,
+        "scored": types.is_boolean,
+    }
+    for name, right in of_values.items():
+        column = schema.field(name).type
+        if not types.is_list(column) or not right(column.value_type):
+            raise DatasetError(f"{path}: the column '{name}' has another type: {one_line(column)}")
+    if not types.is_integer(schema.field("length").type):
+        raise DatasetError(f"{path}: the column 'length' is not of whole numbers")
+
+
+def _check_footer(footer: Any, declared: Declared, path: Path) -> None:
+    if footer.num_rows != declared.words:
+        raise DatasetError(
+            f"{path}: holds {footer.num_rows} rows, card.json {declared.words} words"
         )
-    except (arrow.ArrowException, KeyError) as problem:
-        reason = str(problem).splitlines()[0]
-        raise DatasetError(f"{path}: not a split of a dataset: {reason}") from None
-    return pad(flat, str(path))
+    most_bytes = _BYTES_PER_SYMBOL * declared.symbols + _BYTES_PER_GROUP * footer.num_row_groups
+    groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
+    for index in range(footer.num_columns):
+        columns = [group.column(index) for group in groups]
+        is_length = any(column.path_in_schema == "length" for column in columns)
+        expected = declared.words if is_length else declared.symbols
+        if sum(column.num_values for column in columns) != expected:
+            raise DatasetError(f"{path}: does not hold the {declared.symbols} symbols of card.json")
+        if sum(column.total_uncompressed_size for column in columns) > most_bytes:
+            raise DatasetError(
+                f"{path}: a column is larger than its symbols can be: it is not read"
+            )
+
+
+def _flat(piece: Any, path: Path) -> Flat:
+    """Words joined end to end, after a check that every word has all its parts."""
+    lengths = piece.column("length")
+    parts = [piece.column(name) for name in ("input", "target", "scored")]
+    if any(part.null_count or part.flatten().null_count for part in parts) or lengths.null_count:
+        raise DatasetError(f"{path}: a value is missing (null)")
+    expected = lengths.to_numpy()
+    if not all(np.array_equal(part.value_lengths().to_numpy(), expected) for part in parts):
+        raise DatasetError(f"{path}: not every symbol has its label: write the dataset again")
+    symbols, labels, scored = (part.flatten().to_numpy(zero_copy_only=False) for part in parts)
+    return Flat(symbols, labels, scored, expected)
 
 
 def _path(folder: Path, split: str) -> Path:
@@ -92,7 +154,3 @@ def _schema(arrow: Any, batch: Batch) -> Any:
             ("length", arrow.int32()),
         ]
     )
-
-
-def _values(column: Any) -> Any:
-    return np.concatenate([part.flatten().to_numpy(zero_copy_only=False) for part in column.chunks])

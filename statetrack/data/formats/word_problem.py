@@ -12,20 +12,36 @@ a split is a folder of such files, one for each length, and its words are in ord
 from __future__ import annotations
 
 import csv
+import os
 import re
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
-from statetrack.data.formats.flat import Flat, pad
+from statetrack.data.formats.filling import (
+    MOST_BYTES,
+    SYMBOLS_AT_ONCE,
+    Declared,
+    Filling,
+    file_size,
+    reason,
+)
+from statetrack.data.formats.flat import Flat
 from statetrack.errors import DatasetError, setting
 from statetrack.sources import Batch, Source
 from statetrack.sources.arrays import Unsigned, smallest_type
+from statetrack.sources.lengths import LONGEST_ALLOWED
 
 HEADER = ["seed", "input", "target"]
 
-_NUMBER = re.compile(r"[0-9]{1,4}")
+_DIGITS: Final = 6
+"""Of the greatest number."""
+
+_NUMBERS = re.compile(rf" *[0-9]{{1,{_DIGITS}}}(?: +[0-9]{{1,{_DIGITS}}})* *")
+_NAME = re.compile(r"[A-Za-z0-9_.-]+=([0-9]{1,7})\.csv")
 
 
 def write(folder: Path, split: str, batch: Batch, group: str, seed: int) -> None:
@@ -46,17 +62,40 @@ def write(folder: Path, split: str, batch: Batch, group: str, seed: int) -> None
         write_word_problem(path, words.symbols[:, :length], words.labels[:, :length], seed)
 
 
-def read(folder: Path, split: str) -> Batch:
-    """Read what `write` has written, in order of length."""
-    paths = sorted((folder / split).glob("*=*.csv"), key=_length_in_name)
-    if not paths:
-        raise DatasetError(f"{folder / split}: holds no file GROUP=k.csv")
-    parts = [_parse(path) for path in paths]
-    symbols = np.concatenate([part[0].ravel() for part in parts])
-    labels = np.concatenate([part[1].ravel() for part in parts])
-    lengths = np.concatenate([np.full(len(part[0]), part[0].shape[1]) for part in parts])
-    flat = Flat(symbols, labels, np.ones(len(symbols), np.bool_), lengths)
-    return pad(flat, str(folder / split))
+def read(folder: Path, split: str, declared: Declared) -> Batch:
+    """Read what `write` has written, in order of length.
+
+    Raises `DatasetError`, naming file and line, where a file is no such table or not as declared.
+    """
+    filling = Filling(str(folder / split), declared)
+    for path, length in _files(folder / split):
+        if not declared.shortest <= length <= declared.longest:
+            raise DatasetError(f"{path}: card.json has no words of length {length}")
+        symbols, labels = array("I"), array("I")
+        for _ in _rows(path, length, symbols, labels):
+            if len(symbols) >= SYMBOLS_AT_ONCE:
+                filling.add(_flat(symbols, labels, length))
+                symbols, labels = array("I"), array("I")
+        filling.add(_flat(symbols, labels, length))
+    return filling.done()
+
+
+def _files(folder: Path) -> list[tuple[Path, int]]:
+    """The files `GROUP=k.csv` of a split and the length k of their words, in order of length."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as problem:
+        raise DatasetError(f"{folder}: cannot be read: {reason(problem)}") from None
+    found = [(folder / name, int(match[1])) for name in names if (match := _NAME.fullmatch(name))]
+    if not found:
+        raise DatasetError(f"{folder}: holds no file GROUP=k.csv, k being the length of its words")
+    return sorted(found, key=lambda each: each[1])
+
+
+def _flat(symbols: array[int], labels: array[int], length: int) -> Flat:
+    values = np.array(symbols, np.uint32)
+    lengths = np.full(len(values) // length, length)
+    return Flat(values, np.array(labels, np.uint32), np.ones(len(values), np.bool_), lengths)
 
 
 def write_word_problem(path: Path, symbols: Unsigned, labels: Unsigned, seed: int) -> None:
@@ -103,45 +142,56 @@ def group_name(task: str) -> str:
 
 def _parse(path: Path) -> tuple[Unsigned, Unsigned]:
     """The inputs and targets of one file, both `[N, k]`."""
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            header, *rows = csv.reader(file)
-    except OSError as problem:
-        raise DatasetError(f"{path}: cannot be read: {problem.strerror}") from None
-    except (ValueError, csv.Error):
-        raise DatasetError(f"{path}: holds no rows: the first line is {','.join(HEADER)}") from None
-    if header != HEADER:
-        raise DatasetError(f"{path}: the first line is not {','.join(HEADER)}")
-    if not rows:
+    size = file_size(path)
+    if size > MOST_BYTES:
+        raise DatasetError(f"{path}: has {size:,} bytes, the most is {MOST_BYTES:,}")
+    symbols, targets = array("I"), array("I")
+    num_words = sum(1 for _ in _rows(path, None, symbols, targets))
+    if num_words == 0:
         raise DatasetError(f"{path}: holds no words")
-    inputs, targets = [], []
-    for line, row in enumerate(rows, start=2):
-        if len(row) != len(HEADER):
-            raise DatasetError(f"{path}, line {line}: {len(row)} columns, not {len(HEADER)}")
-        inputs.append(_numbers(row[1], f"{path}, line {line}: input"))
-        targets.append(_numbers(row[2], f"{path}, line {line}: target"))
-    length = len(inputs[0])
-    return _table(inputs, path, length), _table(targets, path, length)
+    inputs, labels = (
+        np.array(each, np.uint32).reshape(num_words, -1) for each in (symbols, targets)
+    )
+    return inputs, labels
 
 
-def _numbers(text: str, where: str) -> Unsigned:
+def _rows(
+    path: Path, length: int | None, symbols: array[int], labels: array[int]
+) -> Iterator[None]:
+    """Append each row of a file to `symbols` and `labels`, and yield after it.
+
+    A row has `length` symbols or, where that is None, as many as the first.
+    """
+    file_size(path)
+    line, longest = 1, _longest_line(length or LONGEST_ALLOWED)
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            if file.readline(longest).strip().replace('"', "") != ",".join(HEADER):
+                raise DatasetError(f"{path}: the first line is not {','.join(HEADER)}")
+            while text := file.readline(longest):
+                line += 1
+                where = f"{path}, line {line}"
+                row = text.rstrip("\n").replace('"', "").split(",")
+                if len(row) != len(HEADER):
+                    raise DatasetError(f"{where}: {len(row)} columns, not {len(HEADER)}")
+                length = length or len(row[1].split())
+                symbols.extend(_numbers(row[1], length, where, "input"))
+                labels.extend(_numbers(row[2], length, where, "target"))
+                yield
+    except OSError as problem:
+        raise DatasetError(f"{path}: cannot be read: {reason(problem)}") from None
+    except UnicodeDecodeError:
+        raise DatasetError(f"{path}: near line {line + 1}: is not text in UTF-8") from None
+
+
+def _longest_line(length: int) -> int:
+    return 1_000 + 2 * length * (_DIGITS + 1)
+
+
+def _numbers(text: str, length: int, where: str, what: str) -> Iterable[int]:
+    if not _NUMBERS.fullmatch(text):
+        raise DatasetError(f"{where}: {what} is not small whole numbers with spaces between them")
     parts = text.split()
-    if not parts or not all(_NUMBER.fullmatch(part) for part in parts):
-        raise DatasetError(f"{where} is not small whole numbers with spaces between them")
-    return np.array(parts, np.uint16)
-
-
-def _table(rows: Sequence[Unsigned], path: Path, length: int) -> Unsigned:
-    for line, row in enumerate(rows, start=2):
-        if len(row) != length:
-            raise DatasetError(
-                f"{path}, line {line}: {len(row)} numbers where others have {length}"
-            )
-    return np.stack(rows)
-
-
-def _length_in_name(path: Path) -> int:
-    number = path.stem.rpartition("=")[2]
-    if not number.isdecimal():
-        raise DatasetError(f"{path}: its name must be GROUP=k.csv, k being the length of its words")
-    return int(number)
+    if len(parts) != length:
+        raise DatasetError(f"{where}: {len(parts)} numbers where others have {length}")
+    return map(int, parts)
