@@ -7,12 +7,12 @@ command-line options and its help text. Unknown keys are refused with the neares
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
-import yaml
+import annotated_types
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -25,6 +25,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
+from statetrack import yaml_text
 from statetrack.errors import SettingsError, StatetrackError, nearest_or_known, setting
 from statetrack.text import LONGEST_NAME, flaw_in, flaw_in_lines
 
@@ -35,10 +36,17 @@ class Settings(BaseModel):
     """The frozen settings of one component; every field is made with `option`.
 
     Raises `SettingsError` for an unknown name, with the nearest, and for a value that its field
-    refuses; its `__cause__` is the `ValidationError` of pydantic.
+    refuses; its `__cause__` is the `ValidationError` of pydantic. No field takes NaN, an infinity,
+    a whole number beyond `greatest_integer` where it has no bound of its own, or text that UTF-8
+    cannot write.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False
+    )
+
+    greatest_integer: ClassVar[int] = 10**9
+    """The greatest whole number of a field that has no bound of its own."""
 
     def __init__(self, /, **values: Any) -> None:
         try:
@@ -48,11 +56,49 @@ class Settings(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _truth_values_are_not_numbers(cls, value: Any, info: ValidationInfo) -> Any:
+    def _is_what_it_seems(cls, value: Any, info: ValidationInfo) -> Any:
         assert info.field_name is not None
-        if isinstance(value, bool) and cls.model_fields[info.field_name].annotation is not bool:
-            raise ValueError(f"`{'yes' if value else 'no'}` is a truth value to YAML: use quotes")
+        field = cls.model_fields[info.field_name]
+        match value:
+            case bool() if field.annotation is not bool:
+                word = "yes" if value else "no"
+                raise ValueError(f"`{word}` is a truth value to YAML: use quotes")
+            case str():
+                _check_text(value, numeric=field.annotation in (int, float))
+            case tuple() | list():
+                for part in value:
+                    if isinstance(part, str):
+                        _check_text(part, numeric=field.annotation == tuple[float, ...])
         return value
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _integers_are_bounded(cls, value: Any, info: ValidationInfo) -> Any:
+        assert info.field_name is not None
+        if isinstance(value, int) and not isinstance(value, bool):
+            field = cls.model_fields[info.field_name]
+            has_bound = any(isinstance(mark, annotated_types.Le) for mark in field.metadata)
+            if not has_bound and abs(value) > cls.greatest_integer:
+                raise ValueError(f"must be at most {cls.greatest_integer}")
+        return value
+
+
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+
+
+def is_plain_number(text: str) -> bool:
+    """Whether a text is a number in ASCII digits: no `1_000`, no digits of other scripts."""
+    return _NUMBER.fullmatch(text.strip(" ")) is not None
+
+
+def _check_text(text: str, numeric: bool) -> None:
+    """Raises `ValueError` for text that UTF-8 cannot write, and for numbers like `1_000`."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("is not text that UTF-8 can write") from None
+    if numeric and not is_plain_number(text):
+        raise ValueError("is not a number: write it in the digits 0 to 9")
 
 
 def option(
@@ -173,90 +219,32 @@ def _reason(mistake: ErrorDetails) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """PyYAML's safe loader, except that values which are easily misread raise an error."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: dict[Hashable, int] = {}
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            line = key_node.start_mark.line + 1
-            if not isinstance(key, str):
-                text = getattr(key_node, "value", key)
-                raise _Misread(line, f"the key `{text}` is not text: write it in quotes")
-            if key in seen:
-                raise _Misread(line, f"the key '{key}' appears twice (first in line {seen[key]})")
-            seen[key] = line
-        return super().construct_mapping(node, deep=deep)
-
-
-class _Misread(Exception):
-    def __init__(self, line: int, text: str) -> None:
-        super().__init__(text)
-        self.line = line
-
-
-def _plain_text(loader: _StrictLoader, node: yaml.ScalarNode) -> str:
-    """Text; a value without quotes that Python would read as a number is refused."""
-    if node.style is None and _is_number(node.value):
-        number = float(node.value)
-        better = f"{number:.1e}" if "e" in node.value.lower() else f"{number:g}"
-        raise _Misread(
-            node.start_mark.line + 1,
-            f"`{node.value}` is text to YAML: write {better}, or put it in quotes",
-        )
-    return str(node.value)
-
-
-def _is_number(text: str) -> bool:
     try:
-        float(text)
-    except ValueError:
-        return False
-    return text.lower().lstrip("+-") not in {"nan", "inf", "infinity"}
-
-
-def _plain_number(loader: _StrictLoader, node: yaml.ScalarNode) -> Any:
-    """A number; `010`, `1_000` and `1:30` are refused, since YAML reads them as 8, 1000 and 90."""
-    tag = node.tag.removeprefix("tag:yaml.org,2002:")
-    value = getattr(loader, f"construct_yaml_{tag}")(node)
-    if re.search(r"[_:]|^[-+]?0[0-9xb]", node.value):
-        raise _Misread(
-            node.start_mark.line + 1,
-            f"`{node.value}` is {value} to YAML: write it plainly, or put it in quotes",
-        )
-    return value
-
-
-_StrictLoader.add_constructor("tag:yaml.org,2002:str", _plain_text)
-_StrictLoader.add_constructor("tag:yaml.org,2002:int", _plain_number)
-_StrictLoader.add_constructor("tag:yaml.org,2002:float", _plain_number)
+        text = repr(value)
+    except (ValueError, RecursionError):  # Python writes no number of more than 4,300 digits
+        return "a value too long to write"
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def read_yaml(path: Path, error: type[StatetrackError] = SettingsError) -> dict[str, Any]:
     """The mapping that a YAML file contains.
 
-    Raises `error` where the file cannot be read, is not YAML, is not a mapping, repeats a
-    key, has a key that is not text (`no`, `1`), or a number that YAML takes for text (`1e-3`).
+    Raises `error` where the file cannot be read, is not YAML, is not a mapping, is larger or
+    deeper than `statetrack.yaml_text` allows, repeats a key, has a key that is not text (`no`,
+    `1`), a date, a tag, or a number that YAML takes for text (`1e-3`).
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:  # of a device that never ends, no more than the bound is read
+            written = file.read(yaml_text.MOST_BYTES + 1)
+        text = written.decode("utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         reason = getattr(problem, "strerror", None) or "it is not UTF-8 text"
         raise error(f"{path}: cannot be read: {reason}") from None
     try:
-        content = yaml.load(text, Loader=_StrictLoader)
-    except _Misread as misread:
-        raise error(f"{path}, line {misread.line}: {misread}") from None
-    except yaml.YAMLError as problem:
-        mark = getattr(problem, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        reason = getattr(problem, "problem", None) or "not valid YAML"
-        raise error(f"{path}{line}: {reason}") from None
+        content = yaml_text.load(text)
+    except yaml_text.YamlProblem as problem:
+        line = "" if problem.line is None else f", line {problem.line}"
+        raise error(f"{path}{line}: {problem}") from None
     if not isinstance(content, dict):
         raise error(f"{path}: holds no `key: value` lines")
     return content

@@ -156,6 +156,11 @@ def test_a_wrong_word_is_one_line_that_says_what_to_do(command, capsys, words, m
         ("--lrs 1,x", "'x' in '1,x'"),
         ("--lengths 3.5", "'3.5'"),
         ("--every now", "'now'"),
+        ("--hidden ٢٥", "'٢٥' is not a number"),
+        ("--hidden 1_0", "'1_0' is not a number"),
+        ("--rate=nan", "'nan' is not a number"),
+        ("--lrs 0.1,inf", "'inf' is not a number"),
+        ("--lrs 1_0", "'1_0' is not a number"),
     ],
 )
 def test_a_value_that_cannot_be_read_is_a_usage_error(command, capsys, words, told):

@@ -232,7 +232,7 @@ class TestFiles:
             ("[2, 10]", "[0, 10]", "(given: [0, 10])"),
             ("[2, 10]", "[2]", "'train_length"),
             ("[2, 10]", "2-10", "'train_length'"),
-            ("[500]", "[]", "'test_lengths' must be lengths from 1 (given: [])"),
+            ("[500]", "[]", "'test_lengths' must be lengths from 1 to 1000000 (given: [])"),
             ("[500]", "[500, 0]", "'test_lengths' must be lengths from 1"),
             ("[500]", "[1e3]", "line 13: `1e3` is text to YAML: write 1.0e+03"),
             ("every", "sometimes", "'supervision': Input should be 'every' or 'last'"),
@@ -256,7 +256,7 @@ class TestFiles:
             ('"pull wait wait": "1 0 0"', '"": ""', "the word has no symbols"),
             ('{"pull wait wait": "1 0 0"}', '{"pull": 1}', "'examples.pull': Input should be a"),
             (DOOR, "- a\n- b\n", "holds no `key: value` lines"),
-            (DOOR, "title: [", "line 1"),
+            (DOOR, "title: [", ", line "),
         ],
     )
     def test_each_mistake_is_one_line_with_file_and_key(self, door, old, new, message):
@@ -431,3 +431,25 @@ class TestGoldenHash:
         before = golden_hash(load_task(str(door)))
         door.write_text(DOOR.replace("A door", "Another door"))
         assert golden_hash(load_task(str(door))) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("modular-addition:m=" + "9" * 3000, "a number of 3000 digits"),
+        ("modular-addition:m=" + "9" * 5000, "has 5019 letters, the most is 4096"),
+        ("modular-addition:m=٢٥", "`٢٥` is text to YAML"),
+        ("modular-addition:m=1_000", "`1_000` is 1000 to YAML"),
+        ("modular-addition:m=!!set {a}", "the tag `!!set` is not read"),
+        ("modular-addition:m=2025-02-30", "is a date to YAML"),
+        ("modular-addition:m=" + "[" * 50 + "]" * 50, "more than 20 deep"),
+        ("product(" * 50 + "parity" + ",parity)" * 50, "more than 20 deep"),
+        ("modular-addition:m=.nan", "valid integer"),
+        ("register:keep=.nan", "finite number"),
+        ("register:keep=.inf", "finite number"),
+    ],
+)
+def test_a_hostile_argument_of_a_task_name_is_one_line(name, message):
+    with pytest.raises(TaskError, match=re.escape(message)) as refused:
+        load_task(name)
+    assert "\n" not in str(refused.value)

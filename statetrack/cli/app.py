@@ -182,6 +182,7 @@ def _add_command(app: typer.Typer, known: Command, argv: Sequence[str]) -> None:
         "plugin", inspect.Parameter.KEYWORD_ONLY, annotation=Plugins, default=None
     )
     options.refuse_missing_values(argv, taken)
+    options.refuse_odd_numbers(argv, taken)
     app.command(
         known.name,
         help=inspect.getdoc(command),

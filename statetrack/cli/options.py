@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from statetrack.catalogue.options import as_text as as_text
 from statetrack.catalogue.options import bounds, inner_type, names_for, type_of
 from statetrack.catalogue.options import flag as flag
 from statetrack.errors import SettingsError, UnknownNameError, nearest
-from statetrack.settings import Settings, build
+from statetrack.settings import Settings, build, is_plain_number
 
 S = TypeVar("S", bound=Settings)
 
@@ -171,6 +171,27 @@ def refuse_missing_values(argv: Sequence[str], given: Iterable[inspect.Parameter
             raise typer.BadParameter(f"{option} needs a value: it is followed by {value}")
 
 
+def refuse_odd_numbers(argv: Sequence[str], given: Iterable[inspect.Parameter]) -> None:
+    """Raise `typer.BadParameter` for `1_000`, digits of other scripts, `nan` and `inf`."""
+    for parameter in given:
+        if inner_type(parameter.annotation) in (int, float):
+            option = flag(parameter.name)
+            for value in peek_all(argv, option):
+                refuse_odd_number(value, option)
+
+
+def refuse_odd_number(text: str, where: str) -> None:
+    """Raise `typer.BadParameter` for what Python reads as a number although it is not plain."""
+    try:
+        float(text)
+    except ValueError:
+        return  # no number at all: Typer and pydantic say so
+    if not is_plain_number(text):
+        raise typer.BadParameter(
+            f"{where}: {text!r} is not a number: write it in the digits 0 to 9"
+        )
+
+
 def _meant(option: str, own: Collection[str], others: Mapping[str, Collection[str]]) -> str:
     """A suggestion for an unknown option: the models that have it, or the nearest option."""
     name = option.removeprefix("--").replace("-", "_")
@@ -235,18 +256,24 @@ def _defaults(kind: type[Settings]) -> dict[str, Any]:
 
 def _adapter(field: FieldInfo) -> TypeAdapter[Any]:
     kind: Any = field.annotation
-    return TypeAdapter(Annotated[(kind, *field.metadata)] if field.metadata else kind)
+    kind = Annotated[(kind, *field.metadata)] if field.metadata else kind
+    return TypeAdapter(kind, config=ConfigDict(allow_inf_nan=False))
 
 
 def _reader(field: FieldInfo) -> Callable[[Any], Any]:
     """A parser of `1e-3,3e-3` (a sequence) or of one word (anything else)."""
-    is_sequence = typing.get_origin(inner_type(field.annotation)) in (tuple, list)
+    core = inner_type(field.annotation)
+    is_sequence = typing.get_origin(core) in (tuple, list)
+    numbers = is_sequence and typing.get_args(core)[0] in (int, float)
 
     def read(text: Any) -> Any:
         if not isinstance(text, str):
             return text
+        parts = _split(text) if is_sequence else [text]
+        for part in parts if numbers else ():
+            refuse_odd_number(part, text)
         try:
-            return _adapter(field).validate_python(_split(text) if is_sequence else text)
+            return _adapter(field).validate_python(parts if is_sequence else text)
         except ValidationError as invalid:
             first = invalid.errors(include_url=False)[0]
             raise typer.BadParameter(_complaint(text, first["input"], first["msg"])) from None

@@ -30,9 +30,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-import yaml
 from safetensors import SafetensorError
 
+from statetrack import yaml_text
 from statetrack.errors import RunError, setting
 from statetrack.runs.rows import EvaluationRow, Summary, read_row
 from statetrack.scoring import plain
@@ -323,7 +323,7 @@ def to_json(content: Any, indent: int | None = None) -> str:
 
 def to_yaml(content: Mapping[str, Any]) -> str:
     """The text of a YAML file, keys in the order given."""
-    return str(yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True))
+    return yaml_text.dump(content)
 
 
 def _row(line: bytes, where: str) -> dict[str, Any]:

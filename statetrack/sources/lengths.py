@@ -16,8 +16,11 @@ from statetrack.sources.randomness import below
 LONGEST_ALLOWED: Final = 1_000_000
 MOST_LENGTHS: Final = 10_000
 
-_DISTRIBUTION = re.compile(r"(\d+)(?:-(\d+))?")
-_RANGE = re.compile(r"(\d+)-(\d+):(\d+)")
+# ASCII digits alone, and too few for Python to refuse to convert them
+_NUMBER = "([0-9]{1,18})"
+_ONE = re.compile(_NUMBER)
+_DISTRIBUTION = re.compile(f"{_NUMBER}(?:-{_NUMBER})?")
+_RANGE = re.compile(f"{_NUMBER}-{_NUMBER}:{_NUMBER}")
 
 
 @dataclass(frozen=True)
@@ -112,8 +115,8 @@ def parse_lengths(texts: Sequence[str]) -> list[int]:
 
 
 def _named_by(text: str) -> range:
-    if text.isdecimal():
-        first = last = int(text)
+    if match := _ONE.fullmatch(text):
+        first = last = int(match[1])
         step = 1
     elif match := _RANGE.fullmatch(text):
         first, last, step = (int(part) for part in match.groups())

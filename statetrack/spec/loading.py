@@ -23,6 +23,7 @@ def load_task(text: str | Task) -> Task:
     if isinstance(text, Task):
         return text
     text = text.strip()
+    names.check_length(text)
     if names.is_product(text):
         return _product_of([load_task(part) for part in names.factors_of(text)])
     name, values = names.base_and_arguments(text)

@@ -16,12 +16,26 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import yaml
-
+from statetrack import yaml_text
 from statetrack.errors import TaskError
 
 LONGEST_FOLDER_NAME = 150
 """Bytes of a folder's name; file systems take 255, and more is added to some."""
+
+LONGEST_TASK_NAME = 4096
+"""Letters of a task's name."""
+
+DEEPEST = 20
+"""How deep brackets may stand inside each other in a task's name."""
+
+
+def check_length(text: str) -> None:
+    """Raises `TaskError` for a name of more than `LONGEST_TASK_NAME` letters."""
+    if len(text) > LONGEST_TASK_NAME:
+        raise TaskError(
+            f"task '{text[:30]}...': its name has {len(text)} letters, the most is "
+            f"{LONGEST_TASK_NAME}: write the task into a file"
+        )
 
 
 def is_path(name: str) -> bool:
@@ -98,9 +112,11 @@ def _arguments(text: str, task: str) -> dict[str, Any]:
         if key in values:
             raise TaskError(f"task '{task}': '{key}' is given twice")
         try:
-            values[key] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            raise TaskError(f"task '{task}': the value '{value}' cannot be read") from None
+            values[key] = yaml_text.load(value)
+        except yaml_text.YamlProblem as problem:
+            raise TaskError(
+                f"task '{task}': the value '{value}' cannot be read: {problem}"
+            ) from None
     return values
 
 
@@ -114,6 +130,8 @@ def _split(text: str, task: str) -> list[str]:
             quote = letter
         elif letter in "([{":
             open_brackets.append({"(": ")", "[": "]", "{": "}"}[letter])
+            if len(open_brackets) > DEEPEST:
+                raise TaskError(f"task '{task}': its brackets are more than {DEEPEST} deep")
         elif letter in ")]}" and (not open_brackets or open_brackets.pop() != letter):
             raise TaskError(f"task '{task}': '{letter}' closes no bracket")
         if letter == "," and not open_brackets and not quote:
@@ -128,6 +146,6 @@ def _split(text: str, task: str) -> list[str]:
 def _flow(value: Any) -> str:
     """A value as a task's name writes it: YAML on one line."""
     plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z][\w-]*", value)
-    if plain and yaml.safe_load(value) == value:
+    if plain and yaml_text.is_plain(value):
         return str(value)
     return json.dumps(value, separators=(",", ":"))

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-import yaml
 from pydantic import field_validator, model_validator
 
+from statetrack import yaml_text
 from statetrack.errors import SettingsError, TaskError, nearest_or_known
 from statetrack.settings import Line, LineOrEmpty, Lines, Settings, build, option
 from statetrack.sources import (
@@ -24,6 +24,7 @@ from statetrack.sources import (
     build_source,
 )
 from statetrack.sources.kinds.transitions import written_out
+from statetrack.sources.lengths import LONGEST_ALLOWED, MOST_LENGTHS
 from statetrack.text import flaw_in, flaw_in_lines, shortened
 
 NOT_SCORED = "-"
@@ -59,14 +60,20 @@ class TaskSpec(Settings):
     @model_validator(mode="after")
     def _lengths_make_sense(self) -> Self:
         shortest, longest = self.train_length
-        if not 1 <= shortest <= longest:
+        if not 1 <= shortest <= longest <= LONGEST_ALLOWED:
             raise ValueError(
                 f"'train_length' must be the shortest and the longest length, "
-                f"in this order and from 1 (given: {list(self.train_length)})"
+                f"in this order and from 1 to {LONGEST_ALLOWED} (given: {list(self.train_length)})"
             )
-        if not self.test_lengths or min(self.test_lengths) < 1:
+        lengths = self.test_lengths
+        if not lengths or min(lengths) < 1 or max(lengths) > LONGEST_ALLOWED:
             raise ValueError(
-                f"'test_lengths' must be lengths from 1 (given: {list(self.test_lengths)})"
+                f"'test_lengths' must be lengths from 1 to {LONGEST_ALLOWED} "
+                f"(given: {list(lengths[:5])})"
+            )
+        if len(lengths) > MOST_LENGTHS:
+            raise ValueError(
+                f"'test_lengths' are {len(lengths)} lengths, the most is {MOST_LENGTHS}"
             )
         return self
 
@@ -186,7 +193,7 @@ class Task:
     def document(self) -> str:
         """The task as the text of a task file that is complete in itself."""
         content = self.spec.model_dump(mode="json") | {"name": self.name}
-        return yaml.dump(content, Dumper=_QuotingDumper, sort_keys=False, allow_unicode=True)
+        return yaml_text.dump(content, _QuotingDumper)
 
 
 @dataclass(frozen=True)
@@ -265,13 +272,14 @@ def _place(name: str, names: tuple[str, ...], what: str, where: str) -> int:
     return names.index(name)
 
 
-class _QuotingDumper(yaml.SafeDumper):
+class _QuotingDumper(yaml_text.Dumper):
     """Writes text so that it is read as text again: digits and the like in quotes."""
 
 
-def _quoted(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    safe = re.fullmatch(r"[A-Za-z][A-Za-z_ -]*", text) and yaml.safe_load(text) == text
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if safe else '"')
+def _quoted(dumper: yaml_text.Dumper, text: str) -> Any:
+    words = re.fullmatch(r"[A-Za-z](?:[A-Za-z_ -]*[A-Za-z_-])?", text)
+    style = None if words and yaml_text.is_plain(text) else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _QuotingDumper.add_representer(str, _quoted)

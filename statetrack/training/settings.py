@@ -5,6 +5,7 @@ One definition for Python, YAML and the command line. torch is not imported here
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, Self
 
 from pydantic import field_validator, model_validator
@@ -121,6 +122,6 @@ class TrainSettings(Settings):
     @classmethod
     def _known_device(cls, device: str) -> str:
         kind, _, index = device.partition(":")
-        if kind not in {"auto", "cpu", "cuda"} or (index and not index.isdigit()):
+        if kind not in {"auto", "cpu", "cuda"} or (index and not re.fullmatch("[0-9]{1,4}", index)):
             raise ValueError("a device is auto, cpu, cuda or cuda:INDEX")
         return device

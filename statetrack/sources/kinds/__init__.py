@@ -89,7 +89,7 @@ def build_source(description: Mapping[str, Any], where: str) -> Source:
         hint = nearest(kind, KINDS) or f" Known are: {', '.join(KINDS)}."
         raise TaskError(f"{where}: there is no kind '{kind}'.{hint}")
     _check_arguments(kind, given, where)
-    checked = validate_call(config=ConfigDict(strict=True))(KINDS[kind])
+    checked = validate_call(config=ConfigDict(strict=True, allow_inf_nan=False))(KINDS[kind])
     try:
         source: Source = checked(**given)
         check_names(source.symbols, "symbol")
