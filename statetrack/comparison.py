@@ -18,6 +18,8 @@ from statetrack.algebra.prediction import Prediction
 from statetrack.errors import StatetrackError, TaskError
 from statetrack.models import MODELS
 from statetrack.predicting import predict
+from statetrack.runs.folder import RunFolder
+from statetrack.runs.plugins import code_of, needs_plugin
 from statetrack.runs.rows import EvaluationRow, Summary
 from statetrack.runs.run import Run
 from statetrack.scoring import horizon_of
@@ -32,6 +34,7 @@ Outcome = Literal[
     "not evaluated",
     "diverged",
     "unfinished",
+    "needs its plugin",
     "broken",
 ]
 
@@ -85,6 +88,11 @@ class Comparison:
     num_tracking: int = 0
     reason: str = ""
     advice: str = ""
+
+    @property
+    def readable(self) -> bool:
+        """Whether the run's files could be read, and its model and its task are known."""
+        return self.settings is not None
 
     @property
     def disagrees(self) -> bool:
@@ -150,7 +158,8 @@ class Algebras:
 def compare(folders: Sequence[Path]) -> list[Comparison]:
     """Every run compared with its prediction, by task, then model; unreadable runs come last.
 
-    A task that several runs share is analysed once.
+    A task that several runs share is analysed once. No run's plugin is executed: a run whose names
+    are not registered is unreadable.
     """
     algebras = Algebras()
     compared = [_compare(folder, algebras) for folder in folders]
@@ -158,7 +167,7 @@ def compare(folders: Sequence[Path]) -> list[Comparison]:
     return sorted(
         compared,
         key=lambda one: (
-            one.task is None,
+            not one.readable,
             one.task or "",
             models.get(one.model or "", 0),
             one.run.as_posix(),
@@ -168,9 +177,26 @@ def compare(folders: Sequence[Path]) -> list[Comparison]:
 
 def _compare(path: Path, algebras: Algebras) -> Comparison:
     try:
+        folder = RunFolder.open(path)
+        if needs_plugin(folder):
+            return _unopened(folder)
         return judge(gather(Run.open(path), algebras))
     except (StatetrackError, OSError) as problem:
         return Comparison(path, "broken", reason=" ".join(str(problem).split()))
+
+
+def _unopened(folder: RunFolder) -> Comparison:
+    """The comparison of a run that its own plugin, which is not executed here, would define."""
+    config = folder.config()
+    model, task = str(config.get("model")), str(config.get("task"))
+    return Comparison(
+        folder.path,
+        "needs its plugin",
+        task=task,
+        model=model,
+        reason=f"{code_of(folder)}, for {model} on {task}; no code of a run is run here",
+        advice="read it, then give it with --plugin",
+    )
 
 
 def gather(run: Run, algebras: Algebras) -> Facts:

@@ -1,20 +1,25 @@
 """Users' own Python files, which register models, kinds and the like when they are imported.
 
 A plugin can import the modules of its own folder, as a script can. A run keeps copies of all
-these files, so that it can be opened where the originals are missing.
+these files, so that it can be opened where the originals are missing. A copy is imported by its
+text alone: whoever has read the `.py` files of a run has read all that is then executed.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.abc
+import importlib.machinery
 import importlib.util
 import sys
 import traceback
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
+from typing import NoReturn
 
 from statetrack.errors import SettingsError, setting
 
@@ -23,11 +28,27 @@ PREFIX = "statetrack_plugin_"
 
 
 @dataclass(frozen=True)
+class PluginFiles:
+    """What a plugin consists of: its own file, and its texts as they were imported.
+
+    `texts` has the bytes of every file by its path relative to the plugin's folder: the plugin's
+    own first, then the modules of that folder that it imported.
+    """
+
+    path: Path
+    texts: Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
 class _Plugin:
     """A plugin that was imported, and the modules of its folder that it imported, by name."""
 
-    path: Path
+    files: PluginFiles
     beside: dict[str, Path]
+
+    @property
+    def folder(self) -> Path:
+        return self.files.path.parent
 
 
 _PLUGINS: dict[str, _Plugin] = {}
@@ -37,77 +58,106 @@ _PLUGINS: dict[str, _Plugin] = {}
 def load_plugin(path: Path) -> None:
     """Import a user's own Python file, so that what it registers can be used by name.
 
-    Raises `SettingsError` where the file is missing or cannot be imported.
+    What it prints while it is imported goes to standard error. Raises `SettingsError` where the
+    file is missing, cannot be imported, or has changed since this process imported it.
     """
     here = setting("plugin", str(path))
     if not path.is_file():
         raise SettingsError(f"{here}: there is no such file")
     file = path.resolve()
+    _load(file, here, _imports_from(file.parent))
+
+
+def load_copy(path: Path) -> None:
+    """Import a run's copy of a plugin, from the texts of the run's `.py` files alone.
+
+    Bytecode and compiled modules in the run folder are not used, now or later. Raises
+    `SettingsError` as `load_plugin` does.
+    """
+    file = path.parent.resolve() / path.name
+    _load(file, str(path), _imports_texts_from(file.parent))
+
+
+def _load(file: Path, here: str, importing: AbstractContextManager[None]) -> None:
     place = zlib.crc32(str(file).encode())  # every run folder has a `plugin.py`
-    name = f"{PREFIX}{path.stem}_{place:08x}"
+    name = f"{PREFIX}{file.stem}_{place:08x}"
+    text = file.read_bytes()
     if name in sys.modules:
+        known = _PLUGINS.get(name)
+        if known is not None and known.files.texts[file.name] != text:
+            raise SettingsError(
+                f"{here}: has changed since this process imported it: start a new one"
+            )
         return
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
+    if file.suffix != ".py":
         raise SettingsError(f"{here}: not a Python file (its name must end in .py)")
+    if file.stem == "__init__":
+        raise SettingsError(f"{here}: a package: give a file beside it that imports it")
+    spec = importlib.util.spec_from_loader(name, _Text(name, str(file)))
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     before = set(sys.modules)
     sys.modules[name] = module
     try:
-        with _imports_from(file.parent):
+        with importing, redirect_stdout(sys.stderr):
             spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+        beside = _modules_in(file.parent)
+    except BaseException as error:
         for new in {name, *_modules_in(file.parent)} - before:
             del sys.modules[new]
+        if not isinstance(error, (Exception, SystemExit)):
+            raise  # an interruption
         raise SettingsError(f"{here}: cannot be imported: {_reason(error, file.parent)}") from error
-    _PLUGINS[name] = _Plugin(file, _modules_in(file.parent))
+    texts = {file.name: text}
+    for each in sorted(beside.values()):
+        texts[each.relative_to(file.parent).as_posix()] = each.read_bytes()
+    _PLUGINS[name] = _Plugin(PluginFiles(file, texts), beside)
 
 
 def loaded_plugins() -> tuple[Path, ...]:
     """Every plugin that this process has loaded."""
-    return tuple(plugin.path for name, plugin in _PLUGINS.items() if name in sys.modules)
+    return tuple(plugin.files.path for name, plugin in _PLUGINS.items() if name in sys.modules)
 
 
-def plugin_files(thing: object) -> list[Path]:
-    """The user's own files that a registered component comes from; none for a shipped one.
-
-    The plugin is first, then the modules of its folder that were imported with it, including
-    those of packages in that folder.
-    """
-    home = str(getattr(thing, "__module__", ""))
+def plugin_of(home: str) -> PluginFiles | None:
+    """The user's own files that the module `home` belongs to; None for any other module."""
     for name, plugin in _PLUGINS.items():
         if home == name or home in plugin.beside:
-            return [plugin.path, *sorted(plugin.beside.values())]
-    return []
+            return plugin.files
+    return None
 
 
-def line_of(error: BaseException) -> str | None:
-    """`FILE.py, line 12` for an error raised in a user's own file; None for any other.
+def explain_mistake(error: BaseException) -> str | None:
+    """`FILE.py, line 12: ...` for an error raised in a user's own file; None for any other.
 
     Frames of other packages are ignored; the innermost of the remaining ones is either in a user's
     file or in statetrack, and decides.
     """
-    folders = {plugin.path.parent for plugin in _PLUGINS.values()}
+    folders = {plugin.folder for plugin in _PLUGINS.values()}
     for module, file, line in _frames(error):
         if module.partition(".")[0] == "statetrack":
             return None
         if any(_is_users(module, file, folder) for folder in folders):
-            return f"{_shown(file)}, line {line}"
+            return f"{_shown(file)}, line {line}: {_what(error)}"
     return None
 
 
 def _reason(error: BaseException, folder: Path) -> str:
     """An error at import in one line, with the innermost line of a user's file."""
-    if isinstance(error, SystemExit):
-        what = "it ends the program"
-    else:
-        what = f"{type(error).__name__}: {error}"
+    what = _what(error)
     if isinstance(error, SyntaxError):  # names its file and line itself
         return what
     for module, file, line in _frames(error):
         if module.partition(".")[0] != "statetrack" and _is_users(module, file, folder):
             return f"{what} ({_shown(file)}, line {line})"
     return what
+
+
+def _what(error: BaseException) -> str:
+    """An error by its type and message; an end of the program, which has none, by what it is."""
+    if isinstance(error, SystemExit):
+        return "it ends the program, with `sys.exit` or the like"
+    return f"{type(error).__name__}: {error}"
 
 
 def _frames(error: BaseException) -> Iterator[tuple[str, Path, int]]:
@@ -141,20 +191,70 @@ def _modules_in(folder: Path) -> dict[str, Path]:
 
 @contextmanager
 def _imports_from(folder: Path) -> Iterator[None]:
-    """Import modules from a folder in preference to those of the same names elsewhere.
-
-    Modules of these names that another plugin imported from its own folder are forgotten first.
-    """
-    for plugin in _PLUGINS.values():
-        for name in plugin.beside if plugin.path.parent != folder else ():
-            if any(place.exists() for place in _places(name, folder)):
-                sys.modules.pop(name, None)
+    """Import modules from a folder in preference to those of the same names elsewhere."""
+    _forget_namesakes(folder)
     importlib.invalidate_caches()
     sys.path.insert(0, str(folder))
     try:
         yield
     finally:
         sys.path.remove(str(folder))
+
+
+@contextmanager
+def _imports_texts_from(folder: Path) -> Iterator[None]:
+    """Likewise, but from texts alone: bytecode and compiled modules in the folder are ignored."""
+    _forget_namesakes(folder)
+    finder = _TextFinder(folder)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        finder.importing = False  # packages of the folder may import their modules later
+
+
+def _forget_namesakes(folder: Path) -> None:
+    """Forget modules that another plugin imported, if the folder has some of the same names."""
+    for plugin in _PLUGINS.values():
+        for name in plugin.beside if plugin.folder != folder else ():
+            if any(place.exists() for place in _places(name, folder)):
+                sys.modules.pop(name, None)
+
+
+class _Text(importlib.machinery.SourceFileLoader):
+    """Loads a module from its text, and neither reads nor writes bytecode."""
+
+    def path_stats(self, path: object) -> NoReturn:
+        """There is nothing to compare bytecode with, so that none is used."""
+        raise OSError
+
+
+class _TextFinder(importlib.abc.MetaPathFinder):
+    """Finds the modules of one folder by their `.py` files, and by nothing else.
+
+    Modules at the top of the folder are found while a plugin of the folder is `importing`, and
+    those inside its packages always.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.importing = True
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """The module of a name; of a package of this folder, there is no other."""
+        if path is None:
+            places = [str(self.folder)] if self.importing else []
+        else:
+            places = [place for place in path if Path(place).is_relative_to(self.folder)]
+        for place in places:
+            finder = importlib.machinery.FileFinder(place, (_Text, [".py"]))
+            if (spec := finder.find_spec(name)) is not None:
+                return spec
+        if path is not None and places:
+            raise ModuleNotFoundError(f"no file of the run defines {name!r}", name=name)
+        return None
 
 
 def _shown(file: Path) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -51,6 +52,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self._found: dict[str, Load] | None = None
         self._elsewhere: dict[str, Load] | None = None
         self._things: dict[str, T] = {}
+        self._homes: dict[str, str] = {}
         self._loading = ""
 
     def register(self, name: str) -> Callable[[T], T]:
@@ -60,11 +62,12 @@ class Registry(Mapping[str, T], Generic[T]):
         """
 
         def enter(thing: T) -> T:
-            home = str(getattr(thing, "__module__", ""))
+            home = str(sys._getframe(1).f_globals.get("__name__", ""))
             own = home.startswith("statetrack.") or name == self._loading
             if name in self._things or (name in self._names() and not own):
                 raise ValueError(f"{self.kind} {name!r} is registered twice")
             self._things[name] = thing
+            self._homes[name] = home
             return thing
 
         return enter
@@ -101,6 +104,11 @@ class Registry(Mapping[str, T], Generic[T]):
             if name not in self._things:
                 self._things[name] = loaded  # type: ignore[assignment]
         return self._things[name]
+
+    def home(self, name: str) -> str:
+        """The module that registered a component, or else the one in which it is defined."""
+        thing = self[name]
+        return self._homes.get(name, str(getattr(thing, "__module__", "")))
 
     def loaded(self) -> Mapping[str, T]:
         """The components that are already loaded, by name, those of plugins included."""

@@ -193,7 +193,8 @@ def test_a_plugin_model_trains_and_is_evaluated_after_its_file_has_moved(
     succeed("train", "--plugin", "counter.py", "--model", "counter", *options)
     Path("counter.py").unlink()
     capsys.readouterr()
-    succeed("eval", "mine", "--length", "20", "--samples", "50", "--json")
+    words = ["eval", "mine", "--length", "20", "--samples", "50", "--json", "--trust-plugin"]
+    succeed(*words)
     assert json.loads(capsys.readouterr().out)["model"] == "counter"
 
 

@@ -184,7 +184,7 @@ def test_a_task_without_an_automaton_is_not_predicted():
     assert one.prediction is None and one.selected.verdict == "tracks"
 
 
-def test_a_model_from_a_plugin_comes_from_the_run_folder(capsys):
+def test_a_run_whose_model_comes_from_a_loaded_plugin_is_compared_as_others_are(capsys):
     Path("mine.py").write_text(
         PLUGIN.replace("Gru", "GatedUnit").replace(
             "from statetrack.models.gru import GatedUnit",
@@ -193,7 +193,6 @@ def test_a_model_from_a_plugin_comes_from_the_run_folder(capsys):
     )
     train = ["train", "--plugin", "mine.py", "--model", "my-own", "--task", "s3", "--steps", "2"]
     assert run([*train, "--hidden", "4", "--out", "runs/own"]) == 0
-    del MODELS._things["my-own"]
     one = outcome(RunFolder(Path("runs/own")))
     assert (one.model, one.outcome) == ("my-own", "not evaluated")
     assert (one.predicted, one.size_given) == ("unknown", 4)

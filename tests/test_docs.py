@@ -29,6 +29,7 @@ from statetrack.references import ids_in, references
 from statetrack.spec import TaskSpec, load_task
 from statetrack.sweep.suite import Suite
 from statetrack.training.settings import DataSettings, TrainSettings
+from tests.new_process import forget_plugins
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -109,6 +110,7 @@ def test_the_commands_of_a_page_run_and_print_what_it_shows(page, folder, capsys
             continue
         for (program, *argv), expected in commands(block):
             assert program == "statetrack", f"{page.name}: console blocks are for statetrack"
+            forget_plugins()  # the reader's commands are processes of their own
             code = run(argv)
             shown = capsys.readouterr()
             assert code == (1 if "error:" in " ".join(expected) else 0), shown.err

@@ -9,7 +9,7 @@ import pytest
 from statetrack.catalogue.lists import LISTINGS
 from statetrack.errors import SettingsError, StatetrackError, UnknownNameError, nearest
 from statetrack.models import MODELS
-from statetrack.plugins import load_plugin, plugin_files
+from statetrack.plugins import load_plugin, plugin_of
 from statetrack.protocols import PROTOCOLS
 from statetrack.registry import Registry, modules_in
 from statetrack.sources import KINDS
@@ -158,18 +158,19 @@ def test_a_plugin_imports_modules_beside_it_and_all_its_files_are_known(tmp_path
         folder = plugin.parent
         kind = KINDS[folder.name]
         assert kind().num_states == 2 * number
-        inside = [folder / "parts" / "__init__.py", folder / "parts" / "sizes.py"]
-        assert plugin_files(kind) == [plugin, folder / "helper.py", *inside]
+        files = plugin_of(KINDS.home(folder.name))
+        assert files.path == plugin
+        assert list(files.texts) == ["mine.py", "helper.py", "parts/__init__.py", "parts/sizes.py"]
+        assert files.texts["parts/sizes.py"] == f"STATES = {number}".encode()
         assert str(folder) not in sys.path
-    assert plugin_files(KINDS["parity"]) == []
+    assert plugin_of(KINDS.home("parity")) is None
 
 
 def test_what_a_module_beside_a_plugin_registers_comes_from_the_plugin_too(tmp_path):
     (tmp_path / "kinds_of_mine.py").write_text(kind_of("from-beside", 3))
     (tmp_path / "mine.py").write_text("import kinds_of_mine")
     load_plugin(tmp_path / "mine.py")
-    files = [tmp_path / "mine.py", tmp_path / "kinds_of_mine.py"]
-    assert plugin_files(KINDS["from-beside"]) == files
+    assert list(plugin_of(KINDS.home("from-beside")).texts) == ["mine.py", "kinds_of_mine.py"]
 
 
 def test_a_mistake_in_a_module_beside_a_plugin_is_shown_there_and_can_be_corrected(tmp_path):

@@ -33,6 +33,7 @@ from statetrack.runs.config import Experiment
 from statetrack.runs.folder import RunFolder, to_yaml
 from statetrack.runs.run import Run
 from statetrack.training.settings import TrainSettings
+from tests.new_process import forget_plugins
 from tests.setups import Setup
 
 SMALL: dict[str, Any] = {
@@ -549,14 +550,6 @@ class Counter(RecurrentModel):
 '''
 
 
-def in_a_new_process() -> None:
-    """Forget what plugins have registered, as a new process would."""
-    for name in [name for name in sys.modules if name.startswith("statetrack_plugin_")]:
-        del sys.modules[name]
-    for name in ("my-counter", "your-counter"):
-        MODELS._things.pop(name, None)
-
-
 def test_a_users_own_model_trains_and_evaluates_also_when_its_file_is_gone(
     tmp_path: Path,
 ) -> None:
@@ -566,10 +559,10 @@ def test_a_users_own_model_trains_and_evaluates_also_when_its_file_is_gone(
     made = experiment_of(model="my-counter", task="parity")
     train_until(start(made, tmp_path / "run"), stop_after(5))
     plugin.unlink()
-    in_a_new_process()
-    finish(Run.resume(tmp_path / "run"))
-    in_a_new_process()
-    run = Run.open(tmp_path / "run")
+    forget_plugins()
+    finish(Run.resume(tmp_path / "run", trust_plugin=True))
+    forget_plugins()
+    run = Run.open(tmp_path / "run", trust_plugin=True)
     assert run.evaluate([12], num_words=30).selected.sequences == 30
     assert Run.open(tmp_path / "run").experiment == run.experiment
 
@@ -580,6 +573,6 @@ def test_runs_of_different_plugins_can_be_opened_side_by_side(tmp_path: Path) ->
         plugin.write_text(PLUGIN.replace("my-counter", name))
         load_plugin(plugin)
         start(experiment_of(model=name), tmp_path / name)
-    in_a_new_process()
+    forget_plugins()
     for name in ("my-counter", "your-counter"):
-        assert Run.open(tmp_path / name).experiment.model == name
+        assert Run.open(tmp_path / name, trust_plugin=True).experiment.model == name

@@ -91,6 +91,7 @@ def _suites(_: Path) -> Iterator[Row]:
 
 def _runs(folder: Path) -> Iterator[Row]:
     from statetrack.runs.folder import find_runs
+    from statetrack.runs.plugins import needs_plugin
 
     for run in find_runs(folder):
         try:
@@ -98,7 +99,8 @@ def _runs(folder: Path) -> Iterator[Row]:
             finished = run.finished
             summary = run.summary() if finished else None
             records = [] if finished else run.records()
-        except StatetrackError as error:
+            needs = needs_plugin(run)
+        except (StatetrackError, OSError) as error:
             yield {"name": run.path.as_posix(), "error": str(error)}
             continue
         if summary is not None:
@@ -115,6 +117,7 @@ def _runs(folder: Path) -> Iterator[Row]:
             "model": config.get("model"),
             "task": config.get("task"),
             "state": state,
+            "needs_plugin": needs,
             "step": step,
             "steps": config.get("steps"),
             "validation": best,

@@ -123,6 +123,8 @@ def run(argv: Sequence[str]) -> int:
             warnings.simplefilter("always", StatetrackWarning)
             _application(argv)(args=list(argv), prog_name="statetrack")
     except SystemExit as end:
+        if _mistake_in_plugin(end) is not None:
+            return _explain(end)
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException as error:
         return _explain(error)
@@ -170,10 +172,12 @@ def _application(argv: Sequence[str]) -> typer.Typer:
 def _add_command(app: typer.Typer, known: Command, argv: Sequence[str]) -> None:
     """Build the invoked command; its module is imported here, to keep `--help` quick."""
     from statetrack.cli import options
-    from statetrack.plugins import load_plugin
 
-    for path in options.peek_all(argv, "--plugin"):
-        load_plugin(Path(path))
+    if given := options.peek_all(argv, "--plugin"):
+        from statetrack.runs.plugins import load_given
+
+        for path in given:
+            load_given(Path(path))
     build = importlib.import_module(known.module).build
     command: Callable[..., None] = build(list(argv[list(argv).index(known.name) + 1 :]))
     taken = list(inspect.signature(command, eval_str=True).parameters.values())
@@ -198,7 +202,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(**given)
             sys.stdout.flush()
-        except (typer.Exit, typer.Abort, SystemExit):
+        except (typer.Exit, typer.Abort):
             raise
         except BaseException as error:
             raise typer.Exit(_explain(error)) from None
@@ -240,21 +244,20 @@ def _line_and_code(error: BaseException) -> tuple[str, int]:
             return error.strerror or str(error), FAILED
         case MemoryError():
             return "out of memory", FAILED
-    what = f"{type(error).__name__}: {error}"
-    if (line := _line_in_plugin(error)) is not None:
-        return f"{line}: {what}. STATETRACK_DEBUG=1 shows the whole traceback.", FAILED
+    if (mistake := _mistake_in_plugin(error)) is not None:
+        return f"{mistake}. STATETRACK_DEBUG=1 shows the whole traceback.", FAILED
     return (
-        f"this is an internal error of statetrack: {what}. "
+        f"this is an internal error of statetrack: {type(error).__name__}: {error}. "
         "STATETRACK_DEBUG=1 shows the traceback; please report it.",
         FAILED,
     )
 
 
-def _line_in_plugin(error: BaseException) -> str | None:
+def _mistake_in_plugin(error: BaseException) -> str | None:
     """The file and line of a plugin in which an error was raised; None for any other error."""
-    from statetrack.plugins import line_of
+    from statetrack.plugins import explain_mistake
 
-    return line_of(error)
+    return explain_mistake(error)
 
 
 def _as_options(error: StatetrackError) -> str:

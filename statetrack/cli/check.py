@@ -12,7 +12,7 @@ import typer
 from statetrack.cli._json import print_json
 from statetrack.errors import SettingsError, UnknownNameError, nearest_or_known
 from statetrack.models import MODELS
-from statetrack.plugins import load_plugin, plugin_files
+from statetrack.plugins import load_plugin, plugin_of
 from statetrack.report.drawing import console, plain_table
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _chosen(file: Path, model: str) -> Mapping[str, type[SequenceModel]]:
     own = {
         name: each
         for name, each in MODELS.loaded().items()
-        if plugin_files(each)[:1] == [file.resolve()]
+        if (plugin := plugin_of(MODELS.home(name))) and plugin.path == file.resolve()
     }
     if not own:
         raise SettingsError(f"{file}: registers no model; `@MODELS.register(NAME)` does")

@@ -67,14 +67,20 @@ def _sources_of_task(name: str) -> str:
 
 
 def _sources_of_run(folder: Path) -> list[str]:
+    """The sources of a run's model and task, as far as they are known without its plugin."""
     from statetrack.runs.folder import RunFolder
-    from statetrack.runs.plugins import load_plugins
-    from statetrack.spec import load_task
+    from statetrack.runs.plugins import code_of, needs_plugin
 
     run = RunFolder.open(folder)
-    load_plugins(run)
-    task = load_task(str(run.task_file))
-    return [_sources_of_model(str(run.config().get("model"))), task.spec.reference]
+    model, reference = str(run.config().get("model")), run.task_reference()
+    if model in MODELS or not needs_plugin(run):
+        return [_sources_of_model(model), reference]
+    typer.echo(
+        f"{folder}: needs its plugin {code_of(run)}, to name the papers of {model}: "
+        "read it, then give it with --plugin",
+        err=True,
+    )
+    return [reference]
 
 
 def _print_papers(name: str, *sources: str) -> None:

@@ -36,6 +36,7 @@ MARKS: Mapping[Outcome, tuple[str, str]] = {
     "not evaluated": ("not evaluated", "dim"),
     "diverged": ("diverged", "red"),
     "unfinished": ("unfinished", "dim"),
+    "needs its plugin": ("needs its plugin", "yellow"),
     "broken": ("cannot be read", "red"),
 }
 """The mark of each outcome in the table, and its style."""
@@ -88,13 +89,14 @@ def compare_runs(
 
 
 def _draw(found: Sequence[Comparison], console: Console) -> None:
-    readable = [one for one in found if one.task is not None]
+    readable = [one for one in found if one.readable]
     for task, runs in groupby(readable, lambda one: one.task):
         _draw_task(task or "", list(runs), console)
     for one in found:
-        if one.task is None:
-            line = f"{one.run}: {MARKS[one.outcome][0]}: {one.reason}"
-            console.print(Text(line, MARKS[one.outcome][1]), soft_wrap=True)
+        if not one.readable:
+            mark, look = MARKS[one.outcome]
+            line = ": ".join(filter(None, [str(one.run), mark, one.reason, one.advice]))
+            console.print(Text(line, look), soft_wrap=True)
     console.print(_last_line(found))
 
 

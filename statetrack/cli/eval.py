@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from statetrack.cli import options
 from statetrack.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def evaluate(
     device: Annotated[
         str | None, typer.Option(help="auto, cpu, cuda or cuda:INDEX; by default the run's own.")
     ] = None,
+    trust_plugin: options.TrustPlugin = False,
 ) -> None:
     """Evaluate a trained run on long words: accuracy by length, with its floor.
 
@@ -76,7 +78,8 @@ def evaluate(
     from statetrack.runs.run import RUNS, Run
     from statetrack.spec import load_task
 
-    evaluated = Run.open(newest_run(RUNS).path if run is None else run, device=device)
+    path = newest_run(RUNS).path if run is None else run
+    evaluated = Run.open(path, device=device, trust_plugin=trust_plugin)
     tested = evaluated.task if task is None else load_task(task)
     lengths = parse_lengths(length or []) or tested.spec.test_lengths
     summary = evaluated.summary

@@ -122,6 +122,8 @@ def _draw(shown: Columns, rows: list[Row], note: str, to: Console) -> None:
         if "error" in row:
             broken.append(row)
             continue
+        if row.get("needs_plugin"):
+            row = row | {"state": f"{row['state']}, needs its plugin"}
         table.add_row(*(Text(_cell(row[column])) for column in columns))
     if table.row_count:
         to.print(table)

@@ -42,6 +42,15 @@ TestLengths = Annotated[
 ]
 """The option for lengths to test at, of every command that makes test words of a task."""
 
+TrustPlugin = Annotated[
+    bool,
+    typer.Option(
+        "--trust-plugin",
+        help="Run the code of the run's own plugin.py, which you have read.",
+    ),
+]
+"""The option for commands that run a model which the run's own plugin may define."""
+
 TYPES_OF_TYPER = (bool, int, float, str, Path)
 """The types that Typer parses; all others are parsed from text by pydantic."""
 

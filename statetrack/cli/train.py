@@ -107,6 +107,7 @@ def resume(
     context: typer.Context,
     *,
     resume: Annotated[Path, typer.Option(metavar="RUN", help="The interrupted run's folder.")],
+    trust_plugin: options.TrustPlugin = False,
 ) -> None:
     """Continue an interrupted run, from its last checkpoint and with its own settings."""
     if context.args:
@@ -115,7 +116,7 @@ def resume(
         )
     from statetrack.runs.run import Run  # imports torch, which `--help` does not need
 
-    _train(Run.resume(resume))
+    _train(Run.resume(resume, trust_plugin=trust_plugin))
 
 
 def _train(run: Run) -> None:

@@ -34,6 +34,7 @@ from safetensors import SafetensorError
 
 from statetrack import yaml_text
 from statetrack.errors import RunError, setting
+from statetrack.plugins import PluginFiles
 from statetrack.runs.rows import EvaluationRow, Summary, read_row
 from statetrack.scoring import plain
 from statetrack.settings import read_yaml
@@ -71,27 +72,30 @@ class RunFolder:
         config: Mapping[str, Any],
         task: str,
         environment: Mapping[str, Any],
-        plugins: Sequence[Sequence[Path]] = (),
+        plugins: Sequence[PluginFiles] = (),
     ) -> RunFolder:
         """A new run folder with the files that are written before training: see `create`.
 
-        `task` is the text of a task file. `plugins` are the user's own files: of each the plugin
-        first, then the modules of its folder that it imports, which are copied next to it.
+        `task` is the text of a task file. `plugins` are the user's own files; the modules that one
+        imports from its own folder are kept next to it.
         """
-        files = {"task.yaml": task, "environment.json": to_json(environment, indent=2) + "\n"}
-        for number, (plugin, *beside) in enumerate(plugins, start=1):
-            copies = {"plugin.py" if number == 1 else f"plugin_{number}.py": plugin}
-            copies |= {file.relative_to(plugin.parent).as_posix(): file for file in beside}
-            for name, file in copies.items():
-                text = file.read_text(encoding="utf-8")
+        files: dict[str, str | bytes] = {}
+        files |= {"task.yaml": task, "environment.json": to_json(environment, indent=2) + "\n"}
+        for number, plugin in enumerate(plugins, start=1):
+            for original, text in plugin.texts.items():
+                own = original == plugin.path.name
+                name = (
+                    original if not own else "plugin.py" if number == 1 else f"plugin_{number}.py"
+                )
                 if files.setdefault(name, text) != text:
+                    file = plugin.path.parent / original
                     raise RunError(f"{file}: a run keeps a copy, and '{name}' is taken: rename it")
         files["config.yaml"] = to_yaml(config)
         return cls.create(path, files)
 
     @classmethod
-    def create(cls, path: Path, files: Mapping[str, str]) -> RunFolder:
-        """A new run folder with these text files in it, created with all of them or not at all.
+    def create(cls, path: Path, files: Mapping[str, str | bytes]) -> RunFolder:
+        """A new run folder with these files in it, created with all of them or not at all.
 
         An existing folder is used only if it is empty, and is refused otherwise.
         """
@@ -105,7 +109,7 @@ class RunFolder:
         try:
             beside.mkdir(parents=True, exist_ok=True)
             for name, text in files.items():
-                cls(beside).write_text(name, text)
+                cls(beside).write_file(name, text)
             if beside != path:
                 beside.rename(path)
         except (OSError, RunError) as problem:
@@ -148,6 +152,17 @@ class RunFolder:
         """task.yaml."""
         return self.path / "task.yaml"
 
+    def task_reference(self) -> str:
+        """Where task.yaml says that the task comes from."""
+        return str(read_yaml(self.task_file, RunError).get("reference", ""))
+
+    def automaton(self) -> dict[str, Any]:
+        """The description of the automaton, or of the sampler, in task.yaml."""
+        found = read_yaml(self.task_file, RunError).get("automaton")
+        if not isinstance(found, dict):
+            raise RunError(f"{self.task_file}: is damaged: 'automaton' holds no names and values")
+        return found
+
     @property
     def plugins(self) -> list[Path]:
         """plugin.py, plugin_2.py and so on: the user's own files that the run needs."""
@@ -157,10 +172,20 @@ class RunFolder:
             if path.is_file()
         ]
 
+    @property
+    def code(self) -> list[Path]:
+        """Every Python file in the folder, at any depth: what opening the run could execute."""
+        return sorted(self.path.rglob("*.py"))
+
+    def write_file(self, name: str, content: str | bytes) -> None:
+        """Write a file of the run; text is encoded as UTF-8."""
+        content = content.encode() if isinstance(content, str) else content
+        (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+        self._write(name, lambda path: path.write_bytes(content))
+
     def write_text(self, name: str, text: str) -> None:
         """Write a text file of the run."""
-        (self.path / name).parent.mkdir(parents=True, exist_ok=True)
-        self._write(name, lambda path: path.write_text(text, encoding="utf-8"))
+        self.write_file(name, text)
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Write environment.json or summary.json."""

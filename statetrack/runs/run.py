@@ -107,14 +107,18 @@ class Run:
         return run
 
     @classmethod
-    def open(cls, path: Path | str, *, device: str | None = None) -> Run:
-        """The run of an existing folder, with its own copies of task and plugin.
+    def open(
+        cls, path: Path | str, *, device: str | None = None, trust_plugin: bool = False
+    ) -> Run:
+        """The run of an existing folder, with its own copy of the task.
 
-        `device` replaces the one that the run was trained on. Raises `RunError` where the folder
-        is not a run.
+        `device` replaces the one that the run was trained on. With `trust_plugin`, the run's copy
+        of a plugin is imported, which executes it, unless the names that the run needs are
+        registered already. Raises `RunError` where the folder is not a run, and where it needs a
+        plugin that is not trusted.
         """
         folder = RunFolder.open(Path(path))
-        load_plugins(folder)
+        load_plugins(folder, trust=trust_plugin)
         values = folder.config()
         if device is not None:
             values["device"] = device
@@ -122,12 +126,13 @@ class Run:
         return cls(experiment, load_task(str(folder.task_file)), folder)
 
     @classmethod
-    def resume(cls, path: Path | str) -> Run:
+    def resume(cls, path: Path | str, *, trust_plugin: bool = False) -> Run:
         """An interrupted run, whose `train` continues from the last checkpoint.
 
-        Raises `RunError` where the folder is not a run, or the run has finished.
+        `trust_plugin` is that of `open`. Raises `RunError` as `open` does, and where the run has
+        finished.
         """
-        run = cls.open(path)
+        run = cls.open(path, trust_plugin=trust_plugin)
         run._refuse_if_finished()
         return run
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from statetrack.errors import SettingsError
-from statetrack.plugins import load_plugin, loaded_plugins
+from statetrack.plugins import loaded_plugins
 from statetrack.runs.config import Experiment
+from statetrack.runs.plugins import load_given
 from statetrack.runs.run import make_replica
 from statetrack.spec import folder_name, load_task
 from statetrack.sweep.suite import Suite
@@ -33,7 +34,7 @@ class Cell:
     def experiment(self) -> Experiment:
         """The experiment that the values make."""
         for plugin in self.plugins:
-            load_plugin(plugin)
+            load_given(plugin)
         where = f"suite row '{self.row}'"
         return Experiment.from_values(self.values, where, protocol=self.protocol)
 

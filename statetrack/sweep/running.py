@@ -60,7 +60,8 @@ def run_suite(suite: Suite, cells: list[Cell], jobs: int) -> Iterator[CellResult
 
 def run_cell(suite: Suite, cell: Cell) -> CellResult:
     """Train one cell (or continue it), evaluate it, and keep the result in its folder."""
-    run = Run.open(cell.path) if is_run(cell.path) else Run.start(cell.experiment, out=cell.path)
+    experiment = cell.experiment  # which loads the plugins that were given by hand
+    run = Run.open(cell.path) if is_run(cell.path) else Run.start(experiment, out=cell.path)
     if not run.finished:
         for _ in run.train():
             pass
