@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ from statetrack.catalogue.lists import LISTINGS
 from statetrack.catalogue.models import describe_model, model_sources
 from statetrack.catalogue.options import as_text, describe, flag
 from statetrack.errors import StatetrackError
+from statetrack.markup import markdown, markdown_block, markdown_table
+from statetrack.markup import markdown_code as code
 from statetrack.models import MODELS
 from statetrack.predicting import predict
 from statetrack.references import Reference, ids_in, references
@@ -41,25 +43,19 @@ NOWHERE = Path("no-such-folder")
 """Lists other than that of runs look in no folder."""
 
 
-def markdown_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A Markdown table; what would end a cell or a line is escaped."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join("| " + " | ".join(map(_cell, line)) + " |\n" for line in lines)
+def as_prose(text: str) -> str:
+    """A sentence of a docstring or a help text as Markdown: only its backticks mean something."""
+    return re.sub(r"([\\*_<$\[\]|])", r"\\\1", " ".join(text.split()))
 
 
-def _cell(value: Any) -> str:
+def _cell(column: str, value: Any) -> str:
     if isinstance(value, list | tuple):
-        return ", ".join(map(_cell, value))
+        return ", ".join(_cell(column, each) for each in value)
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;")
-
-
-def code(text: Any) -> str:
-    """Text as code."""
-    return f"`{text}`"
+    return as_prose(value) if column == "summary" else markdown(str(value))
 
 
 def listing(name: str, *columns: str) -> str:
@@ -70,7 +66,10 @@ def listing(name: str, *columns: str) -> str:
         raise StatetrackError(f"{name}: {broken[0]['name']}: {broken[0]['error']}")
     if not rows:
         return LISTINGS[name].empty
-    cells = ([code(row[columns[0]]), *(row[column] for column in columns[1:])] for row in rows)
+    cells = (
+        [code(row[columns[0]]), *(_cell(column, row[column]) for column in columns[1:])]
+        for row in rows
+    )
     return markdown_table(columns, cells)
 
 
@@ -84,7 +83,7 @@ def settings_table(kind: type[Settings]) -> str:
                 code(row["name"]),
                 _type(row),
                 code(as_text(row["default"])),
-                row["help"],
+                as_prose(row["help"]),
             )
             for row in describe(kind)
         ),
@@ -94,7 +93,7 @@ def settings_table(kind: type[Settings]) -> str:
 def _type(row: Mapping[str, Any]) -> str:
     signs = (("min", "≥"), ("above", ">"), ("max", "≤"))
     bounds = [f"{sign} {row[name]:g}" for name, sign in signs if row[name] is not None]
-    return " ".join([row["type"], ", ".join(bounds)]).rstrip()
+    return markdown(" ".join([row["type"], ", ".join(bounds)]).rstrip())
 
 
 def models() -> str:
@@ -109,7 +108,7 @@ def _model(name: str) -> str:
     )
     return (
         f"## {name}\n\n"
-        f"{about['summary']} Family: {about['family']}.\n\n"
+        f"{as_prose(about['summary'])} Family: {markdown(about['family'])}.\n\n"
         f"{_docstring(about['description'])}\n\n"
         f"Training defaults of its own: {defaults or 'none'}.\n\n"
         f"{settings_table(MODELS[name].settings_class)}\n"
@@ -121,9 +120,9 @@ def _docstring(text: str) -> str:
     parts = []
     for paragraph in text.split("\n\n"):
         if paragraph.startswith("    "):
-            parts.append(f"```text\n{paragraph}\n```")
+            parts.append(markdown_block(paragraph, "text"))
         else:
-            parts.append(re.sub(r"([\\*_<$\[\]|])", r"\\\1", paragraph))
+            parts.append(as_prose(paragraph))
     return "\n\n".join(parts)
 
 
@@ -158,7 +157,8 @@ def _paper(paper: str, entry: Reference, users: Sequence[str]) -> str:
     names = "; ".join(entry.authors)
     used = f" Named by {', '.join(map(code, users))}." if users else ""
     return (
-        f"- {names} ({entry.year}). *{entry.title}.* {where + '. ' if where else ''}"
+        f"- {markdown(names)} ({entry.year}). *{markdown(entry.title)}.* "
+        f"{markdown(where) + '. ' if where else ''}"
         f"[{paper}](https://{site}/{identifier}).{used}"
     )
 
@@ -171,7 +171,7 @@ def classes() -> str:
     """What `statetrack predict` says of every model on a few tasks."""
     algebras = [analyse(load_task(task).automaton) for task in CLASSES_ON]
     rows = (
-        [code(model), *(_prediction(predict(algebra, model)) for algebra in algebras)]
+        [code(model), *(markdown(_prediction(predict(algebra, model))) for algebra in algebras)]
         for model in MODELS
     )
     return markdown_table(["model", *map(code, CLASSES_ON)], rows)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import statetrack
+from statetrack.markup import latex
 from statetrack.settings import Settings, build, option, read_yaml
 
 _IDS = re.compile(
@@ -57,16 +58,16 @@ def bibtex(paper: str) -> str:
     """The BibTeX entry of a known paper."""
     entry = references()[paper]
     scheme, _, identifier = paper.partition(":")
-    where = {"booktitle": entry.booktitle, "journal": entry.journal}
+    where = {"booktitle": latex(entry.booktitle), "journal": latex(entry.journal)}
     kind = "inproceedings" if entry.booktitle else "article" if entry.journal else "misc"
     fields = {
-        "title": f"{{{entry.title}}}",
-        "author": " and ".join(entry.authors),
+        "title": f"{{{latex(entry.title)}}}",
+        "author": " and ".join(map(latex, entry.authors)),
         "year": str(entry.year),
         **where,
-        "volume": entry.volume,
-        "number": entry.number,
-        "pages": entry.pages,
+        "volume": latex(entry.volume),
+        "number": latex(entry.number),
+        "pages": latex(entry.pages),
         **(
             {"eprint": identifier, "archivePrefix": "arXiv"}
             if scheme == "arXiv"

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from statetrack.errors import StatetrackError, UnknownNameError, nearest
+from statetrack.text import LONGEST_NAME, flaw_in
 
 if TYPE_CHECKING:
     import importlib.metadata
@@ -58,10 +59,13 @@ class Registry(Mapping[str, T], Generic[T]):
     def register(self, name: str) -> Callable[[T], T]:
         """A decorator that registers a component under `name`.
 
+        Raises `ValueError` for a name that is not printable, on one line.
         A name that `find` has given can be registered only by its own file or entry point.
         """
 
         def enter(thing: T) -> T:
+            if flaw := flaw_in(name, most=LONGEST_NAME):
+                raise ValueError(f"the name of a {self.kind} {flaw}")
             home = str(sys._getframe(1).f_globals.get("__name__", ""))
             own = home.startswith("statetrack.") or name == self._loading
             if name in self._things or (name in self._names() and not own):

@@ -10,15 +10,15 @@ import statetrack
 
 PACKAGE = Path(statetrack.__file__).parent
 ORDER = (
-    "text errors yaml_text registry plugins settings references scoring sources algebra spec "
-    "protocols data audit ops models predicting training evaluation runs comparison sweep report "
-    "pictures "
-    "catalogue cli"
+    "text markup errors yaml_text registry plugins settings references scoring sources algebra "
+    "spec protocols data audit ops models predicting training evaluation runs comparison sweep "
+    "report pictures catalogue cli"
 ).split()
 """A module imports only from its own station and from those before it."""
 
 FREE_OF_TORCH = {
     "text",
+    "markup",
     "scoring",
     "sources",
     "algebra",

@@ -1,17 +1,30 @@
 """Text that comes from files: what may stand in a name or a title, and how any text is shown."""
 
+import json
+import os
 import re
+import shutil
 import unicodedata
+import warnings
+from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
-from statetrack.errors import SettingsError, StatetrackError, TaskError, setting
+from statetrack.cli._json import print_json
+from statetrack.cli.app import run
+from statetrack.errors import SettingsError, StatetrackError, StatetrackWarning, TaskError, setting
+from statetrack.markup import latex, markdown, markdown_block, markdown_code, markdown_table
 from statetrack.models import MODELS
 from statetrack.models._facts import MODEL_FACTS
 from statetrack.protocols import PROTOCOLS, read_protocol
+from statetrack.references import bibtex, references
+from statetrack.registry import Registry
+from statetrack.report.drawing import console, error_console, framed_table
 from statetrack.sources import KINDS, Automaton, build_source
 from statetrack.spec import TASKS, Task, load_task
 from statetrack.sweep.suite import SUITES, read_suite
@@ -39,7 +52,14 @@ MARKUP = (
 )
 """Names that mean something to rich, HTML, XML, LaTeX, Markdown or YAML."""
 
-any_text = st.text(st.characters(codec=None), max_size=30)
+QUICKLY = settings(deadline=None, max_examples=60)
+
+PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+"""Two surrogates that together would be another character, where JSON is read."""
+
+any_text = st.text(st.characters(codec=None), max_size=30).filter(
+    lambda text: not PAIR.search(text)
+)
 
 
 def assert_harmless(text: str, lines: bool = False) -> None:
@@ -73,6 +93,7 @@ def test_a_text_of_lines_may_have_newlines_and_tabs_only():
     assert "\\r at position 4" in (flaw_in_lines("one\r\n") or "")
 
 
+@QUICKLY
 @given(any_text)
 def test_what_is_visible_is_harmless_and_stays_as_it_is_when_shown_again(text):
     assert_harmless(visible(text))
@@ -81,6 +102,7 @@ def test_what_is_visible_is_harmless_and_stays_as_it_is_when_shown_again(text):
     assert (flaw_in(text) is None) <= (visible(text) == text)
 
 
+@QUICKLY
 @given(any_text)
 def test_the_message_of_an_error_is_one_harmless_line_whatever_stands_in_it(text):
     assert_harmless(str(StatetrackError(f"{text}: is wrong")))
@@ -241,3 +263,290 @@ class TestWhatIsShipped:
             for text in (name, facts.family, facts.source, facts.summary):
                 assert text is not None and flaw_in(text) is None, (name, text)
             assert flaw_in_lines(facts.description) is None
+
+
+printable_line = st.text(st.characters(exclude_categories=["C", "Z"], include_characters=" "))
+printable_line = printable_line.map(str.strip).filter(bool)
+line_of_markup = st.lists(
+    st.sampled_from([*MARKUP, "`", "|", "\\", "<", "&", " ", "x", "[x](y)", "![x](y)", "--", "1."])
+).map(lambda parts: "".join(parts).strip())
+lines = (printable_line | line_of_markup).filter(bool)
+
+
+def parsed(text):
+    """The text that a reader of Markdown sees, by block: `(kind, text)`."""
+    reader = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    found = []
+    for token in reader.parse(text):
+        if token.type == "inline":
+            found.append("".join(map(seen, token.children)))
+        elif token.type == "fence":
+            found.append(token.content)
+    return found
+
+
+def seen(token):
+    """The text of a token; of HTML the two tags of code only."""
+    if token.type == "html_inline":
+        assert token.content in ("<code>", "</code>"), token
+        return ""
+    assert token.type in ("text", "text_special", "code_inline"), token
+    return token.content
+
+
+class TestMarkdown:
+    @QUICKLY
+    @given(lines)
+    def test_text_is_seen_as_it_is_in_a_heading_and_in_a_cell(self, text):
+        assert parsed(f"# {markdown(text)}: {markdown(text)}\n") == [f"{text}: {text}"]
+        table = markdown_table(["", markdown(text)], [[markdown(text), "1"]] * 2)
+        assert parsed(table) == ["", text, text, "1", text, "1"]
+
+    @QUICKLY
+    @given(lines)
+    def test_code_is_seen_as_it_is_in_a_sentence_and_in_a_cell(self, text):
+        assert parsed(f"Symbols: {markdown_code(text)}, {markdown_code(text)}.\n") == [
+            f"Symbols: {text}, {text}."
+        ]
+        table = markdown_table(["", ""], [[markdown_code(text), markdown_code(text)]])
+        assert parsed(table) == ["", "", text, text]
+
+    @QUICKLY
+    @given(st.lists(lines | st.just("```") | st.just("~~~"), min_size=1).map("\n".join))
+    def test_a_block_of_code_ends_at_its_end(self, text):
+        assert parsed(f"{markdown_block(text, 'yaml')}\nafter\n") == [f"{text}\n", "after"]
+
+    @pytest.mark.parametrize("name", MARKUP)
+    def test_a_formula_is_text_as_well(self, name):
+        dollarmath = pytest.importorskip("mdit_py_plugins.dollarmath").dollarmath_plugin
+        reader = MarkdownIt("commonmark").enable("strikethrough").use(dollarmath)
+        (inline,) = [each for each in reader.parse(markdown(name)) if each.type == "inline"]
+        assert "".join(map(seen, inline.children)) == name
+
+
+@QUICKLY
+@given(lines)
+def test_latex_has_no_command_in_it_but_those_of_characters(text):
+    written = latex(text)
+    back = {r"\textbackslash{}": "\\", r"\textasciicircum{}": "^", r"\textasciitilde{}": "~"}
+    pattern = r"\\text\w+\{\}|\\([{}$&%#_])"
+    assert re.sub(pattern, lambda found: back.get(found[0], found[1]), written) == text
+    assert not re.search(r"[\\{}$&%#_^~]", re.sub(pattern, "", written))
+
+
+def test_bibtex_escapes_a_title_and_shipped_entries_need_no_escape(monkeypatch):
+    paper, entry = next(iter(references().items()))
+    hostile = entry.model_copy(update={"title": r"50 % of {$x_1$} & \input{y}"})
+    monkeypatch.setitem(references(), paper, hostile)
+    title = r"50 \% of \{\$x\_1\$\} \& \textbackslash{}input\{y\}"
+    assert f"title         = {{{{{title}}}}}," in bibtex(paper)
+
+
+class TestConsole:
+    def shown(self, capsys, *things):
+        to = console()
+        for thing in things:
+            to.print(thing)
+        return capsys.readouterr().out
+
+    def test_nothing_is_markup_in_titles_columns_cells_and_lines(self, capsys):
+        for name in MARKUP:
+            table = framed_table(name)
+            table.caption = name
+            table.add_column(name, footer=name)
+            table.show_footer = True
+            table.add_row(name)
+            assert self.shown(capsys, table, name).count(name) >= 6
+
+    @pytest.mark.parametrize("harmful", HARMFUL.values(), ids=HARMFUL)
+    def test_nothing_reaches_the_terminal_that_has_an_effect(self, capsys, harmful):
+        table = framed_table(f"title {harmful}")
+        table.add_column(f"column {harmful}")
+        table.add_row(f"cell {harmful}")
+        assert_harmless(self.shown(capsys, table, f"line {harmful}"), lines=True)
+        error_console().print(f"line {harmful}")
+        assert_harmless(capsys.readouterr().err, lines=True)
+
+    def test_styles_reach_a_terminal(self, monkeypatch, capsys):
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("TERM", "xterm-256color")
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        to = console()
+        to.print("x\x1b[31my", style="bold")
+        assert capsys.readouterr().out == "\x1b[1mx\\x1b[31my\x1b[0m\n"
+
+    @QUICKLY
+    @given(content=st.recursive(any_text, lambda inner: st.dictionaries(any_text, inner)))
+    def test_json_is_harmless_and_read_back_as_it_was(self, content):
+        with pytest.MonkeyPatch.context() as patch:
+            written = []
+            patch.setattr("builtins.print", written.append)
+            print_json(content)
+        assert_harmless(written[0], lines=True)
+        assert json.loads(written[0]) == content
+
+
+def test_errors_and_warnings_on_the_terminal_are_harmless(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    hostile, options = "a\x1b]0;x\x07\x9b31m\u202eb", "a\x1b]0;x\x07\x9b31m"
+    for words in (
+        ["eval", hostile],
+        ["show", hostile],
+        ["show", f"{hostile}.yaml"],
+        ["train", "--config", f"{hostile}.yaml"],
+        ["train", "--model", hostile],
+        ["audit", hostile],
+        ["cite", f"runs/{hostile}"],
+        [hostile],
+        ["list", hostile],
+        ["list", "runs", f"--{options}"],  # Typer itself prints these
+        ["gen", "parity", "--format", options],
+        ["gen", "parity", "--plugin", f"{hostile}.py"],
+    ):
+        assert run(words) in (1, 2)
+        shown = capsys.readouterr()
+        assert_harmless(shown.out + shown.err, lines=True)
+        assert "x1b" in shown.err, words
+
+    def warn(argv):
+        def command() -> None:
+            """Warn."""
+            warnings.warn(StatetrackWarning(hostile), stacklevel=1)
+
+        return command
+
+    monkeypatch.setattr("statetrack.cli.check.build", warn)
+    assert run(["check"]) == 0
+    assert_harmless(capsys.readouterr().err, lines=True)
+
+
+def test_a_registry_refuses_a_name_that_cannot_be_printed():
+    registry = Registry("thing", dict, listing="list")
+    with pytest.raises(ValueError, match=r"the name of a thing has \\x1b at position 2"):
+        registry.register("a\x1b")(object)
+
+
+STATES = ("[on]", "[/a]", "[bold]x[/]", ":smile:")
+SYMBOLS = ("<b>", "|", "\\", "`", "$x$", "$x^{$", "_a_", "&", '"', "{", "#", "%", "*a*", "``|")
+TITLE = "[/b] <script>alert(1)</script> | `t` $x^{$ _a_ # %"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with a task whose every name is markup somewhere, its dataset and a run on it."""
+    folder = tmp_path_factory.mktemp("markup")
+    moves = {
+        state: {
+            symbol: STATES[(number + place % 2) % len(STATES)]
+            for place, symbol in enumerate(SYMBOLS)
+        }
+        for number, state in enumerate(STATES)
+    }
+    task = {
+        "title": TITLE,
+        "name": "[red]t|t`",
+        "version": 1,
+        "reference": "[/c] <i>R</i> & S | `r` ```",
+        "description": "[on] of it.\n\n    ```\n    [/a]\n",
+        "automaton": {"kind": "transitions", "start": STATES[0], "states": moves},
+        "train_length": [2, 4],
+        "test_lengths": [6],
+    }
+    (folder / "t.yaml").write_text(yaml.safe_dump(task, sort_keys=False), encoding="utf-8")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        words = ["--samples", "60", "--validation-samples", "9", "--test-samples", "9"]
+        assert run(["gen", "t.yaml", "--out", "[set]", "--format", "jsonl", *words]) == 0
+        quick = ["--steps", "1", "--hidden", "4", "--validation-words", "8", "--batch-size", "4"]
+        train = ["train", "--task", "t.yaml", "--model", "lstm", "--out", "runs/[on]", *quick]
+        assert run(train) == 0
+        assert run(["eval", "runs/[on]", "--samples", "9", "--length", "6"]) == 0
+    finally:
+        os.chdir(before)
+    return folder
+
+
+@pytest.fixture
+def told(home, monkeypatch, capsys):
+    """Runs a command in that folder and returns what it printed."""
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def told(*words):
+        assert run([*words]) == 0, capsys.readouterr().err
+        shown = capsys.readouterr()
+        assert_harmless(shown.out + shown.err, lines=True)
+        return shown.out
+
+    return told
+
+
+class TestATaskOfMarkup:
+    def test_show_has_every_name_as_it_is(self, told):
+        shown = told("show", "t.yaml")
+        for text in (*STATES, *SYMBOLS, TITLE, "[red]t|t`", "[/c] <i>R</i> & S | `r` ```"):
+            assert text in shown
+
+    def test_json_has_every_name_as_it_is(self, told):
+        about = json.loads(told("show", "t.yaml", "--json"))
+        assert about["states"] == [*STATES] and about["symbols"] == [*SYMBOLS]
+        assert about["title"] == TITLE
+
+    def test_predict_and_audit_take_it(self, told):
+        assert "states needed" in told("predict", "t.yaml", "--models", "lstm")
+        shown = told("audit", "t.yaml", "--samples", "20", "--train-samples", "20")
+        assert "[red]t|t`" in shown
+        assert any(state in shown for state in STATES)
+        assert any(state in told("audit", "[set]") for state in STATES)
+
+    def test_a_run_on_it_is_listed_evaluated_and_compared(self, told):
+        assert "runs/[on]" in told("list", "runs")
+        assert "run: runs/[on]" in told("eval", "runs/[on]", "--samples", "9", "--length", "6")
+        shown = told("compare", "runs")
+        assert "[red]t|t`" in shown and "runs/[on]" in shown
+
+    @pytest.mark.parametrize("manner", ["diagram", "cayley", "table"])
+    def test_a_picture_has_every_symbol_as_it_is(self, told, tmp_path, manner):
+        told("show", "t.yaml", "--plot", str(tmp_path / "t.svg"), "--plot-as", manner)
+        found = ElementTree.parse(tmp_path / "t.svg").iter("{http://www.w3.org/2000/svg}text")
+        text = " ".join("".join(each.itertext()) for each in found)
+        for name in (*STATES, *SYMBOLS, "[red]t|t`"):
+            assert name in text
+
+    def test_the_readme_of_its_dataset_shows_every_name_as_it_is(self, home):
+        text = (home / "[set]" / "README.md").read_text(encoding="utf-8")
+        _, front, body = text.split("---\n", 2)
+        assert yaml.safe_load(front)["pretty_name"] == TITLE
+        blocks = parsed(body)
+        assert blocks[0] == f"[red]t|t`: {TITLE}"
+        assert "[red]t|t`, version 1" in blocks and "[/c] <i>R</i> & S | `r` ```" in blocks
+        assert f"Symbols, numbered from 0: {', '.join(SYMBOLS)}" in blocks
+        assert {*STATES} <= {*blocks}
+        card = json.loads((home / "[set]" / "card.json").read_text(encoding="utf-8"))
+        assert blocks[-1] == f"{card['document'].rstrip()}\n"
+
+    def test_cite_says_what_its_reference_is(self, told, capsys):
+        assert run(["cite", "t.yaml"]) == 0
+        assert "its reference is: [/c] <i>R</i> & S | `r` ```" in capsys.readouterr().err
+
+
+def test_what_older_versions_wrote_is_listed_without_harm(told, home, tmp_path, monkeypatch):
+    older = tmp_path / "runs" / "a\x1b]0;x\x07b"
+    older.parent.mkdir()
+    hostile = "\x1b]0;x\x07\x9b31m\u202e"
+    shutil.copytree(home / "runs" / "[on]", older)
+    config = yaml.safe_load((older / "config.yaml").read_text(encoding="utf-8"))
+    changed = yaml.safe_dump(config | {"task": f"t{hostile}"})
+    (older / "config.yaml").write_text(changed, encoding="utf-8")
+    rows = [json.loads(line) for line in (older / "eval.jsonl").read_text().splitlines()]
+    lines = [json.dumps(row | {"task": hostile, "shortcut": hostile}) for row in rows]
+    (older / "eval.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert r"t\x1b]0;x\x07\x9b31m\u202e" in told("list", "runs")
+    assert r"a\x1b]0;x" in told("compare", "runs")
+    told("list", "runs", "--json")
+    document = yaml.safe_load((older / "task.yaml").read_text(encoding="utf-8"))
+    harmful = yaml.safe_dump(document | {"title": hostile})
+    (older / "task.yaml").write_text(harmful, encoding="utf-8")
+    told("compare", "runs")

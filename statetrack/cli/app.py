@@ -32,6 +32,7 @@ import typer
 
 from statetrack import __version__
 from statetrack.errors import StatetrackError, StatetrackWarning, nearest
+from statetrack.text import visible
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 """Exit codes."""
@@ -140,7 +141,7 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     """One line on standard error, without the line of code that warned."""
-    typer.echo(f"warning: {message}", err=True)
+    typer.echo(f"warning: {visible(' '.join(str(message).splitlines()))}", err=True)
 
 
 def _application(argv: Sequence[str]) -> typer.Typer:

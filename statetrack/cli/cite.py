@@ -11,6 +11,7 @@ import typer
 from statetrack.errors import RunError
 from statetrack.models import MODELS
 from statetrack.references import bibtex, ids_in, own_bibtex, references
+from statetrack.text import visible
 
 PLACE = 11
 """Its place among the commands that `statetrack --help` lists."""
@@ -90,8 +91,12 @@ def _print_papers(name: str, *sources: str) -> None:
             print(bibtex(paper))
     unknown = [paper for paper in papers if paper not in references()]
     if unknown:
-        typer.echo(f"{name}: no BibTeX entry is known for {', '.join(unknown)}", err=True)
+        _say(f"{name}: no BibTeX entry is known for {', '.join(unknown)}")
     if not papers:
         named = "; ".join(source.splitlines()[0] for source in sources if source.strip())
         known = f"; its reference is: {named}" if named else ""
-        typer.echo(f"{name}: names no paper{known}", err=True)
+        _say(f"{name}: names no paper{known}")
+
+
+def _say(line: str) -> None:
+    typer.echo(visible(line), err=True)

@@ -134,4 +134,4 @@ def _draw(about: dict[str, str], rows: Sequence[EvaluationRow], samples: int) ->
             else "not right at any length tested"
         )
         out.print(f"seed {mine[0].seed}, lr {mine[0].lr:g}: {found}")
-    out.print(f"run: {about['run']}", soft_wrap=True, markup=False)
+    out.print(f"run: {about['run']}", soft_wrap=True)

@@ -15,6 +15,7 @@ from statetrack.catalogue.lists import LISTINGS, Row
 from statetrack.cli._json import print_json
 from statetrack.errors import UnknownNameError, nearest
 from statetrack.report.drawing import console, plain_table, share
+from statetrack.text import visible
 
 WIDE, WIDEST = 110, 170
 """The widths of the terminal from which a table shows more columns."""
@@ -142,4 +143,4 @@ def _cell(value: Any) -> str:
         return share(value, digits=4)
     if isinstance(value, list):
         return ", ".join(str(item) for item in value)
-    return str(value)
+    return visible(str(value))

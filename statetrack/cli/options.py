@@ -29,6 +29,7 @@ from statetrack.catalogue.options import bounds, inner_type, names_for, type_of
 from statetrack.catalogue.options import flag as flag
 from statetrack.errors import SettingsError, UnknownNameError, nearest
 from statetrack.settings import Settings, build, is_plain_number
+from statetrack.text import visible
 
 S = TypeVar("S", bound=Settings)
 
@@ -226,15 +227,18 @@ def _parameter(name: str, field: FieldInfo, panel: str, default: Any) -> inspect
     core = inner_type(field.annotation)
     lower, upper, above = bounds(field)
     is_number = core in (int, float)
-    help_text = field.description or ""
+    help_text = visible(field.description or "", lines=True)
     if above is not None:
         help_text += f" Above {above:g}."
     decide = flag(name) if core is not bool else f"{flag(name)}/{flag('no_' + name)}"
+    text = "" if default is None else as_text(default)
+    shown: bool | str = True if text == visible(text) else visible(text)
     if core in TYPES_OF_TYPER and names_for(field) is None:
         annotation: Any = field.annotation
         info = typer.Option(
             decide,
             help=help_text,
+            show_default=shown,
             metavar=None if core is bool else type_of(field),
             min=lower if is_number else None,
             max=upper if is_number else None,
@@ -246,6 +250,7 @@ def _parameter(name: str, field: FieldInfo, panel: str, default: Any) -> inspect
         info = typer.Option(
             decide,
             help=help_text,
+            show_default=shown,
             metavar=type_of(field),
             parser=_reader(field),
             rich_help_panel=panel,

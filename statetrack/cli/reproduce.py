@@ -14,6 +14,7 @@ import typer
 
 from statetrack.report.drawing import console
 from statetrack.sweep.suite import Suite, load_suite
+from statetrack.text import visible
 
 _SELECTED = " of the replica that validation selected, and replicas with nothing wrong"
 LEGENDS = {
@@ -68,7 +69,7 @@ def reproduce(
             run_suite(chosen, cells, jobs or os.cpu_count() or 1),
             total=len(cells),
             unit="cell",
-            desc=Path(suite).stem,
+            desc=visible(Path(suite).stem),
             file=sys.stderr,
             disable=None,
         )
@@ -81,7 +82,7 @@ def reproduce(
     trained = sum(result.seconds for result in results)
     wall = time.perf_counter() - started
     to.print(f"training {trained:.1f} s in total, {wall:.1f} s elapsed")
-    to.print(f"runs: {folder}", soft_wrap=True, markup=False)
+    to.print(f"runs: {folder}", soft_wrap=True)
     if markdown is not None:
         table = suite_markdown(rows, columns, results, chosen.published, chosen.published_as)
         places = {(row, column): n for n, (column, row) in enumerate(product(columns, rows))}

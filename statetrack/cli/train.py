@@ -16,6 +16,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from statetrack.cli import options
 from statetrack.errors import SettingsError
@@ -23,6 +24,7 @@ from statetrack.models import MODELS
 from statetrack.models._facts import MODEL_FACTS
 from statetrack.runs.config import Experiment, preset
 from statetrack.settings import read_yaml
+from statetrack.text import visible
 from statetrack.training.settings import DataSettings, TrainSettings
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             Context,
             *_choices(name),
             *options.parameters(DataSettings, "Data", defaults),
-            *options.parameters(facts.settings_class, f"Model {name}", defaults),
+            *options.parameters(facts.settings_class, f"Model {escape(name)}", defaults),
             *options.parameters(TrainSettings, "Training", defaults),
         ],
     )
@@ -139,7 +141,7 @@ def _train(run: Run) -> None:
             total=settings.steps, unit="step", file=sys.stderr, dynamic_ncols=True, disable=None
         ) as bar,
     ):
-        bar.set_description(run.experiment.model)
+        bar.set_description(visible(run.experiment.model))
         best = (0, float("inf"), 0.0)  # step, loss and accuracy of its best replica
         for record in run.train(stop):
             bar.update(record.step - bar.n)
@@ -147,7 +149,10 @@ def _train(run: Run) -> None:
                 best = (record.step, record.loss, record.accuracy)
                 bar.set_postfix_str(f"loss {small(best[1])}, accuracy {share(best[2])}")
     if not run.finished:
-        typer.echo(f"interrupted; `statetrack train --resume {run.path}` continues it", err=True)
+        typer.echo(
+            f"interrupted; `statetrack train --resume {visible(str(run.path))}` continues it",
+            err=True,
+        )
         raise typer.Exit(INTERRUPTED)
     summary, lengths = run.summary, run.words.lengths
     title = f"{run.experiment.model} on {run.task.name}, lengths {lengths}"
@@ -157,7 +162,7 @@ def _train(run: Run) -> None:
         f"{summary.steps} steps in {summary.seconds:.1f} s; "
         f"{'none is selected' if summary.selected is None else by}"
     )
-    out.print(f"run: {run.path}", soft_wrap=True, markup=False)
+    out.print(f"run: {run.path}", soft_wrap=True)
     chosen = run.selected
     warn_of_divergence(summary)
     strongest = strongest_in_validation(run.words, chosen.seed)

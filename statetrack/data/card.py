@@ -13,6 +13,7 @@ from statetrack import __version__
 from statetrack.data.card_schema import CARD_VERSION
 from statetrack.data.formats import FORMATS, FormatName
 from statetrack.data.splits import Splits
+from statetrack.markup import markdown, markdown_block, markdown_code, markdown_table
 from statetrack.sources import Batch
 from statetrack.spec import Task
 
@@ -83,7 +84,7 @@ def readme_of(card: Mapping[str, Any]) -> str:
     )
     sections = [
         f"---\n{yaml.safe_dump(front, sort_keys=False, allow_unicode=True)}---\n",
-        f"# {card['task']}: {card['title']}\n",
+        f"# {markdown(card['task'])}: {markdown(card['title'])}\n",
         _facts(card),
         "## Splits\n",
         _split_table(card["splits"]),
@@ -98,9 +99,9 @@ def readme_of(card: Mapping[str, Any]) -> str:
         _balance_table(card),
         "## Using it\n",
         f'{loading}`statetrack.data.read_dataset("FOLDER")`.\n',
-        *([f"To make it again:\n\n```\n{card['command']}\n```\n"] if card["command"] else []),
+        *([f"To make it again:\n\n{markdown_block(card['command'])}"] if card["command"] else []),
         "## The task, complete\n",
-        f"```yaml\n{card['document'].rstrip()}\n```\n",
+        markdown_block(card["document"].rstrip(), "yaml"),
     ]
     return "\n".join(sections)
 
@@ -132,15 +133,15 @@ def _facts(card: Mapping[str, Any]) -> str:
         "last": "the last of each word that the task asks for",
     }[card["supervision"]]
     rows = {
-        "Task": f"`{card['task']}`, version {card['version']}",
-        "Reference": card["reference"],
+        "Task": f"{markdown_code(card['task'])}, version {card['version']}",
+        "Reference": markdown(card["reference"]),
         "Training lengths": card["train_length"],
         "Labels asked for": asked,
         "Seed": card["seed"],
         "Made by": card["made_by"],
         "SHA-256 of the data": f"`{card['sha256']}`",
     }
-    return _table(["", ""], [[key, str(value)] for key, value in rows.items()])
+    return markdown_table(["", ""], [[key, str(value)] for key, value in rows.items()])
 
 
 def _split_table(splits: Mapping[str, Any]) -> str:
@@ -151,12 +152,13 @@ def _split_table(splits: Mapping[str, Any]) -> str:
             _span(facts),
             f"{facts['symbols']:,}",
             f"{facts['labels_asked']:,}",
-            f"{facts['constant_answer']['share']:.4f} ({facts['constant_answer']['label']})",
+            f"{facts['constant_answer']['share']:.4f} "
+            f"({markdown(facts['constant_answer']['label'])})",
         ]
         for name, facts in splits.items()
     ]
     head = ["split", "words", "length", "symbols", "labels asked for", "best constant answer"]
-    return _table(head, rows)
+    return markdown_table(head, rows)
 
 
 def _span(facts: Mapping[str, Any]) -> str:
@@ -198,19 +200,13 @@ def _balance_table(card: Mapping[str, Any]) -> str:
     names, splits = card["labels"], card["splits"]
     shown = names[:_MOST_LABELS_SHOWN]
     rows = [
-        [name, *(f"{facts['label_balance'][name]:.4f}" for facts in splits.values())]
+        [markdown(name), *(f"{facts['label_balance'][name]:.4f}" for facts in splits.values())]
         for name in shown
     ]
-    table = _table(["label", *splits], rows)
+    table = markdown_table(["label", *splits], rows)
     left_out = len(names) - len(shown)
     return table + (f"\nand {left_out} more, in `card.json`.\n" if left_out else "")
 
 
 def _named(names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    escaped = (" | ".join(cell.replace("|", "\\|") for cell in line) for line in lines)
-    return "".join(f"| {line} |\n" for line in escaped)
+    return ", ".join(map(markdown_code, names))

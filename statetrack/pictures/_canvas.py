@@ -192,6 +192,7 @@ class Canvas:
                 ha="center",
                 va="bottom",
                 linespacing=1.2,
+                parse_math=False,
             )
         return figure
 

@@ -2,19 +2,25 @@
 
 Tables of results have a frame, tables of facts have none. Accuracies are always rounded down, so
 1.00 means that every answer was right.
+
+Text is never markup: `[on]` or `:smile:` in a name is shown as it is. A character that cannot be
+printed is shown as an escape, wherever the text comes from.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from rich import box
-from rich.console import Console
-from rich.markup import escape
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
+
+from statetrack.text import visible
 
 PIPED_WIDTH = 160
 """The width where standard output is not a terminal and COLUMNS is not set."""
@@ -25,15 +31,31 @@ LOOKS = {"yes": "green", "no": "red", "unknown": "dim"}
 """The text of a prediction's answer, and its style."""
 
 
+class _PlainConsole(Console):
+    """A console that takes no text for markup, and lets no character through that has an effect.
+
+    Rich writes the escape sequences of styles itself, after this.
+    """
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(highlight=False, emoji=False, markup=False, **given)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else visible(text, lines=True), style, control)
+
+
 def console() -> Console:
     """Standard output, as wide as the terminal; `PIPED_WIDTH` if it is not a terminal."""
     is_piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(width=PIPED_WIDTH if is_piped else None, highlight=False, emoji=False)
+    return _PlainConsole(width=PIPED_WIDTH if is_piped else None)
 
 
 def error_console() -> Console:
     """Standard error; its lines are not broken."""
-    return Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
+    return _PlainConsole(stderr=True, soft_wrap=True)
 
 
 def plain_table(*headings: str, right: tuple[str, ...] = ()) -> Table:
@@ -58,7 +80,7 @@ def plain_table(*headings: str, right: tuple[str, ...] = ()) -> Table:
 
 def framed_table(title: str) -> Table:
     """An empty table in a frame, for results of networks."""
-    return Table(title=escape(title), title_justify="left")
+    return Table(title=title, title_justify="left")
 
 
 def facts(rows: list[tuple[str, Any]]) -> Table:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rich.markup import escape
 from rich.table import Table
 
+from statetrack.markup import markdown
 from statetrack.report.drawing import framed_table, rounded, share
 from statetrack.sweep.results import CellResult
 
@@ -24,15 +24,15 @@ def suite_table(
     table = framed_table(title)
     table.add_column("")
     for column in columns:
-        table.add_column(escape(column), justify="right")
+        table.add_column(column, justify="right")
     for row in rows:
         cells = [
-            escape(cell_text(found[row, column], measure, published.get(row, {}).get(column)))
+            cell_text(found[row, column], measure, published.get(row, {}).get(column))
             if (row, column) in found
             else ""
             for column in columns
         ]
-        table.add_row(escape(row), *cells)
+        table.add_row(row, *cells)
     return table
 
 
@@ -62,7 +62,7 @@ def suite_markdown(
     )
     lines = [head, "|---|---|---|---|---|---|---|---|---|---|"]
     if published:
-        lines = [f"{head} {published_as} |", lines[1] + "---|"]
+        lines = [f"{head} {markdown(published_as)} |", lines[1] + "---|"]
     for column in columns:
         for row in rows:
             if (row, column) in found:
@@ -85,7 +85,8 @@ def curves_markdown(results: Sequence[CellResult]) -> str:
             " ".join(share(row.accuracy) for row in result.curves if row.length == length)
             for length in lengths
         ]
-        lines.append(f"| {result.column} | {result.row} | " + " | ".join(cells) + " |")
+        names = f"| {markdown(result.column)} | {markdown(result.row)} | "
+        lines.append(names + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -93,8 +94,8 @@ def _line(result: CellResult, published: Mapping[str, Mapping[str, float]]) -> s
     selected, rows = result.selected, result.rows
     few = " ".join(share(row.accuracy) for row in rows[:9]) + (" .." if len(rows) > 9 else "")
     cells = [
-        result.column,
-        result.row,
+        markdown(result.column),
+        markdown(result.row),
         share(selected.accuracy),
         few,
         rounded(selected.scaled),
