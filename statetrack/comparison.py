@@ -48,7 +48,8 @@ class Measured:
 
     It `tracks` if its accuracy is 1 in every evaluation at any of these lengths, and `partly` if
     it is 1 up to one of them, or if at the longest the lower end of the 95 % interval is above the
-    floor. Of several evaluations at one length the worst counts.
+    floor. Of several evaluations at one length the worst counts. `nonfinite_from` is the first
+    position of the words of `length` at which a logit was NaN or infinite, or None.
     """
 
     replica: int
@@ -60,6 +61,7 @@ class Measured:
     low: float
     high: float
     floor: float
+    nonfinite_from: int | None
 
 
 @dataclass(frozen=True)
@@ -318,7 +320,9 @@ def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
     others = f"evaluate the other {unseen} replicas (`statetrack eval {bare.run} --all`)"
     if best.verdict == "partly" and best.horizon:
         reason = f"predicted yes, measured right up to {best.horizon:,}, not {best.length:,}"
-        if bare.prediction and bare.prediction.robust == "no":
+        if best.nonfinite_from is not None:
+            reason += f"; logits are NaN or infinite from position {best.nonfinite_from:,}"
+        elif bare.prediction and bare.prediction.robust == "no":
             reason += "; this class corrects no errors, so small errors accumulate with length"
         tries = ["train on with a loss that has an exact optimum (--loss)", "more --steps"]
     else:
@@ -360,7 +364,7 @@ def _measured(rows: Mapping[int, EvaluationRow], longest_trained: int) -> Measur
     beyond = sorted(length for length in rows if length > longest_trained)
     farthest = rows[beyond[-1]]
     horizon = horizon_of((length, rows[length].accuracy) for length in sorted(rows))
-    if all(rows[length].accuracy == 1.0 for length in beyond):
+    if all(_all_right(rows[length]) for length in beyond):
         verdict: Verdict = "tracks"
     elif horizon > longest_trained or farthest.low > farthest.floor:
         verdict = "partly"
@@ -376,7 +380,13 @@ def _measured(rows: Mapping[int, EvaluationRow], longest_trained: int) -> Measur
         low=farthest.low,
         high=farthest.high,
         floor=farthest.floor,
+        nonfinite_from=farthest.nonfinite_from,
     )
+
+
+def _all_right(row: EvaluationRow) -> bool:
+    """Whether every answer is right, and no logit before it is NaN or infinite."""
+    return row.accuracy == 1.0 and row.nonfinite_from is None
 
 
 def _merit(measured: Measured, selected: int | None) -> tuple[bool, int, int, float, bool]:

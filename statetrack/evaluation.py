@@ -5,6 +5,8 @@ causal and a prefix of a random word is a random word. A model with a state read
 so memory does not grow with length. Where the source's words are not closed under prefixes,
 separate words are drawn for every length.
 
+An answer is right only where all its logits are finite.
+
 B words, T time, C labels.
 """
 
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,14 +27,24 @@ from statetrack.models._streaming import Scanning, Stepping
 from statetrack.scoring import Score, Tally, ratio, score_of
 from statetrack.sources import Source
 from statetrack.spec import Task, load_task
+from statetrack.training.scores import finite_answers
 
 CHUNK = 1 << 16
 """Words times steps that are read at once: a few tens of megabytes of states."""
 WHOLE_CHUNK = 1 << 21
 """Symbols of whole words that are drawn at once, where the source is a sampler."""
 
-Answers = Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]
-"""Whether each answer is right, and whether it is scored: [B, T] each, in pieces along T."""
+
+class Answers(NamedTuple):
+    """The answers at the next positions of some words.
+
+    `nonfinite` is the first of these positions, from 0, at which the logits of any word are not all
+    finite; None where they are.
+    """
+
+    right: NDArray[np.bool_]  # [B, T]
+    scored: NDArray[np.bool_]  # [B, T]
+    nonfinite: int | None
 
 
 def evaluate(
@@ -47,9 +59,12 @@ def evaluate(
     """Score any module from symbols [B, T] to logits [B, T, C] at each length, in rising order.
 
     `task` is a task, its name, or its source. The `num_words` test words are the same for the same
-    seed, and come from a stream that training never reads. A model with `initial_state` and `scan`
+    seed, and are drawn apart from those of training. Only those that are longer are new to the
+    model: short ones may occur in training too. A model with `initial_state` and `scan`
     or `step` reads long words in constant memory. Words are put on `device`, by default that of the
-    model's first parameter. The model runs in evaluation mode, and its mode is restored afterwards.
+    model's first parameter. An answer whose logits are not all finite is wrong, and the score says
+    from which position there are such (`nonfinite_from`). The model runs in evaluation mode, and
+    its mode is restored afterwards.
 
     Raises `SettingsError` where there are no lengths or words, for lengths that are too long for
     the source, and where the number of labels of the logits is not that of the task.
@@ -94,16 +109,19 @@ def _score_whole_words(
     """Score separate words of this length; without a known floor, it is measured on them."""
     tally = Tally(num_words)
     answers_asked = np.zeros(source.num_labels, np.int64)
-    first = 0
+    first, nonfinite = 0, None
     for words in whole_words(source, num_words, length, seed, WHOLE_CHUNK):
         part = tally.part(first, first + len(words))
         first += len(words)
-        for right, scored in reader.read(words):
-            part.add(right, scored)
+        reached = 0
+        for answers in reader.read(words):
+            part.add(answers.right, answers.scored)
+            nonfinite = _earlier(nonfinite, answers.nonfinite, reached + 1)
+            reached += answers.right.shape[1]
         answers_asked += np.bincount(words.last_labels(), minlength=source.num_labels)
     if floor is None:
         floor = ratio(int(answers_asked.max()), int(answers_asked.sum()))
-    return score_of(length, tally.accuracies(), floor, 1.0 / source.num_labels)
+    return score_of(length, tally.accuracies(), floor, 1.0 / source.num_labels, nonfinite)
 
 
 def _score_prefixes(
@@ -116,17 +134,25 @@ def _score_prefixes(
     pieces = stream_words(source, num_words, lengths[-1], seed, chunk)
     tally = Tally(num_words)
     wanted = iter(lengths)
-    length, reached = next(wanted), 0
-    for right, scored in reader.read_pieces(pieces):
+    length, reached, nonfinite = next(wanted), 0, None
+    for right, scored, broken in reader.read_pieces(pieces):
+        nonfinite = _earlier(nonfinite, broken, reached + 1)
         start = 0
         while length <= reached + right.shape[1]:
             stop = length - reached
             tally.add(right[:, start:stop], scored[:, start:stop])
-            yield score_of(length, tally.accuracies(), floors[length], chance)
+            yield score_of(length, tally.accuracies(), floors[length], chance, nonfinite)
             start = stop
             length = next(wanted, lengths[-1] + 1)
         tally.add(right[:, start:], scored[:, start:])
         reached += right.shape[1]
+
+
+def _earlier(position: int | None, found: int | None, offset: int) -> int | None:
+    """The earlier of a position and one that was found `offset` after where it is counted from."""
+    if found is None:
+        return position
+    return found + offset if position is None else min(position, found + offset)
 
 
 class _Reader:
@@ -143,7 +169,7 @@ class _Reader:
         """Whether words can be read piece by piece."""
         return self._stream is not None
 
-    def read(self, words: Batch) -> Answers:
+    def read(self, words: Batch) -> Iterator[Answers]:
         """The answers on whole words."""
         if not self.streams:
             return self.read_pieces([words])
@@ -152,11 +178,11 @@ class _Reader:
             words.cut(first, first + size) for first in range(0, words.longest, size)
         )
 
-    def read_pieces(self, pieces: Iterable[Batch]) -> Answers:
+    def read_pieces(self, pieces: Iterable[Batch]) -> Iterator[Answers]:
         """The answers on consecutive pieces of the same words; without a state, on one piece."""
         if self._stream is None:
             (words,) = pieces
-            yield self._read_whole(words), words.scored
+            yield self._read_whole(words)
             return
         first, scan = self._stream
         state = None
@@ -165,29 +191,35 @@ class _Reader:
                 if state is None:
                     state = first(len(words))
                 logits, state = scan(self._tensor(words.symbols), state)
-                right = self._compare(logits, words.labels)
-            yield right, words.scored
+                answers = self._compare(logits, words)
+            yield answers
 
     @torch.no_grad()
-    def _read_whole(self, words: Batch) -> NDArray[np.bool_]:
+    def _read_whole(self, words: Batch) -> Answers:
         at_once = max(1, CHUNK // words.longest)
         parts = [words[row : row + at_once] for row in range(0, len(words), at_once)]
-        return np.concatenate(
-            [self._compare(self._model(self._tensor(part.symbols)), part.labels) for part in parts]
-        )
+        read = [self._compare(self._model(self._tensor(part.symbols)), part) for part in parts]
+        nonfinite = None
+        for answers in read:
+            nonfinite = _earlier(nonfinite, answers.nonfinite, 0)
+        return Answers(np.concatenate([each.right for each in read]), words.scored, nonfinite)
 
     def _tensor(self, symbols: NDArray[np.integer]) -> Tensor:
         return torch.from_numpy(symbols.astype(np.int64)).to(self._device)
 
-    def _compare(self, logits: Tensor, labels: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def _compare(self, logits: Tensor, words: Batch) -> Answers:
+        labels = words.labels
         if logits.shape != (*labels.shape, self._num_labels):
             raise SettingsError(
                 f"the model gives logits {list(logits.shape)} for symbols {list(labels.shape)}, "
                 f"and not {[*labels.shape, self._num_labels]}: the task has {self._num_labels} "
                 "labels"
             )
-        guesses = logits.argmax(-1).cpu().numpy()
-        return np.asarray(guesses == labels)
+        right = np.asarray(logits.argmax(-1).cpu().numpy() == labels)
+        if bool((logits * 0).sum() == 0):  # as `finite_answers`, of all logits at once
+            return Answers(right, words.scored, None)
+        finite = finite_answers(logits).cpu().numpy()
+        return Answers(right & finite, words.scored, int(finite.all(0).argmin()))
 
 
 Stream = tuple[Callable[[int], Any], Callable[[Tensor, Any], tuple[Tensor, Any]]]

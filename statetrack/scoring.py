@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 HORIZON_ACCURACY = 1.0
 """The accuracy that defines a horizon: every answer is right."""
 
+NOISE = 1e-13
+"""The rounding error of accuracies, and of what is computed from them."""
+
 Z_95 = 1.959963984540054
 """The 97.5 % quantile of the normal distribution, for 95 % intervals."""
 
@@ -52,6 +55,10 @@ class Score:
     constant answer at that length (exact from an automaton, on the words themselves where they
     come from a sampler), `chance` is 1 / C; `scaled` and `scaled_to_floor` are the accuracy mapped
     linearly so that chance, or the floor, is 0 and an accuracy of 1 is 1.
+
+    An answer is right only where all its logits are finite. `nonfinite_from` is the first position,
+    counted from 1 and up to `length`, at which a logit of any word is NaN or infinite; None where
+    all are finite.
     """
 
     length: int
@@ -65,6 +72,7 @@ class Score:
     chance: float
     scaled: float
     scaled_to_floor: float
+    nonfinite_from: int | None = None
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -122,13 +130,39 @@ def ratio(part: int, total: int) -> float:
 
 
 def wilson(hits: int, total: int) -> tuple[float, float]:
-    """The 95 % score interval of a share (Wilson 1927, doi:10.1080/01621459.1927.10502953)."""
+    """The 95 % score interval of a share (Wilson 1927, doi:10.1080/01621459.1927.10502953).
+
+    It lies in [0, 1] and contains the share, which rounding could leave just outside.
+    """
     if not total:
         return float("nan"), float("nan")
-    p, z2 = hits / total, Z_95**2
+    p, z2 = float(hits / total), Z_95**2
     centre = (p + z2 / (2 * total)) / (1 + z2 / total)
     half = Z_95 / (1 + z2 / total) * (p * (1 - p) / total + z2 / (4 * total**2)) ** 0.5
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return max(0.0, min(p, centre - half)), min(1.0, max(p, centre + half))
+
+
+def rounded_down(value: float, digits: int = 2) -> str:
+    """A finite number as text of so many decimals that is not above it, never `-0.00`.
+
+    So `1.00` stands for 1 alone. A value up to `NOISE` below the next decimal is taken for it:
+    0.29 as a difference of floating-point numbers may be 0.28999999999999998. No share of up to
+    10^8 words lies that close to one of four decimals without being equal to it.
+    """
+    unit = 10**digits
+    whole = math.floor((value + NOISE) * unit)
+    if value < 1:
+        whole = min(whole, unit - 1)
+    return f"{whole / unit:.{digits}f}"
+
+
+def rounded_up(value: float, digits: int = 2) -> str:
+    """A finite number as text of so many decimals that is not below it, as `rounded_down` is."""
+    unit = 10**digits
+    whole = math.ceil((value - NOISE) * unit)
+    if value > 0:
+        whole = max(whole, 1)
+    return f"{whole / unit:.{digits}f}"
 
 
 def horizon_of(accuracies: Iterable[tuple[int, float]], at_least: float = HORIZON_ACCURACY) -> int:
@@ -146,8 +180,17 @@ def horizon_of(accuracies: Iterable[tuple[int, float]], at_least: float = HORIZO
     return longest
 
 
-def score_of(length: int, counted: Accuracies, floor: float, chance: float) -> Score:
-    """The score of what was counted up to a length."""
+def score_of(
+    length: int,
+    counted: Accuracies,
+    floor: float,
+    chance: float,
+    nonfinite_from: int | None = None,
+) -> Score:
+    """The score of what was counted up to a length.
+
+    `nonfinite_from` may lie beyond it: then no logits up to this length are affected.
+    """
     return Score(
         length=length,
         **asdict(counted),
@@ -155,6 +198,9 @@ def score_of(length: int, counted: Accuracies, floor: float, chance: float) -> S
         chance=chance,
         scaled=rescale(counted.accuracy, chance),
         scaled_to_floor=rescale(counted.accuracy, floor),
+        nonfinite_from=None
+        if nonfinite_from is None or nonfinite_from > length
+        else nonfinite_from,
     )
 
 

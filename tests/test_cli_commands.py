@@ -128,7 +128,7 @@ def test_rows_have_the_documented_names_as_json_and_as_csv(
     names = {
         *("replica", "seed", "lr", "selected", "length", "sequences", "accuracy", "low", "high"),
         *("symbol_accuracy", "prefix_accuracy", "floor", "chance", "scaled", "scaled_to_floor"),
-        *("task", "shortcut", "shortcut_accuracy"),
+        *("task", "shortcut", "shortcut_accuracy", "nonfinite_from"),
     }
     assert set(result["rows"][0]) == names
     succeed("eval", "--csv", "--length", "20", "--samples", "50")
@@ -171,6 +171,42 @@ def test_a_replica_that_diverged_is_named_beside_the_others(
     succeed("eval", "--all", "--length", "20", "--samples", "50")
     printed = capsys.readouterr()
     assert said in printed.err and "1e+30" not in printed.out
+
+
+def test_logits_that_are_not_finite_are_wrong_answers_and_reported(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The growing state of `slice` overflows; NaN as label 0 would be right on every odd word."""
+    succeed("train", "--task", "aa-star", "--model", "slice", "--steps", "5", "--out", "mine")
+    capsys.readouterr()
+    asked = ["eval", "mine", "--length", "501", "--length", "2001", "--samples", "50"]
+    succeed(*asked, "--json")
+    printed = capsys.readouterr()
+    rows = json.loads(printed.out)["rows"]
+    (position,) = {row["nonfinite_from"] for row in rows}
+    assert 30 < position <= 501 and [row["accuracy"] for row in rows] == [0.0, 0.0]
+    said = f"logits are NaN or infinite from length {position}"
+    assert f"{said}: such answers count as wrong" in printed.err
+    assert "trained on" not in printed.err
+    succeed(*asked)
+    printed = capsys.readouterr()
+    assert said in printed.out and "every answer" not in printed.out and said in printed.err
+
+
+def test_eval_says_where_test_words_may_have_been_trained_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    succeed("train", "--task", "parity", "--train-length", "2-10", *QUICK, "--out", "mine")
+    capsys.readouterr()
+    warned = {}
+    for lengths in (["11"], ["10", "11"], ["5-11:1"]):
+        succeed("eval", "mine", "--samples", "20", *(f"--length={one}" for one in lengths))
+        lines = capsys.readouterr().err.splitlines()
+        warned[lengths[0]] = [line for line in lines if "trained on" in line]
+    assert not warned["11"]
+    assert [line.split("the test")[0] for line in warned["10"]] == ["warning: at length 10 "]
+    (line,) = warned["5-11:1"]
+    assert "at 6 lengths from 5 to 10" in line and "up to 10 symbols" in line
 
 
 def test_a_machine_of_ones_own_goes_through_all_three_commands(

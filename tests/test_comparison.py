@@ -133,6 +133,14 @@ def test_verdicts_follow_from_the_rows():
     assert verdict("e", row(5, 90), row(500, 100)) == ("tracks", 0)
 
 
+def test_logits_that_are_not_finite_are_no_evidence_and_are_the_reason():
+    rows = [row(20, 100), row(500, 100, nonfinite_from=311)]
+    one = outcome(make_run("a", *CAN, rows))
+    assert (one.selected.verdict, one.selected.nonfinite_from) == ("partly", 311)
+    assert "NaN or infinite from position 311" in one.reason
+    assert outcome(make_run("b", *CAN, RIGHT)).selected.nonfinite_from is None
+
+
 def test_a_run_that_diverged_is_not_judged_by_its_initial_weights():
     folder = make_run("a", *CAN, WRONG, replicas=2)
     lost = [Outcome(replica, replica, 0.01, None, None, 0, "diverged") for replica in range(2)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -168,6 +169,81 @@ def test_a_model_without_a_state_is_scored_as_one_with_a_state(
     assert [asdict(score) for score in as_a_whole] == [asdict(score) for score in in_pieces]
 
 
+# --- logits that are not finite ---
+
+
+class Overflowing(Fallible):
+    """Runs the automaton; from time `broken` on, one logit after a symbol 1 is `value`."""
+
+    def __init__(self, automaton: Automaton, broken: int, value: float) -> None:
+        super().__init__(automaton, errs_every=0)
+        self.broken, self.value = broken, value
+
+    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        logits, (states, time) = super().step(symbols, state)
+        wrong = (time >= self.broken) & (symbols == 1)
+        logits[wrong, -1] = self.value
+        return logits, (states, time)
+
+
+class Broken(RecurrentModel):
+    """Logits are all `value` from time `broken` on."""
+
+    settings_class = Settings
+    family, source = "test", "test"
+
+    def __init__(self, num_labels: int, broken: int, value: float) -> None:
+        super().__init__(Settings(), num_symbols=9, num_labels=num_labels)
+        self.broken, self.value = broken, value
+
+    def initial_state(self, num_words: int) -> State:
+        return torch.zeros(num_words)
+
+    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        logits = torch.zeros(len(symbols), self.num_labels)
+        logits[state + 1 >= self.broken] = self.value
+        return logits, state + 1
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf], ids=str)
+@pytest.mark.parametrize("chunk", [1, 50, 350, 1 << 18])
+@pytest.mark.parametrize("kind", ["in pieces", "whole words", "whole words at once"])
+def test_an_answer_with_a_logit_that_is_not_finite_is_wrong_and_its_first_position_is_told(
+    monkeypatch: pytest.MonkeyPatch, kind: str, chunk: int, value: float
+) -> None:
+    """The position is the same wherever the pieces end, in words that are prefixes or not."""
+    monkeypatch.setattr(evaluation, "CHUNK", chunk)
+    task = "boolean-3" if kind == "whole words" else "modular-addition:m=3"
+    source = load_task(task).source
+    model: SequenceModel
+    if kind == "whole words":
+        assert not source.prefixes_are_words
+        model = Broken(source.num_labels, broken=9, value=value)
+    else:
+        model = Overflowing(load_task(task).automaton, broken=9, value=value)
+        model = Whole(model) if kind == "whole words at once" else model
+    lengths = [7, 9, 10, 21] if kind != "whole words" else [7, 9, 11, 21]
+    scores = list(evaluate(model, source, lengths, num_words=50, device=CPU))
+    assert [score.nonfinite_from for score in scores] == [None, 9, 9, 9]
+    if kind != "whole words":
+        (words,) = stream_words(source, 50, 21, 0, 50 * 21)
+        right = words.symbols != 1
+        right[:, :8] = True
+        assert [score.accuracy for score in scores] == [right[:, n - 1].mean() for n in lengths]
+        each = [right[:, :n].mean() for n in lengths]
+        assert [score.symbol_accuracy for score in scores] == pytest.approx(each)
+        assert scores[0].accuracy == 1.0 > scores[1].accuracy
+    else:
+        assert all(score.accuracy == 0.0 for score in scores[1:])
+
+
+def test_the_largest_finite_logits_are_finite() -> None:
+    automaton = load_task("modular-addition:m=3").automaton
+    largest = torch.finfo(torch.float32).max
+    (score,) = scores_of(Overflowing(automaton, broken=1, value=-largest), automaton, [5])
+    assert score.nonfinite_from is None
+
+
 # --- the ends of the scale ---
 
 
@@ -282,6 +358,20 @@ def test_the_wilson_interval_has_its_published_values(
 ) -> None:
     """81 of 263 stands in Newcombe (1998), Statistics in Medicine 17, 857-872."""
     assert wilson(hits, total) == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
+
+
+def test_the_wilson_interval_contains_the_share_and_lies_between_0_and_1() -> None:
+    small = ((hits, total) for total in range(1, 301) for hits in range(total + 1))
+    large = (
+        (hits, total)
+        for total in (2000, 12_345, 10**6, 10**8, 2**40 + 1)
+        for hits in (0, 1, 2, total // 3, total // 2, total - 2, total - 1, total)
+    )
+    for hits, total in chain(small, large):
+        low, high = wilson(hits, total)
+        assert 0.0 <= low <= hits / total <= high <= 1.0, (hits, total)
+        assert (low == 0.0) == (hits == 0), (hits, total)
+        assert (high == 1.0) == (hits == total), (hits, total)
 
 
 def test_the_wilson_interval_solves_its_equation() -> None:

@@ -25,7 +25,7 @@ from statetrack.training.losses.squared_error import squared_error
 from statetrack.training.population import Population
 from statetrack.training.records import Record, replicas_of
 from statetrack.training.registries import LOSSES
-from statetrack.training.scores import accuracy, mean_over_scored
+from statetrack.training.scores import accuracy, finite_answers, mean_over_scored
 from statetrack.training.settings import TrainSettings
 from statetrack.training.stepping import Optimiser, clip_each_replica, schedule_factor
 from statetrack.training.trainer import Trainer
@@ -123,6 +123,22 @@ def test_accuracy_counts_right_answers_where_they_are_asked_for() -> None:
     labels = torch.tensor([[[0, 1, 1, 2]]])
     scored = torch.tensor([[[True, False, True, True]]])
     assert accuracy(logits, labels, scored).tolist() == [pytest.approx(2 / 3)]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_an_answer_is_right_only_where_all_its_logits_are_finite(
+    value: float, dtype: torch.dtype
+) -> None:
+    """The largest of NaNs would be the first: label 0."""
+    logits = torch.eye(3, dtype=dtype)[torch.tensor([[[0, 0, 2, 2]]])]
+    labels = torch.tensor([[[0, 0, 2, 2]]])
+    scored = torch.ones(1, 1, 4, dtype=torch.bool)
+    assert accuracy(logits, labels, scored).tolist() == [1.0]
+    logits[0, 0, 1] = value
+    logits[0, 0, 2, 0] = value
+    assert accuracy(logits, labels, scored).tolist() == [0.5]
+    assert finite_answers(logits).tolist() == [[[True, False, False, True]]]
 
 
 def test_losses_of_bfloat16_logits_are_taken_in_float32() -> None:

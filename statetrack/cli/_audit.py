@@ -28,7 +28,7 @@ from statetrack.catalogue.commands import AuditSettings
 from statetrack.cli._json import print_json
 from statetrack.data import parse_lengths, read_dataset
 from statetrack.errors import DatasetError, SettingsError, UnknownNameError
-from statetrack.report.drawing import console, interval, plain_table, rounded, share
+from statetrack.report.drawing import console, interval, plain_table, share
 from statetrack.spec import Task, WordSpec, load_task, task_names
 
 MOST_SPLITS_SHOWN = 4
@@ -133,7 +133,7 @@ def _word_table(splits: Sequence[SplitAudit]) -> Table:
                 f"{facts.words:,}",
                 share(facts.in_training),
                 str(facts.labels),
-                rounded(facts.floor),
+                share(facts.floor),
                 Text(facts.most_frequent),
             )
         if not some:
@@ -143,7 +143,7 @@ def _word_table(splits: Sequence[SplitAudit]) -> Table:
                 f"{split.words:,}",
                 share(split.in_training),
                 "",
-                rounded(split.floor),
+                share(split.floor),
                 "",
             )
     return table
@@ -154,7 +154,7 @@ NUMBERS = ("accuracy", "95 % interval", "symbols", "words")
 
 
 def _numbers(counted: Accuracies) -> list[Text]:
-    between = interval(counted.low, counted.high) if counted.sequences else "-"
+    between = interval(counted.low, counted.high)
     values = counted.accuracy, counted.symbol_accuracy, counted.prefix_accuracy
     first, *others = (Text(share(each), _look(each)) for each in values)
     return [first, Text(between), *others]
@@ -175,7 +175,7 @@ def _strongest_table(splits: Sequence[SplitAudit]) -> Table:
     table = plain_table("split", "floor", "shortcut", *NUMBERS, right=("floor", *NUMBERS))
     for split in splits:
         name = split.strongest
-        table.add_row(split.split, rounded(split.floor), name, *_numbers(split.shortcuts[name]))
+        table.add_row(split.split, share(split.floor), name, *_numbers(split.shortcuts[name]))
     return table
 
 
@@ -199,7 +199,7 @@ def verdict(found: Audit) -> list[str]:
         lines = [
             f"HELPED: '{name}', which sees {_sees(name)}, is right on "
             f"{share(split.shortcuts[name].accuracy)} of {split.split}, where the best constant "
-            f"answer is right on {rounded(split.floor)}: compare accuracies with that"
+            f"answer is right on {share(split.floor)}: compare accuracies with that"
         ]
     else:
         lines = [f"no shortcut is more than {CLEARLY} above the best constant answer on {tests}"]

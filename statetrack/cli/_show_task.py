@@ -63,7 +63,10 @@ def _states(about: dict[str, Any]) -> list[tuple[str, str]]:
 def _automaton_facts(about: dict[str, Any], algebra: Algebra) -> list[tuple[str, str]]:
     return [
         *(
-            ("floor", f"{floor:.4f} at length {int(length):,}: the best constant answer")
+            (
+                "floor",
+                f"{drawing.share(floor, 4)} at length {int(length):,}: the best constant answer",
+            )
             for length, floor in about["floor"].items()
         ),
         ("words", _words(about)),

@@ -1,6 +1,7 @@
 """Warnings, on standard error, about results that are no evidence of state tracking.
 
-A shortcut is as accurate as the model, or a replica diverged.
+A shortcut is as accurate as the model, the test words may have been trained on, logits are not
+finite, or a replica diverged.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from statetrack.report.drawing import share
 
 if TYPE_CHECKING:
     from statetrack.runs.rows import EvaluationRow, Summary
+    from statetrack.sources import LengthDistribution
 
 
 def warn_of_shortcuts(rows: Iterable[EvaluationRow]) -> None:
@@ -47,6 +49,35 @@ def warn_of_divergence(summary: Summary) -> None:
         typer.echo(
             f"warning: replica {outcome.replica} (seed {outcome.seed}, lr {outcome.lr:g}) "
             "diverged: no validation loss of it is finite, so it has no trained weights",
+            err=True,
+        )
+
+
+def warn_of_nonfinite_logits(rows: Iterable[EvaluationRow]) -> None:
+    """One line for each replica with a logit that is NaN or infinite, with its first position."""
+    first: dict[int, tuple[int, EvaluationRow]] = {}
+    for row in rows:
+        found = row.nonfinite_from
+        if found is not None and (row.replica not in first or found < first[row.replica][0]):
+            first[row.replica] = found, row
+    for position, row in first.values():
+        typer.echo(
+            f"warning: seed {row.seed}, lr {row.lr:g}: logits are NaN or infinite from length "
+            f"{position:,}: such answers count as wrong",
+            err=True,
+        )
+
+
+def warn_of_trained_lengths(rows: Iterable[EvaluationRow], trained: LengthDistribution) -> None:
+    """One line where test words are not longer than those of training."""
+    lengths = sorted({row.length for row in rows if row.length <= trained.longest})
+    if lengths:
+        where = f"at length {lengths[0]}"
+        if len(lengths) > 1:
+            where = f"at {len(lengths)} lengths from {lengths[0]} to {lengths[-1]}"
+        typer.echo(
+            f"warning: {where} the test words may have been trained on: training has words of "
+            f"up to {trained.longest} symbols",
             err=True,
         )
 

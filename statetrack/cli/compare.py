@@ -20,7 +20,6 @@ from statetrack.report.drawing import (
     facts,
     interval,
     plain_table,
-    rounded,
     share,
 )
 from statetrack.report.drawing import console as standard_output
@@ -164,7 +163,7 @@ def _numbers(one: Comparison) -> dict[str, str]:
         "words": f"{shown.sequences:,}",
         "accuracy": share(shown.accuracy),
         "95 % interval": interval(shown.low, shown.high),
-        "floor": rounded(shown.floor),
+        "floor": share(shown.floor),
         "replicas": counted,
     }
 

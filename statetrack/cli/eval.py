@@ -63,16 +63,22 @@ def evaluate(
 ) -> None:
     """Evaluate a trained run on long words: accuracy by length, with its floor.
 
-    Words of all lengths are prefixes of the same test words, which are drawn from a stream that
-    training does not use; for a sampler, separate words are drawn for each length. Accuracy is
-    that at the last scored position of each word.
+    Words of all lengths are prefixes of the same test words; for a sampler, separate words are
+    drawn for each length. They are drawn apart from those of training. Words longer than those of
+    training are new to the model; shorter ones may occur in training too. Accuracy is that at the
+    last scored position of each word; an answer whose logits are not all finite is wrong.
     """
     if as_json and as_csv:
         raise SettingsError("--json and --csv: choose one")
     # what follows imports torch, which `--help` does not need
     from tqdm import tqdm
 
-    from statetrack.cli._warnings import warn_of_divergence, warn_of_shortcuts
+    from statetrack.cli._warnings import (
+        warn_of_divergence,
+        warn_of_nonfinite_logits,
+        warn_of_shortcuts,
+        warn_of_trained_lengths,
+    )
     from statetrack.data import parse_lengths
     from statetrack.runs.folder import newest_run, to_json
     from statetrack.runs.run import RUNS, Run
@@ -102,6 +108,8 @@ def evaluate(
         _draw(about, rows, samples)
     if everyone:
         warn_of_divergence(summary)
+    warn_of_nonfinite_logits(rows)
+    warn_of_trained_lengths(rows, evaluated.words.lengths)
     warn_of_shortcuts(sorted(rows, key=lambda row: row.length))
 
 
@@ -127,11 +135,16 @@ def _draw(about: dict[str, str], rows: Sequence[EvaluationRow], samples: int) ->
         typer.echo(accuracy_curve(rows, coloured=out.is_terminal))
     for replica in dict.fromkeys(row.replica for row in rows):
         mine = [row for row in rows if row.replica == replica]
-        reach = horizon_of((row.length, row.accuracy) for row in mine)
+        broken = [row.nonfinite_from for row in mine if row.nonfinite_from is not None]
+        reach = horizon_of(
+            (row.length, row.accuracy if row.nonfinite_from is None else 0.0) for row in mine
+        )
         found = (
             f"every answer correct up to length {reach:,} of those tested"
             if reach
             else "not right at any length tested"
         )
+        if broken:
+            found += f"; logits are NaN or infinite from length {min(broken):,}"
         out.print(f"seed {mine[0].seed}, lr {mine[0].lr:g}: {found}")
     out.print(f"run: {about['run']}", soft_wrap=True)

@@ -14,6 +14,7 @@ from statetrack.data.card_schema import CARD_VERSION
 from statetrack.data.formats import FORMATS, FormatName
 from statetrack.data.splits import Splits
 from statetrack.markup import markdown, markdown_block, markdown_code, markdown_table
+from statetrack.scoring import rounded_down
 from statetrack.sources import Batch
 from statetrack.spec import Task
 
@@ -122,7 +123,7 @@ def _split_facts(batch: Batch, labels: Sequence[str]) -> dict[str, Any]:
         },
         "constant_answer": {
             "label": labels[most_common],
-            "share": round(float(shares[most_common]), 6),
+            "share": float(rounded_down(float(shares[most_common]), 6)),
         },
     }
 
@@ -145,6 +146,7 @@ def _facts(card: Mapping[str, Any]) -> str:
 
 
 def _split_table(splits: Mapping[str, Any]) -> str:
+    constants = {name: facts["constant_answer"] for name, facts in splits.items()}
     rows = [
         [
             name,
@@ -152,8 +154,7 @@ def _split_table(splits: Mapping[str, Any]) -> str:
             _span(facts),
             f"{facts['symbols']:,}",
             f"{facts['labels_asked']:,}",
-            f"{facts['constant_answer']['share']:.4f} "
-            f"({markdown(facts['constant_answer']['label'])})",
+            f"{rounded_down(constants[name]['share'], 4)} ({markdown(constants[name]['label'])})",
         ]
         for name, facts in splits.items()
     ]

@@ -1,7 +1,7 @@
 """The console, two styles of tables, and numbers as text, for commands and reports.
 
-Tables of results have a frame, tables of facts have none. Accuracies are always rounded down, so
-1.00 means that every answer was right.
+Tables of results have a frame, tables of facts have none. Accuracies, floors and what is computed
+from them are always rounded down, so 1.00 means that every answer was right.
 
 Text is never markup: `[on]` or `:smile:` in a name is shown as it is. A character that cannot be
 printed is shown as an escape, wherever the text comes from.
@@ -9,6 +9,7 @@ printed is shown as an escape, wherever the text comes from.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Iterable
@@ -20,6 +21,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from statetrack.scoring import rounded_down, rounded_up
 from statetrack.text import visible
 
 PIPED_WIDTH = 160
@@ -104,23 +106,15 @@ def prose(docstring: str, console: Console) -> None:
 
 
 def share(value: float | None, digits: int = 2) -> str:
-    """An accuracy, rounded down; `-` for None or NaN."""
-    if value is None or value != value:
-        return "-"
-    if value < 0:
-        return f"{value:.{digits}f}"
-    unit = 10**digits
-    return f"{int(value * unit + 1e-9) / unit:.{digits}f}"
-
-
-def rounded(value: float | None) -> str:
-    """A floor or a scaled accuracy, to the nearest hundredth; never `-0.00`."""
-    return "-" if value is None or value != value else f"{round(value, 2) + 0.0:.2f}"
+    """An accuracy, a floor or a scaled accuracy, rounded down; `-` where there is none."""
+    return "-" if value is None or not math.isfinite(value) else rounded_down(value, digits)
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """A 95 % interval, or `-` where nothing was scored."""
-    return "-" if low is None or low != low else f"{low:.3f}-{high:.3f}"
+    """A 95 % interval, rounded outwards, or `-` where nothing was scored."""
+    if low is None or high is None or not math.isfinite(low + high):
+        return "-"
+    return f"{rounded_down(low, 3)}-{rounded_up(high, 3)}"
 
 
 def small(value: float | None) -> str:

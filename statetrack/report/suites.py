@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 
 from statetrack.markup import markdown
-from statetrack.report.drawing import framed_table, rounded, share
+from statetrack.report.drawing import framed_table, share
 from statetrack.sweep.results import CellResult
 
 
@@ -41,10 +41,9 @@ def cell_text(result: CellResult, measure: str, published: float | None) -> str:
     replicas = len(result.rows)
     right = round(result.success * replicas)
     if measure == "success":
-        text = f"{result.success:.3f}"
+        text = share(result.success, 3)
     else:
-        show = share if measure == "accuracy" else rounded
-        text = f"{show(getattr(result.selected, measure))} {right}/{replicas}"
+        text = f"{share(getattr(result.selected, measure))} {right}/{replicas}"
     return text if published is None else f"{text} [{published:.2f}]"
 
 
@@ -98,8 +97,8 @@ def _line(result: CellResult, published: Mapping[str, Mapping[str, float]]) -> s
         markdown(result.row),
         share(selected.accuracy),
         few,
-        rounded(selected.scaled),
-        rounded(selected.floor),
+        share(selected.scaled),
+        share(selected.floor),
         f"{round(result.success * len(rows))}/{len(rows)}",
         f"{result.horizon:,}",
         f"{result.steps:,}",

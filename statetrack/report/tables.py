@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from statetrack.report.drawing import framed_table, interval, rounded, share, small
+from statetrack.report.drawing import framed_table, interval, share, small
 from statetrack.runs.rows import EvaluationRow, Summary
 
 MARK = "◀"
@@ -56,8 +56,8 @@ def evaluation_table(title: str, rows: Sequence[EvaluationRow]) -> Table:
             interval(row.low, row.high),
             share(row.symbol_accuracy),
             share(row.prefix_accuracy),
-            rounded(row.floor),
-            rounded(row.scaled),
+            share(row.floor),
+            share(row.scaled),
             *((MARK if row.selected else "",) if several else ()),
             style="bold" if several and row.selected else None,
             end_section=several and last,
