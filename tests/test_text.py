@@ -180,6 +180,11 @@ class TestTasks:
         path.write_text(yaml.safe_dump(self.content(name="mine")), encoding="utf-8")
         assert load_task(str(path)).name == "mine"
 
+    def test_a_name_is_no_longer_than_others_are(self, tmp_path):
+        assert self.load(tmp_path, self.content(name="x" * LONGEST_NAME)).name
+        with pytest.raises(TaskError, match="the task's name has 1,001 characters"):
+            self.load(tmp_path, self.content(name="x" * (LONGEST_NAME + 1)))
+
     @pytest.mark.parametrize("name", MARKUP)
     def test_names_of_any_printable_characters_are_taken_and_read_back(self, tmp_path, name):
         states = {name: {name: "-q"}, "-q": {name: name}}

@@ -76,10 +76,9 @@ def _sources_of_run(folder: Path) -> list[str]:
     model, reference = str(run.config().get("model")), run.task_reference()
     if model in MODELS or not needs_plugin(run):
         return [_sources_of_model(model), reference]
-    typer.echo(
+    _say(
         f"{folder}: needs its plugin {code_of(run)}, to name the papers of {model}: "
-        "read it, then give it with --plugin",
-        err=True,
+        "read it, then give it with --plugin"
     )
     return [reference]
 

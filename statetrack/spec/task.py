@@ -25,7 +25,7 @@ from statetrack.sources import (
 )
 from statetrack.sources.kinds.transitions import written_out
 from statetrack.sources.lengths import LONGEST_ALLOWED, MOST_LENGTHS
-from statetrack.text import flaw_in, flaw_in_lines, shortened
+from statetrack.text import LONGEST_NAME, flaw_in, flaw_in_lines, shortened
 
 NOT_SCORED = "-"
 """What an example has for a label that is not asked for."""
@@ -97,8 +97,8 @@ class Task:
         Raises `TaskError`, opened by `where`, for a source that cannot be built and for an
         example whose labels are not those that the source reads.
         """
-        if flaw := flaw_in(name):
-            raise TaskError(f"{where}: the task's name {flaw}; `name` in the task file gives one")
+        if flaw := flaw_in(name, most=LONGEST_NAME):
+            raise TaskError(f"{where}: the task's name {flaw}; `name` in a task file gives one")
         task = cls(name, spec, build_source(spec.automaton, f"{where}: automaton"))
         for word, labels in spec.examples.items():
             _check_example(task, word, labels, f"{where}: examples: '{word}'")
