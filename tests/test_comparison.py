@@ -67,6 +67,7 @@ def make_run(
 ) -> RunFolder:
     """A finished run whose training never took place."""
     values = {"model": model, "task": task, "train_length": "2-10", **settings}
+    values |= {"seeds": replicas, "lrs": [0.01]}
     folder = Run.start(**values, out=Path("runs") / name).folder
     everyone = [Outcome(replica, replica, 0.01, 1.0, 0.0, 1, "") for replica in range(replicas)]
     folder.write_summary(Summary(1, 0.1, 0, tuple(everyone)))

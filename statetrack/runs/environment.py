@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime
 import platform
+import re
+import subprocess
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -29,7 +32,7 @@ def environment(
 
     `command` is the command line that made the run, or None where it was made from Python.
     """
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor_name()
     return {
         "statetrack": statetrack.__version__,
         "python": platform.python_version(),
@@ -43,3 +46,22 @@ def environment(
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "command": command,
     }
+
+
+def processor_name() -> str:
+    """The name of the processor's model or, where the system does not tell, its architecture."""
+    return _name_from_system() or platform.processor() or platform.machine()
+
+
+def _name_from_system() -> str:
+    """The name that Linux or macOS gives; empty where neither does."""
+    try:
+        if platform.system() == "Darwin":
+            command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+            said = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
+            return said.stdout.strip()
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    named = re.search(r"^model name\s*:\s*(\S.*?)\s*$", text, re.MULTILINE)
+    return named[1] if named else ""

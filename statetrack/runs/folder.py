@@ -16,25 +16,43 @@ It writes and reads typed values; torch is imported only where weights are read 
 
 Every file but the two `.jsonl` is written under a temporary name and then renamed, so a killed
 process leaves either the old file or the new one. An incomplete last line of the two is not read,
-and the next line replaces it.
+and the next line replaces it. One process at a time trains a run, or appends: see `locking`.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import os
-import pickle
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
-
-from safetensors import SafetensorError
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from statetrack import yaml_text
 from statetrack.errors import RunError, setting
 from statetrack.plugins import PluginFiles
+from statetrack.runs import locking
+from statetrack.runs.files import (
+    LARGEST_JSON,
+    LONGEST_ROW,
+    append_to_file,
+    final_name,
+    is_file,
+    is_folder,
+    read_file,
+    read_lines,
+    reason_of,
+    require_file,
+    synchronise,
+    temporary_name,
+    write_file,
+)
+from statetrack.runs.identity import Identity
 from statetrack.runs.rows import EvaluationRow, Summary, read_row
 from statetrack.scoring import plain
 from statetrack.settings import read_yaml
@@ -48,8 +66,7 @@ T = TypeVar("T")
 FORMAT = 1
 """Version of the names above and of those inside the files; raised when one changes meaning."""
 
-LONGEST_ROW = 1 << 16
-"""An upper bound of the bytes in a line of the two `.jsonl`."""
+_START_AGAIN = "delete it to train from the start"
 
 SIGNS_OF_A_RUN = ("config.yaml", "task.yaml", "summary.json", "metrics.jsonl")
 """A folder with any of these is a run, possibly a damaged one."""
@@ -99,29 +116,42 @@ class RunFolder:
 
         An existing folder is used only if it is empty, and is refused otherwise.
         """
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        exists = os.path.lexists(path)
+        if exists and not _is_empty_folder(path):
             unfinished = is_run(path) and not cls(path).finished
             hint = f", or continue it with `statetrack train --resume {path}`" if unfinished else ""
             raise RunError(
                 f"{path}: already exists and is not empty: choose another {setting('out')}{hint}"
             )
-        beside = path if path.exists() else path.with_name(f".{path.name}.{os.getpid()}")
+        made = path if exists else path.with_name(temporary_name(path.name))
+        written: list[Path] = []
         try:
-            beside.mkdir(parents=True, exist_ok=True)
-            for name, text in files.items():
-                cls(beside).write_file(name, text)
-            if beside != path:
-                beside.rename(path)
+            try:
+                made.mkdir(parents=True, exist_ok=exists)
+                for name, text in files.items():
+                    (made / name).parent.mkdir(parents=True, exist_ok=True)
+                    # two processes may have been given the same empty folder: one gets it
+                    (made / name).touch(exist_ok=False)
+                    written.append(made / name)
+                    cls(made).write_file(name, text)
+                if made != path:
+                    made.rename(path)
+                    synchronise(path.parent)
+            except BaseException:
+                if made != path:
+                    shutil.rmtree(made, ignore_errors=True)
+                for file in written:
+                    file.unlink(missing_ok=True)
+                raise
         except (OSError, RunError) as problem:
-            if beside != path:
-                shutil.rmtree(beside, ignore_errors=True)
-            raise RunError(f"{path}: cannot be made: {_reason(problem)}") from None
+            reason = reason_of(problem).rpartition(": ")[2]
+            raise RunError(f"{path}: cannot be made: {reason}") from None
         return cls(path)
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         """An existing run folder."""
-        if not path.is_dir():
+        if not is_folder(path):
             raise RunError(
                 f"{path}: there is no such run folder; `statetrack list runs` shows them"
             )
@@ -132,7 +162,7 @@ class RunFolder:
     @property
     def finished(self) -> bool:
         """Whether training has finished."""
-        return (self.path / "summary.json").is_file()
+        return os.path.lexists(self.path / "summary.json")
 
     @property
     def config_file(self) -> Path:
@@ -141,15 +171,24 @@ class RunFolder:
 
     def config(self) -> dict[str, Any]:
         """Read config.yaml."""
+        require_file(self.config_file)
         return read_yaml(self.config_file, RunError)
 
     def environment(self) -> dict[str, Any]:
         """Read environment.json."""
-        return self.read_json("environment.json")
+        content = self.read_json("environment.json")
+        for key, value in content.items():
+            if isinstance(value, dict | list):
+                self._damaged("environment.json", f"'{key}' is neither a text nor a number")
+        return content
 
     @property
     def task_file(self) -> Path:
-        """task.yaml."""
+        """task.yaml, which is a file.
+
+        Raises `RunError` where it is not.
+        """
+        require_file(self.path / "task.yaml", f"is missing; {self._advice()}")
         return self.path / "task.yaml"
 
     def task_reference(self) -> str:
@@ -163,13 +202,18 @@ class RunFolder:
             raise RunError(f"{self.task_file}: is damaged: 'automaton' holds no names and values")
         return found
 
+    def identity(self) -> Identity:
+        """What weights and checkpoints of this run belong to, as its files say now."""
+        task = self.path / "task.yaml"
+        return Identity.of(self.config(), read_file(task) if os.path.lexists(task) else None)
+
     @property
     def plugins(self) -> list[Path]:
         """plugin.py, plugin_2.py and so on: the user's own files that the run needs."""
         return [
             path
             for path in (self.path / "plugin.py", *sorted(self.path.glob("plugin_[2-9].py")))
-            if path.is_file()
+            if is_file(path)
         ]
 
     @property
@@ -180,8 +224,7 @@ class RunFolder:
     def write_file(self, name: str, content: str | bytes) -> None:
         """Write a file of the run; text is encoded as UTF-8."""
         content = content.encode() if isinstance(content, str) else content
-        (self.path / name).parent.mkdir(parents=True, exist_ok=True)
-        self._write(name, lambda path: path.write_bytes(content))
+        write_file(self.path / name, content)
 
     def write_text(self, name: str, text: str) -> None:
         """Write a text file of the run."""
@@ -193,39 +236,50 @@ class RunFolder:
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Read environment.json or summary.json."""
-        path = self.path / name
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise RunError(f"{path}: is missing; {self._advice()}") from None
-        except ValueError as problem:
-            raise RunError(f"{path}: is damaged ({problem})") from None
-        if not isinstance(content, dict):
-            raise RunError(f"{path}: is damaged (it holds no names and values)")
-        return content
+        missing = f"is missing; {self._advice()}"
+        text = read_file(self.path / name, missing=missing, largest=LARGEST_JSON)
+        return _from_json(text, str(self.path / name))
 
     def append(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Append rows to metrics.jsonl or eval.jsonl."""
+        """Append rows to eval.jsonl, all of them or none, after those of other processes."""
         path = self.path / name
-        lines = "".join(to_json(row) + "\n" for row in rows)
-        try:
-            with path.open("a+b") as file:
-                _drop_cut_line(file)
-                file.write(lines.encode())
-        except OSError as problem:
-            raise RunError(f"{path}: cannot be written: {_reason(problem)}") from None
+        content = _lines(rows, path)
+        with locking.appending(path):
+            append_to_file(path, content)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl or eval.jsonl; a last line cut short by a kill is left out."""
         path = self.path / name
-        if not path.is_file():
-            return []
-        *lines, _ = path.read_bytes().split(b"\n")
-        return [_row(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
+        return [
+            _from_json(line, f"{path}, line {number}")
+            for number, line in enumerate(read_lines(path), start=1)
+        ]
+
+    @contextmanager
+    def training(self) -> Iterator[None]:
+        """The right to train the run, which one process at a time has.
+
+        What a killed process left half-written is removed. Raises `RunError` at once where another
+        process has that right, and where the folder cannot be written.
+        """
+        with locking.training(self.path):
+            self._remove_half_written()
+            yield
+
+    def _remove_half_written(self) -> None:
+        """Delete temporary files: who trains the run is the only process that writes such files."""
+        with suppress(OSError):
+            for path in list(self.path.iterdir()):
+                if final_name(path.name) and is_file(path):
+                    path.unlink(missing_ok=True)
 
     def summary(self) -> Summary:
         """Read summary.json."""
-        return read_row(Summary, self.read_json("summary.json"), str(self.path / "summary.json"))
+        path = self.path / "summary.json"
+        summary = read_row(Summary, self.read_json(path.name), str(path))
+        if (wrong := _wrong_in_summary(summary)) is not None:
+            self._damaged(path.name, wrong)
+        return summary
 
     def write_summary(self, summary: Summary) -> None:
         """Write summary.json, after which the run is finished."""
@@ -233,15 +287,22 @@ class RunFolder:
 
     def records(self) -> list[Record]:
         """Read metrics.jsonl: the records of training, in their order."""
-        return list(self._typed(Record, "metrics.jsonl"))
+        records = list(self._typed(Record, "metrics.jsonl"))
+        for number, record in enumerate(records, start=1):
+            if record.step < 1 or record.replica < 0:
+                self._damaged(f"metrics.jsonl, line {number}", "steps begin at 1, replicas at 0")
+        return records
 
     def append_records(self, records: Iterable[Record]) -> None:
-        """Append records to metrics.jsonl, without their fields that are None."""
-        plain = map(asdict, records)
-        self.append(
-            "metrics.jsonl",
-            ({key: value for key, value in row.items() if value is not None} for row in plain),
-        )
+        """Append records to metrics.jsonl, without their fields that are None.
+
+        Only who trains the run may do that: see `training`.
+        """
+        given = map(asdict, records)
+        rows = [{key: value for key, value in row.items() if value is not None} for row in given]
+        if rows:
+            path = self.path / "metrics.jsonl"
+            append_to_file(path, _lines(rows, path))
 
     def evaluations(self) -> list[EvaluationRow]:
         """Read eval.jsonl: the rows of all evaluations, in their order."""
@@ -256,7 +317,7 @@ class RunFolder:
 
     def cell(self) -> dict[str, Any] | None:
         """Read cell.json, or None where the run is not a finished cell of a suite."""
-        return self.read_json("cell.json") if (self.path / "cell.json").is_file() else None
+        return self.read_json("cell.json") if os.path.lexists(self.path / "cell.json") else None
 
     def write_cell(self, result: Mapping[str, Any]) -> None:
         """Write cell.json."""
@@ -272,73 +333,98 @@ class RunFolder:
         kept = [row for row, record in rows if record.step <= step]
         self.write_text("metrics.jsonl", "".join(to_json(row) + "\n" for row in kept))
 
-    def write_checkpoint(self, state: dict[str, Any]) -> None:
-        """Write checkpoint.pt."""
+    def write_checkpoint(self, state: dict[str, Any], identity: Identity | None = None) -> None:
+        """Write checkpoint.pt, with the identity of the run; by default as its files say now."""
         import torch
 
-        self._write("checkpoint.pt", lambda path: torch.save(state, path))
+        identity = identity or self.identity()
+        # a loss of power must not leave a checkpoint of later steps than the records
+        synchronise(self.path / "metrics.jsonl")
+        content = io.BytesIO()
+        torch.save({**state, "identity": to_json(identity.to_json())}, content)
+        write_file(self.path / "checkpoint.pt", content.getvalue())
 
     def checkpoint(self) -> dict[str, Any] | None:
-        """Read checkpoint.pt, or None where training was stopped before the first."""
+        """Read checkpoint.pt, or None where training was stopped before the first.
+
+        Raises `RunError` where it is damaged, or of other settings or another task.
+        """
         path = self.path / "checkpoint.pt"
-        if not path.is_file():
+        if not os.path.lexists(path):
             return None
         import torch
 
+        content = io.BytesIO(read_file(path))
         try:
-            state = torch.load(path, map_location="cpu", weights_only=True)
-        except (RuntimeError, EOFError, pickle.UnpicklingError):
-            raise RunError(f"{path}: is damaged: delete it to train from the start") from None
-        assert isinstance(state, dict)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of pickles that nobody here writes
+                state = torch.load(content, map_location="cpu", weights_only=True)
+        except Exception:  # damaged pickles raise nearly everything
+            self.refuse_checkpoint()
+        if not isinstance(state, dict) or not all(isinstance(key, str) for key in state):
+            self.refuse_checkpoint()
+        if (stored := state.pop("identity", None)) is not None:
+            about = _from_json(str(stored).encode(), str(path))
+            self._require_identity("checkpoint.pt", about, f"; {_START_AGAIN}")
         return state
 
-    def write_weights(self, weights: dict[str, Tensor]) -> None:
-        """Write weights.safetensors, each tensor [R, ...]."""
-        import safetensors.torch
-
-        metadata = {"statetrack": json.dumps({"format": FORMAT, "config": self.config()})}
-        plain = {name: value.detach().cpu().contiguous() for name, value in weights.items()}
-        self._write(
-            "weights.safetensors",
-            lambda path: safetensors.torch.save_file(plain, path, metadata),
-        )
+    def refuse_checkpoint(self, why: str = "") -> NoReturn:
+        """Raise `RunError`: checkpoint.pt cannot be continued from."""
+        because = f" ({why})" if why else ""
+        raise RunError(f"{self.path / 'checkpoint.pt'}: is damaged{because}: {_START_AGAIN}")
 
     def drop_checkpoint(self) -> None:
-        """Delete checkpoint.pt, once the run has finished."""
+        """Delete checkpoint.pt and the lock of training, once the run has finished."""
         (self.path / "checkpoint.pt").unlink(missing_ok=True)
+        locking.remove_training_lock(self.path)
+
+    def write_weights(self, weights: dict[str, Tensor], identity: Identity | None = None) -> None:
+        """Write weights.safetensors, each tensor [R, ...], with the identity of the run.
+
+        By default it is the one that the run's files have now.
+        """
+        import safetensors.torch
+
+        about = {"format": FORMAT} | (identity or self.identity()).to_json()
+        alone = {name: value.detach().cpu().contiguous() for name, value in weights.items()}
+        content = safetensors.torch.save(alone, {"statetrack": to_json(about)})
+        write_file(self.path / "weights.safetensors", content)
 
     def weights(self) -> dict[str, Tensor]:
-        """Read weights.safetensors."""
+        """Read weights.safetensors.
+
+        Raises `RunError` where it is damaged, or of other settings or another task.
+        """
         import safetensors.torch
 
         path = self.path / "weights.safetensors"
-        if not path.is_file():
-            raise RunError(f"{path}: is missing; {self._advice()}")
+        require_file(path, f"is missing; {self._advice()}")
         try:
             with safetensors.safe_open(path, "pt") as file:
-                about = json.loads((file.metadata() or {}).get("statetrack", "{}"))
+                metadata = file.metadata() or {}
             weights: dict[str, Tensor] = safetensors.torch.load_file(path)
-        except (SafetensorError, OSError, ValueError) as problem:
-            raise RunError(f"{path}: is damaged ({problem})") from None
+        except Exception as problem:  # damaged headers raise nearly everything
+            raise RunError(f"{path}: is damaged ({reason_of(problem)})") from None
+        about = _from_json(metadata.get("statetrack", "{}").encode(), str(path))
         if about.get("format") != FORMAT:
             raise RunError(
                 f"{path}: is of format {about.get('format', 'unknown')}, and this version of "
                 f"statetrack reads format {FORMAT}"
             )
+        self._require_identity("weights.safetensors", about)
         return weights
+
+    def _require_identity(self, name: str, about: Mapping[str, Any], advice: str = "") -> None:
+        """Raise `RunError` where a file of the run was written with other settings or tasks."""
+        stored = Identity.from_json(about, str(self.path / name))
+        if (difference := stored.difference(self.identity())) is not None:
+            raise RunError(f"{self.path}: {name} does not belong to {difference}{advice}")
+
+    def _damaged(self, name: str, why: str) -> NoReturn:
+        raise RunError(f"{self.path / name}: is damaged: {why}")
 
     def _advice(self) -> str:
         return f"if training was interrupted, `statetrack train --resume {self.path}` continues it"
-
-    def _write(self, name: str, write: Callable[[Path], object]) -> None:
-        path = self.path / name
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            write(beside)
-            beside.replace(path)
-        except (OSError, RuntimeError, SafetensorError) as problem:
-            beside.unlink(missing_ok=True)
-            raise RunError(f"{path}: cannot be written: {_reason(problem)}") from None
 
 
 def to_json(content: Any, indent: int | None = None) -> str:
@@ -351,46 +437,63 @@ def to_yaml(content: Mapping[str, Any]) -> str:
     return yaml_text.dump(content)
 
 
-def _row(line: bytes, where: str) -> dict[str, Any]:
+def _from_json(text: bytes, where: str) -> dict[str, Any]:
+    """The object that a strict JSON text holds."""
+
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is not JSON")
+
     try:
-        row = json.loads(line)
-    except ValueError:
-        raise RunError(f"{where}: is damaged: not JSON") from None
-    if not isinstance(row, dict):
+        content = json.loads(text.decode(), parse_constant=refuse)
+    except RecursionError:
+        raise RunError(f"{where}: is damaged: nested too deeply") from None
+    except ValueError as problem:
+        raise RunError(f"{where}: is damaged: not JSON ({reason_of(problem)})") from None
+    if not isinstance(content, dict):
         raise RunError(f"{where}: is damaged: it holds no names and values")
-    return row
+    return content
 
 
-def _drop_cut_line(file: BinaryIO) -> None:
-    """Remove a last line without its end, as a killed process or a full disk leaves it."""
-    end = file.seek(0, os.SEEK_END)
-    begin = file.seek(max(0, end - LONGEST_ROW))
-    file.truncate(begin + file.read().rfind(b"\n") + 1)
+def _lines(rows: Iterable[Mapping[str, Any]], path: Path) -> bytes:
+    """Rows as lines of a `.jsonl`."""
+    lines = [f"{to_json(row)}\n".encode() for row in rows]
+    if any(len(line) > LONGEST_ROW for line in lines):
+        raise RunError(f"{path}: cannot be written: a row has more than {LONGEST_ROW:,} bytes")
+    return b"".join(lines)
 
 
-def _reason(problem: Exception) -> str:
-    reason = getattr(problem, "strerror", None) or str(problem).strip() or type(problem).__name__
-    return str(reason).splitlines()[0]
+def _wrong_in_summary(summary: Summary) -> str | None:
+    """What cannot be in a summary; None where there is nothing."""
+    if summary.steps < 0 or not 0 <= summary.seconds < math.inf:
+        return "steps and seconds are not negative"
+    if [one.replica for one in summary.replicas] != list(range(len(summary.replicas))):
+        return "its replicas are not numbered from 0, each once"
+    for one in summary.replicas:
+        if not 0 <= one.best_step <= summary.steps:
+            return f"the best step of replica {one.replica} is {one.best_step} of {summary.steps}"
+        if one.validation_accuracy is not None and not 0 <= one.validation_accuracy <= 1:
+            return f"the accuracy of replica {one.replica} is not between 0 and 1"
+    return None
 
 
 def is_run(path: Path) -> bool:
     """Whether a path is a run folder."""
-    return (path / "config.yaml").is_file()
+    return is_file(path / "config.yaml")
 
 
 def find_run_folders(places: Iterable[Path]) -> list[Path]:
     """The run folders among the given folders and in them at any depth, once each, by name.
 
-    Damaged ones are included. Raises `RunError` for a folder that is no run and contains none.
+    Damaged ones are included; folders that cannot be read, or whose name begins with a dot, are
+    not. Raises `RunError` for a folder that is no run and contains none.
     """
     found: dict[Path, Path] = {}
     for place in places:
-        if not place.is_dir():
+        if not is_folder(place):
             raise RunError(
                 f"{place}: there is no such folder: give run folders, or what holds them"
             )
-        signs = [path for sign in SIGNS_OF_A_RUN for path in place.rglob(sign)]
-        folders = sorted({path.parent for path in signs})
+        folders = sorted(_folders_with_signs(place))
         if not folders:
             raise RunError(f"{place}: holds no run: `statetrack train` makes one")
         for folder in folders:
@@ -398,12 +501,22 @@ def find_run_folders(places: Iterable[Path]) -> list[Path]:
     return list(found.values())
 
 
+def _folders_with_signs(place: Path) -> Iterator[Path]:
+    for folder, inside, files in os.walk(place):
+        if not set(SIGNS_OF_A_RUN).isdisjoint(files + inside):
+            yield Path(folder)
+        inside[:] = [name for name in inside if not name.startswith(".")]
+
+
 def find_runs(folder: Path) -> list[RunFolder]:
-    """The runs directly inside a folder, oldest first."""
-    if not folder.is_dir():
-        return []
-    configs = sorted(folder.glob("*/config.yaml"), key=lambda path: path.stat().st_mtime_ns)
-    return [RunFolder(path.parent) for path in configs]
+    """The runs directly inside a folder, oldest first; those that cannot be looked at are not."""
+    found: list[tuple[int, Path]] = []
+    with suppress(OSError):
+        for path in sorted(folder.iterdir()):
+            if is_run(path) and final_name(path.name) is None:
+                with suppress(OSError):
+                    found.append(((path / "config.yaml").stat().st_mtime_ns, path))
+    return [RunFolder(path) for _, path in sorted(found, key=lambda one: one[0])]
 
 
 def newest_run(folder: Path) -> RunFolder:
@@ -415,3 +528,10 @@ def newest_run(folder: Path) -> RunFolder:
     if not runs:
         raise RunError(f"there is no run in {folder}/ yet: `statetrack train` makes one")
     return runs[-1]
+
+
+def _is_empty_folder(path: Path) -> bool:
+    try:
+        return is_folder(path) and not any(path.iterdir())
+    except OSError:
+        return False

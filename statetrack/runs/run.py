@@ -12,6 +12,7 @@ The files of the folder are described in docs/file-formats.md; `folder.RunFolder
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from statetrack.errors import RunError, SettingsError, setting
+from statetrack.errors import RunError, SettingsError, StatetrackWarning, setting
 from statetrack.evaluation import evaluate
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
@@ -32,9 +33,11 @@ from statetrack.ops.memory import keep_freed_memory
 from statetrack.runs.config import Experiment
 from statetrack.runs.environment import environment, prepare_cpu
 from statetrack.runs.folder import RunFolder
+from statetrack.runs.identity import Identity
 from statetrack.runs.plugins import load_plugins, plugins_of
 from statetrack.runs.rows import Evaluation, EvaluationRow, Outcome, Summary
 from statetrack.runs.shortcuts import strongest_by_length
+from statetrack.runs.tensors import Stored, check_state
 from statetrack.spec import Task, folder_name, load_task
 from statetrack.training.checks import check_logits
 from statetrack.training.population import Population
@@ -162,15 +165,31 @@ class Run:
     @property
     def records(self) -> list[Record]:
         """The records of training so far."""
-        return self.folder.records()
+        records, num_replicas = self.folder.records(), len(self.experiment.replicas)
+        for number, record in enumerate(records, start=1):
+            if record.replica >= num_replicas:
+                raise RunError(
+                    f"{self.path}: line {number} of metrics.jsonl does not belong to config.yaml: "
+                    f"there is no replica {record.replica}"
+                )
+        return records
 
     @property
     def summary(self) -> Summary:
         """The outcome of the run.
 
-        Raises `RunError` where training has not finished.
+        Raises `RunError` where training has not finished, and where it is that of another run.
         """
-        return self.folder.summary()
+        summary, replicas = self.folder.summary(), self.experiment.replicas
+        if len(summary.replicas) != len(replicas):
+            wrong = f"it has {len(summary.replicas)} replicas and not {len(replicas)}"
+        elif summary.steps > self.experiment.training.steps:
+            wrong = f"it has {summary.steps} steps of {self.experiment.training.steps}"
+        elif (stranger := next(filter(self._is_foreign, summary.replicas), None)) is not None:
+            wrong = f"it has {_named(stranger)}"
+        else:
+            return summary
+        raise RunError(f"{self.path}: summary.json does not belong to config.yaml: {wrong}")
 
     @property
     def selected(self) -> Outcome:
@@ -189,8 +208,26 @@ class Run:
 
     @property
     def rows(self) -> list[EvaluationRow]:
-        """The rows of all evaluations so far."""
-        return self.folder.evaluations()
+        """The rows of all evaluations so far.
+
+        Raises `RunError` where one is not of this run.
+        """
+        rows = self.folder.evaluations()
+        for number, row in enumerate(rows, start=1):
+            if self._is_foreign(row):
+                raise RunError(
+                    f"{self.path}: line {number} of eval.jsonl does not belong to config.yaml: "
+                    f"it has {_named(row)}"
+                )
+        return rows
+
+    def _is_foreign(self, one: Outcome | EvaluationRow) -> bool:
+        """Whether no replica of this run has that number, seed and learning rate."""
+        replicas = self.experiment.replicas
+        return not (
+            0 <= one.replica < len(replicas)
+            and (one.seed, one.lr) == (replicas[one.replica].seed, replicas[one.replica].lr)
+        )
 
     def train(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
         """Train to the end, from the last checkpoint or else the start; yield the records.
@@ -198,27 +235,39 @@ class Run:
         `stop` is called after every step; when it returns True, or when the iterator is closed, a
         checkpoint is written and training stops. `finished` says whether training has finished.
 
-        Raises `RunError` where the run has already finished, or where a file cannot be written.
+        One process at a time trains a run: from its first record on, the iterator holds a lock,
+        until it ends or is closed. Raises `RunError` where another one holds it, where the run has
+        already finished, and where a file cannot be written; the last checkpoint stays then.
         """
         self._refuse_if_finished()
         return self._train(stop)
 
     def _train(self, stop: Callable[[], bool]) -> Iterator[Record]:
+        with self.folder.training():
+            self._refuse_if_finished()
+            yield from self._train_alone(stop)
+
+    def _train_alone(self, stop: Callable[[], bool]) -> Iterator[Record]:
+        """Train while no other process does."""
         settings, folder = self.experiment.training, self.folder
+        identity = folder.identity()
         prepared = self._prepared or prepare(self.experiment, self.task)
         self._prepared = None
         torch.manual_seed(settings.seed)
         trainer = Trainer(*prepared, settings, self.device)
         seconds = 0.0
         if (checkpoint := folder.checkpoint()) is not None:
+            try:
+                seconds = check_state(checkpoint, trainer)
+            except ValueError as wrong:
+                folder.refuse_checkpoint(str(wrong))
             trainer.restore(checkpoint["trainer"])
-            seconds = checkpoint["seconds"]
         folder.cut_metrics(trainer.step)
         started = time.perf_counter() - seconds
 
         def save() -> None:
             spent = time.perf_counter() - started
-            folder.write_checkpoint({"trainer": trainer.state(), "seconds": spent})
+            folder.write_checkpoint({"trainer": trainer.state(), "seconds": spent}, identity)
 
         for records in trainer.run():
             folder.append_records(records)
@@ -228,7 +277,7 @@ class Run:
                 if not trainer.finished:
                     save()
                     raise
-                self._finish(trainer, time.perf_counter() - started)
+                self._finish(trainer, time.perf_counter() - started, identity)
                 raise
             due = settings.checkpoint_every and trainer.step % settings.checkpoint_every == 0
             stopping = stop()
@@ -236,10 +285,10 @@ class Run:
                 save()
             if stopping and not trainer.finished:
                 return
-        self._finish(trainer, time.perf_counter() - started)
+        self._finish(trainer, time.perf_counter() - started, identity)
 
-    def _finish(self, trainer: Trainer, seconds: float) -> None:
-        self.folder.write_weights(trainer.best)
+    def _finish(self, trainer: Trainer, seconds: float, identity: Identity) -> None:
+        self.folder.write_weights(trainer.best, identity)
         self.folder.write_summary(summary_of(trainer, seconds))
         self.folder.drop_checkpoint()
 
@@ -259,12 +308,18 @@ class Run:
     def models(self, replicas: Sequence[int]) -> Iterator[tuple[Outcome, SequenceModel]]:
         """The outcome of each given replica, with one module that then has its weights.
 
-        Raises `RunError` for a replica that diverged: the file holds its initial weights.
+        Raises `RunError` for a replica that diverged: the file holds its initial weights; and where
+        the weights are not those of this run's model.
         """
         summary, weights = self.summary, self.folder.weights()
         keep_freed_memory()
         model = make_replica(self.experiment, self.task, to_read=True).to(self.device).eval()
         prepare_cpu(self.experiment.training.threads, sum(p.numel() for p in model.parameters()))
+        stored = Stored(weights, model)
+        if (wrong := stored.difference(len(summary.replicas))) is not None:
+            raise RunError(
+                f"{self.path}: weights.safetensors does not belong to config.yaml: {wrong}"
+            )
         for replica in replicas:
             outcome = summary.of(replica)
             if outcome.diverged:
@@ -272,12 +327,12 @@ class Run:
                     f"{self.path}: replica {replica} (lr {outcome.lr:g}) diverged: it has no "
                     "trained weights, since no validation loss of it was finite"
                 )
-            try:
-                model.load_state_dict({name: value[replica] for name, value in weights.items()})
-            except (RuntimeError, IndexError):
+            if (name := stored.not_finite(replica)) is not None:
                 raise RunError(
-                    f"{self.path}: weights.safetensors does not belong to config.yaml"
-                ) from None
+                    f"{self.path}: weights.safetensors is damaged: tensor '{name}' of replica "
+                    f"{replica} has values that are not finite"
+                )
+            stored.load(replica)
             yield outcome, model
 
     def evaluate(
@@ -306,7 +361,8 @@ class Run:
 
         The `num_words` test words of a `seed` are those of the run's own task, or of another
         `task` with the same symbols and labels. Rows are kept in the folder once their replica
-        is done. Replicas that diverged have no rows.
+        is done; where the folder cannot be written, a `StatetrackWarning` says so. Replicas that
+        diverged have no rows.
 
         Raises `SettingsError` for a task with other symbols or labels, and `RunError` where
         training has not finished, or where all replicas diverged and not `everyone` is asked for.
@@ -318,6 +374,7 @@ class Run:
         if not chosen:
             return
         shortcuts = strongest_by_length(self.words, tested, lengths, num_words, seed)
+        kept = True
         for outcome, model in self.models(chosen):
             scored = []
             for score in evaluate(
@@ -337,7 +394,20 @@ class Run:
                 )
                 scored.append(row)
                 yield row
-            self.folder.append_evaluation(scored)
+            kept = kept and self._keep(scored)
+
+    def _keep(self, rows: Sequence[EvaluationRow]) -> bool:
+        """Append rows to eval.jsonl; where that is not possible, warn, and return False."""
+        try:
+            self.folder.append_evaluation(rows)
+        except RunError as problem:
+            warnings.warn(
+                f"{problem}; these rows are not kept in the run's folder",
+                StatetrackWarning,
+                stacklevel=3,
+            )
+            return False
+        return True
 
 
 def prepare(experiment: Experiment, task: Task) -> Prepared:
@@ -388,6 +458,10 @@ def summary_of(trainer: Trainer, seconds: float) -> Summary:
     chosen = trainer.everyone[trainer.progress.index(best)].index
     selected = chosen if best.best_step else None
     return Summary(trainer.step, round(seconds, 3), selected, outcomes)
+
+
+def _named(one: Outcome | EvaluationRow) -> str:
+    return f"replica {one.replica} with seed {one.seed} and learning rate {one.lr:g}"
 
 
 def require_same_names(tested: Task, trained: Task) -> None:

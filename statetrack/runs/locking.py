@@ -1,0 +1,144 @@
+"""Locks of a run folder: one process trains it at a time, and rows are appended one by one.
+
+They are locks of the operating system on the two files below, so the end of a process releases
+them, however it ends; that such a file exists means nothing. Nothing else is kept in them, and
+they may be deleted or copied while no process uses the run.
+
+Where the file system has no such locks (some network file systems), `filelock` takes the existence
+of the file as the lock and warns, and there a killed process may leave a file that has to be
+deleted by hand; or, where it cannot do that either, a `StatetrackWarning` says so and there is no
+lock.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from statetrack.errors import RunError, StatetrackWarning
+from statetrack.runs.files import cannot_be_written, is_file, reason_of
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+TRAINING = ".training.lock"
+APPENDING = ".append.lock"
+
+LONGEST_WAIT = 60.0
+"""Seconds for which an append waits for those of other processes."""
+
+_POLL = 0.005
+_NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP}
+_HOLDER = re.compile(r"process \d+ on [\w.-]+")
+
+
+@contextmanager
+def training(folder: Path) -> Iterator[None]:
+    """The right to train a run, which one process at a time has.
+
+    Raises `RunError` at once where another process, or another `Run` of this one, has it.
+    """
+    path = folder / TRAINING
+    lock = _acquire(
+        path,
+        wait=0,
+        busy=lambda: RunError(
+            f"{folder}: another process is training this run{_holder(path)}: wait for its end"
+        ),
+        failed=lambda problem: RunError(f"{folder}: cannot be locked: {reason_of(problem)}"),
+    )
+    try:
+        if lock is not None:
+            _name_holder(lock, path)
+        yield
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+@contextmanager
+def appending(file: Path) -> Iterator[None]:
+    """The right to append to a file of a run; waits for others that are appending.
+
+    Raises `RunError` after a minute.
+    """
+    lock = _acquire(
+        file.parent / APPENDING,
+        wait=LONGEST_WAIT,
+        busy=lambda: RunError(
+            f"{file}: cannot be written: another process has been writing to it for "
+            f"{LONGEST_WAIT:g} s"
+        ),
+        failed=lambda problem: cannot_be_written(file, problem),
+    )
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+def remove_training_lock(folder: Path) -> None:
+    """Delete the file of the training lock, once the run has finished, by who holds the lock.
+
+    Who acquires it later, on a deleted file or a new one, finds that the run has finished.
+    """
+    with suppress(OSError):
+        (folder / TRAINING).unlink(missing_ok=True)
+
+
+def _acquire(
+    path: Path,
+    *,
+    wait: float,
+    busy: Callable[[], RunError],
+    failed: Callable[[Exception], RunError],
+) -> BaseFileLock | None:
+    """The lock, held; None where the file system has none."""
+    import filelock  # takes a while, and only those who write need it
+
+    if path.is_symlink():  # the file that it names is not ours to open for writing
+        raise failed(OSError(errno.ELOOP, f"{path.name} is a symbolic link"))
+    # a generator may be closed by another thread than the one that began it
+    lock = filelock.FileLock(path, thread_local=False)
+    try:
+        lock.acquire(timeout=wait, poll_interval=_POLL)
+    except filelock.Timeout:
+        raise busy() from None
+    except (OSError, NotImplementedError) as problem:
+        if isinstance(problem, OSError) and problem.errno not in _NO_LOCKS:
+            raise failed(problem) from None
+        warnings.warn(
+            f"{path.parent}: this file system has no locks, so nothing keeps two processes from "
+            "writing to this run at once",
+            StatetrackWarning,
+            stacklevel=3,
+        )
+        return None
+    return lock
+
+
+def _name_holder(lock: BaseFileLock, path: Path) -> None:
+    """Write which process holds the lock, where that file belongs to an OS lock."""
+    import filelock
+
+    # a file whose existence is the lock holds what filelock keeps there
+    if not isinstance(lock, filelock.SoftFileLock) and is_file(path):
+        with suppress(OSError):
+            path.write_text(f"process {os.getpid()} on {socket.gethostname()}\n", encoding="utf-8")
+
+
+def _holder(path: Path) -> str:
+    """` (process 71 on host)`, or nothing where that is not known."""
+    if is_file(path):
+        with suppress(OSError, UnicodeDecodeError), path.open(encoding="utf-8") as file:
+            if found := _HOLDER.fullmatch(file.read(300).strip()):
+                return f" ({found[0]})"
+    return ""
