@@ -143,6 +143,14 @@ def test_training_changes_a_module_in_place_to_its_best_weights_and_keeps_its_mo
     assert all(torch.equal(value, after[name]) for name, value in weights_of(again).items())
 
 
+def test_training_that_diverges_warns_and_leaves_the_initial_weights() -> None:
+    model = Plain()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    with pytest.warns(StatetrackWarning, match="training diverged: .* lower lrs"):
+        list(st.train(model, PARITY, **{**QUICK, "lrs": (1e30,)}))
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
 def test_a_model_by_name_is_trained_as_a_run_trains_it(tmp_path) -> None:
     model = st.make_model("bilinear", PARITY, hidden=4)
     records = list(st.train(model, PARITY, **QUICK))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import nn
 
-from statetrack.errors import SettingsError
+from statetrack.errors import SettingsError, StatetrackWarning
 from statetrack.models._base import SequenceModel
 from statetrack.ops.devices import choose_device
 from statetrack.settings import build
@@ -36,7 +37,7 @@ def train(model: nn.Module, task: Task | str, **settings: Any) -> Iterator[Recor
 
     Raises `SettingsError` for a setting that does not exist, or that belongs to a run
     (`statetrack.Run`), and where the logits are not [B, T, C]; warns where the module is not
-    causal.
+    causal, and where training diverged: the module then has its initial weights again.
     """
     for name in OF_RUNS:
         if name in settings:
@@ -72,3 +73,10 @@ def _train(model: nn.Module, words: TaskWords, device: torch.device) -> Iterator
             for name, value in (*model.named_parameters(), *model.named_buffers()):
                 value.copy_(trainer.best[name][0])
         model.train(was_training)
+    if not trainer.progress[0].best_step:
+        warnings.warn(
+            "training diverged: no validation loss was finite, so the module has its initial "
+            "weights again; train it with lower lrs, or with gradients clipped (clip=1.0)",
+            StatetrackWarning,
+            stacklevel=2,
+        )
