@@ -44,8 +44,12 @@ NOWHERE = Path("no-such-folder")
 
 
 def as_prose(text: str) -> str:
-    """A sentence of a docstring or a help text as Markdown: only its backticks mean something."""
-    return re.sub(r"([\\*_<$\[\]|])", r"\\\1", " ".join(text.split()))
+    """A docstring or a help text as Markdown: only its backticks mean something."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(
+        code(part[1:-1]) if len(part) > 2 and part.startswith("`") else markdown(part)
+        for part in parts
+    )
 
 
 def _cell(column: str, value: Any) -> str:

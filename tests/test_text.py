@@ -1,5 +1,6 @@
 """Text that comes from files: what may stand in a name or a title, and how any text is shown."""
 
+import importlib
 import json
 import os
 import re
@@ -25,8 +26,11 @@ from statetrack.protocols import PROTOCOLS, read_protocol
 from statetrack.references import bibtex, references
 from statetrack.registry import Registry
 from statetrack.report.drawing import console, error_console, framed_table
+from statetrack.report.suites import curves_markdown, suite_markdown, suite_table
+from statetrack.runs.rows import EvaluationRow
 from statetrack.sources import KINDS, Automaton, build_source
 from statetrack.spec import TASKS, Task, load_task
+from statetrack.sweep.results import CellResult
 from statetrack.sweep.suite import SUITES, read_suite
 from statetrack.text import LONGEST_NAME, escape_of, flaw_in, flaw_in_lines, shortened, visible
 
@@ -555,3 +559,36 @@ def test_what_older_versions_wrote_is_listed_without_harm(told, home, tmp_path, 
     harmful = yaml.safe_dump(document | {"title": hostile})
     (older / "task.yaml").write_text(harmful, encoding="utf-8")
     told("compare", "runs")
+
+
+def result_of(row, column):
+    """A cell of a suite with one replica that is right on every word."""
+    numbers = dict.fromkeys(("accuracy", "low", "high", "symbol_accuracy", "prefix_accuracy"), 1.0)
+    numbers |= dict.fromkeys(("floor", "chance", "scaled", "scaled_to_floor"), 0.5)
+    about = {"length": 6, "sequences": 9, "replica": 0, "seed": 0, "lr": 0.1, "selected": True}
+    one = EvaluationRow(**about, **numbers)
+    return CellResult(row, column, "run", (one,), (one,), one, 1.0, 6, 1, 0.1)
+
+
+@pytest.mark.parametrize("name", MARKUP)
+def test_the_tables_of_a_suite_show_rows_and_columns_as_they_are(name, capsys):
+    published, results = {name: {name: 0.5}}, [result_of(name, name)]
+    table = suite_table(name, [name], [name], results, published, "accuracy")
+    console().print(table)
+    assert capsys.readouterr().out.count(name) >= 3
+    cells = parsed(suite_markdown([name], [name], results, published, name))
+    assert cells[10:13] == [name, name, name]
+    assert parsed(curves_markdown(results)) == ["task", "model", "6", name, name, "1.00"]
+
+
+def test_the_lists_of_the_docs_have_no_markup_but_their_own(monkeypatch):
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "docs")
+    lists = importlib.import_module("generated_lists")
+    reader = MarkdownIt("commonmark").enable("table")
+    for name in ("kinds", "tasks", "suites", "protocols", "training-settings", "model-names"):
+        parsed(lists.LISTS[name]())
+    for text in (name for name in MARKUP if "`" not in name):
+        written = lists.as_prose(f"{text} `a_b|c` {text}")
+        (inline,) = [each for each in reader.parse(written) if each.type == "inline"]
+        assert "".join(map(seen, inline.children)) == f"{text} a_b|c {text}"
