@@ -285,6 +285,34 @@ def test_a_suite_is_one_table_and_goes_on_where_it_was(capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(
+    ("file", "wanted"),
+    [
+        ("missing/mine.md", "there is no folder missing: make it first"),
+        (".", "is a folder: name a file"),
+        ("/proc/version", "cannot be written"),
+    ],
+)
+def test_a_markdown_file_that_cannot_be_written_is_refused_before_training(
+    file: str, wanted: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("mine.yaml").write_text("title: T\nmodels: {real: diagonal-real}\ntasks: {p: parity}\n")
+    line = complaint(capsys, "reproduce", "mine.yaml", "--markdown", file)
+    assert line.startswith(f"error: --markdown {file}: ") and wanted in line
+    assert not Path("suites").exists()
+
+
+def test_a_full_disk_does_not_hide_the_table_of_a_suite(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.yaml").write_text(
+        "title: One by one\nsettings: {steps: 2, validation_words: 16, seeds: 1}\n"
+        "models: {real: diagonal-real}\ntasks: {parity: parity}\nlength: 20\nsamples: 50\n"
+    )
+    assert run(["reproduce", "mine.yaml", "--jobs", "1", "--markdown", "/dev/full"]) == 1
+    printed = capsys.readouterr()
+    assert "One by one" in printed.out and "runs: suites/mine" in printed.out
+    assert "error: --markdown /dev/full: cannot be written: No space left on device" in printed.err
+
+
+@pytest.mark.parametrize(
     ("argv", "wanted"),
     [
         (["train", "--model", "bilinr"], "Did you mean 'bilinear'?"),

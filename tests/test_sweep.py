@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+import filelock
 import pytest
 import yaml
 
 from statetrack.errors import RunError, SettingsError, StatetrackError
+from statetrack.report.suites import cell_text, curves_markdown, suite_markdown
 from statetrack.runs.folder import RunFolder
 from statetrack.runs.run import Run
 from statetrack.spec import folder_name, load_task
 from statetrack.spec.names import LONGEST_FOLDER_NAME
-from statetrack.sweep.cells import cells_of
+from statetrack.sweep.cells import Cell, cells_of
+from statetrack.sweep.cores import _quota, available_cores
+from statetrack.sweep.measuring import run_cell
+from statetrack.sweep.results import CellResult
 from statetrack.sweep.running import run_suite
-from statetrack.sweep.suite import SUITES, load_suite
+from statetrack.sweep.suite import SUITES, Suite, load_suite
 from tests.test_run import SMALL, start, stop_after, the_error_of, train_until
 
 SUITE: dict[str, Any] = {
@@ -65,10 +79,6 @@ def test_a_suite_trains_and_evaluates_every_cell_once(
         assert result.success == sum(right) / 2
         assert result.horizon in (0, 30, 60, 90)
         assert RunFolder.open(Path(result.run)).finished
-
-    def never(*_: object) -> None:
-        raise AssertionError("a finished cell was trained again")
-
     monkeypatch.setattr(Run, "train", never)
     again = list(run_suite(suite, cells_of(suite, tmp_path / "out", {}), jobs=1))
     assert [one.to_json() for one in again] == [one.to_json() for one in results]
@@ -194,3 +204,330 @@ def test_a_task_by_any_name_is_trained_inside_the_folder_of_runs(
     Path("mine.yaml").write_text(yaml.safe_dump(document))
     run = Run.start(model="diagonal-real", task="mine.yaml")
     assert run.path.parent == Path("runs") and run.path.is_dir()
+
+
+# --- one cell, trained once ---
+
+ONE: dict[str, Any] = {
+    "models": {"Signs": "diagonal-real"},
+    "tasks": {"mine": "mine.yaml"},
+    "published": {},
+    "horizon_lengths": [],
+}
+
+
+@pytest.fixture(scope="module")
+def trained_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a task, and a suite of one cell on it that was run."""
+    folder = tmp_path_factory.mktemp("suite")
+    (folder / "mine.yaml").write_text(load_task("parity").document())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        run_once(suite_of())
+    return folder
+
+
+@pytest.fixture
+def in_a_copy(trained_once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory is a copy of that folder, in which nothing is trained any more."""
+    shutil.copytree(trained_once, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    monkeypatch.setattr(Run, "train", never)
+    return Path("out/mine/signs")
+
+
+def never(*_: object) -> NoReturn:
+    raise AssertionError("a finished cell was trained again")
+
+
+def suite_of(**changes: Any) -> Suite:
+    return load_suite(suite_file(Path("suite.yaml"), **{**ONE, **changes}))
+
+
+def run_once(suite: Suite, **overrides: Any) -> CellResult:
+    (result,) = run_suite(suite, cells_of(suite, Path("out"), overrides), jobs=1)
+    return result
+
+
+def lines_of(run: Path) -> list[str]:
+    return (run / "eval.jsonl").read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"length": 31},
+        {"samples": 41},
+        {"curve_lengths": [20]},
+        {"horizon_lengths": [60]},
+        {"horizon_lengths": [60], "horizon_samples": 11},
+    ],
+    ids=str,
+)
+def test_a_cell_that_was_measured_otherwise_is_evaluated_again(
+    changes: dict[str, Any], in_a_copy: Path
+) -> None:
+    suite = suite_of(**changes)
+    result = run_once(suite)
+    measured = vars(result.measured) | {"curve_lengths": [*result.measured.curve_lengths]}
+    assert {row.length for row in result.rows} == {suite.length}
+    assert {row.sequences for row in result.rows} == {suite.samples}
+    assert bool(result.curves) == bool(suite.curve_lengths)
+    assert all(measured[name] == changes[name] for name in changes if name != "horizon_lengths")
+    kept = json.loads((in_a_copy / "cell.json").read_text())
+    assert kept["measured"]["length"] == suite.length
+    assert CellResult.from_json(kept, "cell.json").to_json() == result.to_json()
+    before = (in_a_copy / "cell.json").stat().st_mtime_ns
+    assert run_once(suite).to_json() == result.to_json()
+    assert (in_a_copy / "cell.json").stat().st_mtime_ns == before
+
+
+def test_a_cell_of_an_earlier_version_is_not_trusted_but_evaluated_again(in_a_copy: Path) -> None:
+    file = in_a_copy / "cell.json"
+    right = json.loads(file.read_text())
+    file.write_text(
+        json.dumps({k: v for k, v in right.items() if k != "measured"} | {"success": 1})
+    )
+    run_once(suite_of())
+    assert json.loads(file.read_text()) == right
+
+
+def test_an_evaluation_is_not_kept_twice_after_a_kill_before_its_result(in_a_copy: Path) -> None:
+    before = lines_of(in_a_copy)
+    (in_a_copy / "cell.json").unlink()
+    (in_a_copy / "eval.jsonl").write_text(before[0] + "\n")
+    run_once(suite_of())
+    assert sorted(lines_of(in_a_copy)) == sorted(before) and len(before) == 2
+    (in_a_copy / "cell.json").unlink()
+    run_once(suite_of())
+    assert len(lines_of(in_a_copy)) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("version: 1", "version: 2", "version 1 of parity there and 2 here"),
+        ("train_length:\n- 2", "train_length:\n- 3", "lengths 2-10 with supervision"),
+    ],
+)
+def test_a_cell_on_a_task_that_changed_is_neither_used_nor_overwritten(
+    old: str, new: str, message: str, in_a_copy: Path
+) -> None:
+    text = Path("mine.yaml").read_text()
+    settings = SUITE["settings"] | {"train_length": "task"}
+    if "train_length" in old:
+        shutil.rmtree("out")
+        suite = suite_of(settings=settings)
+        (cell,) = cells_of(suite, Path("out"), {})
+        start(cell.experiment, cell.path)
+    else:
+        suite = suite_of()
+    assert old in text
+    Path("mine.yaml").write_text(text.replace(old, new))
+    found = the_error_of(RunError, lambda: run_once(suite))
+    assert found.startswith(f"{in_a_copy}: holds a run on another task (") and message in found
+    assert "choose another out, or delete" in found
+
+
+def test_a_cell_on_a_task_with_other_words_is_neither_used_nor_overwritten(in_a_copy: Path) -> None:
+    Path("mine.yaml").write_text(load_task("cyclic:n=3").document())
+    found = the_error_of(RunError, lambda: run_once(suite_of()))
+    assert found.startswith(f"{in_a_copy}: holds a run on another task (cyclic:n=3 has other words")
+
+
+def test_a_title_may_change_and_the_cell_is_still_used(in_a_copy: Path) -> None:
+    text = Path("mine.yaml").read_text()
+    Path("mine.yaml").write_text(text.replace("title: ", "title: New "))
+    before = (in_a_copy / "cell.json").stat().st_mtime_ns
+    run_once(suite_of(title="Another title"))
+    assert (in_a_copy / "cell.json").stat().st_mtime_ns == before
+
+
+def test_a_result_on_words_that_are_drawn_differently_now_is_refused(in_a_copy: Path) -> None:
+    file = in_a_copy / "cell.json"
+    content = json.loads(file.read_text())
+    content["measured"]["task_hash"] = "0" * 64
+    file.write_text(json.dumps(content))
+    found = the_error_of(RunError, lambda: run_once(suite_of()))
+    assert found.startswith(f"{in_a_copy}: holds a run on other words")
+
+
+def test_a_row_that_is_called_differently_now_is_shown_under_its_new_name(in_a_copy: Path) -> None:
+    assert run_once(suite_of(models={"signs": "diagonal-real"})).row == "signs"
+
+
+def test_settings_are_compared_again_where_a_cell_is_run(in_a_copy: Path) -> None:
+    suite = suite_of()
+    (cell,) = cells_of(suite, Path("out"), {"steps": 11})
+    found = the_error_of(RunError, lambda: run_cell(suite, cell))
+    assert "holds a run with other settings (steps 10 there and 11 here)" in found
+
+
+# --- replicas that diverged, and nothing scored ---
+
+
+def test_a_cell_whose_replicas_diverged_says_so_and_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = {"lrs": [1e30], "patience": 1}
+    models = {
+        "all": {"model": "bilinear", "hidden": 4, **settings},
+        "some": {"model": "bilinear", "hidden": 4, "lrs": [1e30, 0.01]},
+    }
+    suite = suite_of(models=models, tasks={"p": "parity"}, curve_lengths=[20])
+    cells = cells_of(suite, Path("out"), {"seeds": 1})
+    every, some = run_suite(suite, cells, jobs=1)
+    assert every.selected is None and every.rows == () and every.horizon == 0
+    assert (every.replicas, every.success) == (1, 0.0)
+    assert (some.replicas, [row.replica for row in some.rows]) == (2, [1])
+    assert some.success == some.num_right / 2
+    assert cell_text(every, "accuracy", 1.0) == "diverged 0/1 [1.00]"
+    assert cell_text(every, "scaled", None) == "diverged 0/1"
+    assert cell_text(every, "success", None) == "0.000"
+    assert cell_text(some, "accuracy", None).endswith(f" {some.num_right}/2")
+    lines = suite_markdown(["all", "some"], ["p"], [every, some], {}, "").splitlines()
+    assert lines[2].startswith("| p | all | diverged | diverged | - | - | 0/1 | 0 |")
+    assert "| diverged 0." in lines[3] or "| diverged 1." in lines[3]
+    assert "| p | all | diverged | diverged |" in curves_markdown([every, some])
+    monkeypatch.setattr(Run, "train", never)
+    again = list(run_suite(suite, cells, jobs=1))
+    assert [one.to_json() for one in again] == [every.to_json(), some.to_json()]
+    assert json.loads(Path("out/p/all/cell.json").read_text())["selected"] is None
+
+
+def test_a_cell_without_a_scored_position_has_no_accuracy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    suite = suite_of(tasks={"bit": "flip-flop"}, length=1, measure="scaled", horizon_lengths=[1, 2])
+    result = run_once(suite, steps=1)
+    assert result.num_right == 0 and result.rows[0].sequences == 0
+    assert cell_text(result, "scaled", None) == "- 0/2"
+    assert cell_text(result, "accuracy", None) == "- 0/2"
+    suite_markdown(["Signs"], ["bit"], [result], {}, "")
+    assert run_once(suite, steps=1).to_json().keys() == result.to_json().keys()
+
+
+# --- processes ---
+
+
+def test_a_suite_that_is_asked_to_stop_keeps_checkpoints_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    suite = suite_of(tasks={"parity": "parity"})
+    cells = cells_of(suite, Path("out"), {})
+    assert list(run_suite(suite, cells, 1, stop_after(5))) == []
+    run = Run.open(cells[0].path)
+    assert run.folder.checkpoint() is not None and not run.finished
+    records = run.records
+    (result,) = run_suite(suite, cells, jobs=1)
+    assert run.records[: len(records)] == records and result.steps == 10
+
+
+def test_workers_write_checkpoints_when_asked_to_stop_and_none_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    models = {"one": "diagonal-real", "two": "diagonal-positive"}
+    suite = suite_of(models=models, tasks={"parity": "parity"})
+    cells = cells_of(suite, Path("out"), {"steps": 10_000_000, "checkpoint_every": 0})
+    workers = 0
+
+    def both_train() -> bool:
+        nonlocal workers
+        workers = max(workers, len(multiprocessing.active_children()))
+        return all((cell.path / "metrics.jsonl").is_file() for cell in cells)
+
+    assert list(run_suite(suite, cells, 64, both_train)) == []
+    assert workers == 2
+    assert not multiprocessing.active_children()
+    assert all((cell.path / "checkpoint.pt").is_file() for cell in cells)
+
+
+def test_no_worker_outlives_a_killed_process(tmp_path: Path) -> None:
+    models = {"one": "diagonal-real", "two": "diagonal-positive"}
+    settings = SUITE["settings"] | {"steps": 10_000_000}
+    changes = {"models": models, "tasks": {"parity": "parity"}, "settings": settings}
+    suite_file(tmp_path / "suite.yaml", **{**ONE, **changes})
+    command = [sys.executable, "-m", "statetrack", "reproduce", "suite.yaml", "--jobs", "2"]
+    process = subprocess.Popen(command, cwd=tmp_path, start_new_session=True)
+    try:
+        wait_until(lambda: len(list(tmp_path.rglob("metrics.jsonl"))) == 2, seconds=240)
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+        wait_until(lambda: not processes_of(process.pid), seconds=20)
+    finally:
+        for pid in processes_of(process.pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def processes_of(session: int) -> list[int]:
+    """The processes of a session that still run."""
+    table = subprocess.run(["ps", "-eo", "pid,sid,stat"], capture_output=True, text=True)
+    rows = [line.split() for line in table.stdout.splitlines()[1:]]
+    return [int(pid) for pid, sid, stat in rows if sid == str(session) and stat[0] != "Z"]
+
+
+def wait_until(happened: Callable[[], bool], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_the_error_of_a_cell_names_its_row_and_column(
+    in_a_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree("out")
+
+    def fail(*_: object) -> NoReturn:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr(Run, "train", fail)
+    found = the_error_of(RunError, lambda: run_once(suite_of()))
+    assert found.startswith("suite row 'Signs', column 'mine': ZeroDivisionError: division by zero")
+    (in_a_copy / "task.yaml").write_text("[")
+    cell: list[Cell] = cells_of(suite_of(), Path("out"), {})
+    found = the_error_of(StatetrackError, lambda: run_cell(suite_of(), cell[0]))
+    assert found.startswith("suite row 'Signs', column 'mine': out/mine/signs/task.yaml")
+
+
+def test_a_second_process_in_the_same_folder_is_refused(in_a_copy: Path) -> None:
+    (in_a_copy / "cell.json").unlink()
+    with filelock.FileLock("out/.suite.lock"):
+        found = the_error_of(RunError, lambda: run_once(suite_of()))
+    assert found.startswith("out: another process runs a suite in this folder: wait")
+    run_once(suite_of())
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Run, "train", never)
+    Path("file").write_text("mine")
+    suite = suite_of(tasks={"parity": "parity"})
+    cells = cells_of(suite, Path("file/out"), {})
+    found = the_error_of(RunError, lambda: list(run_suite(suite, cells, jobs=1)))
+    assert found.startswith("file/out: cannot be written: Not a directory")
+
+
+def test_the_cores_that_count_are_those_that_the_process_may_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("statetrack.sweep.cores.CONTROL_GROUPS", tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 3, 4})
+    assert available_cores() == 3
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    assert available_cores() == 3
+    (tmp_path / "cpu.max").write_text("150000 100000\n")
+    assert available_cores() == 2
+    (tmp_path / "cpu.max").unlink()
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu/cpu.cfs_quota_us").write_text("-1\n")
+    (tmp_path / "cpu/cpu.cfs_period_us").write_text("100000\n")
+    assert available_cores() == 3
+    (tmp_path / "cpu/cpu.cfs_quota_us").write_text("50000\n")
+    assert _quota(tmp_path) == 0.5 and available_cores() == 1

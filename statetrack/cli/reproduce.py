@@ -12,6 +12,8 @@ from typing import Annotated
 
 import typer
 
+from statetrack.cli._interrupt import INTERRUPTED, interruptible
+from statetrack.errors import SettingsError, StatetrackError
 from statetrack.report.drawing import console
 from statetrack.sweep.suite import Suite, load_suite
 from statetrack.text import visible
@@ -40,7 +42,12 @@ def reproduce(
         typer.Option(metavar="FOLDER", help="The suite's runs; by default suites/SUITE."),
     ] = None,
     jobs: Annotated[
-        int, typer.Option(help="Cells trained at once, one thread each; 0: one per core.", min=0)
+        int,
+        typer.Option(
+            help="Cells trained at once, one thread each; 0: one for each core that the process "
+            "may use.",
+            min=0,
+        ),
     ] = 0,
     seeds: Annotated[int, typer.Option(help="Seeds of each cell; 0: the suite's own.", min=0)] = 0,
     steps: Annotated[int, typer.Option(help="Steps of each cell; 0: the suite's own.", min=0)] = 0,
@@ -50,30 +57,42 @@ def reproduce(
 ) -> None:
     """Train and evaluate a whole suite: models x tasks, one table.
 
-    An interrupted suite continues where it was: finished cells are not run again.
+    An interrupted suite continues where it was: finished cells are not run again, and others
+    continue from their last checkpoint.
     """
     from tqdm import tqdm  # this and torch are not needed for `--help`
 
     from statetrack.report.suites import curves_markdown, suite_markdown, suite_table
     from statetrack.sweep.cells import cells_of
+    from statetrack.sweep.cores import available_cores
     from statetrack.sweep.running import run_suite
 
     chosen = load_suite(suite)
+    if markdown is not None:
+        _refuse_unwritable(markdown)
     given = {"seeds": seeds, "steps": steps}
     folder = out or Path("suites") / Path(suite).stem
     overrides = {key: number for key, number in given.items() if number}
     cells = cells_of(chosen, folder, overrides)
     started = time.perf_counter()
-    results = list(
-        tqdm(
-            run_suite(chosen, cells, jobs or os.cpu_count() or 1),
-            total=len(cells),
-            unit="cell",
-            desc=visible(Path(suite).stem),
-            file=sys.stderr,
-            disable=None,
+    with interruptible() as stop:
+        results = list(
+            tqdm(
+                run_suite(chosen, cells, jobs or available_cores(), stop),
+                total=len(cells),
+                unit="cell",
+                desc=visible(Path(suite).stem),
+                file=sys.stderr,
+                disable=None,
+            )
         )
-    )
+    if len(results) < len(cells):
+        typer.echo(
+            f"interrupted with {len(results)} of {len(cells)} cells finished; "
+            "the same command continues",
+            err=True,
+        )
+        raise typer.Exit(INTERRUPTED)
     rows, columns = list(chosen.models), list(chosen.tasks)
     title = f"{chosen.title}\nlength {chosen.length}, {chosen.samples:,} words per replica"
     to = console()
@@ -88,7 +107,35 @@ def reproduce(
         places = {(row, column): n for n, (column, row) in enumerate(product(columns, rows))}
         in_order = sorted(results, key=lambda result: places[result.row, result.column])
         curves = curves_markdown(in_order)
-        markdown.write_text("\n".join(filter(None, [table, curves])), encoding="utf-8")
+        _write(markdown, "\n".join(filter(None, [table, curves])))
+
+
+def _refuse_unwritable(file: Path) -> None:
+    """Raise `SettingsError` for a file that could not be written once all cells are trained."""
+    if file.is_dir():
+        raise SettingsError(f"--markdown {file}: is a folder: name a file")
+    if not file.parent.is_dir():
+        raise SettingsError(f"--markdown {file}: there is no folder {file.parent}: make it first")
+    is_new = not os.path.lexists(file)
+    try:
+        with file.open("ab"):
+            pass
+        if is_new:
+            file.unlink()
+    except OSError as problem:
+        raise SettingsError(
+            f"--markdown {file}: cannot be written: {problem.strerror}: name another file"
+        ) from None
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise StatetrackError(
+            f"--markdown {file}: cannot be written: {problem.strerror}; the results are kept: the "
+            "same command with another --markdown writes them without training"
+        ) from None
 
 
 def _legend(chosen: Suite) -> str:

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import inspect
 import shlex
-import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from statetrack.cli import options
+from statetrack.cli._interrupt import INTERRUPTED, interruptible
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
 from statetrack.models._facts import MODEL_FACTS
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from statetrack.runs.run import Run
 
 DEFAULT_MODEL = "bilinear-cp"
-INTERRUPTED = 130
 
 Context = inspect.Parameter(
     "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
@@ -136,7 +133,7 @@ def _train(run: Run) -> None:
     settings = run.experiment.training
     out = console()
     with (
-        _interruptible() as stop,
+        interruptible() as stop,
         tqdm(
             total=settings.steps, unit="step", file=sys.stderr, dynamic_ncols=True, disable=None
         ) as bar,
@@ -167,22 +164,3 @@ def _train(run: Run) -> None:
     warn_of_divergence(summary)
     strongest = strongest_in_validation(run.words, chosen.seed)
     warn_of_shortcut_in_validation(chosen.validation_accuracy, strongest)
-
-
-@contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Turn the first SIGINT or SIGTERM into a request to stop; a second one stops at once."""
-    asked = False
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
-            raise KeyboardInterrupt
-        asked = True
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

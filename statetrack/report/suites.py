@@ -8,7 +8,11 @@ from rich.table import Table
 
 from statetrack.markup import markdown
 from statetrack.report.drawing import framed_table, share
+from statetrack.runs.rows import EvaluationRow
 from statetrack.sweep.results import CellResult
+
+DIVERGED = "diverged"
+"""Stands for the accuracy of a replica, or of a whole cell, that has no trained weights."""
 
 
 def suite_table(
@@ -37,13 +41,16 @@ def suite_table(
 
 
 def cell_text(result: CellResult, measure: str, published: float | None) -> str:
-    """`1.00 3/3`: the selected replica's accuracy and how many replicas are right on every word."""
-    replicas = len(result.rows)
-    right = round(result.success * replicas)
+    """`1.00 3/3`: the selected replica's accuracy and how many replicas are right on every word.
+
+    Where all replicas diverged, it says so: `diverged 0/3`.
+    """
     if measure == "success":
         text = share(result.success, 3)
+    elif result.selected is None:
+        text = f"{DIVERGED} {_right(result)}"
     else:
-        text = f"{share(getattr(result.selected, measure))} {right}/{replicas}"
+        text = f"{share(getattr(result.selected, measure))} {_right(result)}"
     return text if published is None else f"{text} [{published:.2f}]"
 
 
@@ -71,17 +78,18 @@ def suite_markdown(
 
 def curves_markdown(results: Sequence[CellResult]) -> str:
     """Accuracy by length for every cell that was tested at several: all replicas, seed by seed."""
-    curved = [result for result in results if result.curves]
+    curved = [result for result in results if result.measured.curve_lengths]
     if not curved:
         return ""
-    lengths = list(dict.fromkeys(row.length for row in curved[0].curves))
+    measured = curved[0].measured
+    lengths = sorted({measured.length, *measured.curve_lengths})
     lines = [
         "| task | model | " + " | ".join(f"{length:,}" for length in lengths) + " |",
         "|---|---|" + "---|" * len(lengths),
     ]
     for result in curved:
         cells = [
-            " ".join(share(row.accuracy) for row in result.curves if row.length == length)
+            " ".join(_of_each([row for row in result.curves if row.length == length], result))
             for length in lengths
         ]
         names = f"| {markdown(result.column)} | {markdown(result.row)} | "
@@ -90,16 +98,21 @@ def curves_markdown(results: Sequence[CellResult]) -> str:
 
 
 def _line(result: CellResult, published: Mapping[str, Mapping[str, float]]) -> str:
-    selected, rows = result.selected, result.rows
-    few = " ".join(share(row.accuracy) for row in rows[:9]) + (" .." if len(rows) > 9 else "")
+    selected, each = result.selected, _of_each(result.rows, result)
+    few = " ".join(each[:9]) + (" .." if len(each) > 9 else "")
+    if selected is None:
+        accuracy, scaled, floor = DIVERGED, "-", "-"
+    else:
+        accuracy = share(selected.accuracy)
+        scaled, floor = share(selected.scaled), share(selected.floor)
     cells = [
         markdown(result.column),
         markdown(result.row),
-        share(selected.accuracy),
+        accuracy,
         few,
-        share(selected.scaled),
-        share(selected.floor),
-        f"{round(result.success * len(rows))}/{len(rows)}",
+        scaled,
+        floor,
+        _right(result),
         f"{result.horizon:,}",
         f"{result.steps:,}",
         f"{result.seconds:.1f}",
@@ -108,3 +121,13 @@ def _line(result: CellResult, published: Mapping[str, Mapping[str, float]]) -> s
         value = published.get(result.row, {}).get(result.column)
         cells.append("" if value is None else f"{value:.2f}")
     return "| " + " | ".join(cells) + " |"
+
+
+def _right(result: CellResult) -> str:
+    return f"{result.num_right}/{result.replicas}"
+
+
+def _of_each(rows: Sequence[EvaluationRow], result: CellResult) -> list[str]:
+    """The accuracy of every replica, in their order."""
+    accuracies = {row.replica: share(row.accuracy) for row in rows}
+    return [accuracies.get(replica, DIVERGED) for replica in range(result.replicas)]

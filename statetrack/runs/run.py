@@ -356,13 +356,14 @@ class Run:
         seed: int = 0,
         everyone: bool = False,
         task: Task | str | None = None,
+        keep: bool = True,
     ) -> Iterator[EvaluationRow]:
         """Score the selected replica (or every one) at each length, one row at a time.
 
         The `num_words` test words of a `seed` are those of the run's own task, or of another
         `task` with the same symbols and labels. Rows are kept in the folder once their replica
-        is done; where the folder cannot be written, a `StatetrackWarning` says so. Replicas that
-        diverged have no rows.
+        is done, unless `keep` is False; where the folder cannot be written, a `StatetrackWarning`
+        says so. Replicas that diverged have no rows.
 
         Raises `SettingsError` for a task with other symbols or labels, and `RunError` where
         training has not finished, or where all replicas diverged and not `everyone` is asked for.
@@ -374,7 +375,7 @@ class Run:
         if not chosen:
             return
         shortcuts = strongest_by_length(self.words, tested, lengths, num_words, seed)
-        kept = True
+        kept = keep
         for outcome, model in self.models(chosen):
             scored = []
             for score in evaluate(

@@ -46,9 +46,11 @@ def cells_of(suite: Suite, out: Path, overrides: Mapping[str, Any]) -> list[Cell
     folders, or the same one.
     """
     columns, rows = _folders("column", suite.tasks), _folders("row", suite.models)
+    longest = max([suite.length, *suite.curve_lengths, *suite.horizon_lengths])
     cells = []
     for column, task_name in suite.tasks.items():
         task = load_task(task_name)
+        task.source.check_length(longest)
         for row, named in suite.models.items():
             own = {"model": named} if isinstance(named, str) else dict(named)
             if "model" not in own:

@@ -7,34 +7,86 @@ from dataclasses import dataclass
 from typing import Any
 
 from statetrack.runs.rows import EvaluationRow, read_row
+from statetrack.spec import Task, golden_hash
+from statetrack.sweep.suite import Suite
+
+SEED, HORIZON_SEED = 0, 1
+"""The seeds of the test words: at the suite's lengths, and at those of the horizon."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What the numbers of a cell depend on besides the trained weights.
+
+    `task_hash` is that of the words and labels, see `golden_hash`; the other names are those of
+    suite files.
+    """
+
+    task_hash: str
+    task_version: int
+    length: int
+    samples: int
+    seed: int
+    curve_lengths: tuple[int, ...]
+    horizon_lengths: tuple[int, ...]
+    horizon_samples: int
+    horizon_seed: int
+
+    @classmethod
+    def of(cls, suite: Suite, task: Task) -> Measurement:
+        """How a suite measures a model on a task."""
+        return cls(
+            task_hash=golden_hash(task),
+            task_version=task.spec.version,
+            length=suite.length,
+            samples=suite.samples,
+            seed=SEED,
+            curve_lengths=suite.curve_lengths,
+            horizon_lengths=suite.horizon_lengths,
+            horizon_samples=suite.horizon_samples,
+            horizon_seed=HORIZON_SEED,
+        )
+
+    def is_of_the_same_words(self, other: Measurement) -> bool:
+        """Whether the tasks have the same words and labels."""
+        return (self.task_hash, self.task_version) == (other.task_hash, other.task_version)
 
 
 @dataclass(frozen=True)
 class CellResult:
     """The result of a cell: the content of cell.json.
 
-    `rows` are those of every replica at the suite's length, `curves` also those at
-    `curve_lengths`; `success` is the fraction of replicas with every answer right, `horizon` the
-    horizon of the selected one.
+    `replicas` is their number, `rows` are those of every replica that did not diverge, at the
+    suite's length; `curves` are also those at `curve_lengths`. `selected` is None where all
+    replicas diverged. `success` is the fraction of all replicas with every answer right, `horizon`
+    the horizon of the selected one. `measured` says how.
     """
 
     row: str
     column: str
     run: str
+    replicas: int
     rows: tuple[EvaluationRow, ...]
     curves: tuple[EvaluationRow, ...]
-    selected: EvaluationRow
+    selected: EvaluationRow | None
     success: float
     horizon: int
     steps: int
     seconds: float
+    measured: Measurement
+
+    @property
+    def num_right(self) -> int:
+        """The number of replicas with every answer right."""
+        return num_right(self.rows)
 
     def to_json(self) -> dict[str, Any]:
         """The result as plain values."""
         return vars(self) | {
             "rows": [row.to_json() for row in self.rows],
             "curves": [row.to_json() for row in self.curves],
-            "selected": self.selected.to_json(),
+            "selected": None if self.selected is None else self.selected.to_json(),
+            "measured": vars(self.measured),
         }
 
     @classmethod
@@ -49,5 +101,12 @@ class CellResult:
             ]
             for name in ("rows", "curves")
         }
-        selected = read_row(EvaluationRow, content.get("selected", {}), f"{where}, selected")
+        selected = content.get("selected")
+        if selected is not None:
+            selected = read_row(EvaluationRow, selected, f"{where}, selected")
         return read_row(cls, {**content, **rows, "selected": selected}, where)
+
+
+def num_right(rows: tuple[EvaluationRow, ...]) -> int:
+    """The number of rows in which every answer is right, and all logits are finite."""
+    return sum(row.accuracy == 1.0 and row.nonfinite_from is None for row in rows)

@@ -6,99 +6,170 @@ Each cell has a run folder that is kept, so an interrupted suite continues from 
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
 
+import filelock
 import torch
 
 from statetrack.errors import RunError, setting
-from statetrack.runs.folder import RunFolder, is_run
-from statetrack.runs.rows import EvaluationRow
-from statetrack.runs.run import Run
-from statetrack.scoring import horizon_of
 from statetrack.sweep.cells import Cell
+from statetrack.sweep.measuring import Stop, kept_result, run_cell
 from statetrack.sweep.results import CellResult
 from statetrack.sweep.suite import Suite
 
+POLL = 0.2
+"""Seconds between two questions whether to stop."""
 
-def run_suite(suite: Suite, cells: list[Cell], jobs: int) -> Iterator[CellResult]:
+GRACE = 20.0
+"""Seconds in which a worker can finish its step and write a checkpoint, before it is killed."""
+
+
+def run_suite(
+    suite: Suite, cells: Sequence[Cell], jobs: int, stop: Stop = lambda: False
+) -> Iterator[CellResult]:
     """Train and evaluate every cell, `jobs` at a time with one thread each; yield each result.
 
-    Finished cells come first and are not run again. Raises `RunError` where a cell's folder
-    holds another experiment, or where a worker process was killed.
+    Finished cells come first and are not run again; those that were measured otherwise than the
+    suite says are evaluated again. Once `stop`, which is called all the time, returns True, the
+    cells in training write a checkpoint, and the iterator ends before all results are yielded.
+
+    Raises `StatetrackError` where a cell cannot be trained or evaluated, `RunError` where its
+    folder holds another run, where another process runs a suite in the same folder, and where a
+    worker process was killed. No process is left behind, even where this one is killed.
     """
-    waiting = []
-    for cell in cells:
-        found = _finished(cell)
-        if found is None:
-            waiting.append(cell)
-        else:
-            yield found
-    if jobs == 1:
-        for cell in waiting:
-            yield run_cell(suite, cell)
+    found = [(cell, kept_result(suite, cell)) for cell in cells]
+    waiting = [cell for cell, kept in found if kept is None]
+    kept_results = [kept for _, kept in found if kept is not None]
+    if not waiting:
+        yield from kept_results
         return
+    with _alone_in(waiting[0].path.parents[1]):
+        yield from kept_results
+        if jobs == 1:
+            yield from _one_by_one(suite, waiting, stop)
+        else:
+            yield from _in_parallel(suite, waiting, min(jobs, len(waiting)), stop)
+
+
+def _one_by_one(suite: Suite, waiting: Sequence[Cell], stop: Stop) -> Iterator[CellResult]:
+    for cell in waiting:
+        result = run_cell(suite, cell, stop)
+        if result is None:
+            return
+        yield result
+
+
+def _in_parallel(
+    suite: Suite, waiting: Sequence[Cell], jobs: int, stop: Stop
+) -> Iterator[CellResult]:
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        jobs, context, initializer=torch.set_num_threads, initargs=(1,)
-    ) as pool:
-        futures = [pool.submit(run_cell, suite, cell) for cell in waiting]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        except BrokenProcessPool:
-            raise RunError(
-                "a worker process was killed; finished cells are kept: run the command again"
-            ) from None
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in multiprocessing.active_children():
-                process.terminate()
-            raise
-
-
-def run_cell(suite: Suite, cell: Cell) -> CellResult:
-    """Train one cell (or continue it), evaluate it, and keep the result in its folder."""
-    experiment = cell.experiment  # which loads the plugins that were given by hand
-    run = Run.open(cell.path) if is_run(cell.path) else Run.start(experiment, out=cell.path)
-    if not run.finished:
-        for _ in run.train():
-            pass
-    lengths = sorted({suite.length, *suite.curve_lengths})
-    curves = run.evaluate(lengths, num_words=suite.samples, seed=0, everyone=True)
-    rows = curves.at(suite.length)
-    far: tuple[EvaluationRow, ...] = ()
-    if suite.horizon_lengths:
-        far = run.evaluate(suite.horizon_lengths, num_words=suite.horizon_samples, seed=1).rows
-    selected = next(row for row in rows if row.selected)
-    reached = sorted((row.length, row.accuracy) for row in (selected, *far))
-    summary = run.summary
-    result = CellResult(
-        row=cell.row,
-        column=cell.column,
-        run=str(cell.path),
-        rows=rows,
-        curves=curves.rows if suite.curve_lengths else (),
-        selected=selected,
-        success=sum(row.accuracy == 1.0 for row in rows) / len(rows),
-        horizon=horizon_of(reached),
-        steps=summary.steps,
-        seconds=summary.seconds,
-    )
-    run.folder.write_cell(result.to_json())
-    return result
-
-
-def _finished(cell: Cell) -> CellResult | None:
-    """The result of a finished cell; None for a cell that is to be trained or evaluated."""
-    if not is_run(cell.path):
-        return None
-    folder = RunFolder.open(cell.path)
-    if folder.config() != cell.experiment.values():
+    stopping = context.RawValue("b", 0)
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(stopping,))
+    try:
+        with _deaf_to_the_terminal():
+            pending = {pool.submit(_work, suite, cell) for cell in waiting}
+        while pending and not stop():
+            done, pending = wait(pending, POLL, FIRST_COMPLETED)
+            for future in done:
+                result = future.result()
+                if result is None:
+                    return
+                yield result
+    except BrokenProcessPool:
+        if stop():  # the signal was for the whole group of processes
+            return
         raise RunError(
-            f"{cell.path}: holds a run with other settings: choose another {setting('out')}, "
-            "or delete it"
-        )
-    kept = folder.cell()
-    return None if kept is None else CellResult.from_json(kept, f"{cell.path}: cell")
+            "a worker process was killed (the system may have run out of memory); finished cells "
+            "are kept: run the command again"
+        ) from None
+    finally:
+        stopping.value = 1
+        pool.shutdown(wait=False, cancel_futures=True)
+        _end({*multiprocessing.active_children()} - others)
+
+
+def _end(workers: set[BaseProcess]) -> None:
+    """Wait for workers that were asked to stop, and kill those that take too long."""
+    deadline = time.monotonic() + GRACE
+    try:
+        while any(worker.is_alive() for worker in workers) and time.monotonic() < deadline:
+            time.sleep(POLL / 10)
+    finally:
+        for worker in workers:
+            worker.kill()
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """A lock on the folder of a suite, where a second process would train the same cells.
+
+    Raises `RunError` where another process has it, and where the folder cannot be written.
+    """
+    lock = filelock.FileLock(folder / ".suite.lock", thread_local=False)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise RunError(
+            f"{folder}: another process runs a suite in this folder: wait for its end, or choose "
+            f"another {setting('out')}"
+        ) from None
+    except OSError as problem:
+        raise RunError(
+            f"{folder}: cannot be written: {problem.strerror or problem}: choose another "
+            f"{setting('out')}"
+        ) from None
+    except NotImplementedError:
+        pass  # a file system without locks: the runs say so themselves
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _deaf_to_the_terminal() -> Iterator[None]:
+    """Signals of the terminal are held back here, and never reach the processes begun meanwhile.
+
+    Ctrl-C goes to all processes of a terminal; it is this one that tells the workers to stop.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# --- in a worker process ---
+
+_stopping: Any = None
+"""Shared with the process that began this worker: 1 once the worker is to stop."""
+
+
+def _begin(stopping: Any) -> None:
+    global _stopping
+    _stopping = stopping
+    torch.set_num_threads(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _work(suite: Suite, cell: Cell) -> CellResult | None:
+    return run_cell(suite, cell, lambda: bool(_stopping.value))

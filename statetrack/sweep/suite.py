@@ -48,6 +48,13 @@ class Suite(Settings):
     )
 
     @model_validator(mode="after")
+    def _lengths_are_of_words(self) -> Self:
+        for name in ("curve_lengths", "horizon_lengths"):
+            if any(length < 1 for length in getattr(self, name)):
+                raise ValueError(f"'{name}' must be lengths from 1 (given: {getattr(self, name)})")
+        return self
+
+    @model_validator(mode="after")
     def _published_cells_exist(self) -> Self:
         for row, values in self.published.items():
             if row not in self.models:

@@ -1,0 +1,185 @@
+"""One cell of a suite: its run trained, evaluated, and the result kept in the run's folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from statetrack.errors import RunError, StatetrackError, setting
+from statetrack.plugins import explain_mistake
+from statetrack.runs.folder import RunFolder, is_run, to_json
+from statetrack.runs.rows import EvaluationRow
+from statetrack.runs.run import Run
+from statetrack.scoring import horizon_of
+from statetrack.spec import Task, WordSpec, golden_hash, load_task
+from statetrack.sweep.cells import Cell
+from statetrack.sweep.results import HORIZON_SEED, SEED, CellResult, Measurement, num_right
+from statetrack.sweep.suite import Suite
+from statetrack.training.settings import DataSettings
+
+Stop = Callable[[], bool]
+"""Says whether to stop; it is called before a cell, and after every step and every row."""
+
+
+def kept_result(suite: Suite, cell: Cell) -> CellResult | None:
+    """The result in a cell's folder; None for a cell that is to be trained or evaluated.
+
+    A result that was measured otherwise than the suite says now is not used. Raises `RunError`
+    where the folder holds a run of other settings, or on another task.
+    """
+    if not is_run(cell.path):
+        return None
+    folder = RunFolder.open(cell.path)
+    task = _refuse_another(folder, cell)
+    content = folder.cell()
+    if content is None or "measured" not in content:  # an earlier version did not write it
+        return None
+    kept = CellResult.from_json(content, f"{cell.path}: cell.json")
+    measured = Measurement.of(suite, task)
+    if not measured.is_of_the_same_words(kept.measured):
+        raise _another(
+            folder,
+            f"a run on other words: this version of statetrack draws those of {task.name} "
+            "differently",
+        )
+    if kept.measured != measured:
+        return None
+    return replace(kept, row=cell.row, column=cell.column, run=str(cell.path))
+
+
+def run_cell(suite: Suite, cell: Cell, stop: Stop = lambda: False) -> CellResult | None:
+    """Train one cell (or continue it), evaluate it, and keep the result in its folder.
+
+    Returns None where `stop` returned True first; a checkpoint is then written. Raises
+    `StatetrackError`, whose message names row and column, for whatever goes wrong.
+    """
+    where = f"suite row '{cell.row}', column '{cell.column}'"
+    try:
+        return _run_cell(suite, cell, stop)
+    except StatetrackError as error:
+        raise type(error)(f"{where}: {error.args[0]}") from error
+    except (Exception, SystemExit) as error:
+        what = explain_mistake(error) or f"{type(error).__name__}: {error}"
+        raise RunError(f"{where}: {what}. STATETRACK_DEBUG=1 shows the whole traceback.") from error
+
+
+def _run_cell(suite: Suite, cell: Cell, stop: Stop) -> CellResult | None:
+    if stop():
+        return None
+    if is_run(cell.path):
+        _refuse_another(RunFolder.open(cell.path), cell)
+        run = Run.open(cell.path)
+    else:
+        run = Run.start(cell.experiment, out=cell.path)
+    if not run.finished:
+        for _ in run.train(stop):
+            pass
+    if not run.finished:
+        return None
+    rows: list[EvaluationRow] = []
+    for row in _scored(run, suite):
+        rows.append(row)
+        if stop():
+            return None
+    result = _result(suite, cell, run, rows)
+    _keep_new(run, rows)
+    run.folder.write_cell(result.to_json())
+    return result
+
+
+def _scored(run: Run, suite: Suite) -> Iterator[EvaluationRow]:
+    """The rows of every replica at the suite's lengths, then of the selected one far beyond."""
+    if run.summary.selected is None:
+        return
+    lengths = sorted({suite.length, *suite.curve_lengths})
+    yield from run.score(lengths, num_words=suite.samples, seed=SEED, everyone=True, keep=False)
+    if suite.horizon_lengths:
+        yield from run.score(
+            suite.horizon_lengths, num_words=suite.horizon_samples, seed=HORIZON_SEED, keep=False
+        )
+
+
+def _result(suite: Suite, cell: Cell, run: Run, scored: Sequence[EvaluationRow]) -> CellResult:
+    curves = tuple(row for row in scored if row.evaluation_seed == SEED)
+    far = [row for row in scored if row.evaluation_seed == HORIZON_SEED]
+    rows = tuple(row for row in curves if row.length == suite.length)
+    selected = next((row for row in rows if row.selected), None)
+    reached = sorted(
+        (row.length, row.accuracy if row.nonfinite_from is None else 0.0)
+        for row in (selected, *far)
+        if row is not None
+    )
+    summary = run.summary
+    return CellResult(
+        row=cell.row,
+        column=cell.column,
+        run=str(cell.path),
+        replicas=len(summary.replicas),
+        rows=rows,
+        curves=curves if suite.curve_lengths else (),
+        selected=selected,
+        success=num_right(rows) / len(summary.replicas),
+        horizon=horizon_of(reached),
+        steps=summary.steps,
+        seconds=summary.seconds,
+        measured=Measurement.of(suite, run.task),
+    )
+
+
+def _keep_new(run: Run, rows: Sequence[EvaluationRow]) -> None:
+    """Append the rows that eval.jsonl lacks: it has them all after a kill just before cell.json."""
+
+    def text(row: EvaluationRow) -> str:
+        return to_json(row.to_json() | {"evaluation_seed": row.evaluation_seed})
+
+    known = set(map(text, run.rows))
+    run.folder.append_evaluation([row for row in rows if text(row) not in known])
+
+
+def _refuse_another(folder: RunFolder, cell: Cell) -> Task:
+    """The task of a cell's run; `RunError` unless the run is the one that the suite asks for."""
+    wanted, found = cell.experiment, folder.config()
+    if found != wanted.values():
+        raise _another(
+            folder, f"a run with other settings ({_differences(found, wanted.values())})"
+        )
+    task, now = load_task(str(folder.task_file)), load_task(wanted.data.task)
+    difference = _difference(task, now, wanted.data)
+    if difference:
+        raise _another(folder, f"a run on another task ({difference})")
+    return task
+
+
+def _another(folder: RunFolder, what: str) -> RunError:
+    return RunError(
+        f"{folder.path}: holds {what}: choose another {setting('out')}, or delete that folder"
+    )
+
+
+def _differences(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    """The settings that differ, in words: the first few."""
+    names = [
+        name for name in dict.fromkeys([*wanted, *found]) if found.get(name) != wanted.get(name)
+    ]
+    shown = [f"{name} {found.get(name)} there and {wanted.get(name)} here" for name in names[:3]]
+    return "; ".join(shown) + ("; ..." if len(names) > 3 else "")
+
+
+def _difference(kept: Task, now: Task, data: DataSettings) -> str:
+    """What training or testing on two tasks would differ in; nothing for titles and the like."""
+    if kept.spec.version != now.spec.version:
+        return f"version {kept.spec.version} of {now.name} there and {now.spec.version} here"
+    if golden_hash(kept) != golden_hash(now):
+        return f"{now.name} has other words or labels there"
+    before, after = (
+        WordSpec.of(task, train_length=data.train_length, supervision=data.supervision)
+        for task in (kept, now)
+    )
+    if before != after:
+        return f"{now.name} is trained on {_words(before)} there, and on {_words(after)} here"
+    return ""
+
+
+def _words(words: WordSpec) -> str:
+    return f"lengths {words.lengths} with supervision '{words.supervision}'"
