@@ -22,7 +22,7 @@ from statetrack.scoring import (
     score_of,
     wilson,
 )
-from statetrack.sweep.results import CellResult
+from tests.setups import cell_of
 
 DIGITS = (2, 3, 4)
 
@@ -100,6 +100,6 @@ def test_a_cell_without_a_right_replica_is_never_1() -> None:
     score = score_of(500, counted, 0.25, 0.25)
     assert score.scaled == pytest.approx(0.996)
     row = EvaluationRow(**vars(score), replica=0, seed=0, lr=0.1, selected=True)
-    result = CellResult("a", "b", "c", (row,) * 3, (), row, 0.0, 0, 1, 1.0)
+    result = cell_of("a", "b", (row,) * 3)
     assert cell_text(result, "scaled", None) == "0.99 0/3"
     assert cell_text(result, "success", None) == "0.000"

@@ -30,9 +30,9 @@ from statetrack.report.suites import curves_markdown, suite_markdown, suite_tabl
 from statetrack.runs.rows import EvaluationRow
 from statetrack.sources import KINDS, Automaton, build_source
 from statetrack.spec import TASKS, Task, load_task
-from statetrack.sweep.results import CellResult
 from statetrack.sweep.suite import SUITES, read_suite
 from statetrack.text import LONGEST_NAME, escape_of, flaw_in, flaw_in_lines, shortened, visible
+from tests.setups import cell_of
 
 HARMFUL = {
     "an escape sequence": "\x1b[31m",
@@ -567,7 +567,7 @@ def result_of(row, column):
     numbers |= dict.fromkeys(("floor", "chance", "scaled", "scaled_to_floor"), 0.5)
     about = {"length": 6, "sequences": 9, "replica": 0, "seed": 0, "lr": 0.1, "selected": True}
     one = EvaluationRow(**about, **numbers)
-    return CellResult(row, column, "run", (one,), (one,), one, 1.0, 6, 1, 0.1)
+    return cell_of(row, column, (one,))
 
 
 @pytest.mark.parametrize("name", MARKUP)
