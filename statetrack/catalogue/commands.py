@@ -9,16 +9,22 @@ from typing import Literal
 
 from statetrack.settings import Settings, option
 
+MOST_WORDS = 10**15
+"""The most words that can be asked for: whether the disk holds them is another question."""
+
 
 class GenSettings(Settings):
     """The words of a dataset, apart from its task and its test lengths."""
 
     length: str = option("task", "Training lengths, as 2-10 or 500; `task`: the task's own.")
-    samples: int = option(10_000, "Training words.", min=1)
+    samples: int = option(10_000, "Training words.", min=1, max=MOST_WORDS)
     validation_samples: int = option(
-        1_000, "Validation words, of the training lengths but never among those.", min=0
+        1_000,
+        "Validation words, of the training lengths but never among those.",
+        min=0,
+        max=MOST_WORDS,
     )
-    test_samples: int = option(1_000, "Words at every test length.", min=0)
+    test_samples: int = option(1_000, "Words at every test length.", min=0, max=MOST_WORDS)
     supervision: Literal["task", "every", "last"] = option(
         "task", "A label after every symbol, or after the last only; `task`: the task's own."
     )

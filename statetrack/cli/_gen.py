@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
+import typer
 from rich.table import Table
 from rich.text import Text
 from tqdm import tqdm
@@ -14,10 +18,13 @@ from tqdm import tqdm
 from statetrack.catalogue.commands import GenSettings
 from statetrack.cli import options
 from statetrack.data import (
-    Splits,
+    Request,
     draw_splits,
+    estimate_size,
+    in_bytes,
     parse_lengths,
     write_dataset,
+    write_large_dataset,
 )
 from statetrack.errors import DatasetError
 from statetrack.report import drawing
@@ -25,6 +32,12 @@ from statetrack.spec import Task, WordSpec, folder_name, load_task
 
 STARTER_SET = ("parity", "modular-addition", "s3", "random-fsm")
 """Written where no task is named: two abelian groups, a non-abelian group, and no group."""
+
+MOST_WORDS_HELD, MOST_SYMBOLS_HELD = 2**20, 2**25
+"""The largest split that is drawn in memory, with its padding; larger ones go over the disk."""
+
+SAID_FIRST = 100_000_000
+"""From how many bytes on the size is said before anything is drawn."""
 
 
 def write_datasets(
@@ -37,12 +50,11 @@ def write_datasets(
     table = drawing.plain_table(
         "task", "split", "words", "length", "size", right=("words", "length", "size")
     )
-    steps = list(zip(loaded, folders, strict=True))
-    for task, folder in tqdm(steps, "writing", leave=False, disable=None):
-        splits = _draw(task, settings, lengths)
-        command = _command(task, settings, splits)
-        card = write_dataset(folder, task, splits, format=settings.format, command=command)
-        _add_rows(table, card, folder)
+    requests = [_request(task, settings, lengths) for task in loaded]
+    _check_room(loaded, requests, folders, settings)
+    steps = list(zip(loaded, requests, folders, strict=True))
+    for task, request, folder in tqdm(steps, "writing", leave=False, disable=None):
+        _add_rows(table, _write(folder, task, request, settings), folder)
     to = drawing.console()
     to.print(table)
     for folder in folders:
@@ -81,29 +93,115 @@ def _folder_name(task: Task) -> str:
     return name
 
 
-def _draw(task: Task, settings: GenSettings, test_lengths: list[int] | None) -> Splits:
+def _request(task: Task, settings: GenSettings, test_lengths: list[int] | None) -> Request:
     words = WordSpec.of(task, train_length=settings.length, supervision=settings.supervision)
-    return draw_splits(
-        task.source,
+    return Request(
         words.lengths,
         settings.samples,
         settings.validation_samples,
-        test_lengths or task.spec.test_lengths,
+        tuple(test_lengths or task.spec.test_lengths),
         settings.test_samples,
         words.supervision,
         settings.seed,
     )
 
 
-def _command(task: Task, settings: GenSettings, splits: Splits) -> str:
+def _check_room(
+    tasks: Sequence[Task],
+    requests: Sequence[Request],
+    folders: Sequence[Path],
+    settings: GenSettings,
+) -> None:
+    """Say how large the datasets will be where that is much; raises where the disk is too full."""
+    sizes = [
+        estimate_size(task.source, request, settings.format)
+        for task, request in zip(tasks, requests, strict=True)
+    ]
+    total = sum(sizes[1:], sizes[0])
+    total.check_room(folders[0])
+    if total.written >= SAID_FIRST:
+        shown = f"{total.num_words:,} words, {total.num_symbols:,} symbols: "
+        shown += f"about {in_bytes(total.written)} on the disk"
+        if any(map(_is_large, requests)):
+            shown += f", and {in_bytes(total.beside)} more until they are written"
+        typer.echo(shown, err=True)
+
+
+def _is_large(request: Request) -> bool:
+    """Whether the words are drawn onto the disk: it is slower, but takes no more memory."""
+    return any(
+        number > MOST_WORDS_HELD or number * lengths.longest > MOST_SYMBOLS_HELD
+        for number, lengths in request.sizes
+    )
+
+
+def _write(folder: Path, task: Task, request: Request, settings: GenSettings) -> dict[str, Any]:
+    """Draw one dataset and write it; its card."""
+    command = _command(task, settings, request)
+    if _is_large(request):
+        with _ended_cleanly(), _Bars() as bars:
+            return write_large_dataset(
+                folder, task, request, format=settings.format, command=command, progress=bars.show
+            )
+    splits = draw_splits(
+        task.source,
+        request.lengths,
+        request.num_train,
+        request.num_validation,
+        request.test_lengths,
+        request.num_test,
+        request.supervision,
+        request.seed,
+    )
+    return write_dataset(folder, task, splits, format=settings.format, command=command)
+
+
+@contextmanager
+def _ended_cleanly() -> Iterator[None]:
+    """Let SIGTERM end the program as an interrupt does, so that no unfinished folder is left."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    earlier = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, earlier)
+
+
+class _Bars:
+    """A bar for each stage of drawing and writing one dataset, on a terminal."""
+
+    def __init__(self) -> None:
+        self._stage, self._bar = "", tqdm(disable=True)
+
+    def __enter__(self) -> _Bars:
+        return self
+
+    def __exit__(self, *of: object) -> None:
+        self._bar.close()
+
+    def show(self, stage: str, done: int, total: int) -> None:
+        """Show how far a stage is."""
+        if stage != self._stage:
+            self._bar.close()
+            self._stage = stage
+            self._bar = tqdm(
+                total=total, desc=stage, unit=" words", unit_scale=True, leave=False, disable=None
+            )
+        self._bar.update(min(done, total) - self._bar.n)
+
+
+def _command(task: Task, settings: GenSettings, request: Request) -> str:
     """The command line that writes this dataset again, with nothing left to defaults."""
     resolved = settings.model_dump() | {
-        "length": str(splits.lengths),
-        "supervision": splits.supervision,
+        "length": str(request.lengths),
+        "supervision": request.supervision,
     }
     words = [word for name, value in resolved.items() for word in (options.flag(name), str(value))]
-    tests = [split.removeprefix("test_len") for split in splits.parts if "test_len" in split]
-    words += [word for length in tests for word in ("--test-length", length)]
+    tests = sorted(set(request.test_lengths)) if request.num_test else []
+    words += [word for length in tests for word in ("--test-length", str(length))]
     return shlex.join(["statetrack", "gen", task.name, *words])
 
 
@@ -115,7 +213,7 @@ def _add_rows(table: Table, card: dict[str, Any], folder: Path) -> None:
             split,
             f"{facts['words']:,}",
             str(longest) if shortest == longest else f"{shortest}-{longest}",
-            _size(_bytes_of(split, folder / "data")),
+            in_bytes(_bytes_of(split, folder / "data")),
             end_section=index == len(card["splits"]) - 1,
         )
 
@@ -124,9 +222,3 @@ def _bytes_of(split: str, folder: Path) -> int:
     """The size of a split's files: `split.*`, `split-*`, or what is in the folder `split`."""
     files = [*folder.glob(f"{split}.*"), *folder.glob(f"{split}-*"), *folder.glob(f"{split}/*")]
     return sum(path.stat().st_size for path in files)
-
-
-def _size(num_bytes: int) -> str:
-    if num_bytes < 1_000_000:
-        return f"{num_bytes / 1e3:,.1f} kB"
-    return f"{num_bytes / 1e6:,.1f} MB"

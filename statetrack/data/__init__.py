@@ -1,10 +1,18 @@
 """Words with their labels: drawn for training, streamed for evaluation, written to folders."""
 
-from statetrack.data.datasets import Dataset, check_labels, read_dataset, write_dataset
+from statetrack.data.datasets import (
+    Dataset,
+    check_labels,
+    read_dataset,
+    write_dataset,
+    write_large_dataset,
+)
 from statetrack.data.distinct import draw_distinct
 from statetrack.data.fixed import FixedWords, fixed_words
 from statetrack.data.formats import FORMATS, FormatName
 from statetrack.data.formats.word_problem import read_word_problem, write_word_problem
+from statetrack.data.large import Request
+from statetrack.data.sizes import Size, estimate_size, in_bytes
 from statetrack.data.splits import Splits, draw_splits, name_of_test
 from statetrack.data.streams import TensorStream, stream
 from statetrack.data.words import BatchStream, measured_floors, stream_words, whole_words
@@ -26,6 +34,8 @@ __all__ = [
     "FixedWords",
     "FormatName",
     "LengthDistribution",
+    "Request",
+    "Size",
     "Splits",
     "Supervision",
     "TensorStream",
@@ -33,7 +43,9 @@ __all__ = [
     "check_labels",
     "draw_distinct",
     "draw_splits",
+    "estimate_size",
     "fixed_words",
+    "in_bytes",
     "measured_floors",
     "name_of_test",
     "parse_lengths",
@@ -43,5 +55,6 @@ __all__ = [
     "stream_words",
     "whole_words",
     "write_dataset",
+    "write_large_dataset",
     "write_word_problem",
 ]

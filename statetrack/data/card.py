@@ -12,18 +12,23 @@ import yaml
 from statetrack import __version__
 from statetrack.data.card_schema import CARD_VERSION
 from statetrack.data.formats import FORMATS, FormatName
+from statetrack.data.large import LargeSplits
+from statetrack.data.parts import Part, words_at_once
 from statetrack.data.splits import Splits
 from statetrack.markup import markdown, markdown_block, markdown_code, markdown_table
 from statetrack.scoring import rounded_down
-from statetrack.sources import Batch
 from statetrack.spec import Task
 
 _MOST_LABELS_SHOWN = 12
 
-_SYMBOLS_AT_ONCE = 2**20
 
-
-def card_of(task: Task, splits: Splits, format: FormatName, command: str) -> dict[str, Any]:
+def card_of(
+    task: Task,
+    splits: Splits | LargeSplits,
+    parts: Mapping[str, Part],
+    format: FormatName,
+    command: str,
+) -> dict[str, Any]:
     """The card as plain values, as `card.json` holds it; its keys are a public interface."""
     spec, source = task.spec, task.source
     return {
@@ -41,31 +46,32 @@ def card_of(task: Task, splits: Splits, format: FormatName, command: str) -> dic
         "command": command,
         "symbols": list(source.symbols),
         "labels": list(source.labels),
-        "splits": {
-            name: _split_facts(batch, source.labels) for name, batch in splits.parts.items()
-        },
-        "sha256": fingerprint(splits.parts),
+        "splits": {name: _split_facts(part, source.labels) for name, part in parts.items()},
+        "sha256": fingerprint(parts),
         "document": task.document(),
     }
 
 
-def fingerprint(parts: Mapping[str, Batch]) -> str:
+def fingerprint(parts: Mapping[str, Part]) -> str:
     """SHA-256 over the words, labels and masks of all splits, in whichever format they lie.
 
     Words of a split count in order of length, as one format can keep no other.
     """
     digest = hashlib.sha256()
     for name in sorted(parts):
-        batch = parts[name]
-        order = np.argsort(batch.lengths, kind="stable")
+        part = parts[name]
         digest.update(name.encode())
-        longest = int(batch.lengths.max())
-        at_once = max(1, _SYMBOLS_AT_ONCE // longest)
-        for array in (batch.symbols, batch.labels, batch.scored):
-            for first in range(0, len(order), at_once):
-                words = array[order[first : first + at_once], :longest]
-                digest.update(np.ascontiguousarray(words, "<u2").tobytes())
-        digest.update(batch.lengths[order].astype("<i8").tobytes())
+        longest = max(int(batch.lengths.max()) for batch in part.by_length())
+        for column in ("symbols", "labels", "scored"):
+            for batch in part.by_length():
+                array = getattr(batch, column)[:, :longest]
+                for first in range(0, len(array), words_at_once(longest)):
+                    words = array[first : first + words_at_once(longest)]
+                    padded = np.zeros((len(words), longest), "<u2")
+                    padded[:, : words.shape[1]] = words
+                    digest.update(padded.tobytes())
+        for batch in part.by_length():
+            digest.update(batch.lengths.astype("<i8").tobytes())
     return digest.hexdigest()
 
 
@@ -107,17 +113,23 @@ def readme_of(card: Mapping[str, Any]) -> str:
     return "\n".join(sections)
 
 
-def _split_facts(batch: Batch, labels: Sequence[str]) -> dict[str, Any]:
-    asked = batch.labels[batch.scored]
-    counts = np.bincount(asked, minlength=len(labels))
-    shares = counts / max(1, len(asked))
+def _split_facts(part: Part, labels: Sequence[str]) -> dict[str, Any]:
+    counts = np.zeros(len(labels), np.int64)
+    shortest, longest, num_symbols = part.width, 0, 0
+    for batch in part.pieces():
+        counts += np.bincount(batch.labels[batch.scored], minlength=len(labels))
+        shortest = min(shortest, int(batch.lengths.min()))
+        longest = max(longest, int(batch.lengths.max()))
+        num_symbols += int(batch.lengths.sum())
+    num_asked = int(counts.sum())
+    shares = counts / max(1, num_asked)
     most_common = int(counts.argmax())
     return {
-        "words": len(batch),
-        "shortest": int(batch.lengths.min()),
-        "longest": int(batch.lengths.max()),
-        "symbols": int(batch.lengths.sum()),
-        "labels_asked": len(asked),
+        "words": part.num_words,
+        "shortest": shortest,
+        "longest": longest,
+        "symbols": num_symbols,
+        "labels_asked": num_asked,
         "label_balance": {
             name: round(float(share), 6) for name, share in zip(labels, shares, strict=True)
         },

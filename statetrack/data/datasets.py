@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,22 @@ import numpy as np
 
 from statetrack.data.card import card_of, fingerprint, readme_of
 from statetrack.data.card_schema import parse_card, read_card
+from statetrack.data.distinct import words_from
 from statetrack.data.formats import FORMATS, FormatName, writer
 from statetrack.data.formats.filling import reason
+from statetrack.data.formats.word_problem import refuse_left_out
+from statetrack.data.large import LargeSplits, Progress, Request, draw_large_splits
+from statetrack.data.parts import HeldPart, Part, WatchedPart
+from statetrack.data.sizes import estimate_size
 from statetrack.data.splits import Splits
 from statetrack.errors import DatasetError
 from statetrack.sources import Batch, Source
+from statetrack.sources.randomness import RandomBits
 from statetrack.spec import Task
+
+
+def _silent(stage: str, done: int, total: int) -> None:
+    """Progress that nobody watches."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,16 +60,76 @@ def write_dataset(
     Raises `DatasetError` where the folder holds something already, cannot be written (the disk is
     full or read-only: nothing is left behind then), or the format cannot hold these splits.
     """
-    card = card_of(task, splits, format, command)
+    parts = {name: HeldPart(batch) for name, batch in splits.parts.items()}
+    with _appearing_whole(folder) as unfinished:
+        return _write_files(unfinished, folder, task, splits, parts, format, command)
+
+
+def write_large_dataset(
+    folder: Path,
+    task: Task,
+    request: Request,
+    *,
+    format: FormatName = "parquet",
+    command: str = "",
+    progress: Progress = _silent,
+) -> dict[str, Any]:
+    """Draw a dataset of any size and write it into a new folder; return its card.
+
+    The words are those of `draw_splits`. They go over files in the unfinished folder, so memory
+    does not grow with their number. `progress` is told how far it is.
+
+    Raises `DatasetError` as `write_dataset` does, and before anything is drawn where the disk has
+    no room for it; and `SettingsError` as `draw_large_splits` does.
+    """
+    estimate_size(task.source, request, format).check_room(folder)
+    _refuse_format(task.source, request, format)
+    with _appearing_whole(folder) as unfinished:
+        words = unfinished / "words"
+        splits = draw_large_splits(task.source, request, words, progress)
+        card = _write_files(
+            unfinished, folder, task, splits, splits.parts, format, command, progress
+        )
+        shutil.rmtree(words)
+        return card
+
+
+def _refuse_format(source: Source, request: Request, format: FormatName) -> None:
+    """Raises `DatasetError` where a format cannot hold the words: seen by a few of them."""
+    if format == "csv":
+        width = 1 + source.num_bits(request.lengths.longest)
+        bits = RandomBits(request.seed, "distinct").read(0, 8 * width).reshape(8, width)
+        words = words_from(source, request.lengths, bits)
+        refuse_left_out(source.label_words(words.symbols, words.lengths, request.supervision))
+
+
+def _write_files(
+    unfinished: Path,
+    folder: Path,
+    task: Task,
+    splits: Splits | LargeSplits,
+    parts: Mapping[str, Part],
+    format: FormatName,
+    command: str,
+    progress: Progress = _silent,
+) -> dict[str, Any]:
+    """Write the files of a dataset that will be called `folder`."""
+
+    def watched(stage: str) -> dict[str, Part]:
+        return {
+            name: WatchedPart(part, partial(progress, f"{stage} {name}", total=part.num_words))
+            for name, part in parts.items()
+        }
+
+    card = card_of(task, splits, watched("counting"), format, command)
     text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
     parse_card(text, folder / "card.json")
     write = writer(format, task.name, splits.seed)
-    with _appearing_whole(folder) as unfinished:
-        (unfinished / "data").mkdir()
-        for name, batch in splits.parts.items():
-            write(unfinished / "data", name, batch)
-        (unfinished / "card.json").write_text(text, encoding="utf-8")
-        (unfinished / "README.md").write_text(readme_of(card), encoding="utf-8")
+    (unfinished / "data").mkdir()
+    for name, part in watched("writing").items():
+        write(unfinished / "data", name, part)
+    (unfinished / "card.json").write_text(text, encoding="utf-8")
+    (unfinished / "README.md").write_text(readme_of(card), encoding="utf-8")
     return card
 
 
@@ -80,7 +151,7 @@ def read_dataset(folder: Path | str) -> Dataset:
             splits[name] = read(folder / "data", name, declared)
         except OSError as problem:
             raise DatasetError(f"{folder}: {name} cannot be read: {reason(problem)}") from None
-    if fingerprint(splits) != card.sha256:
+    if fingerprint({name: HeldPart(batch) for name, batch in splits.items()}) != card.sha256:
         raise DatasetError(
             f"{folder}: the data are not those of card.json: they were changed after they were "
             "written; write the dataset again"

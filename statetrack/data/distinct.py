@@ -48,7 +48,7 @@ def list_or_draw_words(
     width = 1 + source.num_bits(lengths.longest)
     num_draws = max(1, min(_ALWAYS_LISTED, _DRAWN_AT_ONCE // width))
     bits = RandomBits(seed, "distinct").read(0, num_draws * width).reshape(num_draws, width)
-    words = _words_from(source, lengths, bits)
+    words = words_from(source, lengths, bits)
     counts: dict[bytes, int] = {}
     for key in words.keys():
         counts[key] = counts.get(key, 0) + 1
@@ -85,22 +85,34 @@ def draw_distinct(
             f"{num_words} different words of length {lengths} are asked for, "
             f"but there are only {among}{left}: ask for fewer or for other lengths"
         )
-    if among is not None and among <= max(_ALWAYS_LISTED, 4 * (num_words + taken)):
+    if needs_list(among, num_words + taken):
         listed = source.list_words(lengths)
         if listed is not None:
             return _draw_from_list(*listed, num_words, bits, excluded)
     found = _draw_until_new(source, lengths, num_words, bits, excluded)
     if len(found.lengths) < num_words:
-        beside = f" beside {taken} that are in use elsewhere" if taken else ""
-        raise SettingsError(
-            f"{num_words} different words of length {lengths} are asked for, but only "
-            f"{len(found.lengths)} came up{beside} in {_most_draws(num_words)} draws, the rest "
-            "being too unlikely: ask for fewer or for other lengths"
-        )
+        raise too_unlikely(lengths, num_words, len(found.lengths), most_draws(num_words), taken)
     return found
 
 
-def _most_draws(num_words: int) -> int:
+def needs_list(among: int | None, num_words: int) -> bool:
+    """Whether so many different words are a large share of those that there are."""
+    return among is not None and among <= max(_ALWAYS_LISTED, 4 * num_words)
+
+
+def too_unlikely(
+    lengths: LengthDistribution, num_words: int, num_found: int, num_drawn: int, taken: int
+) -> SettingsError:
+    """The error for words of which the rest did not come up."""
+    beside = f" beside {taken} that are in use elsewhere" if taken else ""
+    return SettingsError(
+        f"{num_words} different words of length {lengths} are asked for, but only {num_found} "
+        f"came up{beside} in {num_drawn} draws, the rest being too unlikely: ask for fewer or for "
+        "other lengths"
+    )
+
+
+def most_draws(num_words: int) -> int:
     """After how many draws the search for new words is given up."""
     return max(_DRAWN_AT_LEAST, _DRAWN_PER_WORD * num_words)
 
@@ -132,12 +144,12 @@ def _draw_until_new(
     seen = set(excluded)
     parts: list[UnlabelledWords] = []
     num_found = num_drawn = 0
-    while num_found < num_words and num_drawn < _most_draws(num_words):
+    while num_found < num_words and num_drawn < most_draws(num_words):
         size = max(num_words - num_found, _DRAWN_AT_LEAST)
         size = max(1, min(size, _DRAWN_AT_ONCE // width))
         drawn = bits.read(num_drawn * width, size * width).reshape(size, width)
         num_drawn += size
-        words = _words_from(source, lengths, drawn)
+        words = words_from(source, lengths, drawn)
         new = _new_ones(words, seen)[: num_words - num_found]
         parts.append(words.take(new))
         num_found += len(new)
@@ -147,7 +159,7 @@ def _draw_until_new(
     )
 
 
-def _words_from(
+def words_from(
     source: Source, lengths: LengthDistribution, bits: NDArray[np.uint32]
 ) -> UnlabelledWords:
     """A word from each row of integers `[N, 1 + num_bits]`; the first one gives its length."""

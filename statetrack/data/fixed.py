@@ -17,7 +17,7 @@ from statetrack.sources.randomness import RandomBits
 
 Indices = NDArray[np.int64]
 
-_HELD_OUT_CHOICE = 1  # the variant of the `shuffle` bits that no epoch reads
+HELD_OUT_CHOICE = 1  # the variant of the `shuffle` bits that no epoch reads
 
 
 class FixedWords:
@@ -103,7 +103,7 @@ def divide(num_words: int, num_held_out: int, seed: int) -> tuple[Indices, Indic
 
     Both are in rising order.
     """
-    bits = RandomBits(seed, "shuffle", _HELD_OUT_CHOICE).read(0, num_words)
+    bits = RandomBits(seed, "shuffle", HELD_OUT_CHOICE).read(0, num_words)
     is_held_out = np.zeros(num_words, np.bool_)
     is_held_out[np.argsort(bits, kind="stable")[:num_held_out]] = True
     return np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)

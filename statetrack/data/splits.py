@@ -49,7 +49,7 @@ def draw_splits(
 
     Raises `SettingsError` where too few words are left for a split.
     """
-    _check_sizes(num_train, num_validation, num_test)
+    check_sizes(num_train, num_validation, num_test)
     distinct = has_words(source, lengths, num_train + num_validation, seed)
     draw = _draw_without_repetition if distinct else _draw_with_repetition
     train, validation = draw(source, lengths, num_train, num_validation, seed)
@@ -74,7 +74,8 @@ def name_of_test(length: int) -> str:
     return f"test_len{length}"
 
 
-def _check_sizes(num_train: int, num_validation: int, num_test: int) -> None:
+def check_sizes(num_train: int, num_validation: int, num_test: int) -> None:
+    """Raises `SettingsError` for numbers of words that no dataset has."""
     if num_train < 1:
         raise SettingsError(f"{num_train} training words are asked for: there must be some")
     if num_validation < 0 or num_test < 0:
@@ -101,6 +102,24 @@ def _draw_with_repetition(
     seed: int,
 ) -> tuple[UnlabelledWords, UnlabelledWords]:
     words, chances = list_or_draw_words(source, lengths, seed)
+    of_train, of_validation = assign(chances, lengths, num_train, num_validation, seed)
+    bits = RandomBits(seed, "repeat")
+    train = Choice(of_train, chances).draw(bits.read(0, num_train))
+    validation = Choice(of_validation, chances).draw(bits.read(num_train, num_validation))
+    return words.take(train), words.take(validation)
+
+
+def assign(
+    chances: NDArray[np.float64],
+    lengths: LengthDistribution,
+    num_train: int,
+    num_validation: int,
+    seed: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which words are for training and which for validation, in the proportion of their sizes.
+
+    Raises `SettingsError` where there are too few.
+    """
     share = num_validation / (num_train + num_validation)
     num_kept = int(np.clip(round(share * len(chances)), int(num_validation > 0), len(chances)))
     if num_kept == len(chances):
@@ -108,20 +127,22 @@ def _draw_with_repetition(
             f"there are only {len(chances)} words of length {lengths}, too few for training and "
             "validation without a word in both: ask for other lengths, or for no validation"
         )
-    of_train, of_validation = divide(len(chances), num_kept, seed)
-    bits = RandomBits(seed, "repeat")
-    train = _draw_from(of_train, chances, bits.read(0, num_train))
-    validation = _draw_from(of_validation, chances, bits.read(num_train, num_validation))
-    return words.take(train), words.take(validation)
+    return divide(len(chances), num_kept, seed)
 
 
-def _draw_from(
-    indices: NDArray[np.int64], chances: NDArray[np.float64], bits: NDArray[np.uint32]
-) -> NDArray[np.int64]:
-    """One of the indices, by their chances, for each of the uniform 32-bit integers."""
-    if len(bits) == 0:
-        return np.empty(0, np.int64)
-    upper_ends = chances[indices].cumsum()
-    places = (bits + 0.5) / 2**32 * upper_ends[-1]
-    drawn: NDArray[np.int64] = indices[np.searchsorted(upper_ends, places, side="right")]
-    return drawn
+class Choice:
+    """One of some indices, by their chances, for each of any number of random integers."""
+
+    def __init__(self, indices: NDArray[np.int64], chances: NDArray[np.float64]) -> None:
+        self._indices = indices
+        self._upper_ends = chances[indices].cumsum()
+
+    def draw(self, bits: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """An index for each of the uniform 32-bit integers."""
+        if len(bits) == 0:
+            return np.empty(0, np.int64)
+        places = (bits + 0.5) / 2**32 * self._upper_ends[-1]
+        drawn: NDArray[np.int64] = self._indices[
+            np.searchsorted(self._upper_ends, places, side="right")
+        ]
+        return drawn

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from statetrack.data.formats import jsonl, npz, parquet, word_problem
 from statetrack.data.formats.filling import Declared
+from statetrack.data.parts import Part
 from statetrack.sources import Batch
 
 FormatName = Literal["parquet", "jsonl", "npz", "csv"]
@@ -36,9 +37,9 @@ FORMATS: Final[dict[FormatName, Format]] = {
 }
 
 
-def writer(name: FormatName, task: str, seed: int) -> Callable[[Path, str, Batch], None]:
+def writer(name: FormatName, task: str, seed: int) -> Callable[[Path, str, Part], None]:
     """What writes a split of `task`, drawn with `seed`, into a folder."""
-    writers: dict[FormatName, Callable[[Path, str, Batch], None]] = {
+    writers: dict[FormatName, Callable[[Path, str, Part], None]] = {
         "parquet": parquet.write,
         "jsonl": jsonl.write,
         "npz": npz.write,

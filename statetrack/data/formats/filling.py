@@ -26,9 +26,6 @@ from statetrack.text import visible
 MOST_BYTES: Final = 4 * 2**30
 """The most memory that a dataset may take once it has been read."""
 
-SYMBOLS_AT_ONCE: Final = 2**20
-"""About how many symbols a reader holds beside the arrays that it fills."""
-
 
 class Declared(NamedTuple):
     """What the card says of a split."""

@@ -14,13 +14,13 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from statetrack.data.formats.filling import (
-    SYMBOLS_AT_ONCE,
     Declared,
     Filling,
     file_size,
     one_line,
 )
 from statetrack.data.formats.flat import Flat
+from statetrack.data.parts import SYMBOLS_AT_ONCE, Part
 from statetrack.errors import DatasetError
 from statetrack.sources import Batch
 
@@ -47,15 +47,16 @@ class _Word(TypedDict):
 _WORD = TypeAdapter(_Word)
 
 
-def write(folder: Path, split: str, batch: Batch) -> None:
+def write(folder: Path, split: str, part: Part) -> None:
     """Write `<split>.jsonl` with `input`, `target`, `scored` and `length` on every line."""
     with (folder / f"{split}.jsonl").open("w", encoding="utf-8", newline="\n") as file:
-        for symbols, labels, scored, length in zip(
-            batch.symbols, batch.labels, batch.scored, batch.lengths.tolist(), strict=True
-        ):
-            columns = (part[:length].tolist() for part in (symbols, labels, scored))
-            line = dict(zip(_COLUMNS, (*columns, length), strict=True))
-            file.write(json.dumps(line, separators=(",", ":")) + "\n")
+        for batch in part.pieces():
+            for symbols, labels, scored, length in zip(
+                batch.symbols, batch.labels, batch.scored, batch.lengths.tolist(), strict=True
+            ):
+                columns = (values[:length].tolist() for values in (symbols, labels, scored))
+                line = dict(zip(_COLUMNS, (*columns, length), strict=True))
+                file.write(json.dumps(line, separators=(",", ":")) + "\n")
 
 
 def read(folder: Path, split: str, declared: Declared) -> Batch:

@@ -10,18 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statetrack.data.formats.filling import (
-    SYMBOLS_AT_ONCE,
     Declared,
     Filling,
     file_size,
     one_line,
 )
 from statetrack.data.formats.flat import Flat, flatten
+from statetrack.data.parts import SYMBOLS_AT_ONCE, Part
 from statetrack.errors import DatasetError, setting
 from statetrack.sources import Batch
-from statetrack.sources.arrays import smallest_type
 
-_SYMBOLS_PER_ROW_GROUP: Final = 2**24
+_SYMBOLS_PER_ROW_GROUP: Final = 2**22
 
 _COLUMNS = ("input", "target", "scored", "length")
 
@@ -30,7 +29,7 @@ _BYTES_PER_GROUP: Final = 2**21
 """No column is larger than these allow, before it is compressed: a dictionary for each group."""
 
 
-def write(folder: Path, split: str, batch: Batch) -> None:
+def write(folder: Path, split: str, part: Part) -> None:
     """Write `<split>-00000-of-00001.parquet`, compressed with zstd.
 
     Its columns are the lists `input`, `target` and `scored`, and `length`.
@@ -38,12 +37,12 @@ def write(folder: Path, split: str, batch: Batch) -> None:
     Raises `DatasetError` where pyarrow is not installed.
     """
     arrow, parquet = _library("pyarrow"), _library("pyarrow.parquet")
-    schema = _schema(arrow, batch)
-    words_per_group = max(1, _SYMBOLS_PER_ROW_GROUP // batch.symbols.shape[1])
+    words_per_group = max(1, _SYMBOLS_PER_ROW_GROUP // part.width)
+    schema = _schema(arrow, next(part.pieces(at_once=1)))
     path = _path(folder, split)
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
-        for first in range(0, len(batch), words_per_group):
-            flat = flatten(batch[first : first + words_per_group])
+        for batch in part.pieces(words_per_group):
+            flat = flatten(batch)
             offsets = np.concatenate([[0], flat.lengths.cumsum()]).astype(np.int32)
             columns = [
                 arrow.ListArray.from_arrays(
@@ -144,7 +143,7 @@ def _library(name: str) -> Any:
 
 def _schema(arrow: Any, batch: Batch) -> Any:
     def list_of(values: NDArray[np.unsignedinteger]) -> Any:
-        return arrow.list_(arrow.from_numpy_dtype(smallest_type(int(values.max()) + 1)))
+        return arrow.list_(arrow.from_numpy_dtype(values.dtype))
 
     return arrow.schema(
         [

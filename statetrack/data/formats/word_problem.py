@@ -23,13 +23,13 @@ import numpy as np
 
 from statetrack.data.formats.filling import (
     MOST_BYTES,
-    SYMBOLS_AT_ONCE,
     Declared,
     Filling,
     file_size,
     reason,
 )
 from statetrack.data.formats.flat import Flat
+from statetrack.data.parts import SYMBOLS_AT_ONCE, Part
 from statetrack.errors import DatasetError, setting
 from statetrack.sources import Batch, Source
 from statetrack.sources.arrays import Unsigned, smallest_type
@@ -44,22 +44,29 @@ _NUMBERS = re.compile(rf" *[0-9]{{1,{_DIGITS}}}(?: +[0-9]{{1,{_DIGITS}}})* *")
 _NAME = re.compile(r"[A-Za-z0-9_.-]+=([0-9]{1,7})\.csv")
 
 
-def write(folder: Path, split: str, batch: Batch, group: str, seed: int) -> None:
-    """Write the folder `<split>` with a file for each length of the words `[N, T]`.
+def write(folder: Path, split: str, part: Part, group: str, seed: int) -> None:
+    """Write the folder `<split>` with a file for each length of the words.
 
     Raises `DatasetError` where a label is left out.
     """
+    (folder / split).mkdir()
+    for batch in part.by_length():
+        refuse_left_out(batch)
+        for length in np.unique(batch.lengths).tolist():
+            words = batch[np.flatnonzero(batch.lengths == length)]
+            path = folder / split / f"{group_name(group)}={length}.csv"
+            symbols, labels = words.symbols[:, :length], words.labels[:, :length]
+            write_word_problem(path, symbols, labels, seed, append=path.exists())
+
+
+def refuse_left_out(batch: Batch) -> None:
+    """Raises `DatasetError` where not every label of a batch is asked for."""
     inside = np.arange(batch.symbols.shape[1]) < batch.lengths[:, None]
     if not np.array_equal(batch.scored, inside):
         raise DatasetError(
             "word-problem CSV has a label after every symbol, and here some are left out: "
             f"choose another {setting('format')}, or {setting('supervision', 'every')}"
         )
-    (folder / split).mkdir()
-    for length in np.unique(batch.lengths).tolist():
-        words = batch[np.flatnonzero(batch.lengths == length)]
-        path = folder / split / f"{group_name(group)}={length}.csv"
-        write_word_problem(path, words.symbols[:, :length], words.labels[:, :length], seed)
 
 
 def read(folder: Path, split: str, declared: Declared) -> Batch:
@@ -98,11 +105,14 @@ def _flat(symbols: array[int], labels: array[int], length: int) -> Flat:
     return Flat(values, np.array(labels, np.uint32), np.ones(len(values), np.bool_), lengths)
 
 
-def write_word_problem(path: Path, symbols: Unsigned, labels: Unsigned, seed: int) -> None:
-    """Write one file of words `[N, k]` with their labels `[N, k]`."""
-    with path.open("w", encoding="utf-8", newline="") as file:
+def write_word_problem(
+    path: Path, symbols: Unsigned, labels: Unsigned, seed: int, *, append: bool = False
+) -> None:
+    """Write one file of words `[N, k]` with their labels `[N, k]`, or append them to it."""
+    with path.open("a" if append else "w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(HEADER)
+        if not append:
+            rows.writerow(HEADER)
         for word, answers in zip(symbols.tolist(), labels.tolist(), strict=True):
             rows.writerow([seed, " ".join(map(str, word)), " ".join(map(str, answers))])
 
