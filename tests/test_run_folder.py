@@ -650,16 +650,16 @@ def test_folders_that_cannot_be_read_hide_no_others(
 def test_two_processes_that_were_given_one_empty_folder_do_not_share_it(tmp_path: Path) -> None:
     empty = tmp_path / "run"
     empty.mkdir()
-    inside = RunFolder.write_text
+    inside = RunFolder.write_file
 
     with pytest.MonkeyPatch.context() as patch:
 
         def first_the_other(self: RunFolder, name: str, text: str) -> None:
-            patch.setattr(RunFolder, "write_text", inside)
+            patch.setattr(RunFolder, "write_file", inside)
             (empty / "config.yaml").write_text("the other's")
-            self.write_text(name, text)
+            self.write_file(name, text)
 
-        patch.setattr(RunFolder, "write_text", first_the_other)
+        patch.setattr(RunFolder, "write_file", first_the_other)
         message = the_error_of(
             lambda: RunFolder.create(empty, {"task.yaml": "t", "config.yaml": "mine"})
         )
