@@ -248,6 +248,21 @@ def test_a_buffer_of_integers_is_stored_and_read_as_the_model_declares_it(tmp_pa
     assert "tensor 'places' is float32 and not int64" in the_error_of(run.model)
 
 
+@pytest.mark.parametrize("name", ["weights.safetensors", "checkpoint.pt"])
+def test_one_changed_bit_of_a_tensor_is_found(whole: Path, half: Path, name: str) -> None:
+    path = (half if name == "checkpoint.pt" else whole) / name
+    content = bytearray(path.read_bytes())
+    if name == "weights.safetensors":
+        place = len(content) - 4
+    else:
+        first = torch.load(path, weights_only=True)["trainer"]["best"]["readout.weight"]
+        place = content.index(first.numpy().tobytes()) + 2
+    content[place] ^= 1
+    path.write_bytes(content)
+    message = the_error_of(lambda: read_everything(path.parent))
+    assert message.startswith(f"{path}: is damaged")
+
+
 # --- one process at a time ---
 
 

@@ -21,12 +21,14 @@ and the next line replaces it. One process at a time trains a run, or appends: s
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import math
 import os
 import shutil
 import warnings
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -356,6 +358,10 @@ class RunFolder:
 
         content = io.BytesIO(read_file(path))
         try:
+            with zipfile.ZipFile(content) as records:
+                if records.testzip() is not None:  # torch.load does not compare checksums
+                    self.refuse_checkpoint()
+            content.seek(0)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of pickles that nobody here writes
                 state = torch.load(content, map_location="cpu", weights_only=True)
@@ -385,8 +391,9 @@ class RunFolder:
         """
         import safetensors.torch
 
-        about = {"format": FORMAT} | (identity or self.identity()).to_json()
         alone = {name: value.detach().cpu().contiguous() for name, value in weights.items()}
+        about = {"format": FORMAT} | (identity or self.identity()).to_json()
+        about["tensors_sha256"] = _hash_of(alone)
         content = safetensors.torch.save(alone, {"statetrack": to_json(about)})
         write_file(self.path / "weights.safetensors", content)
 
@@ -411,6 +418,8 @@ class RunFolder:
                 f"{path}: is of format {about.get('format', 'unknown')}, and this version of "
                 f"statetrack reads format {FORMAT}"
             )
+        if about.get("tensors_sha256", (found := _hash_of(weights))) != found:
+            raise RunError(f"{path}: is damaged: its tensors are not those that were written")
         self._require_identity("weights.safetensors", about)
         return weights
 
@@ -460,6 +469,17 @@ def _lines(rows: Iterable[Mapping[str, Any]], path: Path) -> bytes:
     if any(len(line) > LONGEST_ROW for line in lines):
         raise RunError(f"{path}: cannot be written: a row has more than {LONGEST_ROW:,} bytes")
     return b"".join(lines)
+
+
+def _hash_of(tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 of names and values."""
+    import torch
+
+    found = hashlib.sha256()
+    for name in sorted(tensors):
+        found.update(name.encode() + b"\0")
+        found.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()
 
 
 def _wrong_in_summary(summary: Summary) -> str | None:
