@@ -150,10 +150,11 @@ class TestTasks:
         assert_harmless(str(caught.value))
 
     @pytest.mark.parametrize("key", ["title", "reference"])
-    def test_a_title_and_a_reference_are_one_line_and_not_empty(self, tmp_path, key):
-        for text, flaw in (("two\nlines", r"\\n at position 4"), ("", "is empty")):
+    def test_a_title_and_a_reference_are_one_line_and_may_be_empty(self, tmp_path, key):
+        for text, flaw in (("two\nlines", r"\\n at position 4"), (" ", "is empty")):
             with pytest.raises(TaskError, match=f"'{key}': .*{flaw}"):
                 self.load(tmp_path, self.content(**{key: text}))
+        self.load(tmp_path, self.content(**{key: ""}))  # as tasks of one's own often have them
 
     def test_a_description_may_have_lines(self, tmp_path):
         task = self.load(tmp_path, self.content(description="One.\n\n\tTwo."))

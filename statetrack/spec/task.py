@@ -12,7 +12,7 @@ from pydantic import field_validator, model_validator
 
 from statetrack import yaml_text
 from statetrack.errors import SettingsError, TaskError, nearest_or_known
-from statetrack.settings import Line, LineOrEmpty, Lines, Settings, build, option
+from statetrack.settings import LineOrEmpty, Lines, Settings, build, option
 from statetrack.sources import (
     Automaton,
     Batch,
@@ -34,9 +34,9 @@ NOT_SCORED = "-"
 class TaskSpec(Settings):
     """What a task file says."""
 
-    title: Line = option(..., "One line that says what is to be computed.")
+    title: LineOrEmpty = option(..., "One line that says what is to be computed.")
     version: int = option(..., "Raised by one whenever the task's data changes.", min=1)
-    reference: Line = option(..., "Where the task comes from: authors, year, arXiv id.")
+    reference: LineOrEmpty = option(..., "Where the task comes from: authors, year, arXiv id.")
     automaton: dict[str, Any] = option(
         ..., "The automaton, or the sampler: its kind and the kind's arguments."
     )
