@@ -14,7 +14,7 @@ import importlib.util
 import sys
 import traceback
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +36,7 @@ class PluginFiles:
     """
 
     path: Path
-    texts: Mapping[str, bytes]
+    texts: dict[str, bytes]
 
 
 @dataclass(frozen=True)
@@ -101,17 +101,14 @@ def _load(file: Path, here: str, importing: AbstractContextManager[None]) -> Non
     try:
         with importing, redirect_stdout(sys.stderr):
             spec.loader.exec_module(module)
-        beside = _modules_in(file.parent)
     except BaseException as error:
         for new in {name, *_modules_in(file.parent)} - before:
             del sys.modules[new]
         if not isinstance(error, (Exception, SystemExit)):
             raise  # an interruption
         raise SettingsError(f"{here}: cannot be imported: {_reason(error, file.parent)}") from error
-    texts = {file.name: text}
-    for each in sorted(beside.values()):
-        texts[each.relative_to(file.parent).as_posix()] = each.read_bytes()
-    _PLUGINS[name] = _Plugin(PluginFiles(file, texts), beside)
+    _PLUGINS[name] = _Plugin(PluginFiles(file, {file.name: text}), {})
+    _note_modules(_PLUGINS[name])
 
 
 def loaded_plugins() -> tuple[Path, ...]:
@@ -123,8 +120,18 @@ def plugin_of(home: str) -> PluginFiles | None:
     """The user's own files that the module `home` belongs to; None for any other module."""
     for name, plugin in _PLUGINS.items():
         if home == name or home in plugin.beside:
+            _note_modules(plugin)  # a package may import its modules when they are needed
             return plugin.files
     return None
+
+
+def _note_modules(plugin: _Plugin) -> None:
+    """Add the modules of a plugin's folder that were imported by now, with their texts."""
+    for name, file in sorted(_modules_in(plugin.folder).items()):
+        place = file.relative_to(plugin.folder).as_posix()
+        if place not in plugin.files.texts:
+            plugin.files.texts[place] = file.read_bytes()
+            plugin.beside[name] = file
 
 
 def explain_mistake(error: BaseException) -> str | None:

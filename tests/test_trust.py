@@ -8,6 +8,8 @@ import os
 import pickle
 import py_compile
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -337,3 +339,78 @@ def test_pickles_and_tags_of_yaml_are_refused_and_never_executed(
         with pytest.raises(StatetrackError, match=r"tag.yaml"):
             load_task("tag.yaml")
     assert not Path("pickle-was-executed").exists() and not Path("yaml-was-executed").exists()
+
+
+KINDS_OF_MINE = """
+import parts
+from statetrack import KINDS
+
+@KINDS.register("clock-of-mine")
+def clock(*, size: parts.Size = 3):
+    "A counter modulo some size."
+    from parts import later
+
+    return later.clock(size)
+"""
+
+PARTS = """
+from typing import Annotated
+
+from .bounds import LEAST
+from statetrack.sources.kinds import argument
+
+Size = Annotated[int, argument("States.", min=LEAST)]
+"""
+
+LATER = """
+from statetrack import Automaton
+
+def clock(size):
+    return Automaton([[state, (state + 1) % size] for state in range(size)])
+"""
+
+COMPOSED = {
+    "direct": "{kind: clock-of-mine, size: 3}",
+    "fused": "{kind: fused, of: {kind: clock-of-mine}, count: 2}",
+    "cascade": "{kind: cascade, components: [{of: {kind: parity}}, {of: {kind: fused, "
+    "of: {kind: clock-of-mine}, count: 1}, feed: {any: '0'}}]}",
+    "product": "{kind: direct-product, factors: [{kind: parity}, {kind: with-resets, "
+    "of: {kind: clock-of-mine, size: 2}}]}",
+}
+"""Automata made of a plugin's kind, by the names of their files."""
+
+OPENED = """
+import sys
+from statetrack import Run
+for path in sys.argv[1:]:
+    print(Run.open(path, trust_plugin=True).evaluate([6], num_words=20).selected.length)
+"""
+
+
+def test_a_run_with_a_kind_of_ones_own_is_complete_in_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, away = tmp_path / "home", tmp_path / "away"
+    (home / "parts").mkdir(parents=True)
+    away.mkdir()
+    monkeypatch.chdir(home)
+    Path("kinds.py").write_text(KINDS_OF_MINE)
+    files = {"__init__": PARTS, "bounds": "LEAST = 2\n", "later": LATER}
+    for name, text in files.items():
+        Path("parts", f"{name}.py").write_text(text)
+    for name, automaton in COMPOSED.items():
+        Path(f"{name}.yaml").write_text(TASK.replace("{kind: marked-kind}", automaton))
+    tasks = {name: f"{name}.yaml" for name in COMPOSED}
+    tasks |= {"named": "direct.yaml:size=4", "beside": "product(direct.yaml:size=2,parity)"}
+    train = "train --plugin kinds.py --model diagonal-real --hidden 2 --steps 1 --batch-size 4"
+    for name, task in tasks.items():
+        words = [*train.split(), "--validation-words", "4", "--task", task]
+        assert app.run([*words, "--out", str(away / name)]) == 0, name
+        copies = {path.relative_to(away / name).as_posix() for path in away.glob(f"{name}/**/*.py")}
+        assert copies == {"plugin.py", *(f"parts/{file}.py" for file in files)}
+    monkeypatch.chdir(away)
+    shutil.rmtree(home)
+    done = subprocess.run(
+        [sys.executable, "-c", OPENED, *tasks], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.split() == ["6"] * len(tasks), done.stderr

@@ -92,8 +92,8 @@ def _warn_of_other_files(folder: RunFolder) -> None:
             original = plugin.path.parent / name
             copies = folder.plugins if original == plugin.path else [folder.path / name]
             texts = {copy: copy.read_bytes() for copy in copies if copy.is_file()}
-            if text not in texts.values():
-                kept = ", ".join(f"{copy} {_digest(texts[copy])}" for copy in texts) or "none"
+            if texts and text not in texts.values():
+                kept = ", ".join(f"{copy} {_digest(texts[copy])}" for copy in texts)
                 _warn(
                     folder,
                     f"it was trained with another version of {original} than is used now "
