@@ -34,8 +34,8 @@ class Registry(Mapping[str, T], Generic[T]):
     entry points by which installed packages add components; it is looked up only for a name that
     `find` does not have, or for all names.
 
-    Raises `UnknownNameError` for a name it does not have, and `ValueError` for a name that is
-    registered twice.
+    Raises `UnknownNameError` for a name it does not have, `ValueError` for a name that is
+    registered twice, and `StatetrackError` where entry points repeat a name.
     """
 
     def __init__(
@@ -85,10 +85,14 @@ class Registry(Mapping[str, T], Generic[T]):
     def _names(self) -> dict[str, Load]:
         """What `find` gives and what entry points name."""
         if self._elsewhere is None:
-            self._elsewhere = {} if self._entry_points is None else named_by(self._entry_points)
-            for name in self._elsewhere:
+            elsewhere = {} if self._entry_points is None else named_by(self._entry_points)
+            for name, load in elsewhere.items():
                 if name in self._own():
-                    raise ValueError(f"an entry point repeats the name {name!r} of a {self.kind}")
+                    raise StatetrackError(
+                        f"{described(load.args[0])} repeats the name of a {self.kind} that "
+                        "statetrack has: update that package, or uninstall it"
+                    )
+            self._elsewhere = dict(elsewhere)
         return self._own() | self._elsewhere
 
     def __getitem__(self, name: str) -> T:
@@ -147,15 +151,27 @@ def modules_in(package: str) -> dict[str, Load]:
     }
 
 
-def named_by(entry_points: str) -> dict[str, Load]:
+def named_by(entry_points: str) -> dict[str, partial[object]]:
     """A loader for every entry point of a group that an installed package has.
 
-    The loader raises `StatetrackError` where the package cannot be imported.
+    The loader raises `StatetrackError` where the package cannot be imported; likewise this
+    function, where two packages have the same name.
     """
     import importlib.metadata  # slow to import, and needed only for names from elsewhere
 
-    found = importlib.metadata.entry_points(group=entry_points)
-    return {entry.name: partial(_load, entry) for entry in found}
+    found: dict[str, partial[object]] = {}
+    for entry in importlib.metadata.entry_points(group=entry_points):
+        if (other := found.setdefault(entry.name, partial(_load, entry)).args[0]) != entry:
+            raise StatetrackError(
+                f"{described(other)} and {described(entry)} have the same name: uninstall one"
+            )
+    return found
+
+
+def described(entry: importlib.metadata.EntryPoint) -> str:
+    """An entry point in words, with the package that has it."""
+    package = "an installed package" if entry.dist is None else f"the package {entry.dist.name}"
+    return f"the entry point '{entry.name} = {entry.value}' of {package}"
 
 
 def _load(entry: importlib.metadata.EntryPoint) -> object:
@@ -163,8 +179,8 @@ def _load(entry: importlib.metadata.EntryPoint) -> object:
         return entry.load()
     except (ImportError, AttributeError) as problem:
         raise StatetrackError(
-            f"the entry point '{entry.name} = {entry.value}' of an installed package cannot be "
-            f"loaded ({type(problem).__name__}: {problem}): update that package, or uninstall it"
+            f"{described(entry)} cannot be loaded ({type(problem).__name__}: {problem}): "
+            "update that package, or uninstall it"
         ) from problem
 
 

@@ -505,6 +505,7 @@ def test_runs_are_listed_with_how_far_they_came(capsys, tmp_path):
         "model": "lstm",
         "task": "turnstile",
         "state": "finished",
+        "needs_plugin": False,
         "step": 20,
         "steps": 20,
         "validation": 0.875,

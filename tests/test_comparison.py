@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -336,3 +337,62 @@ def test_lengths_of_training_are_those_of_the_run():
     one = outcome(make_run("a", *CAN, [row(30, 100)], train_length="2-30"))
     assert one.outcome == "not evaluated"
     assert LengthDistribution.parse("2-30", 0.0).longest == 30
+
+
+def test_every_damaged_folder_is_a_line_of_its_own_in_list_and_compare(capsys):
+    make_run("whole", *CAN, RIGHT)
+    for name in ("folder-for-config", "link-to-nothing", "no-config", "binary", "no-names", "loop"):
+        shutil.copytree("runs/whole", f"runs/{name}")
+    Path("runs/folder-for-config/config.yaml").unlink()
+    Path("runs/folder-for-config/config.yaml").mkdir()
+    Path("runs/link-to-nothing/config.yaml").unlink()
+    Path("runs/link-to-nothing/config.yaml").symlink_to("nowhere")
+    Path("runs/no-config/config.yaml").unlink()
+    Path("runs/binary/config.yaml").write_bytes(bytes(range(128, 256)))
+    Path("runs/no-names/task.yaml").write_text("- 1\n- 2\n")
+    Path("runs/loop/loop").symlink_to("..", target_is_directory=True)
+    Path("runs/linked").symlink_to("whole", target_is_directory=True)
+    Path("elsewhere").mkdir()
+    Path("runs/whole").rename("elsewhere/whole")
+    Path("runs/linked").unlink()
+    Path("runs/linked").symlink_to("../elsewhere/whole", target_is_directory=True)
+    good = {"runs/loop", "runs/linked"}
+    assert run(["compare", "--json"]) == 0
+    outcomes = {one["run"]: one["outcome"] for one in json.loads(capsys.readouterr().out)}
+    assert {name for name, one in outcomes.items() if one != "broken"} == good
+    assert run(["list", "runs", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["run"] for row in rows if "error" not in row} == good | {"runs/no-names"}
+    bad = {row["name"]: row["error"] for row in rows if "error" in row}
+    assert set(bad) == set(outcomes) - good - {"runs/no-names"} and len(bad) == 4
+    assert all(name in reason for name, reason in bad.items())
+
+
+def test_the_newest_run_is_not_passed_over_where_it_is_damaged(capsys):
+    make_run("old", *CAN, RIGHT)
+    make_run("new", *CAN, RIGHT)
+    for sign, time in (("old/config.yaml", 10), ("new/task.yaml", 20)):
+        os.utime(Path("runs", sign), (time, time))
+    Path("runs/new/config.yaml").unlink()
+    assert run(["eval", "--length", "10"]) == 1
+    assert "runs/new: not a run folder (it has no config.yaml)" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_read_is_a_line_of_its_own(monkeypatch, capsys):
+    make_run("whole", *CAN, RIGHT)
+    Path("runs/locked").mkdir()
+    listdir, scandir = os.listdir, os.scandir
+
+    def refuse(path):
+        if Path(path).name == "locked":
+            raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "listdir", lambda path: refuse(path) or listdir(path))
+    monkeypatch.setattr(os, "scandir", lambda path=".": refuse(path) or scandir(path))
+    assert [one.run.name for one in compare(find_run_folders([Path("runs")]))] == [
+        "whole",
+        "locked",
+    ]
+    assert run(["list", "runs", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in rows if "error" in row] == ["runs/locked"]

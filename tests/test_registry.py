@@ -86,8 +86,13 @@ def test_a_thing_of_an_installed_package_is_found_by_its_entry_point(tmp_path, m
     assert fruit["pear"] == 3
     del sys.modules["their_fruit"]
     twice = Registry("fruit", lambda: {"pear": int}, listing="list fruit", entry_points="fruits")
-    with pytest.raises(ValueError, match="an entry point repeats the name 'pear' of a fruit"):
-        list(twice)
+    message = "the entry point 'pear = their_fruit:KERNELS' of an installed package repeats the na"
+    for _ in range(2):
+        with pytest.raises(StatetrackError, match=message):
+            list(twice)
+    found["fruits"] = [entry, importlib.metadata.EntryPoint("pear", "other_fruit:PEAR", "fruits")]
+    with pytest.raises(StatetrackError, match=r"and .* 'pear = other_fruit:PEAR' .* the same name"):
+        list(Registry("fruit", dict, listing="list fruit", entry_points="fruits"))
     found["fruits"] = [importlib.metadata.EntryPoint("plum", "no_such_package:PLUM", "fruits")]
     lost = Registry("fruit", dict, listing="list fruit", entry_points="fruits")
     with pytest.raises(StatetrackError, match="'plum = no_such_package:PLUM' of an installed pack"):

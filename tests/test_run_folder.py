@@ -653,7 +653,7 @@ def test_folders_that_cannot_be_read_hide_no_others(
         return found(path, *args, **kwargs)
 
     monkeypatch.setattr(os, "stat", denied)
-    assert [run.path.name for run in find_runs(tmp_path / "runs")] == ["b"]
+    assert [run.path.name for run in find_runs(tmp_path / "runs")] == ["a", "b"]
     assert newest_run(tmp_path / "runs").path.name == "b"
     assert [path.name for path in find_run_folders([tmp_path / "runs"])] == ["a", "b"]
     assert "there is no such folder" in the_error_of(lambda: find_run_folders([tmp_path / "a"]))

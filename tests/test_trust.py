@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +21,23 @@ import torch
 from statetrack.cli import app
 from statetrack.comparison import compare
 from statetrack.data.formats import npz
-from statetrack.errors import DatasetError, RunError, StatetrackError, StatetrackWarning
+from statetrack.data.formats.filling import Declared
+from statetrack.errors import (
+    DatasetError,
+    RunError,
+    SettingsError,
+    StatetrackError,
+    StatetrackWarning,
+)
 from statetrack.models import MODELS
+from statetrack.plugins import load_plugin
 from statetrack.runs.folder import RunFolder, find_run_folders
 from statetrack.runs.run import Run
 from statetrack.settings import read_yaml
 from statetrack.spec import load_task
+from statetrack.sweep.cells import cells_of
+from statetrack.sweep.measuring import run_cell
+from statetrack.sweep.suite import load_suite
 from tests.new_process import forget_plugins
 
 PLUGIN = '''
@@ -327,8 +339,8 @@ def test_pickles_and_tags_of_yaml_are_refused_and_never_executed(
         RunFolder(Path("runs/plain")).weights()
     arrays = dict.fromkeys(("symbols", "labels", "scored", "lengths"), np.array([Touch()], object))
     np.savez("words.npz", **arrays)
-    with pytest.raises(DatasetError, match=r"words.npz: not a split"):
-        npz.read(Path(), "words")
+    with pytest.raises(DatasetError, match=r"words.npz: "):
+        npz.read(Path(), "words", Declared(1, 1, 1, 1, 1, 1, 2, 2))
     for text in (
         "!!python/object/apply:os.mkdir [yaml-was-executed]",
         "!!python/name:os.system ''",
@@ -414,3 +426,121 @@ def test_a_run_with_a_kind_of_ones_own_is_complete_in_itself(
         [sys.executable, "-c", OPENED, *tasks], capture_output=True, text=True, timeout=120
     )
     assert done.stdout.split() == ["6"] * len(tasks), done.stderr
+
+
+ENDING = """
+import sys
+from typing import Annotated
+
+import torch
+from pydantic import field_validator
+from statetrack import KINDS, LOSSES, MODELS, Automaton, SequenceModel, Settings, option
+
+
+class EndingSettings(Settings):
+    at: str = option("nowhere", "Where the program is ended.")
+
+    @field_validator("at")
+    @classmethod
+    def _check(cls, at):
+        if at == "check":
+            sys.exit()
+        return at
+
+
+@MODELS.register("ending")
+class Ending(SequenceModel):
+    settings_class = EndingSettings
+
+    def __init__(self, settings, *, num_symbols, num_labels):
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        self.readout = torch.nn.Embedding(num_symbols, num_labels)
+
+    def forward(self, symbols):
+        if self.settings.at == "forward":
+            sys.exit(0)
+        return self.readout(symbols)
+
+
+@LOSSES.register("ending-loss")
+def ending_loss(settings):
+    raise SystemExit
+
+
+@KINDS.register("ending-kind")
+def ending_kind():
+    import argparse
+
+    argparse.ArgumentParser().parse_args(["--help"])
+"""
+
+ENDS = {
+    "forward": "--at forward",
+    "check": "--at check",
+    "loss": "--loss ending-loss",
+    "kind": "--task ending.yaml",
+}
+
+
+@pytest.fixture
+def ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ending.py").write_text(ENDING)
+    Path("ending.yaml").write_text(TASK.replace("marked-kind", "ending-kind"))
+
+
+@pytest.mark.parametrize("options", ENDS.values(), ids=list(ENDS))
+def test_the_end_of_the_program_in_a_users_file_is_an_error_with_its_line(
+    options: str, ending: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train = "train --plugin ending.py --model ending --steps 1 --batch-size 4 --validation-words 4"
+    assert app.run([*train.split(), *options.split(), "--out", "run"]) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    line = ENDING.splitlines().index(
+        {
+            "--at forward": "            sys.exit(0)",
+            "--at check": "            sys.exit()",
+            "--loss ending-loss": "    raise SystemExit",
+            "--task ending.yaml": '    argparse.ArgumentParser().parse_args(["--help"])',
+        }[options]
+    )
+    assert error.startswith(f"error: ending.py, line {line + 1}: it ends the program")
+
+
+def test_a_mistake_in_a_users_file_keeps_its_line_in_a_cell_of_a_suite(ending: None) -> None:
+    Path("suite.yaml").write_text(SUITE.replace("theirs: marked", "mine: ending"))
+    load_plugin(Path("ending.py"))
+    suite = load_suite("suite.yaml")
+    (cell,) = cells_of(suite, Path("out"), {})
+    ending_cell = replace(cell, values=cell.values | {"loss": "ending-loss"})
+    with pytest.raises(RunError, match=r"column 'runs': ending.py, line 37: it ends the program"):
+        run_cell(suite, ending_cell)
+
+
+def test_the_end_of_the_program_at_exit_leaves_the_status_of_an_error(tmp_path: Path) -> None:
+    text = "import atexit, sys\natexit.register(lambda: sys.exit(0))\n"
+    (tmp_path / "late.py").write_text(text)
+    words = ["list", "modles", "--plugin", str(tmp_path / "late.py")]
+    done = subprocess.run([sys.executable, "-m", "statetrack", *words], capture_output=True)
+    assert done.returncode == 1
+
+
+def test_an_interrupted_import_of_a_plugin_is_not_taken_for_a_whole_one(tmp_path: Path) -> None:
+    plugin = tmp_path / "long.py"
+    plugin.write_text("raise KeyboardInterrupt")
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            load_plugin(plugin)
+    assert app.run(["list", "--plugin", str(plugin)]) == 130
+    plugin.write_text("")
+    load_plugin(plugin)
+
+
+def test_a_plugin_that_has_changed_since_it_was_imported_is_refused(tmp_path: Path) -> None:
+    plugin = tmp_path / "mine.py"
+    plugin.write_text("SIZE = 1\n")
+    load_plugin(plugin)
+    load_plugin(plugin)
+    plugin.write_text("SIZE = 2\n")
+    with pytest.raises(SettingsError, match=r"mine.py': has changed since this process imported"):
+        load_plugin(plugin)

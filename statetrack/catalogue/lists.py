@@ -10,9 +10,12 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statetrack.errors import StatetrackError
+
+if TYPE_CHECKING:
+    from statetrack.runs.folder import RunFolder
 
 Row = dict[str, Any]
 
@@ -91,7 +94,6 @@ def _suites(_: Path) -> Iterator[Row]:
 
 def _runs(folder: Path) -> Iterator[Row]:
     from statetrack.runs.folder import find_runs
-    from statetrack.runs.plugins import needs_plugin
 
     for run in find_runs(folder):
         try:
@@ -99,7 +101,7 @@ def _runs(folder: Path) -> Iterator[Row]:
             finished = run.finished
             summary = run.summary() if finished else None
             records = [] if finished else run.records()
-            needs = needs_plugin(run)
+            needs = _needs_plugin(run)
         except (StatetrackError, OSError) as error:
             yield {"name": run.path.as_posix(), "error": str(error)}
             continue
@@ -122,6 +124,15 @@ def _runs(folder: Path) -> Iterator[Row]:
             "steps": config.get("steps"),
             "validation": best,
         }
+
+
+def _needs_plugin(run: RunFolder) -> bool:
+    """Whether the run can be opened only with its plugin; most runs have none."""
+    if not run.plugins:
+        return False
+    from statetrack.runs.plugins import needs_plugin  # numpy, which a list does without
+
+    return needs_plugin(run)
 
 
 LISTINGS: Mapping[str, Listing] = {

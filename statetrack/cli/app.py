@@ -32,6 +32,7 @@ import typer
 
 from statetrack import __version__
 from statetrack.errors import StatetrackError, StatetrackWarning, nearest
+from statetrack.registry import described
 from statetrack.text import visible
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
@@ -71,7 +72,7 @@ def find_commands() -> dict[str, Command]:
         command = None if entry.name in found else _read_command(entry.name, entry.value)
         if command is None:
             raise StatetrackError(
-                f"the entry point '{entry.name} = {entry.value}' of an installed package is to "
+                f"{described(entry)} is to "
                 "name a module with a docstring and `build`, under a name that no command has: "
                 "update that package, or uninstall it"
             )

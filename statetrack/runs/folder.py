@@ -504,8 +504,8 @@ def is_run(path: Path) -> bool:
 def find_run_folders(places: Iterable[Path]) -> list[Path]:
     """The run folders among the given folders and in them at any depth, once each, by name.
 
-    Damaged ones are included; folders that cannot be read, or whose name begins with a dot, are
-    not. Raises `RunError` for a folder that is no run and contains none.
+    Damaged ones are included, and so is every folder that cannot be read; those whose name begins
+    with a dot are not. Raises `RunError` for a folder that is no run and contains none.
     """
     found: dict[Path, Path] = {}
     for place in places:
@@ -513,7 +513,7 @@ def find_run_folders(places: Iterable[Path]) -> list[Path]:
             raise RunError(
                 f"{place}: there is no such folder: give run folders, or what holds them"
             )
-        folders = sorted(_folders_with_signs(place))
+        folders = sorted(_run_folders_in(place))
         if not folders:
             raise RunError(f"{place}: holds no run: `statetrack train` makes one")
         for folder in folders:
@@ -521,26 +521,48 @@ def find_run_folders(places: Iterable[Path]) -> list[Path]:
     return list(found.values())
 
 
-def _folders_with_signs(place: Path) -> Iterator[Path]:
-    for folder, inside, files in os.walk(place):
+def _run_folders_in(place: Path) -> set[Path]:
+    """Every folder with a sign of a run, and every one that cannot be listed; none is hidden."""
+    found: set[Path] = set()
+
+    def note_unreadable(problem: OSError) -> None:
+        found.add(Path(problem.filename))
+
+    for path, inside, files in os.walk(place, onerror=note_unreadable):
+        here = Path(path)
         if not set(SIGNS_OF_A_RUN).isdisjoint(files + inside):
-            yield Path(folder)
+            found.add(here)
         inside[:] = [name for name in inside if not name.startswith(".")]
+        links = (here / name for name in inside if os.path.islink(here / name))
+        found.update(link for link in links if _started(link) is not None)
+    return found
 
 
 def find_runs(folder: Path) -> list[RunFolder]:
-    """The runs directly inside a folder, oldest first; those that cannot be looked at are not."""
-    found: list[tuple[int, Path]] = []
-    with suppress(OSError):
-        for path in sorted(folder.iterdir()):
-            if is_run(path) and final_name(path.name) is None:
-                with suppress(OSError):
-                    found.append(((path / "config.yaml").stat().st_mtime_ns, path))
-    return [RunFolder(path) for _, path in sorted(found, key=lambda one: one[0])]
+    """The runs directly inside a folder, oldest first; damaged ones are included."""
+    if not is_folder(folder):
+        return []
+    inside = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    started = {path: when for path in inside if (when := _started(path)) is not None}
+    return [RunFolder(path) for path in sorted(started, key=lambda path: (started[path], path))]
+
+
+def _started(folder: Path) -> int | None:
+    """When a run was started, by the first of its files; None for what is no run folder."""
+    try:
+        names = os.listdir(folder)
+        first = next((sign for sign in SIGNS_OF_A_RUN if sign in names), None)
+        return None if first is None else (folder / first).lstat().st_mtime_ns
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:  # it may be a run: whoever reads it says why it cannot be read
+        with suppress(OSError):
+            return folder.lstat().st_mtime_ns
+        return 0
 
 
 def newest_run(folder: Path) -> RunFolder:
-    """The run that was started last.
+    """The run that was started last, also where it is damaged: no run is passed over silently.
 
     Raises `RunError` for a folder without runs.
     """
