@@ -10,11 +10,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from statetrack.cli.app import run
+from statetrack.runs.folder import RunFolder
+from statetrack.runs.run import Run
+from statetrack.training.records import Record
 
 QUICK = ["--steps", "20", "--hidden", "8", "--validation-words", "32", "--batch-size", "16"]
 
@@ -282,6 +286,35 @@ def test_a_suite_is_one_table_and_goes_on_where_it_was(capsys: pytest.CaptureFix
     line = complaint(capsys, "reproduce", "mine.yaml", "--seeds", "1", "--out", "cells")
     assert "other settings" in line
     assert Path("mine.md").read_text().count("\n| ") == 3 - 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_suite_that_gets_a_signal_keeps_a_checkpoint_and_says_how_to_go_on(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("mine.yaml").write_text(
+        "title: One by one\nsettings: {steps: 9, validate_every: 2, lrs: [0.01]}\n"
+        "models: {real: diagonal-real}\ntasks: {parity: parity}\nlength: 20\nsamples: 50\n"
+    )
+    command = ["reproduce", "mine.yaml", "--jobs", "1"]
+    train = Run.train
+
+    def signalled(self: Run, stop: Callable[[], bool]) -> Iterator[Record]:
+        records = train(self, stop)
+        yield next(records)
+        os.kill(os.getpid(), number)
+        yield from records
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "train", signalled)
+        assert run(command) == 130
+    told = capsys.readouterr().err
+    assert "interrupted with 0 of 1 cells finished; the same command continues" in told
+    assert "Traceback" not in told
+    kept = RunFolder.open(Path("suites/mine/parity/real"))
+    assert kept.checkpoint() is not None and not kept.finished
+    succeed(*command)
+    assert kept.finished and "One by one" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
