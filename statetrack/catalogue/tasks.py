@@ -87,7 +87,7 @@ OF_AUTOMATA = (
 
 def _describe_automaton(task: Task) -> dict[str, Any]:
     automaton = task.automaton
-    floors = automaton.floors(task.spec.test_lengths)
+    floors = automaton.floors(task.spec.test_lengths) or {}
     return {
         "states": list(automaton.states),
         "start": automaton.start,
@@ -97,7 +97,7 @@ def _describe_automaton(task: Task) -> dict[str, Any]:
         "weights": automaton.weights.tolist(),
         "slips": automaton.slips.tolist(),
         "slip_rate": automaton.slip_rate,
-        "floor": {str(length): floor for length, floor in floors.items()},
+        "floor": {str(length): floors.get(length) for length in task.spec.test_lengths},
     }
 
 

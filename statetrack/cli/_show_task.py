@@ -63,15 +63,17 @@ def _states(about: dict[str, Any]) -> list[tuple[str, str]]:
 def _automaton_facts(about: dict[str, Any], algebra: Algebra) -> list[tuple[str, str]]:
     return [
         *(
-            (
-                "floor",
-                f"{drawing.share(floor, 4)} at length {int(length):,}: the best constant answer",
-            )
+            ("floor", f"{_floor(floor)} at length {int(length):,}: the best constant answer")
             for length, floor in about["floor"].items()
         ),
         ("words", _words(about)),
         *algebra_facts(algebra),
     ]
+
+
+def _floor(floor: float | None) -> str:
+    """A floor; one that takes too long to compute is measured by `eval`, on its words."""
+    return "not computed" if floor is None else drawing.share(floor, 4)
 
 
 def _draw_heading(console: Console, name: str, what: str, title: str) -> None:

@@ -11,12 +11,16 @@ State = TypeVar("State", bound=Hashable)
 Symbol = TypeVar("Symbol")
 
 
+class TooManyStates(TaskError):
+    """Words lead to more states than were allowed."""
+
+
 def explore(
     start: State, symbols: Sequence[Symbol], step: Callable[[State, Symbol], State], most: int
 ) -> tuple[list[State], list[list[int]]]:
     """All states that words lead to, breadth first from `start`, and the table delta `[S, V]`.
 
-    Raises `TaskError` where there are more than `most`.
+    Raises `TooManyStates` as soon as there are more than `most`.
     """
     states = [start]
     number = {start: 0}
@@ -28,8 +32,8 @@ def explore(
             if target not in number:
                 number[target] = len(states)
                 states.append(target)
+                if len(states) > most:
+                    raise TooManyStates(f"more than {most} states: too many")
             row.append(number[target])
         delta.append(row)
-        if len(states) > most:
-            raise TaskError(f"more than {most} states: too many")
     return states, delta

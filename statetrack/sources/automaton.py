@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -221,8 +222,11 @@ class Automaton(Source):
         """All words of these lengths that can be drawn, and how likely each is: `[N]`, sum 1."""
         return counting.list_words(self, lengths)
 
-    def floors(self, lengths: Iterable[int]) -> dict[int, float]:
-        """The accuracy of the best constant answer by length, from the distribution of states."""
+    def floors(self, lengths: Iterable[int]) -> dict[int, float] | None:
+        """The accuracy of the best constant answer by length, from the distribution of states.
+
+        None where that would take too long (`floors.MOST_WORK`).
+        """
         return floors.best_constant(self, lengths)
 
     def fingerprint(self) -> str:
@@ -279,11 +283,10 @@ def reachable(delta: Integers, start: int, allowed: Booleans | None = None) -> B
     while frontier.size:
         targets = delta[frontier]
         found = targets.ravel() if allowed is None else targets[allowed[frontier]]
-        new = np.zeros(len(delta), bool)
-        new[found] = True
-        new &= ~seen
-        seen |= new
-        frontier = np.flatnonzero(new)
+        # the work of a round is that of its frontier, for a chain has as many rounds as states
+        new = found[~seen[found]]
+        frontier = np.unique(new) if len(new) > 1 else new
+        seen[frontier] = True
     return seen
 
 
@@ -303,7 +306,7 @@ def _names(given: Sequence[str] | None, count: int, what: str) -> tuple[str, ...
         raise TaskError(f"{what}s: {len(names)} names for {count} {what}s")
     check_names(names, what)
     if len(set(names)) < count:
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = Counter(names).most_common(1)[0][0]
         raise TaskError(f"{what}s: the name '{twice}' appears twice")
     return names
 

@@ -9,7 +9,7 @@ Letters: N nodes of the chain, M moves: one for each node and symbol that is eve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,24 +23,45 @@ if TYPE_CHECKING:
 MOST_NODES_TO_SQUARE = 512
 """Chains up to this size are advanced by powers of their matrix, larger ones step by step."""
 
+MOST_NODES = 2**20
+"""Larger chains are not built."""
+
+MOST_WORK = 10**9
+"""Moves in all steps that a chain is advanced by, one step counting as `STEP` moves or more: some
+ten seconds. A distribution that repeats itself before its length stops earlier."""
+
+STEP = 1_000
+
 SETTLED = 1e-15
 """Two distributions closer than this (sum of differences) are the same."""
 
 
-def best_constant(automaton: Automaton, lengths: Iterable[int]) -> dict[int, float]:
+class _TooMuchWork(Exception):
+    """The floor would take more than the bounds of this module."""
+
+
+def best_constant(automaton: Automaton, lengths: Iterable[int]) -> dict[int, float] | None:
     """The accuracy of the best constant answer on words of each length.
 
     Words are drawn by the weights and slips, and the answer asked for is the label at the last
     scored position. Words without a scored position do not count; where all are such, it is NaN.
-    Exact to rounding, at any length.
+    Exact to rounding, at any length; None, for *not computed*, where the chain has more than
+    `MOST_NODES` nodes or takes more than `MOST_WORK`.
     """
+    try:
+        return _best_constant(automaton, sorted(set(lengths)))
+    except _TooMuchWork:
+        return None
+
+
+def _best_constant(automaton: Automaton, lengths: Sequence[int]) -> dict[int, float]:
     chain = _chain(automaton)
     advance = _advance_of(automaton, chain)
     distribution = np.zeros(len(chain.label))
     distribution[0] = 1.0
     floors: dict[int, float] = {}
     position = 0
-    for length in sorted(set(lengths)):
+    for length in lengths:
         assert length >= 1, length
         distribution = advance(distribution, position, length - position)
         position = length
@@ -75,8 +96,9 @@ def _chain(automaton: Automaton) -> _Chain:
         return states * remembered + labels + 1
 
     scored, output = automaton.scored, automaton.output
-    known = np.array([automaton.start * remembered])
-    frontier = known
+    frontier = np.array([automaton.start * remembered])
+    found = [frontier]  # frontiers, joined at the end: a chain has as many of them as states
+    seen = set(frontier.tolist())
     reached: list[Integers] = []
     while frontier.size:
         states, last = np.divmod(frontier, remembered)
@@ -84,8 +106,13 @@ def _chain(automaton: Automaton) -> _Chain:
         targets = automaton.delta[states[place], drawn]
         labels = np.where(scored[targets], output[targets], last[place] - 1)
         reached.append(node(targets, labels))
-        frontier = np.setdiff1d(reached[-1], known)
-        known = np.concatenate([known, frontier])
+        new = set(reached[-1].tolist()) - seen
+        seen |= new
+        frontier = np.array(sorted(new), np.int64)
+        found.append(frontier)
+        if len(seen) > MOST_NODES:
+            raise _TooMuchWork
+    known = np.concatenate(found)
     order = np.argsort(known)
     states = known // remembered
     source, drawn = np.nonzero(automaton.drawable[states])
@@ -124,10 +151,12 @@ class _Steps:
 
     def __init__(self, chain: _Chain) -> None:
         self._chain = chain
+        self._work = _Work(chain)
 
     def __call__(self, distribution: Floats, position: int, steps: int) -> Floats:
         earlier, distance, patience = distribution, 0, 1
         while steps:
+            self._work.count_step()
             distribution = _step(distribution, self._chain, self._chain.weight)
             steps -= 1
             distance += 1
@@ -144,12 +173,27 @@ class _ChangingSteps:
     def __init__(self, chain: _Chain, slip_chance: Callable[[int], float]) -> None:
         self._chain = chain
         self._slip_chance = slip_chance
+        self._work = _Work(chain)
 
     def __call__(self, distribution: Floats, position: int, steps: int) -> Floats:
         for place in range(position, position + steps):
+            self._work.count_step()
             weight = self._chain.weight + self._slip_chance(place) * self._chain.shift_at_slip
             distribution = _step(distribution, self._chain, weight)
         return distribution
+
+
+class _Work:
+    """Counts steps; raises `_TooMuchWork` where they are too many."""
+
+    def __init__(self, chain: _Chain) -> None:
+        self._left = MOST_WORK // max(STEP, len(chain.source))
+
+    def count_step(self) -> None:
+        """One more."""
+        self._left -= 1
+        if self._left < 0:
+            raise _TooMuchWork
 
 
 def _step(distribution: Floats, chain: _Chain, weight: Floats) -> Floats:

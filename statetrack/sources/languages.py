@@ -94,9 +94,17 @@ def language(
 
 def _alive(delta: Integers, members: Booleans) -> Booleans:
     """The states from which some word leads to a member: `[S]`."""
-    alive = members
-    while not (further := alive | alive[delta].any(axis=1)).tolist() == alive.tolist():
-        alive = further
+    alive = members.copy()
+    order = np.argsort(delta, axis=None, kind="stable")  # transitions by the state they lead to
+    sources = order // delta.shape[1]
+    ends = np.searchsorted(delta.ravel()[order], np.arange(len(delta) + 1))
+    waiting = np.flatnonzero(alive).tolist()
+    while waiting:
+        state = waiting.pop()
+        before = np.unique(sources[ends[state] : ends[state + 1]])
+        new = before[~alive[before]]
+        alive[new] = True
+        waiting += new.tolist()
     return alive
 
 

@@ -25,7 +25,7 @@ def minimise(automaton: Automaton) -> Automaton:
     state, `name@...` each, that merge to one without any other copy left have the bare name. Labels
     of states that are not scored do not count, and read 0 where states with different ones merge.
     """
-    blocks = _refined(automaton.delta, _told_apart_at_once(automaton))
+    blocks = refined(automaton.delta, _told_apart_at_once(automaton))
     _, members = np.unique(blocks, return_index=True)  # blocks are numbered by first member
     output = automaton.output[members]
     return Automaton(
@@ -52,7 +52,7 @@ def _told_apart_at_once(automaton: Automaton) -> Integers:
     return _pairs(laws.reshape(-1), label)
 
 
-def _refined(delta: Integers, blocks: Integers) -> Integers:
+def refined(delta: Integers, blocks: Integers) -> Integers:
     """The coarsest partition `[S]` that is finer than `blocks` and that every symbol respects."""
     while True:
         finer = blocks

@@ -55,20 +55,20 @@ def transitions(
     ] = None,
 ) -> Automaton:
     """An automaton of one's own. Symbols are ordered as in the first state."""
-    names = list(states)
+    names = {state: place for place, state in enumerate(states)}
     symbols = list(next(iter(states.values())))
     delta = [
-        [_state(row[symbol], names, f"state '{state}', symbol '{symbol}'") for symbol in symbols]
+        [_state(row[symbol], names, state, symbol) for symbol in symbols]
         for state, row in _complete(states, symbols).items()
     ]
     label_of = _labels(outputs, names)
     order = _label_order(list(label_of.values())) if labels is None else labels
     return Automaton(
         delta,
-        [_place_of(label_of[state], order, state) for state in names],
+        _places(label_of, names, order),
         start=_state(start, names, "start"),
         symbols=symbols,
-        states=names,
+        states=list(names),
         labels=[str(label) for label in order],
         weights=None if weights is None else _chances("weights", weights, names, symbols, 1.0),
         scored=None if scored is None else _scored(scored, names),
@@ -116,17 +116,25 @@ def _rows(automaton: Automaton, chances: Floats, left_out: float) -> dict[str, d
     }
 
 
-def _state(name: str, names: list[str], where: str) -> int:
+def _state(name: str, names: Mapping[str, int], *where: str) -> int:
+    """The place of a state; `where` is what names it, or a state and the symbol that leads there.
+
+    A place is looked up for every transition, so that words are made for a wrong one only.
+    """
     if name not in names:
-        raise TaskError(f"{where}: there is no state '{name}'.{nearest_or_known(name, names)}")
-    return names.index(name)
+        place = where[0] if len(where) == 1 else f"state '{where[0]}', symbol '{where[1]}'"
+        raise TaskError(f"{place}: there is no state '{name}'.{nearest_or_known(name, names)}")
+    return names[name]
 
 
 def _complete(
     states: Mapping[str, Mapping[str, str]], symbols: list[str]
 ) -> Mapping[str, Mapping[str, str]]:
     """The rows as they are, once every one of them has the same symbols."""
+    known = set(symbols)
     for state, row in states.items():
+        if row.keys() == known:
+            continue
         for symbol in symbols:
             if symbol not in row:
                 raise TaskError(f"states: state '{state}' does not say where '{symbol}' leads")
@@ -139,7 +147,9 @@ def _complete(
     return states
 
 
-def _labels(outputs: Mapping[str, int | str] | None, names: list[str]) -> Mapping[str, int | str]:
+def _labels(
+    outputs: Mapping[str, int | str] | None, names: Mapping[str, int]
+) -> Mapping[str, int | str]:
     if outputs is None:
         return {state: state for state in names}
     for state in outputs:
@@ -156,20 +166,28 @@ def _label_order(labels: list[int | str]) -> list[int | str]:
     return [*sorted(numbers)] if len(numbers) == len(distinct) else distinct
 
 
-def _place_of(label: int | str, order: list[int | str], state: str) -> int:
-    shown = [str(each) for each in order]
-    if str(label) not in shown:
-        raise TaskError(
-            f"labels: the label '{label}' of state '{state}' is not among them."
-            f"{nearest_or_known(str(label), shown)}"
-        )
-    return order.index(label) if label in order else shown.index(str(label))
+def _places(
+    label_of: Mapping[str, int | str], names: Mapping[str, int], order: list[int | str]
+) -> list[int]:
+    """The place of every state's label among the labels; `1` and `"1"` are the same one."""
+    exact = {label: place for place, label in reversed(list(enumerate(order)))}
+    shown = {str(label): place for place, label in reversed(list(enumerate(order)))}
+    places = []
+    for state in names:
+        label = label_of[state]
+        if str(label) not in shown:
+            raise TaskError(
+                f"labels: the label '{label}' of state '{state}' is not among them."
+                f"{nearest_or_known(str(label), shown)}"
+            )
+        places.append(exact[label] if label in exact else shown[str(label)])
+    return places
 
 
 def _chances(
     what: str,
     chances: Mapping[str, Mapping[str, float]],
-    names: list[str],
+    names: Mapping[str, int],
     symbols: list[str],
     left_out: float,
 ) -> list[list[float]]:
@@ -186,6 +204,6 @@ def _chances(
     return [[chances.get(state, alike).get(symbol, 0.0) for symbol in symbols] for state in names]
 
 
-def _scored(scored: list[str], names: list[str]) -> list[bool]:
+def _scored(scored: list[str], names: Mapping[str, int]) -> list[bool]:
     asked = {_state(state, names, "scored") for state in scored}
     return [place in asked for place in range(len(names))]
