@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 import annotated_types
 from pydantic import (
@@ -99,6 +99,10 @@ def _check_text(text: str, numeric: bool) -> None:
         raise ValueError("is not text that UTF-8 can write") from None
     if numeric and not is_plain_number(text):
         raise ValueError("is not a number: write it in the digits 0 to 9")
+
+
+GREATEST_SEED: Final = 2**53
+"""The greatest seed: beyond it, many readers of JSON round whole numbers."""
 
 
 def option(

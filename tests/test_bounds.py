@@ -4,14 +4,24 @@ import time
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from statetrack import evaluate, load_task, make_model
+from statetrack.catalogue.commands import AuditSettings, GenSettings
+from statetrack.catalogue.options import inner_type
 from statetrack.catalogue.tasks import describe_task
-from statetrack.errors import TaskError
+from statetrack.cli import app
+from statetrack.errors import SettingsError, TaskError
+from statetrack.models import _memory
+from statetrack.models._facts import MODEL_FACTS
 from statetrack.sources import Automaton, build_automaton, floors
 from statetrack.sources.automaton import reachable
 from statetrack.sources.kinds import regex
 from statetrack.sources.kinds.transitions import transitions
+from statetrack.training.population import Population
+from statetrack.training.records import replicas_of
+from statetrack.training.settings import DataSettings, TrainSettings
 
 PATTERNS = {
     "a set of states for every word of 20 letters": ("(a|b)*a(a|b){20}", "more than 8192 states"),
@@ -130,3 +140,108 @@ def test_evaluation_measures_the_floor_where_it_is_not_computed(monkeypatch):
     [score] = evaluate(model, task, [5], num_words=50)
     assert 0.5 <= score.floor <= 1
     assert describe_task(task)["floor"] == {str(n): None for n in task.spec.test_lengths}
+
+
+def test_weights_that_do_not_fit_are_refused_before_memory_is_taken(monkeypatch):
+    monkeypatch.setattr(_memory, "free_memory", lambda device: 10**6)
+    built = []
+    make_small = make_model("lstm", "parity", hidden=8)
+    assert sum(weight.numel() for weight in make_small.parameters()) < 10**5
+    with pytest.raises(SettingsError, match=r"out of memory: [\d,]+ weights take .* GB"):
+        make_model("lstm", "parity", hidden=100_000)
+
+    def make():
+        built.append(torch.get_default_device().type)
+        return nn.Linear(1000, 1000)
+
+    with pytest.raises(SettingsError, match=r"1,001,000 weights for each of 3 replicas"):
+        Population(make, replicas_of(range(3), (0.1,)), torch.device("cpu"))
+    assert built == ["meta"]
+
+
+def test_a_weight_beyond_counting_is_refused():
+    def make():
+        return nn.Linear(2**40, 2**40)
+
+    with pytest.raises(SettingsError, match="more numbers than a computer can count"):
+        _memory.check_memory(make, 1, 1, torch.device("cpu"))
+
+
+def test_the_check_leaves_random_numbers_and_finished_models_alone():
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    _memory.check_memory(lambda: nn.Linear(5, 5), 1, 1, torch.device("cpu"))
+    assert torch.equal(torch.rand(2), expected)
+    _memory.check_memory(lambda: nn.Linear(5, 5, device="cpu"), 10**15, 1, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("name", MODEL_FACTS)
+def test_the_size_of_every_model_is_known_before_it_is_built(name, monkeypatch):
+    monkeypatch.setattr(_memory, "free_memory", lambda device: 0)
+    with pytest.raises(SettingsError, match="out of memory"):
+        make_model(name, "parity")
+
+
+def test_free_memory_is_that_of_the_machine_or_of_its_container(tmp_path, monkeypatch):
+    assert _memory.free_memory(torch.device("cpu")) > 10**8
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(_memory, "CGROUP", limit)
+    limit.write_text("max\n")
+    assert _memory.free_memory(torch.device("cpu")) > 10**8
+    limit.write_text("123456\n")
+    assert _memory.free_memory(torch.device("cpu")) == 123456
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("Unable to allocate 8.0 GiB for an array"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"),
+        RuntimeError("CUDA out of memory. Tried to allocate 8.00 GiB\nmore"),
+    ],
+)
+def test_an_array_that_does_not_fit_is_one_line(error):
+    line, code = app._line_and_code(error)
+    assert line.startswith("out of memory (") and "\n" not in line and code == app.FAILED
+
+
+EVERY_SETTINGS = [DataSettings, TrainSettings, GenSettings, AuditSettings] + [
+    facts.settings_class for facts in MODEL_FACTS.values()
+]
+
+
+@pytest.mark.parametrize("kind", EVERY_SETTINGS, ids=lambda kind: kind.__name__)
+def test_no_whole_number_of_any_settings_is_without_bound(kind):
+    for name, field in kind.model_fields.items():
+        if inner_type(field.annotation) is int:
+            for number in (10**18, 2**64, -(10**18)):
+                with pytest.raises(SettingsError, match=f"^{name}: "):
+                    kind(**{name: number})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"{command} --{option.replace('_', '-')} {number}"
+        for command, kinds in {
+            "train": [DataSettings, TrainSettings, MODEL_FACTS["bilinear-cp"].settings_class],
+            "gen parity": [GenSettings],
+            "audit parity": [AuditSettings],
+        }.items()
+        for kind in kinds
+        for option, field in kind.model_fields.items()
+        if inner_type(field.annotation) is int
+        for number in (10**18, 2**64)
+    ]
+    + [f"eval nowhere --{name} {2**64}" for name in ("samples", "seed")],
+)
+def test_an_absurd_whole_number_on_the_command_line_is_refused_at_once(words, capsys, tmp_path):
+    arguments = words.split()
+    if arguments[0] != "eval":
+        arguments += ["--out", str(tmp_path / "out")] if arguments[0] != "audit" else []
+    assert app.run(arguments) in (1, 2)
+    told = capsys.readouterr().err
+    assert next(word for word in arguments if word.startswith("--")) in told
+    assert "Traceback" not in told and "internal error" not in told
+    assert not (tmp_path / "out").exists()

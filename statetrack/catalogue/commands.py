@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from statetrack.settings import Settings, option
+from statetrack.settings import GREATEST_SEED, Settings, option
 
 MOST_WORDS = 10**15
 """The most words that can be asked for: whether the disk holds them is another question."""
@@ -31,16 +31,16 @@ class GenSettings(Settings):
     format: Literal["parquet", "jsonl", "npz", "csv"] = option(
         "parquet", "The format of the files."
     )
-    seed: int = option(0, "The seed that all words come from.", min=0)
+    seed: int = option(0, "The seed that all words come from.", min=0, max=GREATEST_SEED)
 
 
 class AuditSettings(Settings):
     """The words of a task that are drawn for an audit, apart from the test lengths."""
 
-    samples: int = option(2000, "Test words at every length, and held-out words.", min=1)
+    samples: int = option(2000, "Test words at every length, and held-out words.", min=1, max=10**7)
     train_length: str = option("task", "Training lengths, as 2-10 or 10; `task`: the task's own.")
-    train_samples: int = option(10_000, "Training words to fit the shortcuts on.", min=1)
+    train_samples: int = option(10_000, "Training words to fit the shortcuts on.", min=1, max=10**7)
     supervision: Literal["task", "every", "last"] = option(
         "task", "A label after every symbol, or after the last only; `task`: the task's own."
     )
-    seed: int = option(0, "The seed that all words come from.", min=0)
+    seed: int = option(0, "The seed that all words come from.", min=0, max=GREATEST_SEED)

@@ -20,6 +20,7 @@ import importlib.util
 import inspect
 import math
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -245,13 +246,26 @@ def _line_and_code(error: BaseException) -> tuple[str, int]:
         case OSError():
             return error.strerror or str(error), FAILED
         case MemoryError():
-            return "out of memory", FAILED
+            return _out_of_memory(error), FAILED
+        case RuntimeError() if _ALLOCATION.search(str(error)):
+            return _out_of_memory(error), FAILED
     if (mistake := _mistake_in_plugin(error)) is not None:
         return f"{mistake}. STATETRACK_DEBUG=1 shows the whole traceback.", FAILED
     return (
         f"this is an internal error of statetrack: {type(error).__name__}: {error}. "
         "STATETRACK_DEBUG=1 shows the traceback; please report it.",
         FAILED,
+    )
+
+
+_ALLOCATION = re.compile("can't allocate memory|not enough memory|out of memory", re.IGNORECASE)
+"""What torch says where memory is short, on a CPU and on CUDA."""
+
+
+def _out_of_memory(error: BaseException) -> str:
+    told = str(error).partition("\n")[0]
+    return (
+        f"out of memory{f' ({told})' if told else ''}: take fewer words at once or a smaller model"
     )
 
 

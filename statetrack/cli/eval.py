@@ -12,6 +12,7 @@ import typer
 
 from statetrack.cli import options
 from statetrack.errors import SettingsError
+from statetrack.settings import GREATEST_SEED
 
 if TYPE_CHECKING:
     from statetrack.runs.rows import EvaluationRow
@@ -47,8 +48,10 @@ def evaluate(
             metavar="LENGTH",
         ),
     ] = None,
-    samples: Annotated[int, typer.Option(help="Test words.", min=1)] = 2000,
-    seed: Annotated[int, typer.Option(help="Seed of the test words.", min=0)] = 0,
+    samples: Annotated[int, typer.Option(help="Test words.", min=1, max=10**7)] = 2000,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the test words.", min=0, max=GREATEST_SEED)
+    ] = 0,
     everyone: Annotated[
         bool, typer.Option("--all", help="Every replica, not only the selected one.")
     ] = False,

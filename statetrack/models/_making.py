@@ -8,6 +8,7 @@ import torch
 
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
+from statetrack.models._memory import check_memory
 from statetrack.settings import build
 from statetrack.spec import Task, load_task
 
@@ -19,13 +20,15 @@ def make_model(name: str, task: Task | str, *, seed: int = 0, **settings: Any) -
     out has its default. The weights are those of a replica with the same `seed` in a run.
 
     Raises `UnknownNameError` for a name that no model has, and `SettingsError` for a setting that
-    the model does not have or that its field refuses.
+    the model does not have or that its field refuses, and where its weights do not fit into memory.
     """
     kind, source = MODELS[name], load_task(task).source
+    chosen = build(kind.settings_class, settings, name)
+
+    def make() -> SequenceModel:
+        return kind(chosen, num_symbols=source.num_symbols, num_labels=source.num_labels)
+
+    check_memory(make, 1, 1, torch.device("cpu"))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return kind(
-            build(kind.settings_class, settings, name),
-            num_symbols=source.num_symbols,
-            num_labels=source.num_labels,
-        )
+        return make()

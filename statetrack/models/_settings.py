@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, ClassVar, Final, Literal, get_args, get_origin
 
 from statetrack.algebra.recurrences import LinearRecurrence, Recurrence
 from statetrack.settings import Settings, option
 
+MOST_LAYERS: Final = 256
+"""Blocks, or stacked layers, of a model."""
+
 
 class ModelSettings(Settings):
     """The settings of a model, which also name its class of recurrence."""
+
+    greatest_integer: ClassVar[int] = 10**6
 
     @property
     def recurrence(self) -> Recurrence | None:
@@ -47,7 +52,7 @@ class BlockSettings(ModelSettings):
     """Settings of every model made of residual blocks."""
 
     width: int = option(64, "Width D of the residual stream.", min=1)
-    layers: int = option(1, "Number of blocks.", min=1)
+    layers: int = option(1, "Number of blocks.", min=1, max=MOST_LAYERS)
     norm: Literal["rms", "layer", "none"] = option(
         "rms", "Normalisation before each mixer, each MLP and the readout."
     )

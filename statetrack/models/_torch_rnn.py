@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from statetrack.algebra.recurrences import Saturating, Size
 from statetrack.models._base import RecurrentModel, State
-from statetrack.models._settings import ModelSettings
+from statetrack.models._settings import MOST_LAYERS, ModelSettings
 from statetrack.ops.precision import in_full_precision
 from statetrack.settings import option
 
@@ -20,7 +20,7 @@ class TorchRNNSettings(ModelSettings):
     """Settings of the recurrent networks of torch.nn."""
 
     hidden: int = option(64, "Width H of the hidden state.", min=1)
-    layers: int = option(1, "Number of stacked recurrent layers.", min=1)
+    layers: int = option(1, "Number of stacked recurrent layers.", min=1, max=MOST_LAYERS)
     embed_dim: int = option(0, "Width of the learned symbol embeddings; 0 means H.", min=0)
 
     @property

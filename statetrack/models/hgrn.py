@@ -37,7 +37,7 @@ from statetrack.algebra.recurrences import LinearRecurrence, PositiveLayers, Siz
 from statetrack.models import MODELS
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, PlainMixer
-from statetrack.models._settings import KernelSettings
+from statetrack.models._settings import MOST_LAYERS, KernelSettings
 from statetrack.ops.operators import Operators, diagonal_operators
 from statetrack.ops.precision import widened
 from statetrack.settings import option
@@ -46,7 +46,9 @@ from statetrack.settings import option
 class HGRNSettings(KernelSettings):
     """Settings of the hierarchically gated recurrent network."""
 
-    layers: int = option(2, "Number of blocks; the first may forget everything.", min=1)
+    layers: int = option(
+        2, "Number of blocks; the first may forget everything.", min=1, max=MOST_LAYERS
+    )
     phase: Literal["learned", "none"] = option(
         "learned", "Whether states are complex and rotate by learned phases, or are real."
     )

@@ -37,7 +37,7 @@ from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel, require_divisor, through
 from statetrack.models._blocks import make_mlp, make_norm
 from statetrack.models._heads import split_heads
-from statetrack.models._settings import BlockSettings
+from statetrack.models._settings import MOST_LAYERS, BlockSettings
 from statetrack.ops.lanes import apply, join_lanes
 from statetrack.settings import option
 
@@ -48,7 +48,7 @@ LONGEST_PERIOD = 10_000
 class TransformerSettings(BlockSettings):
     """Settings of the causal Transformer."""
 
-    layers: int = option(2, "Number of blocks.", min=1)
+    layers: int = option(2, "Number of blocks.", min=1, max=MOST_LAYERS)
     mlp: float = option(
         4.0, "Width of each block's MLP (GELU), as a multiple of D; 0 leaves it out.", min=0
     )

@@ -21,6 +21,7 @@ from pydantic import field_validator
 from statetrack.algebra.recurrences import Recurrence, Saturating
 from statetrack.models import MODELS
 from statetrack.models._blocks import Block, BlockModel, Mixer
+from statetrack.models._settings import MOST_LAYERS
 from statetrack.models.mlstm import MLSTMMixer, MLSTMSettings
 from statetrack.models.slstm import SLSTMMixer, SLSTMSettings
 from statetrack.settings import option
@@ -29,7 +30,7 @@ from statetrack.settings import option
 class XLSTMSettings(MLSTMSettings, SLSTMSettings):
     """Settings of the xLSTM."""
 
-    layers: int = option(2, "Number of blocks.", min=1)
+    layers: int = option(2, "Number of blocks.", min=1, max=MOST_LAYERS)
     mlp: float = option(
         1.33, "Width of the MLP (GELU) in blocks marked s, as a multiple of D; 0: none.", min=0
     )

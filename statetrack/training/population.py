@@ -16,6 +16,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from statetrack.errors import SettingsError
 from statetrack.models._base import SequenceModel
+from statetrack.models._memory import TRAINING, check_memory
 from statetrack.training.records import Replica
 
 Weights = dict[str, Tensor]
@@ -27,6 +28,9 @@ class Population:
     `make` builds one replica; it is called once per replica, with torch seeded by that replica's
     seed, so replicas of one seed have equal initial weights, and each has those it would have
     alone.
+
+    Raises `SettingsError` where the weights, and what training keeps for each, do not fit into the
+    memory of the device.
     """
 
     def __init__(
@@ -36,6 +40,7 @@ class Population:
         device: torch.device,
     ) -> None:
         self.replicas = tuple(replicas)
+        check_memory(make, len(self.replicas), TRAINING, device)
         models = []
         with torch.random.fork_rng(devices=[]):
             for replica in replicas:

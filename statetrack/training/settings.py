@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import field_validator, model_validator
 
-from statetrack.settings import NameIn, Settings, option
+from statetrack.settings import GREATEST_SEED, NameIn, Settings, option
 from statetrack.training.registries import LOSSES, OPTIMISERS
 
 
@@ -34,6 +34,7 @@ class DataSettings(Settings):
         0,
         "Size of a fixed training set of distinct words; 0 means fresh words at every step.",
         min=0,
+        max=10**8,
     )
 
 
@@ -41,12 +42,12 @@ class TrainSettings(Settings):
     """The settings of training, apart from the task and the model."""
 
     steps: int = option(1000, "Optimisation steps.", min=1)
-    batch_size: int = option(64, "Words in a batch of each replica.", min=1)
+    batch_size: int = option(64, "Words in a batch of each replica.", min=1, max=10**6)
     lrs: tuple[float, ...] = option(
         (1e-2,), "Learning rates, separated by commas; each is trained with every seed."
     )
-    seeds: int = option(1, "How many seeds.", min=1)
-    seed: int = option(0, "The first seed; the others follow it.", min=0)
+    seeds: int = option(1, "How many seeds.", min=1, max=10_000)
+    seed: int = option(0, "The first seed; the others follow it.", min=0, max=GREATEST_SEED)
     loss: Annotated[str, NameIn(LOSSES)] = option(
         "squared-error",
         "Squared error on centred one-hot labels, cross-entropy with label smoothing, or plain "
@@ -78,7 +79,7 @@ class TrainSettings(Settings):
     )
     validate_every: int = option(50, "Steps between two validations.", min=1)
     validation_words: int = option(
-        512, "Words of the training lengths on which replicas are selected.", min=1
+        512, "Words of the training lengths on which replicas are selected.", min=1, max=10**7
     )
     patience: int = option(
         0, "Stop a replica after this many validations without improvement; 0 means never.", min=0
@@ -93,6 +94,7 @@ class TrainSettings(Settings):
         "CPU threads; 0 takes one for a small population (below a million weights), for which "
         "more are slower, and torch's default for a large one.",
         min=0,
+        max=1024,
     )
     precision: Literal["float32", "bfloat16"] = option(
         "float32", "float32, or bfloat16 autocast (recurrences themselves stay in float32)."

@@ -1,0 +1,91 @@
+"""Whether the weights of a model fit into memory, told before any is taken.
+
+Linux grants more memory than there is and ends the process later, without a message; so the size
+is computed first, from a model on torch's `meta` device, which has shapes and no values.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import torch
+from torch import nn
+
+from statetrack.errors import SettingsError, setting
+
+TRAINING: Final = 5
+"""Copies of the weights in training: themselves, the best ones, gradients, two averages of Adam."""
+
+CGROUP = Path("/sys/fs/cgroup/memory.max")
+MEMINFO = Path("/proc/meminfo")
+
+
+def check_memory(
+    make: Callable[[], nn.Module], num_replicas: int, copies: int, device: torch.device
+) -> None:
+    """Raise `SettingsError` where so many copies of the weights do not fit into a device's memory.
+
+    `make` builds one replica. One that cannot be built without values is not checked.
+    """
+    try:
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):
+            model = make()
+    except (RuntimeError, NotImplementedError, TypeError, ValueError) as problem:
+        if "overflow" in str(problem).lower():
+            raise SettingsError(
+                "a weight of the model has more numbers than a computer can count: make the "
+                f"model smaller, for example with a lower {setting('hidden')} or "
+                f"{setting('width')}"
+            ) from None
+        return
+    if any(weight.device.type != "meta" for weight in model.parameters()):
+        return  # a model that was already there
+    number = sum(weight.numel() for weight in (*model.parameters(), *model.buffers()))
+    size = sum(weight.nbytes for weight in (*model.parameters(), *model.buffers()))
+    free = free_memory(device)
+    needed = size * copies * num_replicas
+    if free is not None and needed > free:
+        many = f" for each of {num_replicas} replicas" if num_replicas > 1 else ""
+        use = ", with their gradients and averages" if copies > 1 else ""
+        raise SettingsError(
+            f"out of memory: {number:,} weights{many} take {_gigabytes(needed)}{use}, and "
+            f"{_gigabytes(free)} are free: make the model smaller, or train fewer "
+            f"{setting('seeds')} or {setting('lrs')}"
+        )
+
+
+def free_memory(device: torch.device) -> int | None:
+    """The bytes that can be had on a device; None where that is not known."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    known = [_available(), _limit_of_group()]
+    return min((size for size in known if size is not None), default=None)
+
+
+def _available() -> int | None:
+    """Memory that Linux can free for a process; elsewhere all memory there is."""
+    try:
+        for line in MEMINFO.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass  # not Linux
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def _limit_of_group() -> int | None:
+    """The limit of a container; None where there is none."""
+    try:
+        return int(CGROUP.read_text())
+    except (OSError, ValueError):  # `max` stands for no limit
+        return None
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 1e9:,.1f} GB"
