@@ -186,7 +186,7 @@ def test_an_option_that_swallows_the_next_one_is_told_its_value_is_missing(comma
         (KeyboardInterrupt(), 130, "interrupted"),
         (OSError(28, "No space left on device", "a/b"), 1, "error: a/b: No space left on device"),
         (OSError(30, "Read-only file system"), 1, "error: Read-only file system"),
-        (MemoryError(), 1, "error: out of memory"),
+        (MemoryError(), 1, "error: out of memory: take fewer words at once or a smaller model"),
         (BrokenPipeError(), 1, None),
         (typer.Exit(7), 7, None),
     ],
