@@ -1,8 +1,8 @@
 """Locks of a run folder: one process trains it at a time, and rows are appended one by one.
 
 They are locks of the operating system on the two files below, so the end of a process releases
-them, however it ends; that such a file exists means nothing. Nothing else is kept in them, and
-they may be deleted or copied while no process uses the run.
+them, however it ends; that such a file exists means nothing. They may be deleted or copied while no
+process uses the run.
 
 Where the file system has no such locks (some network file systems), `filelock` takes the existence
 of the file as the lock and warns, and there a killed process may leave a file that has to be
@@ -126,7 +126,11 @@ def _acquire(
 
 
 def _name_holder(lock: BaseFileLock, path: Path) -> None:
-    """Write which process holds the lock, where that file belongs to an OS lock."""
+    """Write which process holds the lock, where that file belongs to an OS lock.
+
+    It is for the error of others only. Some versions of filelock before 4 empty the file when
+    another process tries to lock it; that error then names no process.
+    """
     import filelock
 
     # a file whose existence is the lock holds what filelock keeps there
