@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -148,7 +149,7 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_file(folder: RunFolder, name
     before, names = (folder.path / name).read_bytes(), files_in(folder)
     with files_no_longer_than(4096):
         message = the_error_of(lambda: WRITES[name](folder, 100_000))
-    assert message.startswith(f"{folder.path / name}: cannot be written: ")
+    assert message == f"{folder.path / name}: cannot be written: {os.strerror(errno.EFBIG)}"
     assert (folder.path / name).read_bytes() == before
     assert files_in(folder) == names
 
