@@ -15,10 +15,12 @@ from statetrack.cli import app
 from statetrack.errors import SettingsError, TaskError
 from statetrack.models import _memory
 from statetrack.models._facts import MODEL_FACTS
-from statetrack.sources import Automaton, build_automaton, floors
+from statetrack.sources import Automaton, build_automaton, floors, interleave, product
 from statetrack.sources.automaton import reachable
 from statetrack.sources.kinds import regex
 from statetrack.sources.kinds.transitions import transitions
+from statetrack.spec.loading import task_names
+from statetrack.spec.task import arguments_that_can_be_set
 from statetrack.training.population import Population
 from statetrack.training.records import replicas_of
 from statetrack.training.settings import DataSettings, TrainSettings
@@ -245,3 +247,34 @@ def test_an_absurd_whole_number_on_the_command_line_is_refused_at_once(words, ca
     assert next(word for word in arguments if word.startswith("--")) in told
     assert "Traceback" not in told and "internal error" not in told
     assert not (tmp_path / "out").exists()
+
+
+def whole_arguments():
+    """Every kind's arguments that are whole numbers, by a shipped task of that kind."""
+    found = {}
+    for name in task_names():
+        task = load_task(name)
+        for argument, value in arguments_that_can_be_set(task).items():
+            if type(value) is int:
+                found.setdefault((task.spec.automaton["kind"], argument), name)
+    return [f"{name}:{argument}" for (_, argument), name in found.items()]
+
+
+@pytest.mark.parametrize("argument", whole_arguments())
+def test_an_absurd_argument_of_a_kind_is_answered_or_refused_at_once(argument):
+    started = time.process_time()
+    for number in (10**5, 10**6, 10**9, 10**18, 2**64, 0, -1):
+        try:
+            assert load_task(f"{argument}={number}").source.num_symbols > 0
+        except TaskError as refused:
+            assert "\n" not in str(refused)
+    assert time.process_time() - started < 5
+
+
+def test_a_product_has_a_bounded_number_of_factors():
+    one = Automaton([[0]], [0])
+    with pytest.raises(TaskError, match="33 factors: the most is 32"):
+        product(*[one] * 33)
+    two = Automaton([[1], [0]])
+    with pytest.raises(TaskError, match="20000 factors"):
+        interleave(*[two] * 20_000)

@@ -15,6 +15,9 @@ from statetrack.errors import TaskError
 from statetrack.sources.arrays import Floats, Integers
 from statetrack.sources.automaton import MOST_TRANSITIONS, Automaton, reachable
 
+MOST_FACTORS = 32
+"""Most automata side by side: NumPy's arrays have no more axes than that."""
+
 
 def product(*automata: Automaton) -> Automaton:
     """Automata that each read their own part of a symbol: the alphabet is all tuples of symbols.
@@ -58,6 +61,8 @@ def interleave(*automata: Automaton) -> Automaton:
 
 
 def _check_size(automata: Sequence[Automaton], num_symbols: int) -> None:
+    if len(automata) > MOST_FACTORS:
+        raise TaskError(f"the product has {len(automata)} factors: the most is {MOST_FACTORS}")
     num_states = math.prod(automaton.num_states for automaton in automata)
     if num_states * num_symbols > MOST_TRANSITIONS:
         raise TaskError(
