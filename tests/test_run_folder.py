@@ -689,10 +689,10 @@ def test_two_processes_that_were_given_one_empty_folder_do_not_share_it(tmp_path
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_eval_on_a_full_disk_prints_the_rows_and_warns_once(
-    whole: Path, capsys: pytest.CaptureFixture[str]
+    whole: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (whole / "eval.jsonl").unlink()
-    (whole / "eval.jsonl").symlink_to("/dev/full")
+    full = "statetrack.runs.files._open_no_link"
+    monkeypatch.setattr(full, lambda path, flags: os.open("/dev/full", flags))
     assert command(["eval", str(whole), "--all", "--length", "5", "--samples", "9", "--json"]) == 0
     printed = capsys.readouterr()
     assert [row["replica"] for row in json.loads(printed.out)["rows"]] == [0, 1, 2, 3]

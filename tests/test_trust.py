@@ -18,9 +18,10 @@ import numpy as np
 import pytest
 import torch
 
+from statetrack import yaml_text
 from statetrack.cli import app
 from statetrack.comparison import compare
-from statetrack.data.formats import npz
+from statetrack.data.formats import filling, npz
 from statetrack.data.formats.filling import Declared
 from statetrack.errors import (
     DatasetError,
@@ -31,9 +32,12 @@ from statetrack.errors import (
 )
 from statetrack.models import MODELS
 from statetrack.plugins import load_plugin
+from statetrack.runs import files
 from statetrack.runs.folder import RunFolder, find_run_folders
 from statetrack.runs.run import Run
 from statetrack.settings import read_yaml
+from statetrack.sources.automaton import MOST_TRANSITIONS
+from statetrack.sources.lengths import LONGEST_ALLOWED
 from statetrack.spec import load_task
 from statetrack.sweep.cells import cells_of
 from statetrack.sweep.measuring import run_cell
@@ -544,3 +548,24 @@ def test_a_plugin_that_has_changed_since_it_was_imported_is_refused(tmp_path: Pa
     plugin.write_text("SIZE = 2\n")
     with pytest.raises(SettingsError, match=r"mine.py': has changed since this process imported"):
         load_plugin(plugin)
+
+
+@pytest.mark.parametrize("name", ["eval.jsonl", "metrics.jsonl"])
+def test_rows_are_not_appended_to_what_a_link_in_a_run_names(name: str, mark: Path) -> None:
+    mine = Path("mine.txt")
+    mine.write_text("a first line\nno end of the last line")
+    folder = RunFolder(Path("runs/plain"))
+    (folder.path / name).unlink(missing_ok=True)
+    (folder.path / name).symlink_to(mine.resolve())
+    with pytest.raises(RunError, match=rf"{name}: cannot be written"):
+        folder.append(name, [{"length": 1}])
+    assert mine.read_text() == "a first line\nno end of the last line"
+
+
+def test_the_security_page_names_the_bounds_that_hold() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "security.md").read_text(encoding="utf-8")
+    assert yaml_text.MOST_BYTES == 32 * 2**20 and "32 MiB, a depth of 100 and 100,000" in page
+    assert (yaml_text.DEEPEST, yaml_text.MOST_REPEATED) == (100, 100_000)
+    assert files.LARGEST_JSON == 32 * 2**20 and files.LONGEST_ROW == 64 * 2**10
+    assert filling.MOST_BYTES == 4 * 2**30 and "4 GiB" in page
+    assert f"{MOST_TRANSITIONS:,} transitions" in page and f"end at {LONGEST_ALLOWED:,}" in page

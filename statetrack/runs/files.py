@@ -139,13 +139,18 @@ def write_file(path: Path, content: bytes) -> None:
         raise cannot_be_written(path, problem) from None
 
 
+def _open_no_link(path: str, flags: int) -> int:
+    """Open a file, but not what a symbolic link names: a run folder may come from anywhere."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+
 def append_to_file(path: Path, content: bytes) -> None:
     """Append whole lines, all of them or none; a last line without its end is removed first.
 
-    Two processes must not do this at once: see `locking.appending`.
+    Two processes must not do this at once: see `locking.appending`. A symbolic link is refused.
     """
     try:
-        with path.open("a+b", buffering=0) as file:
+        with open(path, "a+b", buffering=0, opener=_open_no_link) as file:
             end = file.seek(0, os.SEEK_END)
             begin = _end_of_lines(path, file, end)
             if begin < end:
