@@ -651,6 +651,21 @@ def test_an_archive_longer_than_its_headers_say_is_refused(written):
     assert "symbols is longer than its header says" in refusal(folder)
 
 
+@pytest.mark.parametrize("shape", ["(200L, 10L)", "(" * 3_000, "(200, 10**9)", "__import__('os')"])
+def test_a_header_that_numpy_would_repair_or_parse_is_refused(written, shape):
+    folder = written("npz")
+    path = folder / "data" / "train.npz"
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    size = len(header).to_bytes(2, "little")
+    members["symbols.npy"] = b"\x93NUMPY\x01\x00" + size + header + bytes(2_000)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    assert f"{path}: symbols is no array: " in refusal(folder)
+
+
 def lines_of(folder):
     """The lines of the split train."""
     text = (folder / "data" / "train.jsonl").read_text(encoding="utf-8")
