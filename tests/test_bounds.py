@@ -15,7 +15,15 @@ from statetrack.cli import app
 from statetrack.errors import SettingsError, TaskError
 from statetrack.models import _memory
 from statetrack.models._facts import MODEL_FACTS
-from statetrack.sources import Automaton, build_automaton, floors, interleave, product
+from statetrack.sources import (
+    Automaton,
+    build_automaton,
+    floors,
+    interleave,
+    minimise,
+    minimising,
+    product,
+)
 from statetrack.sources.automaton import reachable
 from statetrack.sources.kinds import regex
 from statetrack.sources.kinds.transitions import transitions
@@ -278,3 +286,22 @@ def test_a_product_has_a_bounded_number_of_factors():
     two = Automaton([[1], [0]])
     with pytest.raises(TaskError, match="20000 factors"):
         interleave(*[two] * 20_000)
+
+
+def test_a_line_of_states_is_minimised_in_time_in_proportion_to_its_length():
+    count = 20_000
+    delta = np.minimum(np.arange(count)[:, None] + [1, 2], count - 1)
+    started = time.process_time()
+    assert minimise(Automaton(delta, 1 * (np.arange(count) == count - 1))).num_states == count
+    assert time.process_time() - started < 10
+
+
+def test_both_ways_to_minimise_find_the_same_partition(monkeypatch):
+    draw = np.random.default_rng(1)
+    for _ in range(30):
+        delta, labels = draw.integers(0, 12, (25, 2)), draw.integers(0, 2, 25)
+        first = minimising._numbered(labels)
+        by_rounds = minimising.refined(delta, first).tolist()
+        monkeypatch.setattr(minimising, "MOST_ROUNDS", 0)
+        assert minimising.refined(delta, first).tolist() == by_rounds
+        monkeypatch.undo()

@@ -10,6 +10,9 @@ import numpy as np
 from statetrack.sources.arrays import Integers
 from statetrack.sources.automaton import Automaton
 
+MOST_ROUNDS = 100
+"""Rounds of Moore's algorithm before Hopcroft's takes over."""
+
 COPY = "@"
 """Stands in the name of a copy, between the name of what it is a copy of and its own mark."""
 
@@ -53,14 +56,53 @@ def _told_apart_at_once(automaton: Automaton) -> Integers:
 
 
 def refined(delta: Integers, blocks: Integers) -> Integers:
-    """The coarsest partition `[S]` that is finer than `blocks` and that every symbol respects."""
-    while True:
+    """The coarsest partition `[S]` that is finer than `blocks` and that every symbol respects.
+
+    A round of Moore's algorithm costs as much as there are states, and few rounds are enough for
+    most automata; a line of states needs as many as it is long, and is left to Hopcroft's.
+    """
+    for _ in range(MOST_ROUNDS):
         finer = blocks
         for targets in delta.T:
             finer = _pairs(finer, blocks[targets])
         if finer.max() == blocks.max():
             return finer
         blocks = finer
+    return _numbered(_refined_by_splitting(delta, blocks))
+
+
+def _refined_by_splitting(delta: Integers, blocks: Integers) -> Integers:
+    """The same partition, by splitting blocks, the smaller part first (Hopcroft 1971)."""
+    num_states, num_symbols = delta.shape
+    before: list[list[list[int]]] = []  # by symbol and state: the states that it leads here from
+    for targets in delta.T.tolist():
+        into: list[list[int]] = [[] for _ in range(num_states)]
+        for state, target in enumerate(targets):
+            into[target].append(state)
+        before.append(into)
+    block_of = blocks.tolist()
+    members: list[set[int]] = [set() for _ in range(max(block_of) + 1)]
+    for state, block in enumerate(block_of):
+        members[block].add(state)
+    waiting = {(block, symbol) for block in range(len(members)) for symbol in range(num_symbols)}
+    while waiting:
+        splitter, symbol = waiting.pop()
+        touched: dict[int, set[int]] = {}
+        for target in members[splitter]:
+            for state in before[symbol][target]:
+                touched.setdefault(block_of[state], set()).add(state)
+        for block, part in touched.items():
+            if len(part) == len(members[block]):
+                continue
+            members[block] -= part
+            new = len(members)
+            members.append(part)
+            for state in part:
+                block_of[state] = new
+            for each in range(num_symbols):
+                smaller = new if len(part) <= len(members[block]) else block
+                waiting.add((new if (block, each) in waiting else smaller, each))
+    return np.array(block_of)
 
 
 def _pairs(left: Integers, right: Integers) -> Integers:
