@@ -257,6 +257,25 @@ def test_runs_without_a_name_of_their_own_never_share_a_folder(
 # --- training ---
 
 
+def test_a_run_takes_the_next_name_where_another_process_takes_its_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make, tried = RunFolder.start, []
+
+    def after_another(path: Path, **files: Any) -> RunFolder:
+        tried.append(path)
+        if len(tried) == 1:
+            make(path, **files)
+        return make(path, **files)
+
+    monkeypatch.setattr(RunFolder, "start", after_another)
+    run = Run.start(experiment_of())
+    assert tried == [tried[0], Path(f"{tried[0]}-2")] and run.path == tried[1]
+    message = the_error_of(RunError, lambda: start(experiment_of(), tried[0]))
+    assert "already exists" in message and len(tried) == 3
+
+
 def test_a_finished_run_holds_its_metrics_weights_and_summary(tmp_path: Path) -> None:
     folder = trained(tmp_path / "run").folder
     assert folder.finished and folder.checkpoint() is None

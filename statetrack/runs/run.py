@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -98,12 +98,15 @@ class Run:
         device = prepared.batches.device
         model = prepared.population.model
         assert isinstance(model, SequenceModel)
-        folder = RunFolder.start(
-            new_path(experiment, task) if out is None else Path(out),
-            config=experiment.values(),
-            task=task.document(),
-            environment=environment(device, model.kernel_on(device), command),
-            plugins=plugins_of(experiment.values(), task.spec.automaton),
+        folder = _first_made(
+            new_paths(experiment, task) if out is None else [Path(out)],
+            partial(
+                RunFolder.start,
+                config=experiment.values(),
+                task=task.document(),
+                environment=environment(device, model.kernel_on(device), command),
+                plugins=plugins_of(experiment.values(), task.spec.automaton),
+            ),
         )
         run = cls(experiment, task, folder)
         run._prepared = prepared
@@ -489,11 +492,28 @@ def _difference(theirs: Sequence[str], ours: Sequence[str]) -> str:
     return f"number {place} is '{theirs[place]}' and not '{ours[place]}'"
 
 
-def new_path(experiment: Experiment, task: Task) -> Path:
-    """A path in `runs` that does not exist yet: the model, the task and the time."""
+def new_paths(experiment: Experiment, task: Task) -> Iterator[Path]:
+    """Paths in `runs` that do not exist yet: model, task and time, from the second on numbered."""
     now = datetime.now().strftime("%Y%m%d-%H%M%S")
     name = folder_name(task.name)
     name = Path(name).stem if name.endswith(".yaml") else name
     base = f"{folder_name(experiment.model)}_{name}_{now}"
     candidates = (RUNS / (base if n == 1 else f"{base}-{n}") for n in count(1))
-    return next(path for path in candidates if not path.exists())
+    return (path for path in candidates if not path.exists())
+
+
+def _first_made(paths: Iterable[Path], make: Callable[[Path], RunFolder]) -> RunFolder:
+    """A new folder at the first path that no other process takes in the meantime.
+
+    Raises the last error of `make` where none can be made.
+    """
+    taken: RunError | None = None
+    for path in paths:
+        try:
+            return make(path)
+        except RunError as problem:
+            if not path.exists():
+                raise
+            taken = problem
+    assert taken is not None, "there is a path"
+    raise taken
