@@ -26,8 +26,9 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         asked = True
 
     heard = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        heard.append(signal.SIGHUP)
+    hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+    if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:
+        heard.append(hangup)
     before = {number: signal.signal(number, ask) for number in heard}
     try:
         yield lambda: asked

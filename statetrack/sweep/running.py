@@ -144,6 +144,9 @@ def _deaf_to_the_terminal() -> Iterator[None]:
 
     Ctrl-C goes to all processes of a terminal; it is this one that tells the workers to stop.
     """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield
