@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STATETRACK := $(CURDIR)/$(BIN)/statetrack
 
-.PHONY: demo test lint docs benchmarks clean
+.PHONY: demo test lint docs benchmarks fuzz clean
 
 demo: $(VENV)/installed
 	rm -rf demo && mkdir demo
@@ -26,6 +26,9 @@ docs: $(VENV)/installed-dev
 
 benchmarks: $(VENV)/installed-dev
 	$(BIN)/python -m tests.benchmarks.ratios
+
+fuzz: $(VENV)/installed-dev
+	$(BIN)/python -m tests.fuzz --cases 10000
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -238,6 +238,8 @@ def read_yaml(path: Path, error: type[StatetrackError] = SettingsError) -> dict[
     `1`), a date, a tag, or a number that YAML takes for text (`1e-3`).
     """
     try:
+        if path.is_fifo():  # reading it would wait for a writer, who may never come
+            raise error(f"{path}: cannot be read: it is a pipe, not a file")
         with path.open("rb") as file:  # of a device that never ends, no more than the bound is read
             written = file.read(yaml_text.MOST_BYTES + 1)
         text = written.decode("utf-8")

@@ -298,6 +298,11 @@ def test_version_and_unknown_commands(capsys):
     )
 
 
+def test_an_unknown_command_is_named_without_its_control_characters(capsys):
+    assert app.run(["tr\x1b[31mian"]) == 2
+    assert "there is no command 'tr\\x1b[31mian'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", app.find_commands())
 def test_every_command_has_help(capsys, name):
     assert app.run([name, "--help"]) == 0

@@ -204,6 +204,17 @@ def test_a_folder_that_cannot_be_made_is_one_line(
     assert message == f"{tmp_path / 'run'}: cannot be made: {os.strerror(13)}"
 
 
+def test_rows_are_not_appended_to_what_a_symbolic_link_names(
+    folder: RunFolder, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine.txt"
+    mine.write_text("mine\n")
+    (folder.path / "eval.jsonl").symlink_to(mine)
+    message = the_error_of(lambda: folder.append("eval.jsonl", [{"length": 1}]))
+    assert message.startswith(f"{folder.path / 'eval.jsonl'}: cannot be written: ")
+    assert mine.read_text() == "mine\n"
+
+
 # --- folders that are not what they should be ---
 
 

@@ -1,6 +1,7 @@
 """Settings classes, and the YAML files that fill them."""
 
 import inspect
+import os
 import re
 import typing
 from typing import Literal
@@ -155,6 +156,9 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path):
     binary.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(SettingsError, match="it is not UTF-8 text"):
         read_yaml(binary)
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(SettingsError, match="it is a pipe, not a file"):
+        read_yaml(tmp_path / "pipe.yaml")
 
 
 def test_every_error_is_drawn_in_the_tree_and_descends_from_its_root():

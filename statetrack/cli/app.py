@@ -230,7 +230,7 @@ def _print_error(label: str, line: str) -> None:
 
     from statetrack.report.drawing import error_console
 
-    error_console().print(Text(label, "bold red") + Text(line, "red"))
+    error_console().print(Text(label, "bold red") + Text(visible(line), "red"))
 
 
 def _line_and_code(error: BaseException) -> tuple[str, int]:

@@ -1,0 +1,161 @@
+"""Run folders: a finished run, an unfinished one, a suite's cell and one with a plugin, damaged."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import yaml
+
+from statetrack.catalogue.lists import LISTINGS
+from statetrack.comparison import compare
+from statetrack.runs.folder import find_run_folders
+from statetrack.runs.run import Run
+from statetrack.sweep.cells import cells_of
+from statetrack.sweep.results import CellResult
+from statetrack.sweep.running import run_cell
+from statetrack.sweep.suite import read_suite
+from tests.fuzz import mutations
+from tests.fuzz.command_lines import import_all, run_command
+from tests.fuzz.harness import PLANTED, Case, require_printable
+
+SMALL = {
+    "model": "bilinear-cp",
+    "task": "parity",
+    "hidden": 3,
+    "rank": 2,
+    "batch_size": 2,
+    "validation_words": 3,
+    "threads": 1,
+    "device": "cpu",
+}
+SUITE = {
+    "title": "A suite of one cell",
+    "settings": {key: value for key, value in SMALL.items() if key not in {"model", "task"}}
+    | {"steps": 2},
+    "models": {"cp": {"model": "bilinear-cp"}},
+    "tasks": {"parity": "parity"},
+    "length": 4,
+    "samples": 2,
+    "curve_lengths": [3],
+}
+
+HIDDEN = (".training.lock", ".append.lock", "eval.jsonl", "metrics.jsonl", "checkpoint.pt")
+"""Files that are opened to be written, and need not be there."""
+
+
+def make_runs(folder: Path) -> None:
+    """The four runs, in a folder each."""
+    finished = Run.start(out=folder / "finished", **SMALL, steps=3, seeds=2, validate_every=1)
+    for _ in finished.train():
+        pass
+    finished.evaluate([3, 20], num_words=3, everyone=True)
+    unfinished = Run.start(out=folder / "unfinished", **SMALL, steps=20, seeds=2, validate_every=5)
+    for record in unfinished.train(lambda: True):
+        assert record.step <= 20
+    (folder / "suite.yaml").write_text(json.dumps(SUITE))
+    suite = read_suite(folder / "suite.yaml")
+    for cell in cells_of(suite, folder / "cells", {}):
+        run_cell(suite, cell)
+    shutil.move(folder / "cells" / "parity" / "cp", folder / "cell")
+    shutil.rmtree(folder / "cells")
+    (folder / "suite.yaml").unlink()
+    shutil.copytree(folder / "finished", folder / "plugin")
+    (folder / "plugin" / "plugin.py").write_text(PLANTED)
+
+
+class RunFolders:
+    """A run folder with one or two damages, then all that reads or continues it."""
+
+    name = "run-folders"
+
+    def prepare(self, folder: Path) -> None:
+        """Train the runs."""
+        import_all()
+        self.runs = folder
+        make_runs(folder)
+        self.names = sorted(path.name for path in folder.iterdir())
+        self.files = sorted(path for path in folder.rglob("*") if path.is_file())
+
+    def attempt(self, case: Case) -> None:
+        """Damage a copy of one run, and use it."""
+        random = case.random
+        path = Path("runs") / random.choice(self.names)
+        shutil.copytree(self.runs / path.name, path)
+        for _ in range(random.choice([1, 1, 1, 2, 3])):
+            case.note(self._damage(random, path))
+        use(case, path)
+
+    def _damage(self, random: Random, folder: Path) -> str:
+        draw = random.random()
+        if draw < 0.02:
+            name = random.choice(HIDDEN)
+            (folder / name).unlink(missing_ok=True)
+            (folder / name).symlink_to("../../../secret.txt")
+            return f"{name} is a symbolic link to a file outside"
+        if draw < 0.25:
+            return mutations.change_folder(random, folder, self.files)
+        files = mutations.plain_files(folder)
+        if not files:
+            return "nothing left to damage"
+        path = random.choice(files)
+        if draw < 0.5 or path.suffix in {".pt", ".safetensors", ".py"}:
+            path.write_bytes(mutations.change_bytes(random, path.read_bytes()))
+            return f"{path}: bytes changed"
+        try:
+            _change_content(random, path)
+        except (ValueError, yaml.YAMLError, RecursionError):  # it was damaged before
+            return f"{path}: damaged already"
+        return f"{path}: values changed"
+
+
+def _change_content(random: Random, path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".jsonl":
+        rows = [json.loads(line) for line in text.splitlines()]
+        changed = mutations.change_values(random, rows)
+        rows = changed if isinstance(changed, list) else [changed]
+        new = "".join(mutations.as_json(row) + "\n" for row in rows)
+    else:
+        content: Any = yaml.safe_load(text) if path.suffix == ".yaml" else json.loads(text)
+        new = mutations.as_json(mutations.change_values(random, content))
+    path.write_bytes(new.encode("utf-8", "surrogatepass"))
+
+
+def use(case: Case, path: Path) -> None:
+    """Read the run, and then either evaluate it, continue it, or list it among others."""
+    run = case.call("Run.open", lambda: Run.open(path))
+    if run is not None:
+        require_printable(repr(run), "a run's repr")
+        case.call("run.summary", lambda: run.summary)
+        case.call("run.rows", lambda: run.rows)
+        case.call("run.records", lambda: run.records)
+        case.call("folder.cell", lambda: _cell(run))
+    draw = case.random.random()
+    if draw < 0.25 and run is not None:
+        case.call("run.evaluate([4], num_words=1)", lambda: run.evaluate([4], num_words=1))
+        case.call("run.model(0)", lambda: run.model(0))
+    elif draw < 0.55:
+        case.call("Run.resume, one step", lambda: list(Run.resume(path).train(lambda: True)))
+    elif draw < 0.7:
+        case.call("list runs", lambda: list(LISTINGS["runs"].rows(path.parent)))
+    elif draw < 0.85:
+        case.call(
+            "compare", lambda: [c.to_json() for c in compare(find_run_folders([path.parent]))]
+        )
+    elif draw < 0.9:
+        run_command(case, ["cite", str(path)])
+    elif draw < 0.94:
+        run_command(case, ["list", "runs"])
+    elif draw < 0.97:
+        run_command(case, ["compare", str(path)])
+    else:
+        run_command(case, ["eval", str(path), "--length", "4", "--samples", "1", "--all"])
+
+
+def _cell(run: Run) -> CellResult | None:
+    kept = run.folder.cell()
+    return None if kept is None else CellResult.from_json(kept, "cell")
