@@ -45,7 +45,7 @@ HOSTILE_NUMBERS = (
 
 PLACES = (
     *("runs/finished", "runs/unfinished", "runs", "data", "data/parquet", "task.yaml"),
-    *("suite.yaml", "empty", "folder", "plugin.py", "mine.py", "missing", "a/b/c", ".", "..", "/"),
+    *("suite.yaml", "empty", "folder", "plugin.py", "mine.py", "missing", "a/b/c", ".", ".."),
     *(
         "/dev/null",
         "/dev/full",
