@@ -428,9 +428,11 @@ def test_an_append_waits_and_then_gives_up_in_one_line(
 
 
 def test_files_of_locks_make_no_run(tmp_path: Path) -> None:
-    with locking.training(tmp_path), locking.appending(tmp_path / "eval.jsonl"):
-        assert find_runs(tmp_path.parent) == []
-        assert "not a run folder" in the_error_of(lambda: RunFolder.open(tmp_path))
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with locking.training(folder), locking.appending(folder / "eval.jsonl"):
+        assert find_runs(tmp_path) == []
+        assert "not a run folder" in the_error_of(lambda: RunFolder.open(folder))
 
 
 def test_a_lock_never_writes_to_what_a_symbolic_link_names(half: Path, tmp_path: Path) -> None:
