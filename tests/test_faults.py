@@ -233,6 +233,17 @@ def test_a_disk_that_fails_once_at_the_end_loses_no_step(
     assert outcome(place / "run") == right
 
 
+def test_a_checkpoint_that_cannot_be_deleted_does_not_fail_a_run_that_has_finished(
+    place: Path, whole: tuple[Outcome, list[str], set[str]]
+) -> None:
+    right, points, _ = whole
+    at = next(number for number, point in enumerate(points) if point.startswith("unlink"))
+    assert points[at].endswith("checkpoint.pt")
+    with Faults(place, Fault("broken"), at):
+        begin(place / "run")
+    assert outcome(place / "run") == right
+
+
 @pytest.mark.parametrize("size", [200, 2_000, 6_000])
 def test_a_limit_of_the_system_on_files_is_one_line(
     place: Path, whole: tuple[Outcome, list[str], set[str]], size: int

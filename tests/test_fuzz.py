@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from copy import deepcopy
 from pathlib import Path
 from random import Random
 
@@ -135,10 +136,10 @@ def test_a_case_is_the_same_whenever_it_is_run(tmp_path: Path) -> None:
 def test_changed_values_differ_and_can_be_written() -> None:
     content = {"title": "t", "sizes": [1, 2, 3], "inner": {"a": 0.5, "b": None}}
     changed = [
-        mutations.as_json(mutations.change_values(Random(seed), dict(content)))
-        for seed in range(200)
+        mutations.as_json(mutations.change_values(Random(seed), deepcopy(content)))
+        for seed in range(40)
     ]
-    assert len(set(changed)) > 100
+    assert len(set(changed)) > 20
 
 
 def test_the_options_of_a_command_are_those_that_its_help_shows() -> None:

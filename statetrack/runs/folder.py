@@ -381,7 +381,8 @@ class RunFolder:
 
     def drop_checkpoint(self) -> None:
         """Delete checkpoint.pt and the lock of training, once the run has finished."""
-        (self.path / "checkpoint.pt").unlink(missing_ok=True)
+        with suppress(OSError):  # the run has finished, and nobody reads the checkpoint any more
+            (self.path / "checkpoint.pt").unlink(missing_ok=True)
         locking.remove_training_lock(self.path)
 
     def write_weights(self, weights: dict[str, Tensor], identity: Identity | None = None) -> None:
