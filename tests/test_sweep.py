@@ -531,3 +531,13 @@ def test_the_cores_that_count_are_those_that_the_process_may_use(
     assert available_cores() == 3
     (tmp_path / "cpu/cpu.cfs_quota_us").write_text("50000\n")
     assert _quota(tmp_path) == 0.5 and available_cores() == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"rows": 3}, {"rows": [3]}, {"curves": {"a": 1}}, {"selected": "x"}, {"measured": []}],
+    ids=str,
+)
+def test_a_result_of_other_types_is_damaged_in_one_line(damage: dict[str, object]) -> None:
+    with pytest.raises(RunError, match=r"^cell\.json.*: is damaged: "):
+        CellResult.from_json(damage, "cell.json")

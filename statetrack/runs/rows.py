@@ -158,13 +158,15 @@ class Evaluation(Sequence[EvaluationRow]):
         return iter(self.rows)
 
 
-def read_row(kind: type[T], content: Mapping[str, Any], where: str) -> T:
+def read_row(kind: type[T], content: object, where: str) -> T:
     """A row of a file as one of the classes above, or as a `Record`; unknown keys are ignored.
 
     Null in the place of a number is NaN, which files do not have: a loss that diverged, or an
     accuracy over no labels. Raises `RunError`, whose message begins with `where`, where a key is
-    missing or a value is of another type.
+    missing or a value is of another type, and where there are no keys and values.
     """
+    if not isinstance(content, Mapping):
+        raise RunError(f"{where}: is damaged: it holds no names and values")
     numbers = _numbers(cast(Hashable, kind))
     values = {
         key: math.nan if value is None and key in numbers else value

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from statetrack.errors import RunError
 from statetrack.runs.rows import EvaluationRow, read_row
 from statetrack.spec import Task, golden_hash
 from statetrack.sweep.suite import Suite
@@ -96,15 +97,18 @@ class CellResult:
         Raises `RunError`, whose message begins with `where`, for values of another form.
         """
         rows = {
-            name: [
-                read_row(EvaluationRow, row, f"{where}, {name}") for row in content.get(name, ())
-            ]
-            for name in ("rows", "curves")
+            name: _rows(content.get(name, []), f"{where}, {name}") for name in ("rows", "curves")
         }
         selected = content.get("selected")
         if selected is not None:
             selected = read_row(EvaluationRow, selected, f"{where}, selected")
         return read_row(cls, {**content, **rows, "selected": selected}, where)
+
+
+def _rows(content: object, where: str) -> list[EvaluationRow]:
+    if not isinstance(content, list):
+        raise RunError(f"{where}: is damaged: it is no list")
+    return [read_row(EvaluationRow, row, where) for row in content]
 
 
 def num_right(rows: tuple[EvaluationRow, ...]) -> int:

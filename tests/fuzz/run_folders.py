@@ -98,7 +98,7 @@ class RunFolders:
             return f"{name} is a symbolic link to a file outside"
         if draw < 0.25:
             return mutations.change_folder(random, folder, self.files)
-        files = mutations.plain_files(folder)
+        files = [path for path in mutations.plain_files(folder) if path.suffix != ".lock"]
         if not files:
             return "nothing left to damage"
         path = random.choice(files)

@@ -71,6 +71,11 @@ def read(folder: Path, split: str, declared: Declared) -> Batch:
     try:
         with parquet.ParquetFile(path) as file:
             _check_schema(arrow.types, file.schema_arrow, path)
+            _check_size(file.metadata, declared, path)
+            for name in _COLUMNS:
+                # every value is decoded in constant memory. pyarrow ends the process when it is
+                # asked for the columns of a contradictory footer; here it says what is wrong
+                file.scan_contents([name])
             _check_footer(file.metadata, declared, path)
             words_at_once = max(1, SYMBOLS_AT_ONCE // declared.longest)
             for piece in file.iter_batches(words_at_once, columns=list(_COLUMNS)):
@@ -96,12 +101,26 @@ def _check_schema(types: Any, schema: Any, path: Path) -> None:
         raise DatasetError(f"{path}: the column 'length' is not of whole numbers")
 
 
-def _check_footer(footer: Any, declared: Declared, path: Path) -> None:
+def _check_size(footer: Any, declared: Declared, path: Path) -> None:
+    """Hold the numbers of rows and of bytes against the card."""
     if footer.num_rows != declared.words:
         raise DatasetError(
             f"{path}: holds {footer.num_rows} rows, card.json {declared.words} words"
         )
-    most_bytes = _BYTES_PER_SYMBOL * declared.symbols + _BYTES_PER_GROUP * footer.num_row_groups
+    groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
+    most_bytes = len(_COLUMNS) * _most_bytes(footer, declared)
+    if any(not 0 <= group.total_byte_size <= most_bytes for group in groups):
+        raise DatasetError(f"{path}: is larger than its symbols can be: it is not read")
+
+
+def _most_bytes(footer: Any, declared: Declared) -> int:
+    """The most bytes of a column before it is compressed."""
+    return _BYTES_PER_SYMBOL * declared.symbols + _BYTES_PER_GROUP * int(footer.num_row_groups)
+
+
+def _check_footer(footer: Any, declared: Declared, path: Path) -> None:
+    """Hold the numbers of values and of bytes of each column against the card."""
+    most_bytes = _most_bytes(footer, declared)
     groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
     for index in range(footer.num_columns):
         columns = [group.column(index) for group in groups]
