@@ -323,12 +323,14 @@ def test_a_suite_that_gets_a_signal_keeps_a_checkpoint_and_says_how_to_go_on(
         ("missing/mine.md", "there is no folder missing: make it first"),
         (".", "is a folder: name a file"),
         ("/proc/version", "cannot be written"),
+        ("pipe", "cannot be written"),  # which nobody reads
     ],
 )
 def test_a_markdown_file_that_cannot_be_written_is_refused_before_training(
     file: str, wanted: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("mine.yaml").write_text("title: T\nmodels: {real: diagonal-real}\ntasks: {p: parity}\n")
+    os.mkfifo("pipe")
     line = complaint(capsys, "reproduce", "mine.yaml", "--markdown", file)
     assert line.startswith(f"error: --markdown {file}: ") and wanted in line
     assert not Path("suites").exists()

@@ -118,7 +118,7 @@ def _refuse_unwritable(file: Path) -> None:
         raise SettingsError(f"--markdown {file}: there is no folder {file.parent}: make it first")
     is_new = not os.path.lexists(file)
     try:
-        with file.open("ab"):
+        with open(file, "ab", opener=_without_waiting):
             pass
         if is_new:
             file.unlink()
@@ -126,6 +126,11 @@ def _refuse_unwritable(file: Path) -> None:
         raise SettingsError(
             f"--markdown {file}: cannot be written: {problem.strerror}: name another file"
         ) from None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; a pipe that nobody reads is an error, and not waited for."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
 
 
 def _write(file: Path, text: str) -> None:
