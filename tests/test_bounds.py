@@ -58,7 +58,7 @@ def test_a_pattern_whose_automaton_is_too_large_is_refused_while_it_is_built(pat
     started = time.process_time()
     with pytest.raises(TaskError, match=message) as refused:
         build_automaton({"kind": "regex", "pattern": text, "alphabet": "ab"}, "here")
-    assert time.process_time() - started < 10
+    assert time.process_time() - started < 60
     assert len(str(refused.value)) < 300
 
 
@@ -88,16 +88,29 @@ def chain(count):
     return {f"s{n}": {"a": f"s{(n + 1) % count}", "b": "s0"} for n in range(count)}
 
 
-def test_written_out_states_take_time_in_proportion_to_their_number():
-    seconds = []
-    for count in (4_000, 32_000):
-        states = chain(count)
-        outputs = {state: state for state in states}
-        started = time.process_time()
-        automaton = transitions(states=states, start="s0", outputs=outputs, labels=list(outputs))
-        seconds.append(time.process_time() - started)
-        assert automaton.num_states == count
-    assert seconds[1] < 24 * max(seconds[0], 0.02)  # eight times the states, not 64 times the time
+class Counted(str):
+    """A name that counts how often it is compared with another."""
+
+    comparisons = 0
+
+    def __eq__(self, other):
+        Counted.comparisons += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_written_out_states_are_looked_up_and_not_searched(monkeypatch):
+    monkeypatch.setattr(Counted, "comparisons", 0)
+    count = 2_000
+    states = {
+        Counted(state): {symbol: Counted(target) for symbol, target in row.items()}
+        for state, row in chain(count).items()
+    }
+    outputs = {state: state for state in states}
+    automaton = transitions(states=states, start="s0", outputs=outputs, labels=list(outputs))
+    assert automaton.num_states == count
+    assert Counted.comparisons < 50 * count  # a search in a list takes count / 2 for each name
 
 
 def test_a_name_among_many_that_appears_twice_is_found_at_once():
@@ -108,7 +121,7 @@ def test_a_name_among_many_that_appears_twice_is_found_at_once():
             np.zeros((count, 1), int) + np.arange(1, count + 1)[:, None] % count,
             states=[*map(str, range(count - 2)), "x", "x"],
         )
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 30
 
 
 def test_what_is_reached_is_what_single_steps_reach():
@@ -276,7 +289,7 @@ def test_an_absurd_argument_of_a_kind_is_answered_or_refused_at_once(argument):
             assert load_task(f"{argument}={number}").source.num_symbols > 0
         except TaskError as refused:
             assert "\n" not in str(refused)
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 30
 
 
 def test_a_product_has_a_bounded_number_of_factors():
@@ -293,7 +306,7 @@ def test_a_line_of_states_is_minimised_in_time_in_proportion_to_its_length():
     delta = np.minimum(np.arange(count)[:, None] + [1, 2], count - 1)
     started = time.process_time()
     assert minimise(Automaton(delta, 1 * (np.arange(count) == count - 1))).num_states == count
-    assert time.process_time() - started < 10
+    assert time.process_time() - started < 60
 
 
 def test_both_ways_to_minimise_find_the_same_partition(monkeypatch):
