@@ -1,13 +1,18 @@
-"""Root mean square normalisation: that of torch, and beyond the range in which that one works."""
+"""Parts of blocks: root mean square normalisation within and beyond torch's range, and MLPs."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
 
 import pytest
 import torch
 from torch.nn import functional
 
-from statetrack.models._blocks import RMSNorm, rms_norm
+from statetrack.models import MODELS
+from statetrack.models._blocks import RMSNorm, make_mlp, rms_norm
 from statetrack.models._heads import HeadNorm
+from statetrack.models._settings import BlockSettings
 
 WIDTH = 24
 
@@ -48,3 +53,30 @@ def test_one_large_vector_leaves_its_neighbours_as_they_are() -> None:
     inputs[1] *= 1e30
     found, expected = rms_norm(inputs), functional.rms_norm(inputs, (WIDTH,), None, 1e-6)
     assert torch.equal(found[::2], expected[::2]) and found.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "gate"), [("swiglu", functional.silu), ("geglu", functional.gelu)]
+)
+def test_a_gated_mlp_is_its_equation(
+    kind: Literal["swiglu", "geglu"], gate: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    mlp = make_mlp(BlockSettings(width=WIDTH, mlp=1.5, mlp_kind=kind, norm="none"))
+    assert mlp is not None
+    sizes = {name: tuple(weight.shape) for name, weight in mlp.named_parameters()}
+    assert sizes == {
+        "1.gate.weight": (36, WIDTH),
+        "1.up.weight": (36, WIDTH),
+        "1.down.weight": (WIDTH, 36),
+    }
+    inputs, weights = torch.randn(5, WIDTH), dict(mlp.named_parameters())
+    inner = gate(inputs @ weights["1.gate.weight"].T) * (inputs @ weights["1.up.weight"].T)
+    torch.testing.assert_close(mlp(inputs), inner @ weights["1.down.weight"].T)
+
+
+@pytest.mark.parametrize("name", ["deltanet", "transformer"])
+def test_the_mlp_of_a_model_is_of_the_kind_of_its_settings(name: str) -> None:
+    kind = MODELS[name]
+    settings = kind.settings_class.model_validate({"mlp": 2.0, "mlp_kind": "swiglu"})
+    parts = {type(part).__name__ for part in kind(settings, num_symbols=2, num_labels=2).modules()}
+    assert "GatedMLP" in parts and "GELU" not in parts

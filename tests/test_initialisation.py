@@ -80,3 +80,15 @@ def test_a_mixer_stays_as_its_model_made_it(name: str, monkeypatch: pytest.Monke
         after = weights_of(mixer)
         assert set(after) == set(before)
         assert all(torch.equal(after[key], before[key]) for key in after)
+
+
+@every_block_model
+def test_a_frame_is_initialised_once_when_all_of_it_is_made(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A family draws its embedding and readout as its source does, in this one place."""
+    kind, seen = MODELS[name], []
+    assert issubclass(kind, BlockModel)
+    monkeypatch.setattr(kind, "initialise_frame", lambda self: seen.append(self.readout))
+    model = alone(name, SEEDS[0])
+    assert seen == [model.readout]

@@ -86,7 +86,9 @@ class BlockModel(RecurrentModel, Generic[SettingsT]):
     """Embedding, blocks of a mixer and an optional MLP, normalised linear readout.
 
     A subclass names its `mixer_class`, which is built from the model's settings; where mixers
-    differ from layer to layer, it overrides `make_mixer`.
+    differ from layer to layer, it overrides `make_mixer`. A mixer draws its first weights itself;
+    those of the frame around the mixers are torch's defaults, unless a subclass overrides
+    `initialise_frame`.
     """
 
     family = "gated"
@@ -100,6 +102,13 @@ class BlockModel(RecurrentModel, Generic[SettingsT]):
         self.blocks = nn.ModuleList(self.make_block(layer) for layer in range(settings.layers))
         self.norm = make_norm(settings.norm, settings.width)
         self.readout = nn.Linear(settings.width, num_labels)
+        self.initialise_frame()
+
+    def initialise_frame(self) -> None:
+        """Draw the first weights of embedding, norms, MLPs and readout anew, where a source does.
+
+        It is called once, at the end of `__init__`, and leaves the mixers as they are.
+        """
 
     def make_mixer(self, layer: int) -> Mixer[Any]:
         """The mixer of block number `layer`, freshly initialised; called from `__init__`."""
@@ -276,11 +285,29 @@ def rms_norm(inputs: Tensor, gain: Tensor | None = None) -> Tensor:
     return functional.rms_norm(inputs * scale, inputs.shape[-1:], gain, 1e-6)
 
 
+class GatedMLP(nn.Module):
+    """W_2 (f(W_g x) * W_1 x), without biases (Shazeer 2020, arXiv:2002.05202)."""
+
+    def __init__(self, width: int, inner: int, activation: nn.Module) -> None:
+        super().__init__()
+        self.gate = nn.Linear(width, inner, bias=False)
+        self.up = nn.Linear(width, inner, bias=False)
+        self.activation = activation
+        self.down = nn.Linear(inner, width, bias=False)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """[..., D] of inputs [..., D]."""
+        return through(self.down, self.activation(self.gate(inputs)) * self.up(inputs))
+
+
 def make_mlp(settings: BlockSettings) -> nn.Module | None:
-    """An MLP of the width that the settings give; None where that width is 0."""
+    """A norm and an MLP of the width and kind of the settings; None where that width is 0."""
     width, inner = settings.width, round(settings.mlp * settings.width)
     if not inner:
         return None
+    if settings.mlp_kind != "gelu":
+        activation = nn.SiLU() if settings.mlp_kind == "swiglu" else nn.GELU()
+        return nn.Sequential(make_norm(settings.norm, width), GatedMLP(width, inner, activation))
     return nn.Sequential(
         make_norm(settings.norm, width),
         nn.Linear(width, inner),

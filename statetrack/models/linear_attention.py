@@ -49,7 +49,7 @@ class LinearAttentionSettings(KernelSettings):
         "layer", "Normalisation before each mixer, each MLP and the readout."
     )
     mlp: float = option(
-        4.0, "Width of each block's MLP (GELU), as a multiple of D; 0 leaves it out.", min=0
+        4.0, "Width M of each block's MLP, as a multiple of D; 0 leaves it out.", min=0
     )
     heads: int = option(4, "Number of heads; must divide the width.", min=1)
     conv: int = option(

@@ -39,7 +39,7 @@ class MinMaxSettings(BlockSettings):
     """Settings of the MinMax recurrence."""
 
     mlp: float = option(
-        1.3, "Width of each block's MLP (GELU), as a multiple of D; 0 leaves it out.", min=0
+        1.3, "Width M of each block's MLP, as a multiple of D; 0 leaves it out.", min=0
     )
     state: int = option(64, "Numbers N remembered.", min=1)
     conv: int = option(2, "Positions the short convolution sees, its own included.", min=1)

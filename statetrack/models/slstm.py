@@ -52,7 +52,7 @@ class SLSTMSettings(ExponentialGateSettings):
     """Settings of the scalar LSTM."""
 
     mlp: float = option(
-        1.33, "Width of each block's MLP (GELU), as a multiple of D; 0 leaves it out.", min=0
+        1.33, "Width M of each block's MLP, as a multiple of D; 0 leaves it out.", min=0
     )
 
     @property

@@ -50,7 +50,7 @@ class TransformerSettings(BlockSettings):
 
     layers: int = option(2, "Number of blocks.", min=1, max=MOST_LAYERS)
     mlp: float = option(
-        4.0, "Width of each block's MLP (GELU), as a multiple of D; 0 leaves it out.", min=0
+        4.0, "Width M of each block's MLP, as a multiple of D; 0 leaves it out.", min=0
     )
     heads: int = option(4, "Number of heads; must divide the width.", min=1)
     positions: Literal["none", "learned", "sinusoidal", "rotary", "alibi"] = option(

@@ -32,7 +32,7 @@ class XLSTMSettings(MLSTMSettings, SLSTMSettings):
 
     layers: int = option(2, "Number of blocks.", min=1, max=MOST_LAYERS)
     mlp: float = option(
-        1.33, "Width of the MLP (GELU) in blocks marked s, as a multiple of D; 0: none.", min=0
+        1.33, "Width M of the MLP in blocks marked s, as a multiple of D; 0: none.", min=0
     )
     pattern: str = option(
         "ms", "Blocks in order, m for matrix and s for scalar LSTM; the pattern repeats."
