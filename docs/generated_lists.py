@@ -105,6 +105,31 @@ def models() -> str:
     return "\n".join(_model(name) for name in MODELS)
 
 
+def fidelity() -> str:
+    """With whose numbers every model was compared, to what difference, in which test."""
+    return markdown_table(
+        ("model", "equal to", "difference at most", "in", "departures"),
+        (row for name in MODELS for row in _fidelity(name)),
+    )
+
+
+def _fidelity(name: str) -> Iterator[list[str]]:
+    """A row for every comparison; the departures stand in the first."""
+    about = describe_model(name)
+    departures = as_prose(about["departures"] or "not stated")
+    for number, found in enumerate(about["checked"]):
+        remark = f"; {found['remark']}" if found["remark"] else ""
+        yield [
+            "" if number else f"[{code(name)}](#{name})",
+            as_prose(found["against"] + remark),
+            f"{found['difference']:g}",
+            code(found["test"]),
+            "" if number else departures,
+        ]
+    if not about["checked"]:
+        yield [f"[{code(name)}](#{name})", "not compared", "", "", departures]
+
+
 def _model(name: str) -> str:
     about = describe_model(name)
     defaults = ", ".join(
@@ -228,6 +253,7 @@ def _rst(directive: str) -> str:
 
 LISTS: Mapping[str, Callable[[], str]] = {
     "models": models,
+    "fidelity": fidelity,
     "model-names": lambda: listing(
         "models", "name", "family", "linear", "transition", "kernels", "summary", "source"
     ),

@@ -310,6 +310,7 @@ def test_show_json_has_the_documented_keys(name, capsys):
     assert set(printed) == documented(f"show --json of a {kind}")
     if kind == "model":
         assert keys_of(printed["settings"]) == documented("A setting in show --json")
+        assert keys_of(printed["checked"]) == documented("A comparison in show --json")
 
 
 @pytest.mark.parametrize("what", ["models", "tasks", "kinds", "suites", "runs"])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from statetrack.algebra.recurrences import Attention, LinearRecurrence
+from statetrack.catalogue.fidelity import comparisons, departures
 from statetrack.catalogue.options import describe, flag
 from statetrack.errors import StatetrackError
 from statetrack.models import MODELS
@@ -42,6 +44,8 @@ def describe_model(name: str) -> Row:
             for key in ("summary", "family", "linear", "transition", "kernels", "source")
         },
         "description": facts.description,
+        "checked": [asdict(each) for each in comparisons(facts.description)],
+        "departures": departures(facts.description),
         "settings": describe(facts.settings_class),
         "training_defaults": dict(facts.training_defaults),
         "parameters": row["parameters"],

@@ -2,8 +2,15 @@
 
     h_t = tanh(W x_t + U h_{t-1} + b),    logits = C h_t + c
 
-Source: Elman (1990), Finding Structure in Time, doi:10.1207/s15516709cog1402_1. The layers
-are `torch.nn.RNN` (which adds two biases, b_ih + b_hh); symbols have learned embeddings.
+Source: Elman (1990), Finding Structure in Time, doi:10.1207/s15516709cog1402_1.
+
+Checked: torch.nn.RNN, whose class the layers are, against the equation above, to 1e-12 in
+tests/references/test_torch_networks.py.
+
+Departures: units are tanh, and the first state is zero, where the source has logistic units;
+gradients go through all steps, where the source copies the previous state as one more input and
+stops there; b is the sum of the two biases of `torch.nn`, and all weights start uniform in
+(-1/sqrt(H), 1/sqrt(H)), as torch has it; symbols have learned embeddings.
 """
 
 from __future__ import annotations
