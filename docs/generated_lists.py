@@ -207,12 +207,15 @@ def classes() -> str:
 
 
 def _prediction(found: Prediction) -> str:
-    """`yes: hidden = 2`, `no`, or `?`."""
+    """`yes: hidden = 2`, `yes: factors = 2, heads ≤ 5`, `no`, or `?`."""
     if found.can != "yes":
         return {"no": "no", "unknown": "?"}[found.can]
-    if found.size is None or found.size_of is None:
-        return "yes"
-    return f"yes: {found.size_of} {'=' if found.smallest else '≤'} {found.size:,}"
+    sizes = ", ".join(
+        f"{need.setting} {'=' if need.smallest else '≤'} {need.value:,}"
+        for need in found.needs
+        if need.value is not None
+    )
+    return f"yes: {sizes}" if sizes else "yes"
 
 
 def public_functions() -> str:

@@ -136,8 +136,8 @@ class Facts:
     @property
     def size_given(self) -> Any:
         """The run's value of the setting that the prediction names in `size_of`."""
-        given = None if self.prediction is None else self.prediction.given
-        return None if given is None else given.value
+        needs = self.prediction.needs if self.prediction else ()
+        return needs[0].given if needs else None
 
 
 class Algebras:
@@ -279,14 +279,14 @@ def _judge_prediction(bare: Comparison, best: Measured, found: Prediction) -> Co
     """The outcome of a run that was evaluated and has a prediction."""
     tracks = best.verdict == "tracks"
     if bare.predicted == "unknown":
-        too_small = found.can == "yes" and found.size is not None
+        below = ", ".join(
+            f"{need.setting} {need.given} is below {need.value}" for need in found.unmet
+        )
+        too_small = f"{below}, which is known to suffice; whether less does is not known"
         return replace(
             bare,
             outcome="nothing predicted",
-            reason=f"{found.size_of} {bare.size_given} is below {found.size}, which is known to "
-            "suffice; whether a smaller size suffices is not known"
-            if too_small
-            else found.theorem,
+            reason=too_small if found.can == "yes" and below else found.theorem,
         )
     if bare.predicted == "no" and tracks:
         far = 10 * best.length

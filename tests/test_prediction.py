@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from statetrack.algebra.analysing import Algebra, analyse
 from statetrack.algebra.characters import real_irreducibles
 from statetrack.algebra.groups import Group
 from statetrack.algebra.monoid import Budget, transition_monoid
-from statetrack.algebra.prediction import Prediction
+from statetrack.algebra.prediction import Need, Prediction
 from statetrack.algebra.recurrences import Size
 from statetrack.algebra.representations import Part
 from statetrack.cli import app
@@ -834,8 +835,8 @@ def test_additive_terms_keep_what_can_be_and_make_sizes_open() -> None:
 
 def test_an_answer_weighs_the_size_that_a_model_is_given() -> None:
     def with_blocks_of(size: int, *, smallest: bool) -> Prediction:
-        given = Size("block_size", size)
-        return Prediction("yes", "theorem", "source", 3, given, smallest=smallest)
+        need = Size("block_size", size).at_least(3, smallest)
+        return Prediction("yes", "theorem", "source", (need,))
 
     sizes = (2, 3, 4)
     exact = [with_blocks_of(size, smallest=True).answer for size in sizes]
@@ -843,8 +844,23 @@ def test_an_answer_weighs_the_size_that_a_model_is_given() -> None:
     assert exact == ["no", "yes", "yes"]
     assert enough == ["unknown", "yes", "yes"]
     assert Prediction("yes", "theorem", "source").answer == "yes"
-    assert Prediction("no", "theorem", "source", given=Size("block_size", 9)).answer == "no"
-    assert Prediction("yes", "theorem", "source", given=Size("layers", 2)).answer == "unknown"
+    enough = Size("block_size", 9).at_least(3)
+    assert Prediction("no", "theorem", "source", (enough,)).answer == "no"
+    layers = Size("layers", 2).at_least(None)
+    assert Prediction("yes", "theorem", "source", (layers,)).answer == "unknown"
+
+
+def test_a_model_can_with_its_settings_only_if_each_of_them_is_large_enough() -> None:
+    factors, heads = Size("householders", 2).at_least(2, smallest=True), Size("heads", 4)
+    found = Prediction("yes", "theorem", "source", (factors, heads.at_least(5)))
+    assert (found.answer, found.unmet) == ("unknown", (Need("heads", 5, 4),))
+    assert (found.size_of, found.size, found.smallest) == ("householders", 2, True)
+    assert replace(found, needs=(factors, heads.at_least(5, smallest=True))).answer == "no"
+    assert replace(found, needs=(factors, heads.at_least(4))).answer == "yes"
+    assert replace(found, needs=(factors, heads.at_least(None))).answer == "unknown"
+    written = found.to_json()
+    assert (written["can"], written["suffices"]) == ("yes", "unknown")
+    assert written["needs"][1] == {"setting": "heads", "value": 5, "given": 4, "smallest": False}
 
 
 def test_every_registered_model_names_its_recurrence_which_answers_for_every_task() -> None:
@@ -866,9 +882,8 @@ def test_the_size_that_a_model_is_given_is_the_value_of_the_setting_that_counts(
     for model in MODELS:
         settings = told(model)
         for algebra in algebras:
-            given = predict(algebra, settings).given
-            if given is not None:
-                assert given.value == settings.model_dump()[given.setting], model
+            for need in predict(algebra, settings).needs:
+                assert need.given == settings.model_dump()[need.setting], (model, need)
 
 
 def test_a_task_and_its_algebra_a_model_and_its_settings_are_predicted_alike() -> None:
@@ -884,7 +899,7 @@ def test_a_task_and_its_algebra_a_model_and_its_settings_are_predicted_alike() -
 
 def test_nothing_is_predicted_of_a_module_that_names_no_class_of_recurrence() -> None:
     found = predict(load_task("s3"), torch.nn.GRU(3, 4))
-    assert (found.can, found.answer, found.given) == ("unknown", "unknown", None)
+    assert (found.can, found.answer, found.needs) == ("unknown", "unknown", ())
     assert "names no class" in found.theorem
 
 
@@ -986,7 +1001,9 @@ def test_a_users_model_that_names_its_recurrence_is_predicted_as_one_of_this_pac
     code, written, _ = run_predict(capsys, *words)
     assert code == 0
     predictions = json.loads(written)["s4"]["predictions"]
-    assert predictions["own-blocks"] == predictions["bilinear-block"] | {"size_of": "width"}
+    needs = [predictions["bilinear-block"]["needs"][0] | {"setting": "width"}]
+    expected = predictions["bilinear-block"] | {"size_of": "width", "needs": needs}
+    assert predictions["own-blocks"] == expected
     algebra = analyse(load_task("s4").automaton)
     answers = [predict(algebra, told("own-blocks", width=width)).answer for width in (2, 3)]
     assert answers == ["no", "yes"]

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Answer = Literal["yes", "no", "unknown"]
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a setting has to be at least, such as `block_size`, and what the model has."""
+
+    setting: str
+    value: int | None
+    """A value that is enough; None where none is known."""
+    given: int
+    """The value that the model has."""
+    smallest: bool = False
+    """Whether no smaller value does, whatever the other settings are."""
+
+    @property
+    def met(self) -> Answer:
+        """Whether the value that the model has is enough."""
+        if self.value is None:
+            return "unknown"
+        if self.given >= self.value:
+            return "yes"
+        return "no" if self.smallest else "unknown"
 
 
 @dataclass(frozen=True)
@@ -15,51 +37,70 @@ class Size:
     setting: str
     value: int
 
+    def at_least(self, value: int | None, smallest: bool = False) -> Need:
+        """The need for a value of this setting."""
+        return Need(self.setting, value, self.value, smallest and value is not None)
+
 
 @dataclass(frozen=True)
 class Prediction:
     """What theory says of one class of models on one task.
 
-    Tracking is exact: the right label after every word, however long, in real arithmetic. Whether
-    training finds such weights is another question.
+    Tracking is exact: on words of every length the right label is ahead of all others by a fixed
+    margin, in real arithmetic, with gains anywhere in the closure of their range. Whether training
+    finds such weights is another question.
     """
 
     can: Answer
+    """Whether it can, where every setting in `needs` is as large as it has to be."""
     theorem: str
     source: str
-    size: int | None = None
-    """The value of the setting in `given` that is enough; None where it is not known."""
-    given: Size | None = None
-    """The setting that has to be large enough, as the model has it; None where none matters."""
-    smallest: bool = False
-    """Whether no smaller size does; otherwise the size is one that a construction needs."""
+    needs: tuple[Need, ...] = ()
+    """The settings that have to be large enough, the one that counts most first."""
     robust: Answer = "unknown"
     """Whether states stay distinguishable for ever under small disturbances of the hidden state."""
+    margin: float | None = None
+    """By how much the right label is ahead in the construction; None where not worked out."""
+
+    @property
+    def size(self) -> int | None:
+        """The value of the first setting that is enough; None where it is not known."""
+        return self.needs[0].value if self.needs else None
 
     @property
     def size_of(self) -> str | None:
-        """The name of the setting that has to be large enough; None where none matters."""
-        return None if self.given is None else self.given.setting
+        """The name of the first setting that has to be large enough; None where none matters."""
+        return self.needs[0].setting if self.needs else None
+
+    @property
+    def smallest(self) -> bool:
+        """Whether no smaller size does; otherwise the size is one that a construction needs."""
+        return bool(self.needs) and self.needs[0].smallest
+
+    @property
+    def unmet(self) -> tuple[Need, ...]:
+        """The settings that are smaller than a value known to be enough."""
+        return tuple(need for need in self.needs if need.value and need.given < need.value)
 
     @property
     def answer(self) -> Answer:
-        """Whether the model can track the task with the size that it is given."""
-        if self.can != "yes" or self.given is None:
+        """Whether the model can track the task with the settings that it has."""
+        if self.can != "yes":
             return self.can
-        if self.size is None:
-            return "unknown"
-        if self.given.value >= self.size:
-            return "yes"
-        return "no" if self.smallest else "unknown"
+        met = {need.met for need in self.needs}
+        return "no" if "no" in met else "unknown" if "unknown" in met else "yes"
 
     def to_json(self) -> dict[str, Any]:
-        """What holds whatever the size, as plain values."""
+        """The prediction as plain values."""
         return {
             "can": self.can,
+            "suffices": self.answer,
             "theorem": self.theorem,
             "source": self.source,
             "size": self.size,
             "size_of": self.size_of,
             "smallest": self.smallest,
+            "needs": [asdict(need) for need in self.needs],
             "robust": self.robust,
+            "margin": self.margin,
         }

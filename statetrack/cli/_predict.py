@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from statetrack.algebra.analysing import Algebra, analyse
-from statetrack.algebra.prediction import Prediction
+from statetrack.algebra.prediction import Need, Prediction
 from statetrack.catalogue.predictions import describe_algebra
 from statetrack.cli._json import print_json
 from statetrack.errors import UnknownNameError, nearest
@@ -116,10 +116,18 @@ def _answer(found: Prediction) -> Text:
 
 
 def _size(found: Prediction) -> str:
-    """`block_size = 3` where no smaller size suffices, `rank <= 9` where 9 suffices."""
-    if found.size is None or found.size_of is None:
-        return ""
-    return f"{found.size_of} {'=' if found.smallest else '<='} {found.size}"
+    """`block_size = 3` where no smaller size suffices, `rank <= 9 [has 4]` where 9 suffices.
+
+    `layers ?` where no number is known to be enough.
+    """
+    return ", ".join(_need(need) for need in found.needs) if found.can == "yes" else ""
+
+
+def _need(need: Need) -> str:
+    if need.value is None:
+        return f"{need.setting} ?"
+    has = "" if need.given >= need.value else f" [has {need.given}]"
+    return f"{need.setting} {'=' if need.smallest else '<='} {need.value}{has}"
 
 
 def _spread(sizes: Sequence[int]) -> str:

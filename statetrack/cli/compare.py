@@ -139,10 +139,9 @@ def _model(one: Comparison) -> Text:
 def _needed(one: Comparison) -> Mapping[str, int]:
     """The sizes that a construction needs, of settings that are smaller in the run."""
     found = one.prediction
-    too_small = found is not None and found.can == "yes" and one.predicted != "yes"
-    if not too_small or found is None or found.size is None or found.size_of is None:
+    if found is None or found.can != "yes":
         return {}
-    return {found.size_of: found.size}
+    return {need.setting: need.value for need in found.unmet if need.value is not None}
 
 
 def _predicted(one: Comparison) -> Text:

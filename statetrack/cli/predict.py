@@ -30,7 +30,7 @@ def predictions(
 
     For one task, with the theorem and its source for every model; for several, a table. Models
     have their default settings. A size is a value of the named setting: `=` means that no smaller
-    one suffices, `<=` that a construction needs no more.
+    one suffices, `<=` that a construction needs no more, and [has 2] that the settings have less.
     """
     from statetrack.cli._predict import show_predictions  # numpy, which `--help` does not need
 

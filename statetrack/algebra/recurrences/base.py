@@ -113,8 +113,7 @@ def cascade(
             f"all groups in the monoid are {what}: a cascade of resets and groups, with a layer "
             "for each factor",
             source if source == CASCADE else f"{source}; {CASCADE}",
-            1 if only_resets(algebra) else None,
-            layers,
+            (layers.at_least(1 if only_resets(algebra) else None),),
             robust=robust,
         )
     return Prediction("unknown", "no rule decides it", OWN, robust=robust)

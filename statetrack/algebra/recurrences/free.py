@@ -31,17 +31,18 @@ class Dense(LinearRecurrence):
     def predict(self, algebra: Algebra) -> Prediction:
         """The smallest sum of dimensions of irreducible parts, or the rank of the Hankel matrix."""
         size, why, source = _linear_width(algebra)
-        any_task = Prediction("yes", why, source, size, self.size, robust=robustness(algebra))
+        needs = (self.size.at_least(size),)
+        any_task = Prediction("yes", why, source, needs, robust=robustness(algebra))
         choice = algebra.space and algebra.space.with_smallest_sum(algebra.space.dimensions)
         if not choice or choice.cost > size:
             return any_task
+        bounded = self.additive == "none" and algebra.machine.complete
         return replace(
             any_task,
             theorem="a real representation that distinguishes the labels, with irreducible parts "
             f"of dimension {dimensions_of(choice)}" + _averaged(choice),
             source=OWN,
-            size=choice.cost,
-            smallest=choice.smallest and self.additive == "none" and algebra.machine.complete,
+            needs=(self.size.at_least(choice.cost, choice.smallest and bounded),),
         )
 
 
@@ -62,18 +63,18 @@ class Blocks(LinearRecurrence):
     def predict(self, algebra: Algebra) -> Prediction:
         """The largest irreducible part needed; for other monoids one block for all states."""
         size, why, source = _linear_width(algebra)
-        one_block = Prediction("yes", why, source, size, self.size, robust=robustness(algebra))
+        needs = (self.size.at_least(size),)
+        one_block = Prediction("yes", why, source, needs, robust=robustness(algebra))
         choice = algebra.space and algebra.space.with_smallest_largest(algebra.space.dimensions)
         if not choice or choice.cost > size:
             return one_block
-        bounded = self.additive == "none" and algebra.machine.complete
+        bounded = self.additive == "none" and algebra.machine.complete and self.linear_readout
         return replace(
             one_block,
             theorem="one block for each irreducible part of a real representation that "
             f"distinguishes the labels, of dimension {dimensions_of(choice)}" + _averaged(choice),
             source=OWN,
-            size=choice.cost,
-            smallest=choice.smallest and bounded and self.linear_readout,
+            needs=(self.size.at_least(choice.cost, choice.smallest and bounded),),
         )
 
 
@@ -93,7 +94,8 @@ class Factored(LinearRecurrence):
             why, size = f"{square} terms a b^T span all matrices of size {width} x {width}", square
         else:
             why, size = "one term a b^T for each pair of a state and a next state", moves
-        prediction = Prediction("yes", why, BILINEAR, size, self.rank, robust=robustness(algebra))
+        needs = (self.rank.at_least(size),)
+        prediction = Prediction("yes", why, BILINEAR, needs, robust=robustness(algebra))
         choice = algebra.space and algebra.space.with_smallest_sum(algebra.space.ranks)
         if not choice or choice.cost > size:
             return prediction
@@ -101,7 +103,8 @@ class Factored(LinearRecurrence):
             "terms a b^T that span the operators of a real representation with irreducible parts "
             f"of dimension {dimensions_of(choice)}"
         )
-        return replace(prediction, theorem=parts, source=OWN, size=choice.cost)
+        needs = (self.rank.at_least(choice.cost),)
+        return replace(prediction, theorem=parts, source=OWN, needs=needs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +121,7 @@ class OneHotTimesDiagonal(LinearRecurrence):
             "yes",
             "one layer whose states are unit vectors simulates any automaton",
             "Terzic et al. 2025, arXiv:2509.22284",
-            algebra.num_states,
-            self.state,
+            (self.state.at_least(algebra.num_states),),
             robust=robustness(algebra),
         )
 

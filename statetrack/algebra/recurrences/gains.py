@@ -83,8 +83,7 @@ class Diagonal(LinearRecurrence):
                 "every symbol acts as the identity or as a reset: a gain of 1, or a gain of 0 and "
                 "an added state",
                 f"Dankowiakowski and Ronca 2025; {OWN}",
-                algebra.num_states,
-                self.size,
+                (self.size.at_least(algebra.num_states),),
                 robust=robust,
             )
         return Prediction("unknown", "no rule decides it", OWN, robust=robust)
@@ -139,9 +138,7 @@ class Diagonal(LinearRecurrence):
             f"characters of the abelian group that together distinguish the states: "
             f"{len(choice.parts)}",
             BILINEAR,
-            choice.cost,
-            self.size,
-            smallest=choice.smallest and algebra.machine.complete,
+            (self.size.at_least(choice.cost, choice.smallest and algebra.machine.complete),),
         )
 
 
@@ -190,8 +187,7 @@ class SignedLayers(LinearRecurrence):
                 "a subnormal series whose factors are elementary abelian 2-groups, one for each "
                 "layer",
                 f"{DIAGONAL_LAYERS}; {OWN}",
-                algebra.monoid.subgroups[0].squares_length,
-                self.layers,
+                (self.layers.at_least(algebra.monoid.subgroups[0].squares_length),),
                 robust=robustness(algebra),
             )
         return cascade(algebra, self.layers, _is_two_group, "2-groups", CASCADE)
@@ -288,13 +284,12 @@ def _abelian_series(algebra: Algebra, layers: Size) -> Prediction | None:
             )
     if not algebra.is_group or algebra.monoid is None:
         return None
+    all_seen = all(group.seen for group in algebra.monoid.subgroups)
     return Prediction(
         "yes",
         "a subnormal series with abelian factors, one for each layer",
         DIAGONAL_LAYERS,
-        max(algebra.monoid.derived_length or 0, 1),
-        layers,
-        smallest=all(group.seen for group in algebra.monoid.subgroups),
+        (layers.at_least(max(algebra.monoid.derived_length or 0, 1), all_seen),),
         robust=robust,
     )
 

@@ -39,8 +39,7 @@ class Saturating(Recurrence):
             "one unit for each pair of a state and a symbol's action, saturated where that symbol "
             "was just read in that state; saturation removes small errors",
             SATURATION,
-            None if self.units is None else enough,
-            self.units,
+            () if self.units is None else (self.units.at_least(enough),),
             robust="yes",
         )
 

@@ -50,8 +50,7 @@ class HouseholderProduct(LinearRecurrence):
         """The largest rank of I - A(x) in an irreducible part that is needed."""
         if self.beta == "unit":
             return _without_reflections(algebra)
-        found = _reflections(algebra, self.layers)
-        return found if found.size is None else replace(found, given=self.factors)
+        return _reflections(algebra, self.factors, self.layers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +70,8 @@ class Householder(LinearRecurrence):
         """Whether one factor suffices."""
         if self.beta == "unit":
             return _without_reflections(algebra)
-        found = _reflections(algebra, self.layers)
-        alone = replace(found, size=None, smallest=False)
+        found = _reflections(algebra, Size("", 1), self.layers)
+        alone = replace(found, needs=())
         if found.size is None or found.size == 1:
             return alone
         if _one_reflection_is_too_few(algebra, self.layers):
@@ -114,8 +113,8 @@ class DiagonalMinusRankOne(LinearRecurrence):
         return Prediction("unknown", "no rule decides it", OWN, robust=robust)
 
 
-def _reflections(algebra: Algebra, layers: int) -> Prediction:
-    """How many reflections each head needs, as a prediction for which no setting is given yet."""
+def _reflections(algebra: Algebra, given: Size, layers: int) -> Prediction:
+    """How many reflections each head needs."""
     choice = algebra.space and algebra.space.with_smallest_largest(algebra.space.codimensions)
     if not choice:
         return Prediction(
@@ -131,8 +130,7 @@ def _reflections(algebra: Algebra, layers: int) -> Prediction:
         f"one layer: rank(I - A(x)) is at most {factors} for every symbol, in irreducible parts of "
         f"dimension {dimensions_of(choice)}; a linear readout needs as many reflections",
         f"{DELTAPRODUCT}; {NEGATIVE}",
-        factors,
-        smallest=factors == 1 or too_few,
+        (given.at_least(factors, smallest=factors == 1 or too_few),),
         robust=robustness(algebra),
     )
 
