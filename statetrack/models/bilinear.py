@@ -8,9 +8,14 @@ simulates any finite automaton (Proposition 1 of the source).
 Source: Ebrahimi & Memisevic (2025), Revisiting Bi-Linear State Transitions in Recurrent
 Neural Networks, arXiv:2505.21749.
 
+Checked: against the equation above with its tensor W written out entry by entry, to 1e-9 in
+tests/references/test_bilinear.py; no code was released.
+
 Departures: symbols are one-hot by default, so that W holds one H x H matrix per symbol
-(`--embed-dim 256` gives the paper's learned embeddings: D/V times the parameters, the same
-operators); the source does not give its initialisation.
+(`--embed-dim 256` gives the learned embeddings of the authors' next paper, arXiv:2602.18333: D/V
+times the parameters, the same operators); H = 64 by default, 256 in the source; the source does
+not give its initialisation, here W's entries are normal and small; whether the first state is
+trained is not known, here it is.
 """
 
 from __future__ import annotations

@@ -8,8 +8,12 @@ are as large as the largest irreducible part of one of its faithful real represe
 
 Source: Ebrahimi & Memisevic (2025), arXiv:2505.21749 (the block-diagonal models).
 
-Departures: symbols are one-hot by default; blocks start as scaled random orthogonal
-matrices (the source does not give its initialisation).
+Checked: against the equation above with its matrices A(x) written out, to 1e-9 in
+tests/references/test_bilinear.py; no code was released.
+
+Departures: symbols are one-hot by default, and H = 60 (256 in the source); blocks start as random
+orthogonal matrices, because the source does not give its initialisation; whether the first state
+is trained is not known, here it is.
 """
 
 from __future__ import annotations

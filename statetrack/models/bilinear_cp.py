@@ -7,9 +7,13 @@ source writes R).
 
 Source: Ebrahimi & Memisevic (2025), arXiv:2505.21749 (the factored bilinear model).
 
-Departures: symbols are one-hot by default; W1 and W2 start as orthogonal factors. The
-recurrence runs in rank space, p_t = W2^T h_t, where p_t = (W2^T W1) (gains_t * p_{t-1}):
-the same function, without the two H x K products per step.
+Checked: against the equation above with its tensor W written out entry by entry, to 1e-9 in
+tests/references/test_bilinear.py; no code was released.
+
+Departures: symbols are one-hot by default, and H = 64 (256 in the source); W1 and W2 start as
+orthogonal factors, because the source does not give its initialisation; whether the first state
+is trained is not known, here it is. The recurrence runs in rank space, p_t = W2^T h_t, where p_t
+= (W2^T W1) (gains_t * p_{t-1}): the same function, without the two H x K products per step.
 """
 
 from __future__ import annotations

@@ -7,7 +7,12 @@ All operators commute, so only abelian groups can be tracked (Proposition 2 of t
 
 Source: Ebrahimi & Memisevic (2025), arXiv:2505.21749 (the R2 model).
 
-Departures: symbols are one-hot by default; angles start uniform on the circle.
+Checked: against the equation above with its matrices A(x) written out, to 1e-9 in
+tests/references/test_bilinear.py; no code was released.
+
+Departures: symbols are one-hot by default, and H = 64 (256 in the source); angles start uniform on
+the circle, because the source does not give its initialisation; whether the first state is trained
+is not known, here it is.
 """
 
 from __future__ import annotations

@@ -8,8 +8,12 @@ grow and shrink.
 
 Source: Ebrahimi & Memisevic (2025), arXiv:2505.21749 (2 x 2 blocks with a shared eigenbasis).
 
-Departures: symbols are one-hot by default; gains start with a uniform angle and the
-magnitude `--radius`.
+Checked: against the equation above with its matrices A(x) written out, to 1e-9 in
+tests/references/test_bilinear.py; no code was released.
+
+Departures: the source has this class as 2 x 2 blocks that share their eigenvectors, in its
+Proposition 2, and trains none of it as far as is known; symbols are one-hot by default, and gains
+start with a uniform angle and the magnitude `--radius`; the first state is trained.
 """
 
 from __future__ import annotations

@@ -14,13 +14,6 @@ from tests.references import recorded
 ROOT = Path(__file__).parents[2]
 
 STILL_TO_COME = {
-    "bilinear",
-    "bilinear-block",
-    "bilinear-cp",
-    "bilinear-rotation",
-    "diagonal-complex",
-    "diagonal-positive",
-    "diagonal-real",
     "aussm",
     "deltanet",
     "deltaproduct",
