@@ -6,36 +6,39 @@ from collections.abc import Sequence
 
 import typer
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
 from statetrack.algebra.analysing import Algebra, analyse
 from statetrack.algebra.prediction import Need, Prediction
 from statetrack.catalogue.predictions import describe_algebra
+from statetrack.cli._chosen_models import chosen_models
 from statetrack.cli._json import print_json
-from statetrack.errors import UnknownNameError, nearest
-from statetrack.models import MODELS
 from statetrack.predicting import predict
 from statetrack.report import drawing
 from statetrack.report.drawing import LOOKS, SHOWN
 from statetrack.spec import TASKS, load_task
 
+SHORT = {"yes": "yes", "no": "no", "unknown": "?"}
+"""An answer in a column whose heading says what is asked."""
+
 
 def show_predictions(tasks: Sequence[str], models: str, as_json: bool) -> None:
     """Print the predictions for models on tasks; for all of them, where none is named."""
-    chosen = _known_models(models)
+    chosen = chosen_models(models)
     algebras = {name: analyse(load_task(name).automaton) for name in tasks or _with_automata()}
     if as_json:
         print_json({task: describe_algebra(each, chosen) for task, each in algebras.items()})
         return
     found = {
-        task: {model: predict(algebra, model) for model in chosen}
+        task: {model: predict(algebra, settings) for model, settings in chosen.items()}
         for task, algebra in algebras.items()
     }
     if len(found) == 1:
         ((task, row),) = found.items()
         _draw_task(task, algebras[task], row, drawing.console())
     else:
-        _draw_table(found, chosen, drawing.console())
+        _draw_table(found, drawing.console())
 
 
 def _with_automata() -> list[str]:
@@ -65,35 +68,33 @@ def algebra_facts(algebra: Algebra) -> list[tuple[str, str]]:
     return rows
 
 
-def _known_models(written: str) -> Sequence[str]:
-    names = [name.strip() for name in written.split(",") if name.strip()] or list(MODELS)
-    for name in names:
-        if name not in MODELS:
-            hint = nearest(name, MODELS) or " `statetrack list models` shows all."
-            raise UnknownNameError(f"--models: there is no model '{name}'.{hint}")
-    return names
-
-
 def _draw_task(task: str, algebra: Algebra, row: dict[str, Prediction], console: Console) -> None:
     console.print(Text(task, "bold"))
     console.print(drawing.facts(algebra_facts(algebra)))
     console.print()
-    table = drawing.plain_table("model", "can", "size", "robust", "why")
+    margins = any(found.margin is not None for found in row.values())
+    columns = ("model", "can", "size", "as set", "robust", *["margin"] * margins)
+    table = drawing.plain_table(*columns, right=("margin",))
+    reasons: dict[str, list[str]] = {}
     for model, found in row.items():
-        robust = {"yes": "yes", "no": "no", "unknown": "?"}[found.robust]
-        why = f"{found.theorem} ({found.source})"
-        table.add_row(model, _answer(found), Text(_size(found)), robust, Text(why))
+        as_set = _as_set(found)
+        margin = "" if found.margin is None else drawing.share(found.margin, 3)
+        cells = (_answer(found), Text(_size(found)), as_set, SHORT[found.robust])
+        table.add_row(Text(model), *cells, *[margin] * margins)
+        reasons.setdefault(f"{found.theorem} ({found.source})", []).append(model)
     console.print(table)
+    for why, models in reasons.items():
+        console.print()
+        console.print(Text(", ".join(models), "bold"))
+        console.print(Padding(Text(why), (0, 0, 0, 2)))
 
 
-def _draw_table(
-    found: dict[str, dict[str, Prediction]], models: Sequence[str], console: Console
-) -> None:
+def _draw_table(found: dict[str, dict[str, Prediction]], console: Console) -> None:
     for task, row in found.items():
         console.print(Text(task, "bold"))
         answers = {
             answer: ", ".join(
-                _named(model, row[model]) for model in models if row[model].can == answer
+                _named(model, each) for model, each in row.items() if each.can == answer
             )
             for answer in SHOWN
         }
@@ -113,6 +114,11 @@ def _named(model: str, found: Prediction) -> str:
 
 def _answer(found: Prediction) -> Text:
     return Text(SHOWN[found.can], LOOKS[found.can])
+
+
+def _as_set(found: Prediction) -> Text:
+    """Whether the settings that the model has are enough; nothing where none are."""
+    return Text(SHORT[found.answer], LOOKS[found.answer]) if found.can == "yes" else Text()
 
 
 def _size(found: Prediction) -> str:

@@ -52,6 +52,11 @@ TrustPlugin = Annotated[
 ]
 """The option for commands that run a model which the run's own plugin may define."""
 
+CONTEXT = inspect.Parameter(
+    "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
+)
+"""The parameter of a command that is given the words which Typer does not parse."""
+
 TYPES_OF_TYPER = (bool, int, float, str, Path)
 """The types that Typer parses; all others are parsed from text by pydantic."""
 
@@ -154,12 +159,13 @@ def refuse_unknown(
     name: str,
     own: Collection[str],
     others: Callable[[], Mapping[str, Collection[str]]],
+    otherwise: str = "`--help` shows those it has.",
 ) -> None:
     """Raise `UnknownNameError` for words that Typer did not parse, with a suggestion.
 
     `args` are those words (`context.args`), `name` the chosen model, `own` the names of its
     fields. `others` gives the field names of every other model; it is called only where there is
-    an error, because it imports them.
+    an error, because it imports them. `otherwise` stands where no known option is near.
     """
     if not args:
         return
@@ -169,7 +175,8 @@ def refuse_unknown(
             f"'{args[0]}' belongs to no option: every setting is written --name value."
         )
     option = unknown.partition("=")[0]
-    raise UnknownNameError(f"{name} has no option {option}.{_meant(option, own, others())}")
+    meant = _meant(option, own, others()) or otherwise
+    raise UnknownNameError(f"{name} has no option {option}. {meant}".rstrip())
 
 
 def refuse_missing_values(argv: Sequence[str], given: Iterable[inspect.Parameter]) -> None:
@@ -207,12 +214,12 @@ def _meant(option: str, own: Collection[str], others: Mapping[str, Collection[st
     name = option.removeprefix("--").replace("-", "_")
     elsewhere = {known for names in others.values() for known in names}
     if name in elsewhere:
-        return f" Models that have it: {_having(name, others)}."
+        return f"Models that have it: {_having(name, others)}."
     for near in difflib.get_close_matches(name.removeprefix("no_"), own, n=1):
-        return f" Did you mean {flag(near)}?"
+        return f"Did you mean {flag(near)}?"
     for near in difflib.get_close_matches(name, elsewhere, n=1):
-        return f" Did you mean {flag(near)}? Models that have it: {_having(near, others)}."
-    return " `--help` shows those it has."
+        return f"Did you mean {flag(near)}? Models that have it: {_having(near, others)}."
+    return ""
 
 
 def _having(name: str, others: Mapping[str, Collection[str]]) -> str:

@@ -22,15 +22,23 @@ def predictions(
         typer.Argument(help="Tasks, by name or .yaml file; left out, all.", metavar="[TASK ...]"),
     ] = None,
     models: Annotated[
-        str, typer.Option("--models", help="Models, with commas between; left out, all.")
+        str,
+        typer.Option(
+            "--models",
+            metavar="TEXT",
+            help="Models with commas between, each with options of its own: "
+            "'deltanet --beta double,lstm'; left out, all.",
+        ),
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Predict which models can track a task, and which size they need, before any training.
 
-    For one task, with the theorem and its source for every model; for several, a table. Models
-    have their default settings. A size is a value of the named setting: `=` means that no smaller
-    one suffices, `<=` that a construction needs no more, and [has 2] that the settings have less.
+    For one task, with the theorem and its source for every model; for several, a table. A model
+    has its default settings, but for the options behind its name, which are those that `train`
+    has for it. A size is a value of the named setting: `=` means that no smaller one suffices,
+    `<=` that a construction needs no more, and [has 2] that the model has less. *as set* says
+    whether the model can with the settings that it has.
     """
     from statetrack.cli._predict import show_predictions  # numpy, which `--help` does not need
 

@@ -77,6 +77,7 @@ def _show_task(name: str, as_json: bool) -> None:
     from statetrack.algebra.analysing import analyse
     from statetrack.catalogue.predictions import describe_algebra
     from statetrack.catalogue.tasks import describe_task, load_named_task
+    from statetrack.cli._chosen_models import chosen_models
     from statetrack.cli._json import print_json
     from statetrack.cli._show_task import draw_task
     from statetrack.report.drawing import console
@@ -85,7 +86,7 @@ def _show_task(name: str, as_json: bool) -> None:
     algebra = analyse(task.automaton) if task.has_automaton else None
     about = describe_task(task)
     if as_json:
-        print_json(about | describe_algebra(algebra, MODELS))
+        print_json(about | describe_algebra(algebra, chosen_models("")))
     else:
         draw_task(about, console(), algebra=algebra)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +16,7 @@ import typer
 from rich.markup import escape
 
 from statetrack.cli import options
+from statetrack.cli._chosen_models import fields_of_models
 from statetrack.cli._interrupt import INTERRUPTED, interruptible
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
     from statetrack.runs.run import Run
 
 DEFAULT_MODEL = "bilinear-cp"
-
-Context = inspect.Parameter(
-    "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
-)
 
 PLACE = 2
 """Its place among the commands that `statetrack --help` lists."""
@@ -54,7 +51,7 @@ def build(argv: list[str]) -> Callable[..., None]:
 
     def train(context: typer.Context, **given: Any) -> None:
         """Train a population of one model: seeds x learning rates, in one process."""
-        options.refuse_unknown(context.args, name, own, _settings_of_models)
+        options.refuse_unknown(context.args, name, own, fields_of_models)
         from statetrack.runs.run import Run  # imports torch, which `--help` does not need
 
         experiment = Experiment(
@@ -69,7 +66,7 @@ def build(argv: list[str]) -> Callable[..., None]:
     return options.with_parameters(
         train,
         [
-            Context,
+            options.CONTEXT,
             *_choices(name),
             *options.parameters(DataSettings, "Data", defaults),
             *options.parameters(facts.settings_class, f"Model {escape(name)}", defaults),
@@ -96,10 +93,6 @@ def _choices(name: str) -> list[inspect.Parameter]:
         ),
         choice("resume", Path | None, None, "Continue an interrupted run.", "RUN"),
     ]
-
-
-def _settings_of_models() -> Mapping[str, set[str]]:
-    return {name: set(facts.settings_class.model_fields) for name, facts in MODEL_FACTS.items()}
 
 
 def resume(
