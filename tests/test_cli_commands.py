@@ -279,13 +279,16 @@ def test_a_suite_is_one_table_and_goes_on_where_it_was(capsys: pytest.CaptureFix
     succeed("reproduce", "mine.yaml", "--jobs", "1", "--out", "cells", "--markdown", "mine.md")
     first = capsys.readouterr().out
     assert "Elman" in first and "[1.00]" in first
+    how = "squared-error; adam (beta1 0.9, beta2 0.95, epsilon 1e-08); "
+    assert f"trained with: {how}" in first and "  Elman: learning rate 0.01\n" in first
     times = {path: path.stat().st_mtime_ns for path in Path("cells").rglob("cell.json")}
     assert len(times) == 2
     succeed("reproduce", "mine.yaml", "--jobs", "1", "--out", "cells")
     assert {path: path.stat().st_mtime_ns for path in times} == times
     line = complaint(capsys, "reproduce", "mine.yaml", "--seeds", "1", "--out", "cells")
     assert "other settings" in line
-    assert Path("mine.md").read_text().count("\n| ") == 3 - 1
+    report = Path("mine.md").read_text()
+    assert report.startswith("Trained with: squared-error; ") and report.count("\n| ") == 3
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -19,7 +19,15 @@ import pytest
 import yaml
 
 from statetrack.errors import RunError, SettingsError, StatetrackError
+from statetrack.protocols import PROTOCOLS, settings_for
 from statetrack.report.suites import cell_text, curves_markdown, suite_markdown
+from statetrack.report.training import (
+    TrainedCell,
+    training_lines,
+    training_markdown,
+    training_of,
+)
+from statetrack.runs.config import Experiment
 from statetrack.runs.folder import RunFolder
 from statetrack.runs.run import Run
 from statetrack.spec import folder_name, load_task
@@ -541,3 +549,69 @@ def test_the_cores_that_count_are_those_that_the_process_may_use(
 def test_a_result_of_other_types_is_damaged_in_one_line(damage: dict[str, object]) -> None:
     with pytest.raises(RunError, match=r"^cell\.json.*: is damaged: "):
         CellResult.from_json(damage, "cell.json")
+
+
+STATED = ("loss", "optimizer", "beta1", "beta2")
+"""What decides a published number and is most often left out."""
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_every_suite_states_loss_optimiser_and_betas_and_what_differs_from_its_paper(name):
+    suite = SUITES[name]
+    for row, named in suite.models.items():
+        own = {"model": named} if isinstance(named, str) else named
+        protocol = settings_for(suite.protocol, own["model"]) if suite.protocol else {}
+        given = {**protocol, **suite.settings, **own}
+        assert set(STATED) <= set(given), f"{name}, row '{row}'"
+    assert bool(suite.departures) == bool(suite.reference), name
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_protocol_makes_an_experiment_of_each_of_its_models(name):
+    assert PROTOCOLS[name].models
+    for model in PROTOCOLS[name].models:
+        values = Experiment.from_values({"model": model}, name, protocol=name).values()
+        stated = settings_for(name, model)
+        assert {*STATED, "epsilon", "schedule", "lrs", "steps", "batch_size"} <= set(stated)
+        assert values == {**values, **{key: values[key].__class__(stated[key]) for key in stated}}
+
+
+def trained(row: str, column: str = "p", task: str = "parity", **values: Any) -> TrainedCell:
+    given = {"model": "lstm", "task": task, "steps": 20, "lrs": [0.01], **values}
+    return TrainedCell(row, column, Experiment.from_values(given, row))
+
+
+def test_how_cells_were_trained_comes_from_the_settings_of_their_runs():
+    adamw = {"optimizer": "adamw", "weight_decay": 0.1, "lrs": [0.1, 0.01], "warmup": 0.1}
+    more = {"train_length": "3-40", "supervision": "last", "loss": "smoothed-cross-entropy"}
+    cells = [
+        trained("A", loss="cross-entropy"),
+        trained("B", loss="cross-entropy"),
+        trained("C", **adamw, **more, seeds=3, seed=5, clip=1, curriculum=0.5),
+    ]
+    adam = "adam (beta1 0.9, beta2 0.95, epsilon 1e-08)"
+    assert training_lines(training_of(cells[:2])) == [
+        f"trained with: cross-entropy; {adam}; learning rate 0.01; cosine schedule; 20 steps; "
+        "64 words a step; words of 2-10 symbols; a label after every symbol; seed 0"
+    ]
+    assert training_lines(training_of(cells)) == [
+        "trained with: 20 steps; 64 words a step",
+        f"  A; B: cross-entropy; {adam}; learning rate 0.01; cosine schedule; words of 2-10 "
+        "symbols; a label after every symbol; seed 0",
+        "  C: smoothed-cross-entropy (0.1); adamw (beta1 0.9, beta2 0.95, epsilon 1e-08, weight "
+        "decay 0.1); the best of learning rates 0.1, 0.01; cosine schedule after a warm-up of 10%; "
+        "gradients clipped at 1; words of 3-40 symbols; the longest reached after 50% of the "
+        "steps; a label after the last symbol; seeds 5-7",
+    ]
+
+
+def test_what_differs_by_task_is_said_of_the_column():
+    cells = [trained("A"), trained("A", "flips", task="flip-flop"), trained("B")]
+    ((_, parity), (column, flips)) = training_of(cells).differing
+    assert column == "flips" and parity == "words of 2-10 symbols" and flips != parity
+
+
+def test_the_markdown_names_the_paper_and_what_is_otherwise():
+    text = training_markdown(training_of([trained("A")]), "Someone 2020", "half the *steps*.")
+    assert text.startswith("Trained with: squared-error; ")
+    assert text.endswith("\nOtherwise than in Someone 2020: half the \\*steps\\*.\n")

@@ -63,6 +63,12 @@ def reproduce(
     from tqdm import tqdm  # this and torch are not needed for `--help`
 
     from statetrack.report.suites import curves_markdown, suite_markdown, suite_table
+    from statetrack.report.training import (
+        TrainedCell,
+        training_lines,
+        training_markdown,
+        training_of,
+    )
     from statetrack.sweep.cells import cells_of
     from statetrack.sweep.cores import available_cores
     from statetrack.sweep.running import run_suite
@@ -98,6 +104,11 @@ def reproduce(
     to = console()
     to.print(suite_table(title, rows, columns, results, chosen.published, chosen.measure))
     to.print(_legend(chosen))
+    training = training_of([TrainedCell(each.row, each.column, each.experiment) for each in cells])
+    for line in training_lines(training):
+        to.print(line)
+    if chosen.departures:
+        to.print(f"otherwise than in {chosen.reference}: {chosen.departures}")
     trained = sum(result.seconds for result in results)
     wall = time.perf_counter() - started
     to.print(f"training {trained:.1f} s in total, {wall:.1f} s elapsed")
@@ -107,7 +118,8 @@ def reproduce(
         places = {(row, column): n for n, (column, row) in enumerate(product(columns, rows))}
         in_order = sorted(results, key=lambda result: places[result.row, result.column])
         curves = curves_markdown(in_order)
-        _write(markdown, "\n".join(filter(None, [table, curves])))
+        about = training_markdown(training, chosen.reference, chosen.departures)
+        _write(markdown, "\n".join(filter(None, [about, table, curves])))
 
 
 def _refuse_unwritable(file: Path) -> None:

@@ -24,6 +24,9 @@ class Suite(Settings):
 
     title: Line = option(..., "What the suite shows, in one line.")
     reference: LineOrEmpty = option("", "The paper whose table it is compared with.")
+    departures: LineOrEmpty = option(
+        "", "How training and testing differ from that paper's, in one line."
+    )
     protocol: str = option("", "The protocol whose settings are the defaults of every cell.")
     settings: dict[str, Any] = Field(default_factory=dict)
     models: dict[Name, str | dict[str, Any]] = option(..., "The rows.")
