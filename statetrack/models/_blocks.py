@@ -11,6 +11,7 @@ B batch, T time, V symbols, C labels, D width of the residual stream.
 from __future__ import annotations
 
 import abc
+import itertools
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import torch
@@ -283,6 +284,27 @@ def rms_norm(inputs: Tensor, gain: Tensor | None = None) -> Tensor:
     largest = inputs.detach().abs().amax(-1, keepdim=True)
     scale = (largest / LARGEST_SQUARED).clamp_min(1.0).reciprocal()
     return functional.rms_norm(inputs * scale, inputs.shape[-1:], gain, 1e-6)
+
+
+def draw_frame(model: BlockModel[Any], deviation: float = 0.02) -> None:
+    """Draw a model's frame from N(0, deviation^2), with biases of 0, for its `initialise_frame`.
+
+    This is how models of flash-linear-attention start; as in their first releases, the last map
+    of each of L MLPs is divided by sqrt(2 L).
+    """
+    with torch.no_grad():
+        model.embedding.weight.normal_(0, deviation)
+        mlps = [block.mlp for block in model.blocks if isinstance(block, Block) and block.mlp]
+        linears = [
+            [part for part in whole.modules() if isinstance(part, nn.Linear)]
+            for whole in (*mlps, model.readout)
+        ]
+        for linear in itertools.chain(*linears):
+            linear.weight.normal_(0, deviation)
+            if linear.bias is not None:
+                linear.bias.zero_()
+        for *_, last in linears[:-1]:
+            last.weight.div_((2 * len(model.blocks)) ** 0.5)
 
 
 class GatedMLP(nn.Module):

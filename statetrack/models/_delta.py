@@ -1,9 +1,15 @@
 """The layer around a delta rule, shared by DeltaNet, DeltaProduct and their gated forms.
 
-    q, k, v = silu(conv(W x)),    q and k of unit length,    beta = c sigmoid(W_beta x)
+    q, k, v = silu(conv(W x)),    q and k divided by their length,    beta = c sigmoid(W_beta x)
     y = W_o [ RMSNorm(o) (* silu(W_g x)) ]
 
-for each head separately, with o from `ops.delta_rule` and c = 1 or 2.
+for each head separately, with o from `ops.delta_rule` on q / sqrt(K), and c = 1 or 2. Lengths are
+sqrt(|x|^2 + 10^-6), so a short key or query stays shorter than 1. The factor 1 / sqrt(K) and the
+norm's epsilon of 10^-6 count where outputs are small, as they are at a word's first positions.
+
+The maps start Xavier-uniform with a gain of 2^(-5/2), and the convolution as torch's do: so does
+the layer of flash-linear-attention (`fla/layers/delta_net.py`) in the state in which Grazzi,
+Siems et al. (2024, arXiv:2411.12537) trained it on state tracking.
 
 B batch, T time, N heads, n keys per position, K key size, V value size, D width.
 """
@@ -11,7 +17,7 @@ B batch, T time, N heads, n keys per position, K key size, V value size, D width
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +26,15 @@ from torch.nn import functional
 from statetrack import ops
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import through
-from statetrack.models._blocks import OptionalConvolution, RMSNorm, Window, WindowedMixer
+from statetrack.models._blocks import (
+    BlockModel,
+    OptionalConvolution,
+    RMSNorm,
+    Window,
+    WindowedMixer,
+    draw_frame,
+)
+from statetrack.models._heads import draw_small
 from statetrack.models._settings import KernelSettings
 from statetrack.models._time_steps import draw_time_steps
 from statetrack.ops.fla.adapters import LARGEST_GATED_KEY
@@ -30,6 +44,9 @@ from statetrack.ops.precision import widened
 from statetrack.settings import option
 
 BETA_RANGE = {"unit": 1.0, "double": 2.0}
+
+SMALLEST_SQUARE = 1e-6
+"""Added to squared lengths of keys and queries."""
 
 
 class DeltaSettings(KernelSettings):
@@ -47,6 +64,9 @@ class DeltaSettings(KernelSettings):
         4, "Kernel of the short convolution of queries, keys and values; 0 leaves it out.", min=0
     )
     output_gate: bool = option(False, "Whether outputs are multiplied by silu of a linear map.")
+
+
+DeltaSettingsT = TypeVar("DeltaSettingsT", bound=DeltaSettings)
 
 
 class ForgetGate(nn.Module):
@@ -111,6 +131,12 @@ class DeltaMixer(WindowedMixer[Window]):
         if settings.output_gate:
             self.gate = nn.Linear(settings.width, heads * value_dim, bias=False)
         self.output = nn.Linear(heads * value_dim, settings.width, bias=False)
+        draw_small(self.project, self.sizes)
+        for linear in (self.betas, self.gate, self.output):
+            if linear is not None:
+                draw_small(linear)
+        if forget_gate is not None:
+            draw_small(forget_gate.steps)
 
     def initial_state(self, num_words: int) -> tuple[Window, Tensor]:
         """The convolution's initial state, and zeros [B, N, K, V]."""
@@ -151,8 +177,8 @@ class DeltaMixer(WindowedMixer[Window]):
         queries, keys, values = functional.silu(widened(projected)).split(self.sizes, -1)
         betas = self.beta_range * torch.sigmoid(widened(self.betas(inputs)))
         return DeltaFactors(
-            functional.normalize(queries.unflatten(-1, self.query_shape), dim=-1),
-            functional.normalize(keys.unflatten(-1, self.key_shape), dim=-1),
+            of_unit_length(queries.unflatten(-1, self.query_shape)) * self.query_shape[-1] ** -0.5,
+            of_unit_length(keys.unflatten(-1, self.key_shape)),
             values.unflatten(-1, self.value_shape),
             betas.unflatten(-1, self.key_shape[:2]),
             None if self.forget_gate is None else self.forget_gate(inputs),
@@ -164,3 +190,18 @@ class DeltaMixer(WindowedMixer[Window]):
         if self.gate is not None:
             outputs = outputs * functional.silu(self.gate(inputs))
         return through(self.output, outputs)
+
+
+class DeltaModel(BlockModel[DeltaSettingsT]):
+    """A model whose mixers are delta rules, with a frame that starts as that of its sources."""
+
+    family = "delta rule"
+
+    def initialise_frame(self) -> None:
+        """Draw embedding, MLPs and readout from N(0, 0.02^2)."""
+        draw_frame(self)
+
+
+def of_unit_length(vectors: Tensor) -> Tensor:
+    """Vectors [..., K] divided by their lengths."""
+    return vectors * torch.rsqrt(vectors.square().sum(-1, keepdim=True) + SMALLEST_SQUARE)

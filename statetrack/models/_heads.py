@@ -5,6 +5,7 @@ B batch, T time, D width, N heads.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -73,3 +74,20 @@ def split_heads(inputs: Tensor, heads: int) -> Tensor:
     """[..., D] as [..., N, D / N]."""
     split: Tensor = inputs.unflatten(-1, (heads, -1))
     return split
+
+
+SMALL_GAIN = 2**-2.5
+"""The gain of `draw_small`."""
+
+
+def draw_small(linear: nn.Linear, sizes: Sequence[int] = ()) -> None:
+    """Draw weights anew, Xavier-uniform with a gain of 2^(-5/2), and biases as zeros.
+
+    Outputs of the given `sizes` are drawn as those of separate maps. This is how layers of
+    flash-linear-attention started up to 2024.
+    """
+    with torch.no_grad():
+        for part in linear.weight.split(list(sizes) or len(linear.weight)):
+            nn.init.xavier_uniform_(part, SMALL_GAIN)
+        if linear.bias is not None:
+            linear.bias.zero_()

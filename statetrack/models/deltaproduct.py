@@ -13,8 +13,14 @@ D N (K + V + n_h (K + V + 1)) + conv N (K + n_h (K + V)) + V.
 
 Source: Siems, Carstensen, Zela, Hutter, Pontil & Grazzi (2025), arXiv:2502.10297.
 
-Departures: one layer without an MLP by default; no output gate by default; queries are not
-scaled by 1 / sqrt(K): the norm of the outputs cancels such a factor.
+Checked: fla-org/flash-linear-attention 0.6.0, its layer without gates in Triton's interpreter, to
+2e-6 in tests/references/test_delta_rules.py. Checked: against a loop over the equations, with
+gradients, to 1e-9 in tests/references/test_delta_rules.py.
+
+Departures: no output gate by default (`--output-gate`); values as wide as keys (twice as wide in
+the library); blocks have no MLP by default (`--mlp 4 --mlp-kind swiglu` is the library's at width
+128, where it has 512 units); the readout has a bias; with `--conv 0`, queries and keys still go
+through silu. Version 0.6.0 of the library draws maps and convolutions from N(0, 0.02^2).
 """
 
 from __future__ import annotations
@@ -23,8 +29,7 @@ from typing import Literal
 
 from statetrack.algebra.recurrences import HouseholderProduct, Size
 from statetrack.models import MODELS
-from statetrack.models._blocks import BlockModel
-from statetrack.models._delta import DeltaMixer, DeltaSettings
+from statetrack.models._delta import DeltaMixer, DeltaModel, DeltaSettings
 from statetrack.settings import option
 
 
@@ -46,11 +51,10 @@ class DeltaProductSettings(DeltaSettings):
 
 
 @MODELS.register("deltaproduct")
-class DeltaProduct(BlockModel[DeltaProductSettings]):
+class DeltaProduct(DeltaModel[DeltaProductSettings]):
     """DeltaProduct: every position corrects the state along several keys, one after the other."""
 
     settings_class = DeltaProductSettings
-    family = "delta rule"
     source = "Siems et al. 2025, arXiv:2502.10297"
 
     def make_mixer(self, layer: int) -> DeltaMixer:

@@ -80,7 +80,9 @@ def check(found: Recorded, name: str) -> None:
     about = found.metadata
     assert set(about) - {"remark"} == KEYS, f"{name}: metadata has {sorted(about)}"
     assert all(value.strip() for value in about.values()), f"{name}: metadata is empty somewhere"
-    assert re.fullmatch(r"[0-9a-f]{40}", about["commit"]), f"{name}: commit is no full hash"
+    commit = about["commit"]
+    full = re.fullmatch(r"[0-9a-f]{40}|[a-z-]+==[0-9.]+", commit)
+    assert full, f"{name}: commit is no full hash, and no version of a package"
     assert isinstance(json.loads(about["settings"]), dict), f"{name}: settings are no JSON object"
     assert {"inputs", "outputs"} <= set(found.tensors), f"{name} has {sorted(found.tensors)}"
     assert found.weights, f"{name} has no weights"

@@ -28,6 +28,7 @@ from statetrack.models._delta import DeltaFactors, DeltaMixer, ForgetGate
 from statetrack.models.rwkv7 import RWKV7Factors, RWKV7Mixer, rwkv7_scan, rwkv7_step
 from statetrack.ops.layer_operators import ColumnwiseOperators, HouseholderOperators
 from statetrack.settings import build
+from tests.references.recorded import recorded, stated_difference
 
 B, T, N, K, V, D = 2, 41, 2, 4, 3, 8
 EXACT = {"rtol": 1e-9, "atol": 1e-10}  # float64 on both sides
@@ -48,13 +49,18 @@ DELTA_OPTIONS: list[tuple[str, dict[str, object]]] = [
 every_delta_rule = pytest.mark.parametrize(("name", "options"), DELTA_OPTIONS)
 
 
-def make(name: str, spread: float = 0.3, **options: object) -> Mixer:
-    """The mixer of a model in float64, with none of its weights where it started."""
+def fresh(name: str, **options: object) -> BlockModel:
+    """A model as it starts."""
     kind = MODELS[name]
     torch.manual_seed(0)
     model = kind(build(kind.settings_class, options, name), num_symbols=2, num_labels=2)
     assert isinstance(model, BlockModel)
-    mixer = model.double().blocks[0].mixer
+    return model
+
+
+def make(name: str, spread: float = 0.3, **options: object) -> Mixer:
+    """The mixer of a model in float64, with none of its weights where it started."""
+    mixer = fresh(name, **options).double().blocks[0].mixer
     assert isinstance(mixer, Mixer)
     with torch.no_grad():
         for parameter in mixer.parameters():
@@ -232,8 +238,6 @@ def test_a_gated_deltanet_layer_is_that_of_transformers(beta: str) -> None:
     ours = make("gated-deltanet", **SMALL, beta=beta)
     assert isinstance(ours, DeltaMixer) and isinstance(ours.forget_gate, ForgetGate)
     assert ours.convolution.filters is not None and ours.gate is not None
-    with torch.no_grad():
-        ours.project.weight.mul_(10)  # their unit length has an epsilon: make it not matter
     config = OlmoHybridConfig(
         hidden_size=D,
         linear_num_value_heads=N,
@@ -261,11 +265,68 @@ def test_a_gated_deltanet_layer_is_that_of_transformers(beta: str) -> None:
         "o_proj.weight": ours.output.weight,
     }
     assert set(weights) == {key for key, _ in theirs.named_parameters()}
-    theirs.o_norm.variance_epsilon = 1e-6 / K  # their queries are divided by sqrt(K)
+    theirs.o_norm.variance_epsilon = 1e-6  # theirs is that of fla's layers, ours of its models
     inputs = torch.randn(B, T, D, dtype=torch.float64)
     expected = torch.func.functional_call(theirs, weights, (inputs,))
     outputs = outputs_of(ours, inputs)
     assert_equal_with_gradients(outputs, expected, ours.parameters(), SINGLE_LAYER)
+
+
+# --- whole layers against numbers that flash-linear-attention computed ---
+
+LAYERS: list[tuple[str, dict[str, object]]] = [
+    ("deltanet", {"beta": "double"}),
+    ("gated-deltanet", {"beta": "double", "value_dim": 16}),
+    ("deltaproduct", {"householders": 2}),
+    ("gated-deltaproduct", {"householders": 3}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), LAYERS)
+def test_a_delta_rules_layer_computes_what_that_of_fla_does(
+    name: str, options: dict[str, object]
+) -> None:
+    found = recorded(name)
+    mixer = make(name, **{"width": 16, "heads": 2, "key_dim": 8, "value_dim": 8} | options)
+    theirs, parts = found.weights, ("q", "k", "v")
+    weights = {
+        "project.weight": torch.cat([theirs.pop(f"{part}_proj.weight") for part in parts]),
+        "convolution.filters.weight": torch.cat(
+            [theirs.pop(f"{part}_conv1d.weight") for part in parts]
+        ),
+        "betas.weight": theirs.pop("b_proj.weight"),
+        "norm.weight": theirs.pop("o_norm.weight"),
+        "output.weight": theirs.pop("o_proj.weight"),
+    }
+    if "a_proj.weight" in theirs:
+        weights["forget_gate.steps.weight"] = theirs.pop("a_proj.weight")
+        weights["forget_gate.log_rates"] = theirs.pop("A_log")
+        weights["forget_gate.bias"] = theirs.pop("dt_bias")
+    if "g_proj.weight" in theirs:
+        weights["gate.weight"] = theirs.pop("g_proj.weight")
+    assert not theirs
+    mixer.load_state_dict(weights)
+    with torch.no_grad():
+        outputs = outputs_of(mixer, found.inputs.double())
+    difference = (outputs - found.outputs).abs().max()
+    assert difference <= stated_difference(name, "fla-org"), float(difference)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in LAYERS])
+def test_the_maps_of_a_delta_rule_start_small(name: str) -> None:
+    """Each of q, k, v and the others uniform up to 2^(-5/2) sqrt(6 / (inputs + outputs))."""
+    mixer = fresh(name, width=64).blocks[0].mixer
+    maps = [*mixer.project.weight.split(mixer.sizes), mixer.betas.weight, mixer.output.weight]
+    if mixer.gate is not None:
+        maps.append(mixer.gate.weight)
+    if mixer.forget_gate is not None:
+        maps.append(mixer.forget_gate.steps.weight)
+    for weight in maps:
+        bound = (6 / 32 / sum(weight.shape)) ** 0.5
+        assert 0.9 * bound < weight.abs().max() <= bound
+        assert 0.85 < weight.std() / (bound / 3**0.5) < 1.15
+    filters = mixer.convolution.filters.weight
+    assert 0.45 < filters.abs().max() <= 0.5  # torch's own, for a kernel of 4
 
 
 # --- whole layers against the papers' equations ---
@@ -296,11 +357,11 @@ def delta_layer_by_equations(mixer: DeltaMixer, inputs: Tensor, beta_range: floa
                 for j in range(num_keys):
                     key = row[N * K + (j * N + head) * K :][:K]
                     value = row[N * K * (1 + num_keys) + (j * N + head) * V :][:V]
-                    key = key / key.norm()
+                    key = key / (key.square().sum() + 1e-6).sqrt()
                     beta = betas[b, time, j * N + head]
                     erase = torch.eye(K, dtype=torch.float64) - beta * key.outer(key)
                     state = state @ erase + beta * value.outer(key)
-                output = state @ query / query.norm()
+                output = state @ query / (query.square().sum() + 1e-6).sqrt() / K**0.5
                 output = output / (output.square().mean() + 1e-6).sqrt() * mixer.norm.weight
                 if mixer.gate is not None:
                     logit = (mixer.gate.weight @ inputs[b, time])[head * V :][:V]
@@ -419,7 +480,8 @@ def test_the_determinant_is_that_of_the_factors() -> None:
     assert isinstance(operators, ColumnwiseOperators)
     products = operators.each
     assert isinstance(products, HouseholderOperators) and products.gates is not None
-    expected = (1 - products.betas).prod(1) * products.gates**K  # [B T, N]
+    lengths = products.keys.square().sum(-1)  # almost 1
+    expected = (1 - products.betas * lengths).prod(1) * products.gates**K  # [B T, N]
     found = torch.linalg.det(products.dense())
     torch.testing.assert_close(found, expected.prod(1), **EXACT)
 

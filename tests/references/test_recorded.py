@@ -15,11 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 STILL_TO_COME = {
     "aussm",
-    "deltanet",
-    "deltaproduct",
     "full-matrix",
-    "gated-deltanet",
-    "gated-deltaproduct",
     "gla",
     "hgrn",
     "linear-attention",

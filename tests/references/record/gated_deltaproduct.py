@@ -1,0 +1,18 @@
+"""Writes `gated-deltaproduct.safetensors`: the layer of flash-linear-attention."""
+
+from tests.references.record._fla import record
+
+if __name__ == "__main__":
+    record(
+        ("fla.layers.gated_deltaproduct", "GatedDeltaProduct"),
+        {
+            "hidden_size": 16,
+            "num_heads": 2,
+            "head_dim": 8,
+            "expand_v": 1,
+            "num_householder": 3,
+            "mode": "fused_recurrent",
+            "norm_eps": 1e-6,
+        },
+        shrink=("q_proj", "k_proj", "v_proj"),
+    )
