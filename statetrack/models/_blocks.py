@@ -99,7 +99,7 @@ class BlockModel(RecurrentModel, Generic[SettingsT]):
 
     def __init__(self, settings: SettingsT, *, num_symbols: int, num_labels: int) -> None:
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
-        self.embedding = nn.Embedding(num_symbols, settings.width)
+        self.embedding = self.make_embedding()
         self.blocks = nn.ModuleList(self.make_block(layer) for layer in range(settings.layers))
         self.norm = make_norm(settings.norm, settings.width)
         self.readout = nn.Linear(settings.width, num_labels)
@@ -110,6 +110,10 @@ class BlockModel(RecurrentModel, Generic[SettingsT]):
 
         It is called once, at the end of `__init__`, and leaves the mixers as they are.
         """
+
+    def make_embedding(self) -> nn.Embedding:
+        """The map from symbols [B, T] to the stream [B, T, D]; called from `__init__`."""
+        return nn.Embedding(self.num_symbols, self.settings.width)
 
     def make_mixer(self, layer: int) -> Mixer[Any]:
         """The mixer of block number `layer`, freshly initialised; called from `__init__`."""

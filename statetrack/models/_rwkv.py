@@ -1,4 +1,4 @@
-"""Parts of several generations of RWKV: token shift, decays, low-rank maps, and a layer.
+"""Parts of several generations of RWKV: token shift, decays, low-rank maps, a layer and a frame.
 
 Decays are exp(-exp(.)). The layer is that of the sixth and seventh generation, with one matrix
 state per head. The token shift mixes the input at a position with the input one position before.
@@ -17,11 +17,16 @@ import torch
 from torch import Tensor, nn
 
 from statetrack.models._base import through
-from statetrack.models._blocks import WindowedMixer
+from statetrack.models._blocks import BlockModel, WindowedMixer
+from statetrack.models._settings import BlockSettings
 from statetrack.ops.layer_operators import ColumnwiseOperators
 from statetrack.ops.operators import Operators
 
 FactorsT = TypeVar("FactorsT")
+SettingsT = TypeVar("SettingsT", bound=BlockSettings)
+
+SMALLEST_EMBEDDING = 1e-4
+"""Embeddings start uniform between minus this and this."""
 
 LARGEST_LOG_RATE = 20.0
 """Upper bound of log(-log w): w underflows to 0 below it, and exp of more would overflow."""
@@ -45,6 +50,33 @@ def first_shifts(width: int, depth: float, powers: Sequence[float]) -> Tensor:
 def log_decays_of(log_rates: Tensor) -> Tensor:
     """The logarithm of w = exp(-exp(log_rates))."""
     return -log_rates.clamp_max(LARGEST_LOG_RATE).exp()
+
+
+class NormalisedEmbedding(nn.Embedding):
+    """Embeddings of symbols, each then normalised to mean 0 and variance 1: the sources' `ln0`."""
+
+    def __init__(self, num_symbols: int, width: int) -> None:
+        super().__init__(num_symbols, width)
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        """[..., D] of symbols [...]."""
+        return through(self.norm, super().forward(symbols))
+
+
+class RWKVModel(BlockModel[SettingsT]):
+    """A model whose frame is that of the released training code, but for its MLPs."""
+
+    def make_embedding(self) -> nn.Embedding:
+        """Normalised embeddings."""
+        return NormalisedEmbedding(self.num_symbols, self.settings.width)
+
+    def initialise_frame(self) -> None:
+        """Draw small embeddings, and an orthogonal readout with a gain of 1/2."""
+        bound, weight = SMALLEST_EMBEDDING, self.readout.weight
+        nn.init.uniform_(self.embedding.weight, -bound, bound)
+        nn.init.orthogonal_(weight, 0.5 * max(1.0, weight.shape[0] / weight.shape[1]) ** 0.5)
+        nn.init.zeros_(self.readout.bias)
 
 
 class LowRank(nn.Module):

@@ -10,12 +10,17 @@ diagonal and the same at every step: its eigenvalues e^{-w} lie in (0, 1). The w
 new value depends on the input, the decay does not.
 
 Source: Peng et al. (2023), RWKV: Reinventing RNNs for the Transformer Era, arXiv:2305.13048;
-initialisation as in its released training code.
+initialisation, and the norm of the embeddings, as in its released training code
+(BlinkDL/RWKV-LM, `RWKV-v4neo/src/model.py`).
 
 State: 4 D numbers per layer. Parameters of a layer's mixer: 4 D^2 + 5 D.
 
-Departures: blocks have no MLP by default, and theirs is not the source's channel mixing;
-normalisation around the mixer is RMS by default (`--norm layer` is the source's).
+Checked: transformers' RwkvSelfAttention, with gradients, to 2e-4 in tests/references/test_rwkv.py.
+
+Departures: blocks have no MLP by default, and `--mlp` gives a plain one where the source has its
+channel mixing (squared ReLU and a gate, of the inputs at two positions); embeddings start in
+(-10^-4, 10^-4) (in the source, within its first learning rate), and the readout has a bias; the
+source trains decays and bonuses at two and three times the learning rate.
 
 a and b are stored as multiples of e^m. Any m gives the same wkv; one near the largest exponent so
 far, max(m_{t-1} - w, k_t), keeps them in the range of floats.
@@ -26,7 +31,7 @@ B batch, T time, D width.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -35,11 +40,12 @@ from statetrack import ops
 from statetrack.algebra.recurrences import TimeInvariantLayers
 from statetrack.models import MODELS
 from statetrack.models._base import through
-from statetrack.models._blocks import BlockModel, LinearMixer
-from statetrack.models._rwkv import first_shifts, log_decays_of, positions_before
+from statetrack.models._blocks import LinearMixer
+from statetrack.models._rwkv import RWKVModel, first_shifts, log_decays_of, positions_before
 from statetrack.models._settings import BlockSettings
 from statetrack.ops.operators import DiagonalOperators, Operators
 from statetrack.ops.precision import widened
+from statetrack.settings import option
 
 BEFORE_ALL = -1e30
 """The m of the initial state: less than any exponent, and finite."""
@@ -54,6 +60,10 @@ class Sums(NamedTuple):
 
 class RWKV4Settings(BlockSettings):
     """Settings of RWKV-4."""
+
+    norm: Literal["rms", "layer", "none"] = option(
+        "layer", "Normalisation before each mixer, each MLP and the readout."
+    )
 
     @property
     def recurrence(self) -> TimeInvariantLayers:
@@ -146,7 +156,7 @@ class RWKV4Mixer(LinearMixer[RWKV4State]):
 
 
 @MODELS.register("rwkv4")
-class RWKV4(BlockModel[RWKV4Settings]):
+class RWKV4(RWKVModel[RWKV4Settings]):
     """RWKV-4: averages of values with exponential weights and input-independent decays."""
 
     settings_class = RWKV4Settings

@@ -14,13 +14,19 @@ transition is diagonal, with a decay for each row of the state that depends on t
 eigenvalues w_t lie in (0, 1).
 
 Source: Peng et al. (2024), Eagle and Finch: RWKV with Matrix-Valued States and Dynamic
-Recurrence, arXiv:2404.05892; initialisation as in its released training code.
+Recurrence, arXiv:2404.05892; initialisation, and the norm of the embeddings, as in its released
+training code (BlinkDL/RWKV-LM, `RWKV-v5/src/model.py`, x060).
 
 State: D K + D numbers per layer (D = N K). Parameters of a layer's mixer, with ranks R of the
 shares and P of the decay: 5 D^2 + 10 R D + 2 P D + 10 D.
 
-Departures: blocks have no MLP by default, and theirs is not the source's channel mixing;
-normalisation around the mixer is RMS by default (`--norm layer` is the source's).
+Checked: fla-org/flash-linear-attention 0.6.0, its layer in Triton's interpreter, to 2e-6 in
+tests/references/test_rwkv.py. Checked: against its equations as attention over earlier positions,
+with gradients, to 1e-9 in tests/references/test_rwkv.py.
+
+Departures: blocks have no MLP by default, and `--mlp` gives a plain one where the source has its
+channel mixing (squared ReLU and a gate, of the inputs at two positions); 4 heads by default, where
+the source has heads of size 64; the readout has a bias.
 
 Reading the state before position t is reading the state after position t - 1, so the recurrence
 is that of gated linear attention with every query moved one position back.
@@ -30,7 +36,7 @@ B batch, T time, N heads, K head size, D width, R and P ranks.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -40,11 +46,11 @@ from statetrack import ops
 from statetrack.algebra.recurrences import PositiveLayers, Size
 from statetrack.models import MODELS
 from statetrack.models._base import require_divisor, through
-from statetrack.models._blocks import BlockModel
 from statetrack.models._heads import split_heads
 from statetrack.models._rwkv import (
     LowRank,
     RWKVMixer,
+    RWKVModel,
     first_shifts,
     log_decays_of,
 )
@@ -57,6 +63,10 @@ from statetrack.settings import option
 
 class RWKV6Settings(KernelSettings):
     """Settings of RWKV-6."""
+
+    norm: Literal["rms", "layer", "none"] = option(
+        "layer", "Normalisation before each mixer, each MLP and the readout."
+    )
 
     heads: int = option(4, "Number N of heads; must divide the width.", min=1)
     shift_rank: int = option(
@@ -160,7 +170,7 @@ class RWKV6Mixer(RWKVMixer[RWKV6Factors]):
 
 
 @MODELS.register("rwkv6")
-class RWKV6(BlockModel[RWKV6Settings]):
+class RWKV6(RWKVModel[RWKV6Settings]):
     """RWKV-6: a matrix state whose rows decay by input-dependent gates, after a token shift."""
 
     settings_class = RWKV6Settings

@@ -15,13 +15,19 @@ they lie in (-0.455, 1): a negative eigenvalue always shrinks the state.
 State: D K + D numbers per layer (D = N K). Parameters of a layer's mixer, with rank R of the
 low-rank maps: 4 D^2 + 6 R D + 13 D.
 
-Source: Peng et al. (2025), arXiv:2503.14456; initialisation as in its released training code.
+Source: Peng et al. (2025), arXiv:2503.14456; initialisation, and the norm of the embeddings, as in
+its released training code (BlinkDL/RWKV-LM, `RWKV-v7/train_temp/src/model.py`).
+
+Checked: fla-org/flash-linear-attention 0.6.0, its layer in Triton's interpreter, to 2e-6 in
+tests/references/test_rwkv.py. Checked: against a loop over the equations, with gradients, to 1e-9
+in tests/references/test_delta_rules.py.
 
 Departures: in a stack, values are not mixed with those of the first layer (v_t of the first
-layer is the source's exactly); blocks have no MLP by default, and theirs is not the source's
-channel mixing; one rank for all low-rank maps (32, which the source's rule gives up to a
-width of about 100); normalisation around the mixer is RMS by default (`--norm layer` is the
-source's).
+layer is the source's exactly); blocks have no MLP by default, and `--mlp` gives a plain one where
+the source has its channel mixing (squared ReLU, of the inputs at two positions); one rank for all
+low-rank maps (32, which the source's rule gives up to a width of about 100); 4 heads by default,
+where the source has heads of size 64; the readout has a bias; the source trains w_0 at twice the
+learning rate.
 
 B batch, T time, N heads, K head size, D width, R rank, c positions of a chunk.
 """
@@ -29,7 +35,7 @@ B batch, T time, N heads, K head size, D width, R rank, c positions of a chunk.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -38,8 +44,7 @@ from torch.nn import functional
 from statetrack.algebra.recurrences import DiagonalMinusRankOne
 from statetrack.models import MODELS
 from statetrack.models._base import require_divisor, through
-from statetrack.models._blocks import BlockModel
-from statetrack.models._rwkv import LowRank, RWKVMixer, first_shifts
+from statetrack.models._rwkv import LowRank, RWKVMixer, RWKVModel, first_shifts
 from statetrack.models._settings import BlockSettings
 from statetrack.ops.layer_operators import DiagonalMinusRankOneOperators
 from statetrack.ops.operators import Operators
@@ -56,6 +61,10 @@ FASTEST_DECAY = math.exp(-0.5)
 class RWKV7Settings(BlockSettings):
     """Settings of RWKV-7."""
 
+    norm: Literal["rms", "layer", "none"] = option(
+        "layer", "Normalisation before each mixer, each MLP and the readout."
+    )
+
     heads: int = option(4, "Number N of heads; the width is a multiple of it.", min=1)
     rank: int = option(32, "Rank R of the low-rank maps of decays, rates and gates.", min=1)
 
@@ -66,7 +75,7 @@ class RWKV7Settings(BlockSettings):
 
 
 @MODELS.register("rwkv7")
-class RWKV7(BlockModel[RWKV7Settings]):
+class RWKV7(RWKVModel[RWKV7Settings]):
     """RWKV-7: decay by coordinate, and a removal along one key with vector-valued rates."""
 
     settings_class = RWKV7Settings
@@ -104,8 +113,8 @@ class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
         self.key = nn.Linear(width, width, bias=False)
         self.value = nn.Linear(width, width, bias=False)
         self.output = nn.Linear(width, width, bias=False)
-        for linear, bound in ((self.receptance, 0.5), (self.key, 0.05), (self.value, 0.5)):
-            nn.init.uniform_(linear.weight, -bound * width**-0.5, bound * width**-0.5)
+        for linear, gain in ((self.receptance, 1.0), (self.key, 0.1), (self.value, 1.0)):
+            nn.init.orthogonal_(linear.weight, gain)
         nn.init.zeros_(self.output.weight)
 
         depth = layer / (settings.layers - 1) if settings.layers > 1 else 0.0
@@ -119,6 +128,7 @@ class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
         self.replacement = nn.Parameter(torch.full((width,), 1.02))
         self.bonus = nn.Parameter(torch.full(self.heads, -0.04))
         self.norm = nn.GroupNorm(settings.heads, width, eps=64e-5)
+        nn.init.constant_(self.norm.weight, ((layer + 1) / settings.layers) ** 0.7)
 
     def recur(self, factors: RWKV7Factors, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs [B, T, N, K] and the last memory."""

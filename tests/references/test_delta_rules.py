@@ -513,23 +513,3 @@ def test_forget_gates_start_as_in_mamba2() -> None:
         assert abs(steps.log().mean() - math.log(0.01)) < 0.1
         assert 0 < rates.min() < 0.1 and 15.9 < rates.max() <= 16
         assert abs(rates.mean() - 8) < 0.3
-
-
-def test_rwkv7_starts_as_in_its_training_code() -> None:
-    kind = MODELS["rwkv7"]
-    settings = build(kind.settings_class, {"layers": 3}, "here")
-    model = kind(settings, num_symbols=2, num_labels=2)
-    assert isinstance(model, BlockModel)
-    first, last = model.blocks[0].mixer, model.blocks[2].mixer
-    assert (first.output.weight == 0).all() and (first.decay.inner.weight == 0).all()
-    assert 0.4 / 8 < first.value.weight.abs().max() <= 0.5 / 8  # 0.5 / sqrt(D)
-    assert 0.04 / 8 < first.key.weight.abs().max() <= 0.05 / 8
-    # from the source's formulas by hand, at the first, a middle and the last coordinate of 64
-    torch.testing.assert_close(
-        first.decay.bias[[0, 20, 63]], torch.tensor([-8.0, -4.13968, 3.0]), rtol=0, atol=1e-4
-    )
-    torch.testing.assert_close(
-        first.shifts[:, 32], 1 - 0.5 ** torch.tensor([0.2, 0.9, 0.7, 0.7, 0.9, 0.2])
-    )
-    torch.testing.assert_close(last.shifts[1, 32], torch.tensor(1 - 0.5**0.3))
-    assert last.decay.bias[32] < first.decay.bias[32]

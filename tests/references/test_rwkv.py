@@ -1,4 +1,4 @@
-"""RWKV-4 and RWKV-6 against other people's code, and their equations written another way.
+"""RWKV-4, -6 and -7 against other people's code, and their equations written another way.
 
 `transformers` has a whole layer of RWKV-4 and `fla-core` the recurrence of RWKV-6, both in
 float32; float64 loops over the papers' equations check layers and the gradient by each of their
@@ -26,6 +26,7 @@ from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models.rwkv4 import RWKV4Mixer, Sums, wkv_scan
 from statetrack.models.rwkv6 import RWKV6Factors, RWKV6Mixer, rwkv6_scan, rwkv6_step
 from statetrack.settings import build
+from tests.references.recorded import recorded, stated_difference
 
 B, T, N, K = 2, 41, 2, 4
 D = N * K
@@ -153,6 +154,62 @@ def test_the_layer_of_rwkv6_follows_its_equations() -> None:
     assert_agree(outputs, expected, [inputs, *mixer.parameters()], EXACT)
 
 
+def assert_computes(mixer: Mixer, weights: dict[str, Tensor], name: str) -> None:
+    """With the weights given, the mixer computes what flash-linear-attention recorded."""
+    found = recorded(name)
+    mixer.load_state_dict(weights)
+    with torch.no_grad():
+        outputs, _ = mixer.double().scan(found.inputs.double(), mixer.initial_state(2))
+    difference = (outputs - found.outputs).abs().max()
+    assert difference <= stated_difference(name, "fla-org"), float(difference)
+
+
+def test_the_layer_of_rwkv6_computes_what_that_of_fla_does() -> None:
+    """Their mixtures come in the order r, w, k, v, g, ours in the order w, k, v, r, g."""
+    theirs, order = recorded("rwkv6").weights, [1, 2, 3, 0, 4]
+    weights = {
+        "shift": theirs["x_proj.0.mu"],
+        "shifts": theirs["x_bias"][order],
+        "shift_inner.weight": theirs["x_proj.0.linear.weight"].view(5, 3, 16)[order].flatten(0, 1),
+        "shift_outer": theirs["x_proj.2.weight"].view(16, 5, 3).permute(1, 2, 0)[order],
+        "decay.bias": theirs["w_proj.linear.lora.2.bias"],
+        "decay.inner.weight": theirs["w_proj.linear.lora.0.weight"],
+        "decay.outer.weight": theirs["w_proj.linear.lora.2.weight"],
+        "bonus": theirs["bonus"],
+        "norm.weight": theirs["g_norm.weight"],
+        "norm.bias": theirs["g_norm.bias"],
+        "output.weight": theirs["o_proj.weight"],
+    }
+    for ours, letter in (("receptance", "r"), ("key", "k"), ("value", "v"), ("gate", "g")):
+        weights[f"{ours}.weight"] = theirs[f"{letter}_proj.linear.weight"]
+    assert len(weights) == len(theirs)
+    (block,) = blocks("rwkv6", width=16, heads=2, shift_rank=3, decay_rank=4)
+    assert_computes(block.mixer, weights, "rwkv6")
+
+
+def test_the_layer_of_rwkv7_computes_what_that_of_fla_does() -> None:
+    theirs = recorded("rwkv7").weights
+    shifts = torch.stack([theirs.pop(f"x_{letter}").flatten() for letter in "rwkvag"])
+    weights = {
+        "shifts": shifts,
+        "removal": theirs["k_k"],
+        "replacement": theirs["k_a"],
+        "bonus": theirs["r_k"],
+        "norm.weight": theirs["g_norm.weight"],
+        "norm.bias": theirs["g_norm.bias"],
+        "decay.bias": theirs["w_lora.lora.2.bias"],
+        "rate.bias": theirs["a_lora.lora.2.bias"],
+    }
+    for ours, letter in (("decay", "w"), ("rate", "a"), ("gate", "g")):
+        weights[f"{ours}.inner.weight"] = theirs[f"{letter}_lora.lora.0.weight"]
+        weights[f"{ours}.outer.weight"] = theirs[f"{letter}_lora.lora.2.weight"]
+    for ours, letter in (("receptance", "r"), ("key", "k"), ("value", "v"), ("output", "o")):
+        weights[f"{ours}.weight"] = theirs[f"{letter}_proj.weight"]
+    assert len(weights) == len(theirs) + 1
+    (block,) = blocks("rwkv7", width=16, heads=2, rank=4)
+    assert_computes(block.mixer, weights, "rwkv7")
+
+
 def test_the_eigenvalues_of_rwkv6_lie_between_0_and_1() -> None:
     mixer, inputs = make("rwkv6", **SMALL_6), torch.randn(B, T, D, dtype=torch.float64)
     assert isinstance(mixer, RWKV6Mixer)
@@ -252,6 +309,51 @@ def test_rwkv4_starts_as_in_its_training_code() -> None:
     )
     torch.testing.assert_close(first.shifts[:, 32], torch.tensor([0.5, 0.5, 1 - 0.5**0.5]), **near)
     torch.testing.assert_close(last.shifts[1, 32], torch.tensor(0.7 - 0.5 ** (1 / 3)), **near)
+
+
+# --- RWKV-7 ---
+
+
+def test_rwkv7_starts_as_in_its_training_code() -> None:
+    first, middle, last = (block.mixer for block in blocks("rwkv7", layers=3))
+    assert not first.output.weight.any() and not first.decay.inner.weight.any()
+    for linear, gain in ((first.receptance, 1.0), (first.key, 0.1), (first.value, 1.0)):
+        product = linear.weight @ linear.weight.mT
+        torch.testing.assert_close(product, gain**2 * torch.eye(64), rtol=0, atol=1e-5)
+    # from the source's formulas by hand, at the first, a middle and the last coordinate of 64
+    near = {"rtol": 0, "atol": 1e-4}
+    torch.testing.assert_close(
+        first.decay.bias[[0, 20, 63]], torch.tensor([-8.0, -4.13968, 3.0]), **near
+    )
+    powers = torch.tensor([0.2, 0.9, 0.7, 0.7, 0.9, 0.2])
+    torch.testing.assert_close(first.shifts[:, 32], 1 - 0.5**powers, **near)
+    torch.testing.assert_close(last.shifts[1, 32], torch.tensor(1 - 0.5**0.3), **near)
+    assert last.decay.bias[32] < first.decay.bias[32]
+    for mixer, share in ((first, 1 / 3), (middle, 2 / 3), (last, 1.0)):
+        torch.testing.assert_close(mixer.norm.weight, torch.full((64,), share**0.7), **near)
+
+
+# --- the frame of all three ---
+
+
+@pytest.mark.parametrize("name", ["rwkv4", "rwkv6", "rwkv7"])
+def test_embeddings_are_normalised_before_the_first_block_and_start_small(name: str) -> None:
+    kind = MODELS[name]
+    torch.manual_seed(0)
+    model = kind(build(kind.settings_class, {"width": 32}, name), num_symbols=100, num_labels=6)
+    assert isinstance(model, BlockModel)
+    table = model.embedding.weight
+    assert 0.9e-4 < table.abs().max() <= 1e-4
+    readout = model.readout.weight
+    torch.testing.assert_close(readout @ readout.mT, 0.25 * torch.eye(6), rtol=0, atol=1e-5)
+    assert isinstance(model.norm, nn.LayerNorm)
+    table.data.normal_()
+    stream = model.embedding(torch.arange(100))
+    torch.testing.assert_close(stream, torch.nn.functional.layer_norm(table, (32,)))
+    seen: list[Tensor] = []
+    model.blocks[0].mixer_norm.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    model(torch.arange(100).unsqueeze(0))
+    assert torch.equal(seen[0][0], stream)
 
 
 # --- what the docstrings count ---
