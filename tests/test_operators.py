@@ -17,6 +17,7 @@ from statetrack.ops.layer_operators import (
     DirectSumOperators,
     HouseholderOperators,
     OneHotColumnOperators,
+    OneHotRowOperators,
 )
 from statetrack.ops.operators import (
     BlockOperators,
@@ -62,12 +63,13 @@ STRUCTURES = {
     "one-hot columns": lambda: OneHotColumnOperators(
         torch.randint(3, (V, 3)), complex_normal(V, 3)
     ),
+    "one-hot rows": lambda: OneHotRowOperators(torch.randint(3, (V, 3)), complex_normal(V, 3)),
     "direct sum": lambda: DirectSumOperators(
         (ComplexDiagonalOperators(complex_normal(V, 1)), DenseOperators(normal(V, 4, 4))), (2, 4)
     ),
 }
 COMPOSABLE = ["dense", "blocks of 1", "blocks of 3", "rotation", "diagonal", "complex diagonal"]
-COMPOSABLE += ["one-hot columns"]
+COMPOSABLE += ["one-hot columns", "one-hot rows"]
 
 
 @pytest.fixture(params=STRUCTURES)

@@ -312,28 +312,37 @@ def draw_frame(model: BlockModel[Any], deviation: float = 0.02) -> None:
 
 
 class GatedMLP(nn.Module):
-    """W_2 (f(W_g x) * W_1 x), without biases (Shazeer 2020, arXiv:2002.05202)."""
+    """W_2 (f(W_g x) * W_1 x), by default without biases (Shazeer 2020, arXiv:2002.05202)."""
 
-    def __init__(self, width: int, inner: int, activation: nn.Module) -> None:
+    def __init__(
+        self, width: int, inner: int, activation: nn.Module, *, bias: bool = False
+    ) -> None:
         super().__init__()
-        self.gate = nn.Linear(width, inner, bias=False)
-        self.up = nn.Linear(width, inner, bias=False)
+        self.gate = nn.Linear(width, inner, bias=bias)
+        self.up = nn.Linear(width, inner, bias=bias)
         self.activation = activation
-        self.down = nn.Linear(inner, width, bias=False)
+        self.down = nn.Linear(inner, width, bias=bias)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """[..., D] of inputs [..., D]."""
         return through(self.down, self.activation(self.gate(inputs)) * self.up(inputs))
 
 
-def make_mlp(settings: BlockSettings) -> nn.Module | None:
-    """A norm and an MLP of the width and kind of the settings; None where that width is 0."""
+GATED = {"swiglu": nn.SiLU, "geglu": nn.GELU, "reglu": nn.ReLU}
+"""The activation f of each kind of gated MLP."""
+
+
+def make_mlp(settings: BlockSettings, *, bias: bool = False) -> nn.Module | None:
+    """A norm and an MLP of the width and kind of the settings; None where that width is 0.
+
+    `bias` is whether a gated MLP has biases.
+    """
     width, inner = settings.width, round(settings.mlp * settings.width)
     if not inner:
         return None
     if settings.mlp_kind != "gelu":
-        activation = nn.SiLU() if settings.mlp_kind == "swiglu" else nn.GELU()
-        return nn.Sequential(make_norm(settings.norm, width), GatedMLP(width, inner, activation))
+        gated = GatedMLP(width, inner, GATED[settings.mlp_kind](), bias=bias)
+        return nn.Sequential(make_norm(settings.norm, width), gated)
     return nn.Sequential(
         make_norm(settings.norm, width),
         nn.Linear(width, inner),

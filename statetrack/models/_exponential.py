@@ -1,16 +1,18 @@
-"""Settings, gates and initial weights that both recurrences of the xLSTM use.
+"""Settings, gates and the frame's first weights, which all models of the xLSTM family use.
 
 Source: Beck et al. (2024), xLSTM: Extended Long Short-Term Memory, arXiv:2405.04517.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeVar
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
+from statetrack.models._blocks import BlockModel
 from statetrack.models._settings import BlockSettings
+from statetrack.models._small_weights import initialise_mlp, small_deviation
 from statetrack.settings import option
 
 ForgetKind = Literal["sigmoid", "exponential"]
@@ -21,6 +23,11 @@ class ExponentialGateSettings(BlockSettings):
 
     norm: Literal["rms", "layer", "none"] = option(
         "layer", "Normalisation before each mixer, each MLP and the readout."
+    )
+    mlp_kind: Literal["gelu", "swiglu", "geglu", "reglu"] = option(
+        "geglu",
+        "The MLP: gelu is W_2 gelu(W_1 x + b_1) + b_2; swiglu, geglu and reglu are "
+        "W_2 (f(W_g x) * W_1 x), with f = silu, gelu or relu.",
     )
     heads: int = option(4, "Number of heads, which see channels of their own.", min=1)
     conv: int = option(
@@ -36,6 +43,19 @@ def log_forget(kind: ForgetKind, logits: Tensor) -> Tensor:
     return functional.logsigmoid(logits) if kind == "sigmoid" else logits
 
 
-def small_deviation(width: int) -> float:
-    """The standard deviation of the initial weights of input projections."""
-    return float((2 / (5 * width)) ** 0.5)
+ExponentialSettingsT = TypeVar("ExponentialSettingsT", bound=ExponentialGateSettings)
+
+
+class ExponentialGateModel(BlockModel[ExponentialSettingsT]):
+    """A block model whose frame starts as that of the source's language models."""
+
+    family = "non-linear"
+
+    def initialise_frame(self) -> None:
+        """Embedding, MLPs and readout start small, biases at 0."""
+        width, layers = self.settings.width, self.settings.layers
+        nn.init.normal_(self.embedding.weight, std=small_deviation(width))
+        nn.init.normal_(self.readout.weight, std=small_deviation(width))
+        nn.init.zeros_(self.readout.bias)
+        for block in self._blocks():
+            initialise_mlp(block.mlp, width, layers)

@@ -59,10 +59,10 @@ class BlockSettings(ModelSettings):
     mlp: float = option(
         0.0, "Width M of each block's MLP, as a multiple of D; 0 leaves it out.", min=0
     )
-    mlp_kind: Literal["gelu", "swiglu", "geglu"] = option(
+    mlp_kind: Literal["gelu", "swiglu", "geglu", "reglu"] = option(
         "gelu",
-        "The MLP: gelu is W_2 gelu(W_1 x + b_1) + b_2; swiglu and geglu are "
-        "W_2 (f(W_g x) * W_1 x), with f = silu or gelu.",
+        "The MLP: gelu is W_2 gelu(W_1 x + b_1) + b_2; swiglu, geglu and reglu are "
+        "W_2 (f(W_g x) * W_1 x), with f = silu, gelu or relu.",
     )
     residual: bool = option(True, "Whether blocks are added to their input.")
 

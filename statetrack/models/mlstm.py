@@ -1,7 +1,7 @@
 """The matrix LSTM.
 
     C_t = f_t C_{t-1} + i_t v_t k_t^T,    n_t = f_t n_{t-1} + i_t k_t
-    h_t = C_t q_t / max(|n_t . q_t|, 1)
+    h_t = C_t q_t / (max(|n_t . q_t|, 1) + 10^-6 exp(m_t))
     i_t = exp(w_i . [q, k, v]_t + b_i),    f_t = sigmoid(w_f . [q, k, v]_t + b_f)
 
 for each of N heads, k scaled by 1 / sqrt(K). Around it, the block's input is mapped to twice an
@@ -16,9 +16,16 @@ Source: Beck, Pöppel, Spanring, Auer, Prudnikova, Kopp, Klambauer, Brandstetter
 State: E (E / N + 1) + N numbers per word in each layer, and the convolution's (kernel - 1) E.
 Parameters: 3 D E + E (3 b + kernel + 3 + 6 N) + 2 N in each mixer, b the size of a block.
 
-Departures: none known in the equations. As in the authors' layer, gates are linear in
-[q, k, v] rather than in x; i_t and f_t are stored as differences from a running maximum m, which
-does not change h_t, and no gradient flows through m, because it would be zero.
+Checked: NX-AI/xlstm @ 8901ba0 (package xlstm 2.0.6, the layer in its recurrent form), to 1e-12 in
+tests/references/test_recorded_matrices.py. Checked: against the equations above in their order, to
+1e-9 in tests/references/test_attention_and_gates.py.
+
+Departures: as in the authors' layer, gates are linear in [q, k, v] rather than in x; i_t and f_t
+are stored as differences from a running maximum m_t = max(m_{t-1} + log f_t, log i_t), m_0 = 0, by
+which alone h_t changes, through the 10^-6 of the authors' code (their parallel form has another m
+while only the first gates have been seen), and no gradient flows through m, because it would be
+about zero; the inner width is not rounded up to a multiple of 64; norms and the readout have
+biases, which start at 0; width 64 and one block; no dropout (0 in the source, too).
 
 The scan takes words in chunks of 32: inside a chunk it is gated attention, and the state is
 passed from chunk to chunk.
@@ -38,14 +45,14 @@ from torch.nn import functional
 from statetrack.algebra.recurrences import PositiveLayers, Recurrence, Size
 from statetrack.models import MODELS
 from statetrack.models._base import require_divisor, through
-from statetrack.models._blocks import (
-    BlockModel,
-    LinearMixer,
-    OptionalConvolution,
-    Window,
+from statetrack.models._blocks import LinearMixer, OptionalConvolution, Window
+from statetrack.models._exponential import (
+    ExponentialGateModel,
+    ExponentialGateSettings,
+    log_forget,
 )
-from statetrack.models._exponential import ExponentialGateSettings, log_forget, small_deviation
 from statetrack.models._heads import BlockDiagonal, HeadNorm, split_heads
+from statetrack.models._small_weights import residual_deviation, small_deviation
 from statetrack.ops.decayed_attention import sums_between
 from statetrack.ops.layer_operators import ColumnwiseOperators
 from statetrack.ops.operators import DiagonalOperators, Operators
@@ -54,6 +61,9 @@ from statetrack.settings import option
 
 CHUNK = 32
 """Positions of a chunk, inside which the recurrence is computed as attention."""
+
+EPSILON = 1e-6
+"""What the authors' code adds to the normaliser, in multiples of exp(m)."""
 
 
 class MLSTMSettings(ExponentialGateSettings):
@@ -114,7 +124,7 @@ class MLSTMMixer(LinearMixer[MLSTMState]):
         self.skip = nn.Parameter(torch.ones(inner))
         self.down = nn.Linear(inner, width, bias=False)
         nn.init.normal_(self.up.weight, std=deviation)
-        nn.init.normal_(self.down.weight, std=2 / settings.layers / width**0.5)
+        nn.init.normal_(self.down.weight, std=residual_deviation(width, settings.layers))
         nn.init.zeros_(self.gates.weight)
         with torch.no_grad():
             input_bias, forget_bias = self.gates.bias.chunk(2)
@@ -187,11 +197,12 @@ class MLSTMMixer(LinearMixer[MLSTMState]):
 
 
 @MODELS.register("mlstm")
-class MLSTM(BlockModel[MLSTMSettings]):
+class MLSTM(ExponentialGateModel[MLSTMSettings]):
     """Matrix LSTM: a matrix memory of outer products, with exponential gates."""
 
     settings_class = MLSTMSettings
     mixer_class = MLSTMMixer
+    family = "gated"
     source = "Beck et al. 2024, arXiv:2405.04517"
 
 
@@ -228,9 +239,10 @@ def remember(
 
 
 def normalised(read: Tensor, maxima: Tensor) -> Tensor:
-    """C q / max(|n . q|, 1), where C and n are held as multiples of exp(m)."""
+    """C q / (max(|n . q|, 1) + 10^-6 exp(m)), where C and n are held as multiples of exp(m)."""
     one = torch.exp(-maxima).clamp_min(torch.finfo(maxima.dtype).tiny)
-    return read[..., :-1] / torch.maximum(read[..., -1].abs(), one).unsqueeze(-1)
+    size = torch.maximum(read[..., -1].abs(), one) + EPSILON
+    return read[..., :-1] / size.unsqueeze(-1)
 
 
 def _chunks(*sequences: Tensor) -> Iterator[tuple[Tensor, ...]]:

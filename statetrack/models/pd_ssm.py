@@ -1,6 +1,6 @@
 """PD-SSM: a column-one-hot matrix times a complex diagonal one, both functions of the input.
 
-    h_t = P(x_t) D(x_t) h_{t-1} + B x_t,    y_t = W [Re h_t; Im h_t] + s * x_t
+    h_t = P(x_t) D(x_t) h_{t-1} + B x_t,    y_t = norm(W [Re h_t; Im h_t] + w + s * x_t)
 
 P(x) = hardmax over each column of M(x) = sum_k softmax(S x)_k M_k, a mixture of K trained matrices:
 one 1 in each column, so that P maps every coordinate to one coordinate, as a symbol of an automaton
@@ -9,29 +9,48 @@ maps states. D(x) is diagonal with moduli in (0, 1) and phases in (0, 2 pi), eac
 estimator). The first state is one-hot. Such matrices are closed under multiplication, and with D
 near 1 any automaton with N states fits in one layer; eigenvalues lie in the closed unit disc.
 
+With `--one-hot rows`, as the released code of the state-tracking experiments has it, the hardmax
+is over each row and D comes after it, h_t = D(x_t) P(x_t) h_{t-1} + B x_t: a coordinate then reads
+one coordinate of the last state, and several may read the same. Where every symbol permutes the
+states of an automaton, both forms can be its permutation matrices; of other automata the rows give
+the reversed one, of which this project has no rule.
+
 Source: Terzic, Menet, Hersche, Hofmann & Rahimi (2025), arXiv:2509.22284.
 
-State: 2 N numbers per block. Parameters per block: K (N^2 + D), twice 2 N (D + 1) + N (2 N + 1) for
-the networks of D(x), 2 N D for B, (2 N + 1) D for W and D for s.
+Checked: IBM/expressive-sparse-state-space-model @ cfa395e (PyTorch; two blocks, embedding and
+readout, with gradients; `--one-hot rows`), to 1e-12 in tests/references/test_recorded_matrices.py.
+Checked: the columns, against the equations above in complex numbers, to 1e-9 in
+tests/references/test_state_space_models.py; the released code of this form is in JAX.
 
-Departures: hardmax over columns, as the paper has it (the public layer takes it over rows);
-normalisation and residual are those of `--norm` and `--residual` (the public layer normalises its
-output, without a residual); N = 32 and K = 8, where the paper has up to 128 and 32; no dropout.
+State: 2 N numbers per block. Parameters per block: K (N^2 + D), twice 2 N (D + 1) + N (2 N + 1) for
+the networks of D(x), 2 N D for B, (2 N + 1) D for W and w, D for s and 2 D for the norm.
+
+Departures: columns by default, as the paper has it; N = 32, K = 8, width 64 and one block, where
+the source's experiments have up to 128, 32, 128 and two; N need not be the width; no dropout (0.01
+in the source's runs). The released JAX layer starts from zeros rather than from a one-hot state,
+and its networks of D(x) have one layer.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.algebra.recurrences import OneHotTimesDiagonal, Size
+from statetrack.algebra.recurrences import (
+    LinearRecurrence,
+    OneHotTimesDiagonal,
+    Size,
+    UndecidedLinear,
+)
 from statetrack.models import MODELS
-from statetrack.models._blocks import BlockModel, PlainMixer
+from statetrack.models._blocks import PlainMixer
+from statetrack.models._post_norm import PostNormModel
 from statetrack.models._settings import BlockSettings
-from statetrack.ops.layer_operators import OneHotColumnOperators
+from statetrack.ops.layer_operators import OneHotColumnOperators, OneHotRowOperators
 from statetrack.ops.operators import Operators
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
@@ -40,12 +59,20 @@ from statetrack.settings import option
 class PDSSMSettings(BlockSettings):
     """Settings of PD-SSM."""
 
+    norm: Literal["rms", "layer", "none"] = option("layer", "Normalisation after each block.")
+    residual: bool = option(False, "Whether blocks are added to their input.")
     state: int = option(32, "Complex numbers N remembered.", min=1)
     dictionary: int = option(8, "Matrices K that the transitions are mixed from.", min=1)
+    one_hot: Literal["columns", "rows"] = option(
+        "columns",
+        "Whether each column of P has a single 1 and D acts first, or each row and D acts last.",
+    )
 
     @property
-    def recurrence(self) -> OneHotTimesDiagonal:
-        """One-hot columns times a complex diagonal."""
+    def recurrence(self) -> LinearRecurrence:
+        """One-hot columns times a complex diagonal, or the other way round."""
+        if self.one_hot == "rows":
+            return UndecidedLinear(structure="diagonal x one-hot rows", eigenvalues="modulus <= 1")
         return OneHotTimesDiagonal(state=Size("state", self.state))
 
 
@@ -55,6 +82,7 @@ class PDSSMMixer(PlainMixer):
     def __init__(self, settings: PDSSMSettings) -> None:
         super().__init__()
         width, state = settings.width, settings.state
+        self.rows = settings.one_hot == "rows"
         self.moduli = _gate_network(width, state)
         self.phases = _gate_network(width, state)
         self.selection = nn.Linear(width, settings.dictionary, bias=False)
@@ -76,25 +104,28 @@ class PDSSMMixer(PlainMixer):
         moves, gains, terms = self._select(inputs.transpose(0, 1))
         states = []
         for move, gain, term in zip(moves.unbind(0), gains.unbind(0), terms.unbind(0), strict=True):
-            state = _advance(state, move, gain, term)
+            state = _advance(state, move, gain, term, self.rows)
             states.append(state)
         return self._finish(torch.stack(states, 1), inputs), state
 
     def step(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs [B, D] and the next state, of inputs [B, D]."""
-        state = _advance(state, *self._select(inputs))
+        state = _advance(state, *self._select(inputs), self.rows)
         return self._finish(state, inputs), state
 
     def transition(self, inputs: Tensor, state: Tensor | None = None) -> Operators:
-        """P(x) D(x) of every position; no gradient reaches the dictionary."""
-        moves, gains, _ = self._select(inputs)
-        targets = moves.argmax(-2).flatten(0, 1)
-        return OneHotColumnOperators(targets, torch.view_as_complex(gains).flatten(0, 1))
+        """P(x) D(x) of every position (D P for rows); no gradient reaches the dictionary."""
+        moves, pairs, _ = self._select(inputs)
+        gains = torch.view_as_complex(pairs).flatten(0, 1)
+        if self.rows:
+            return OneHotRowOperators(moves.argmax(-1).flatten(0, 1), gains)
+        return OneHotColumnOperators(moves.argmax(-2).flatten(0, 1), gains)
 
     def _select(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """P [.., N, N], and D and B x [.., N, 2], real and imaginary parts apart."""
         shares = widened(self.selection(inputs)).softmax(-1)
-        moves = hard_columns(_mix(shares, self.dictionary))
+        scores = _mix(shares, self.dictionary)
+        moves = hard_columns(scores.mT).mT if self.rows else hard_columns(scores)
         phases = 2 * math.pi * widened(self.phases(inputs))
         turns = torch.stack([phases.cos(), phases.sin()], -1)
         gains = widened(self.moduli(inputs)).unsqueeze(-1) * turns
@@ -107,7 +138,7 @@ class PDSSMMixer(PlainMixer):
 
 
 @MODELS.register("pd-ssm")
-class PDSSM(BlockModel[PDSSMSettings]):
+class PDSSM(PostNormModel[PDSSMSettings]):
     """PD-SSM: transitions that map coordinates to coordinates, with a complex gain for each."""
 
     settings_class = PDSSMSettings
@@ -137,15 +168,24 @@ def _mix(shares: Tensor, dictionary: Tensor) -> Tensor:
 
 
 @in_full_precision
-def _advance(state: Tensor, move: Tensor, gain: Tensor, term: Tensor) -> Tensor:
-    """P (D * h) + term, of states, gains and terms [B, N, 2] and moves [B, N, N]."""
+def _advance(state: Tensor, move: Tensor, gain: Tensor, term: Tensor, rows: bool) -> Tensor:
+    """P (D * h) + term, for rows D * (P h) + term.
+
+    States, gains and terms are [B, N, 2], moves P [B, N, N].
+    """
+    if rows:
+        return _turned(gain, move @ state) + term
+    return move @ _turned(gain, state) + term
+
+
+def _turned(gain: Tensor, state: Tensor) -> Tensor:
+    """Products of complex numbers [B, N, 2], real and imaginary parts apart."""
     real, imaginary = state.unbind(-1)
     gain_real, gain_imaginary = gain.unbind(-1)
-    turned = torch.stack(
+    return torch.stack(
         [
             gain_real * real - gain_imaginary * imaginary,
             gain_real * imaginary + gain_imaginary * real,
         ],
         -1,
     )
-    return move @ turned + term

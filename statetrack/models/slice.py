@@ -1,24 +1,33 @@
 """SLiCE: the block-diagonal linear controlled differential equation.
 
     h_t = h_{t-1} + A(x_t) h_{t-1} dt,    A(x) = blockdiag(A_1(x), .., A_N(x))
+    y_t = x_t + h_t,    z_t = y_t + tanh(W y_t + w),    output = norm(z_t)
 
 with N = D / b blocks of size b, each linear in (1, x_t), the 1 being the increment of time; so
 each block of a transition I + dt A(x) can be any real matrix, and its eigenvalues any numbers that
-are real or conjugate in pairs. The layer's output is h_t. Block size 1 is the diagonal model, size
-D the dense one. State: D numbers per layer. Parameters of a layer's mixer: (D + 1) D b + D.
+are real or conjugate in pairs. The first symbol is mapped to the first state, h_1 = W_0 x_1 + b_0,
+and the others act on it; with `--first learned`, every symbol acts on a learned vector. Block size
+1 is the diagonal model, size D the dense one. State: D numbers per layer, and whether a symbol was
+read. Parameters of a layer: (D + 1) D b for A, (D + 1) D for the first state (D where it is
+learned), (D + 1) D for W and w, and 2 D of the norm.
 
-Source: Walker, Yang, Cirone, Salvi & Lyons (2025), arXiv:2505.17761 (the block-diagonal
-variant; dt = 1/40 and the normal initialisation as in its released code).
+Source: Walker, Yang, Cirone, Salvi & Lyons (2025), arXiv:2505.17761 (the block-diagonal variant;
+the stage after the recurrence, dt = 1/40 and the normal initialisation as in its released code).
 
-Departures: the first state is a learned vector and every symbol acts on it, where the source
-maps the first symbol to the first state and lets the others act; blocks are normalised before
-the mixer rather than after it, and have no gated linear stage unless `--mlp` gives one; no
-dropout; states are not limited to 10^11 in magnitude.
+Checked: Benjamin-Walker/structured-linear-cdes @ 00f6055 (two blocks, embedding and readout), to
+1e-12 in tests/references/test_recorded_matrices.py. Checked: against the equations above written
+with dense matrices, to 1e-9 in tests/references/test_full_matrices.py.
+
+Departures: states are not limited (the released code adds 10^11 tanh(dt A h / 10^11) to them); the
+norm scales numbers above 2^30 down before it squares them; no dropout (0.01 in the source's runs);
+width 64 and one block rather than 128 and two; its runs start with `--gain 0.5`.
 
 B batch, T time, N blocks, b block size, D width.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +35,8 @@ from torch import Tensor, nn
 from statetrack.algebra.recurrences import Blocks, Size
 from statetrack.models import MODELS
 from statetrack.models._base import require_divisor
-from statetrack.models._blocks import BlockModel, PlainMixer
+from statetrack.models._blocks import Window, WindowedMixer
+from statetrack.models._post_norm import PostNormModel
 from statetrack.models._settings import BlockSettings
 from statetrack.ops.operators import BlockOperators, Operators
 from statetrack.ops.precision import in_full_precision, widened
@@ -36,9 +46,21 @@ from statetrack.settings import option
 class SliceSettings(BlockSettings):
     """Settings of the block-diagonal SLiCE."""
 
+    norm: Literal["rms", "layer", "none"] = option("layer", "Normalisation after each block.")
     block_size: int = option(4, "Size b of each block; the width is a multiple of it.", min=1)
     dt: float = option(0.025, "Increment of time between two symbols.", above=0)
-    gain: float = option(1.0, "Scale of the blocks' weights at the start.", above=0)
+    gain: float = option(
+        1.0, "Scale of the weights of blocks and first state at the start.", above=0
+    )
+    first: Literal["symbol", "learned"] = option(
+        "symbol",
+        "What the first state is: a linear map of the first symbol, or a learned vector that "
+        "every symbol acts on.",
+    )
+    stage: Literal["tanh", "glu", "none"] = option(
+        "tanh",
+        "What is added after the recurrence: tanh(W y + w), a gated linear unit, or nothing.",
+    )
 
     @property
     def recurrence(self) -> Blocks:
@@ -46,7 +68,11 @@ class SliceSettings(BlockSettings):
         return Blocks(size=Size("block_size", self.block_size), linear_readout=False)
 
 
-class SliceMixer(PlainMixer):
+SliceState = tuple[Window, Tensor]
+"""[B, 1], which is 1 before the first symbol and 0 after it, or an empty tuple; h [B, D]."""
+
+
+class SliceMixer(WindowedMixer[Window]):
     """h_t = (I + dt A(x_t)) h_{t-1}, block by block."""
 
     def __init__(self, settings: SliceSettings) -> None:
@@ -59,28 +85,50 @@ class SliceMixer(PlainMixer):
         deviation = settings.gain / size**0.5
         nn.init.normal_(self.fields.weight, std=deviation)
         nn.init.normal_(self.fields.bias, std=deviation)
-        self.first = nn.Parameter(torch.randn(width))
+        self.first: nn.Parameter | None = None
+        self.first_of_symbol: nn.Linear | None = None
+        if settings.first == "learned":
+            self.first = nn.Parameter(torch.randn(width))
+        else:
+            self.first_of_symbol = nn.Linear(width, width)
+            nn.init.normal_(self.first_of_symbol.weight, std=settings.gain)
+            nn.init.normal_(self.first_of_symbol.bias, std=settings.gain)
 
-    def initial_state(self, num_words: int) -> Tensor:
-        """The learned first state, repeated for every word: [B, D]."""
-        return self.first.expand(num_words, -1)
+    def initial_state(self, num_words: int) -> SliceState:
+        """No window and the learned first state; or ones [B, 1] and zeros [B, D]."""
+        if self.first is not None:
+            return (), self.first.expand(num_words, -1)
+        zeros = self.fields.weight.new_zeros(num_words, self.fields.in_features)
+        return torch.ones_like(zeros[:, :1]), zeros
 
-    def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs [B, T, D] and the last state [B, D], of inputs [B, T, D]."""
-        states = []
+    def scan(self, inputs: Tensor, state: SliceState) -> tuple[Tensor, SliceState]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
+        window, h = state
+        start, window = self._start(inputs[:, 0], window)
+        states: list[Tensor] = []
         for matrices in self._matrices(inputs).unbind(1):
-            state = self._next(matrices, state)
-            states.append(state)
-        return torch.stack(states, 1), state
+            h = self._next(matrices, h)
+            if not states:
+                h = h + start
+            states.append(h)
+        return torch.stack(states, 1), (window, h)
 
-    def step(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs [B, D] and the next state [B, D], of inputs [B, D]."""
-        state = self._next(self._matrices(inputs), state)
-        return state, state
+    def step(self, inputs: Tensor, state: SliceState) -> tuple[Tensor, SliceState]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
+        window, h = state
+        start, window = self._start(inputs, window)
+        h = self._next(self._matrices(inputs), h) + start
+        return h, (window, h)
 
-    def transition(self, inputs: Tensor, state: Tensor | None = None) -> Operators:
+    def transition(self, inputs: Tensor, state: SliceState | None = None) -> Operators:
         """The blocks of every position."""
         return BlockOperators(self._matrices(inputs).flatten(0, 1))
+
+    def _start(self, inputs: Tensor, window: Window) -> tuple[Tensor, Window]:
+        """What is added to the next state [B, D], 0 after the first symbol; the next window."""
+        if self.first_of_symbol is None or isinstance(window, tuple):
+            return torch.zeros_like(inputs), window
+        return window * widened(self.first_of_symbol(inputs)), torch.zeros_like(window)
 
     def _matrices(self, inputs: Tensor) -> Tensor:
         """The blocks [..., N, b, b] of I + dt A(x), for inputs [..., D]."""
@@ -98,10 +146,19 @@ class SliceMixer(PlainMixer):
 
 
 @MODELS.register("slice")
-class Slice(BlockModel[SliceSettings]):
+class Slice(PostNormModel[SliceSettings]):
     """Block-diagonal SLiCE: a small matrix for every block, linear in the input."""
 
     settings_class = SliceSettings
     mixer_class = SliceMixer
     family = "controlled differential equation"
     source = "Walker et al. 2025, arXiv:2505.17761"
+
+    def make_stage(self) -> nn.Module | None:
+        """The map that is added after the recurrence."""
+        width, stage = self.settings.width, self.settings.stage
+        if stage == "none":
+            return None
+        if stage == "glu":
+            return nn.Sequential(nn.Linear(width, 2 * width), nn.GLU(-1))
+        return nn.Sequential(nn.Linear(width, width), nn.Tanh())

@@ -9,7 +9,12 @@ source's xLSTM[1:1], `m` xLSTM[1:0], `mmmmmmms` xLSTM[7:1].
 Source: Beck, Pöppel, Spanring, Auer, Prudnikova, Kopp, Klambauer, Brandstetter & Hochreiter
 (2024), xLSTM: Extended Long Short-Term Memory, arXiv:2405.04517.
 
-State and parameters: those of its blocks. Departures: those of `mlstm` and `slstm`.
+Checked: NX-AI/xlstm @ 8901ba0 (package xlstm 2.0.6: a language model of two blocks, xLSTM[1:1], the
+matrix LSTM in its parallel form), to 1e-6 in tests/references/test_recorded_matrices.py.
+
+State and parameters: those of its blocks.
+
+Departures: those of `mlstm` and `slstm`.
 """
 
 from __future__ import annotations
@@ -20,7 +25,8 @@ from pydantic import field_validator
 
 from statetrack.algebra.recurrences import Recurrence, Saturating
 from statetrack.models import MODELS
-from statetrack.models._blocks import Block, BlockModel, Mixer
+from statetrack.models._blocks import Block, Mixer
+from statetrack.models._exponential import ExponentialGateModel
 from statetrack.models._settings import MOST_LAYERS
 from statetrack.models.mlstm import MLSTMMixer, MLSTMSettings
 from statetrack.models.slstm import SLSTMMixer, SLSTMSettings
@@ -32,7 +38,7 @@ class XLSTMSettings(MLSTMSettings, SLSTMSettings):
 
     layers: int = option(2, "Number of blocks.", min=1, max=MOST_LAYERS)
     mlp: float = option(
-        1.33, "Width M of the MLP in blocks marked s, as a multiple of D; 0: none.", min=0
+        1.3, "Width M of the MLP in blocks marked s, as a multiple of D; 0: none.", min=0
     )
     pattern: str = option(
         "ms", "Blocks in order, m for matrix and s for scalar LSTM; the pattern repeats."
@@ -52,11 +58,10 @@ class XLSTMSettings(MLSTMSettings, SLSTMSettings):
 
 
 @MODELS.register("xlstm")
-class XLSTM(BlockModel[XLSTMSettings]):
+class XLSTM(ExponentialGateModel[XLSTMSettings]):
     """xLSTM: matrix and scalar LSTM blocks, in an alternating pattern."""
 
     settings_class = XLSTMSettings
-    family = "non-linear"
     source = "Beck et al. 2024, arXiv:2405.04517"
     training_defaults = {"lrs": (1e-2,), "steps": 1000, "warmup": 0.1, "clip": 1.0}
 

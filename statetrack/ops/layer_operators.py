@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from statetrack.ops.operators import ComposableOperators, Operators, as_complex
+from statetrack.ops.operators import ComposableOperators, Operators, as_complex, as_real
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,39 @@ class OneHotColumnOperators(ComposableOperators):
         return OneHotColumnOperators(
             self.targets.gather(1, earlier.targets),
             self.gains.gather(1, earlier.targets) * earlier.gains,
+        )
+
+    @override
+    def dense(self) -> Tensor:
+        return _of_unit_vectors(self, len(self.gains), 2 * self.gains.shape[1], self.gains.real)
+
+
+@dataclass(frozen=True)
+class OneHotRowOperators(ComposableOperators):
+    """A matrix by which coordinate j reads coordinate `sources[v, j]`, then a complex diagonal one.
+
+    sources [V, N] are integers, gains [V, N] complex, on R^H = C^N as in
+    `ComplexDiagonalOperators`.
+    """
+
+    sources: Tensor
+    gains: Tensor
+
+    @override
+    def apply(self, symbols: Tensor, states: Tensor) -> Tensor:
+        read = as_complex(states).gather(1, self.sources[symbols])
+        return as_real(self.gains[symbols] * read)
+
+    @override
+    def select(self, symbols: Tensor) -> OneHotRowOperators:
+        return OneHotRowOperators(self.sources[symbols], self.gains[symbols])
+
+    @override
+    def compose(self, earlier: ComposableOperators) -> OneHotRowOperators:
+        assert isinstance(earlier, OneHotRowOperators)
+        return OneHotRowOperators(
+            earlier.sources.gather(1, self.sources),
+            self.gains * earlier.gains.gather(1, self.sources),
         )
 
     @override

@@ -1,7 +1,7 @@
-"""SLiCE, the full-matrix model and the gated RNNs: no other implementation runs here.
+"""SLiCE, the full-matrix model and the gated RNNs, held to their equations.
 
-So they are held to their equations, written another way in float64, and to exact identities:
-products of matrices, the matrix exponential, affinity in the state.
+These are written another way in float64, beside exact identities: products of matrices, the matrix
+exponential, affinity in the state. Of the last three no code was released.
 
 B batch, T time, D width, H hidden, n matrix size.
 """
@@ -71,14 +71,22 @@ def assert_equal_with_gradients(one: Tensor, two: Tensor, leaves: Iterable[Tenso
 # --- SLiCE ---
 
 
+@pytest.mark.parametrize("first", ["symbol", "learned"])
 @pytest.mark.parametrize("block_size", [1, 2, 3, 6])
-def test_a_slice_multiplies_by_the_identity_and_a_step_of_its_fields(block_size: int) -> None:
-    mixer = mixer_of("slice", block_size=block_size, dt=0.3)
+def test_a_slice_multiplies_by_the_identity_and_a_step_of_its_fields(
+    block_size: int, first: str
+) -> None:
+    mixer = mixer_of("slice", block_size=block_size, dt=0.3, first=first)
     assert isinstance(mixer, SliceMixer)
     inputs, words = random_inputs(), []
     for word in inputs:
         state, outputs = mixer.first, []
-        for x in word:
+        for number, x in enumerate(word):
+            if state is None or (first == "symbol" and number == 0):
+                assert mixer.first_of_symbol is not None
+                state = mixer.first_of_symbol.weight @ x + mixer.first_of_symbol.bias
+                outputs.append(state)
+                continue
             fields = mixer.fields.weight @ x + mixer.fields.bias
             blocks = fields.view(D // block_size, block_size, block_size)
             state = state + 0.3 * torch.block_diag(*blocks) @ state
@@ -91,12 +99,12 @@ def test_small_steps_of_a_slice_solve_its_differential_equation() -> None:
     """dh = A(x) h dt under a constant input: h = exp(t A(x)) h_0, to first order in dt."""
     errors: list[Tensor] = []
     for num_steps in (200, 400):
-        mixer = mixer_of("slice", block_size=3, gain=0.3, dt=1 / num_steps)
+        mixer = mixer_of("slice", block_size=3, gain=0.3, dt=1 / num_steps, first="learned")
         assert isinstance(mixer, SliceMixer)
         x = random_inputs(1)
         blocks = mixer.transition(x).blocks  # [B, N, b, b]
         fields = (blocks - torch.eye(3, dtype=torch.float64)) * num_steps
-        first = mixer.initial_state(B).unflatten(-1, (2, 3)).unsqueeze(-1)
+        first = mixer.initial_state(B)[1].unflatten(-1, (2, 3)).unsqueeze(-1)
         solution = (torch.linalg.matrix_exp(fields) @ first).flatten(1)
         outputs = outputs_of(mixer, x.expand(-1, num_steps, -1))[:, -1]
         errors.append((outputs - solution).abs().max())
@@ -112,11 +120,11 @@ def test_blocks_of_a_slice_reach_eigenvalues_of_every_kind() -> None:
 
 
 def test_diagonal_slices_commute() -> None:
-    mixer = mixer_of("slice", block_size=1, spread=1.0)
+    mixer = mixer_of("slice", block_size=1, spread=1.0, first="learned")
     inputs = random_inputs()
     forwards, backwards = (outputs_of(mixer, x)[:, -1] for x in (inputs, inputs.flip(1)))
     torch.testing.assert_close(forwards, backwards, **EXACT)
-    mixer = mixer_of("slice", block_size=2, spread=1.0)
+    mixer = mixer_of("slice", block_size=2, spread=1.0, first="learned")
     forwards, backwards = (outputs_of(mixer, x)[:, -1] for x in (inputs, inputs.flip(1)))
     assert (forwards - backwards).abs().max() > 1e-3
 

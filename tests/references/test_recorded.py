@@ -15,7 +15,6 @@ ROOT = Path(__file__).parents[2]
 
 STILL_TO_COME = {
     "aussm",
-    "full-matrix",
     "gla",
     "hgrn",
     "linear-attention",
@@ -23,17 +22,9 @@ STILL_TO_COME = {
     "mamba",
     "mamba2",
     "mamba3",
-    "minmax",
-    "mlstm",
-    "pd-ssm",
     "s4d",
-    "slice",
-    "slstm",
-    "state-gated-rnn",
-    "token-gated-rnn",
     "transformer",
     "ttt-linear",
-    "xlstm",
 }
 """Models whose files do not say it yet. Nothing is added here."""
 

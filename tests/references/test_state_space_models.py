@@ -335,14 +335,31 @@ def pd_ssm(mixer: Mixer, inputs: Tensor) -> Tensor:
 
 def minmax(mixer: Mixer, inputs: Tensor) -> Tensor:
     """Bounds composed from the start of the word, then applied to the first state at once."""
-    r, s, g = (convolved(mixer, inputs) @ part.mT for part in mixer.inward.weight.chunk(3))
+    gated, normal = mixer.mlp[1], layer_norm(inputs, mixer.convolution_norm)
+    before = torch.cat([torch.zeros_like(normal[:, :1]), normal[:, :-1]], 1)
+    old, new = mixer.convolution.weight.chunk(2, -1)
+    inputs = inputs + before @ old.mT + normal @ new.mT + mixer.convolution.bias
+    normal = layer_norm(inputs, mixer.mlp[0])
+    open_ = normal @ gated.gate.weight.mT + gated.gate.bias
+    inner = open_ * (open_ > 0) * (normal @ gated.up.weight.mT + gated.up.bias)
+    inputs = layer_norm(inputs + inner @ gated.down.weight.mT + gated.down.bias, mixer.norm)
+    maps = zip(mixer.inward.weight.chunk(3), mixer.inward.bias.chunk(3), strict=True)
+    r, s, g = (inputs @ weight.mT + bias for weight, bias in maps)
     above, below, states = r[:, 0], s[:, 0], []
     for t in range(inputs.shape[1]):
         if t:
             below = torch.maximum(torch.minimum(r[:, t], below), s[:, t])
             above = torch.minimum(r[:, t], above)
         states.append(torch.maximum(torch.minimum(above, torch.zeros_like(above)), below))
-    return torch.stack(states, 1) / (1 + torch.exp(-g)) @ mixer.outward.weight.mT
+    read = torch.stack(states, 1) / (1 + torch.exp(-g)) @ mixer.outward.weight.mT
+    return read + mixer.outward.bias
+
+
+def layer_norm(inputs: Tensor, norm: torch.nn.Module) -> Tensor:
+    """Vectors with mean 0 and variance 1, times the norm's gain, plus its bias."""
+    centred = inputs - inputs.mean(-1, keepdim=True)
+    deviation = (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+    return centred / deviation * norm.weight + norm.bias
 
 
 def test_signed_mamba_follows_its_equations() -> None:
@@ -486,7 +503,7 @@ def test_minmax_passes_each_gradient_whole_or_not_at_all() -> None:
     mixer = make("minmax")
     inputs = torch.randn(1, 30, D, dtype=torch.float64)
     window, zeros = mixer.initial_state(1)
-    upper, lower, _ = mixer.bounds(mixer.convolution.scan(inputs, window)[0])
+    upper, lower, _ = mixer.bounds(mixer._mixed(inputs, window)[0])
 
     def last(first: Tensor) -> Tensor:
         return mixer.scan(inputs[:, :2], (window, first))[1][1][0]
@@ -557,7 +574,10 @@ SIZES = {  # numbers in a block's weights and in its state, by the formulas of t
         3 * (25 + D) + 2 * (10 * (D + 1) + 5 * 11) + 10 * D + 11 * D + D,
         2 * 5,
     ),
-    "minmax": (4 * D * 5 + D * 3, 5 + D),
+    "minmax": (  # the MLP has width 8
+        3 * (D + 1) * 5 + 6 * D + (2 * D + 1) * D + 2 * (D + 1) * 8 + 9 * D + 6 * D,
+        5 + D,
+    ),
 }
 
 
