@@ -567,6 +567,20 @@ def test_every_model_can_be_shown(capsys, name):
     assert "--" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("kind", "found"), [("protocol", PROTOCOLS), ("suite", SUITES)])
+def test_every_protocol_and_suite_can_be_shown_with_its_comments(capsys, kind, found):
+    assert not {*found} & {*TASKS, *MODELS}
+    comments = 0
+    for name, content in found.items():
+        assert app.run(["show", name]) == 0
+        printed = capsys.readouterr().out
+        comments += printed.startswith("# ")
+        assert f"title: {content.title}" in printed.replace('"', "")
+        about = shown(capsys, name)
+        assert (about["name"], about["type"], about["title"]) == (name, kind, content.title)
+    assert comments
+
+
 @pytest.mark.parametrize("command_name", ["show", "cite"])
 def test_a_name_of_nothing_gets_the_nearest_of_tasks_and_models(capsys, command_name):
     assert app.run([command_name, "lsmt"]) == 1

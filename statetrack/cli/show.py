@@ -1,7 +1,8 @@
-"""Show everything about one task or one model.
+"""Show everything about one task, model, protocol or suite.
 
 A task: its states, alphabet, labels, transitions, examples and the best constant accuracy.
 A model: its equation, source, settings and number of parameters.
+A protocol or a suite: its file, with what its comments say is known and what is not.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import typer
 from statetrack.errors import SettingsError, nearest
 from statetrack.models import MODELS
 from statetrack.pictures import MANNERS
+from statetrack.protocols import PROTOCOLS
+from statetrack.registry import tasks_folder
+from statetrack.sweep.suite import SUITES
 
 AUTO = "auto"
 """The value of `--plot-as` that leaves the choice to the task."""
@@ -30,7 +34,11 @@ def build(argv: list[str]) -> Callable[..., None]:
 
 def show(
     name: Annotated[
-        str, typer.Argument(help="A task (its name, or a .yaml file) or a model.", metavar="NAME")
+        str,
+        typer.Argument(
+            help="A task (its name, or a .yaml file), a model, a protocol or a suite.",
+            metavar="NAME",
+        ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
     plot: Annotated[
@@ -41,7 +49,7 @@ def show(
         str, typer.Option(help=f"{', '.join(MANNERS)}; auto: what suits the task.")
     ] = AUTO,
 ) -> None:
-    """Show everything about one task or one model.
+    """Show everything about one task, model, protocol or suite.
 
     A task's name may carry arguments, as in `statetrack show modular-addition:m=7`.
     """
@@ -53,6 +61,10 @@ def show(
         raise SettingsError("--plot-as: needs --plot FILE as well")
     elif name in MODELS:
         _show_model(name, as_json)
+    elif name in PROTOCOLS:
+        _show_file("protocol", "protocols", name, as_json)
+    elif name in SUITES:
+        _show_file("suite", "suites", name, as_json)
     else:
         _show_task(name, as_json)
 
@@ -71,6 +83,19 @@ def _show_model(name: str, as_json: bool) -> None:
         print_json(about)
     else:
         draw_model(about, console())
+
+
+def _show_file(kind: str, folder: str, name: str, as_json: bool) -> None:
+    """The file of a shipped protocol or suite as it is, or its keys as JSON."""
+    from statetrack.cli._json import print_json
+    from statetrack.report.drawing import console
+    from statetrack.settings import read_yaml
+
+    path = tasks_folder() / folder / f"{name}.yaml"
+    if as_json:
+        print_json({"name": name, "type": kind, **read_yaml(path)})
+    else:
+        console().print(path.read_text(encoding="utf-8").rstrip(), soft_wrap=True)
 
 
 def _show_task(name: str, as_json: bool) -> None:
