@@ -263,22 +263,23 @@ def _convolved_at_once(filters: nn.Conv1d, inputs: Tensor, state: Tensor) -> tup
 
 
 class RMSNorm(nn.Module):
-    """x / rms(x) * g (Zhang & Sennrich 2019, arXiv:1910.07467)."""
+    """x / sqrt(mean(x^2) + epsilon) * g (Zhang & Sennrich 2019, arXiv:1910.07467)."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, epsilon: float = 1e-6) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
+        self.epsilon = epsilon
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Normalise over the last axis."""
-        return rms_norm(inputs, self.weight)
+        return rms_norm(inputs, self.weight, self.epsilon)
 
 
 LARGEST_SQUARED = 2.0**30
 """Magnitude up to which numbers are squared without scaling."""
 
 
-def rms_norm(inputs: Tensor, gain: Tensor | None = None) -> Tensor:
+def rms_norm(inputs: Tensor, gain: Tensor | None = None, epsilon: float = 1e-6) -> Tensor:
     """Vectors [..., D] divided by their root mean square, without overflow at any magnitude.
 
     In float32 the square of a number above about 10^19 overflows, which growing states reach, and
@@ -287,7 +288,7 @@ def rms_norm(inputs: Tensor, gain: Tensor | None = None) -> Tensor:
     """
     largest = inputs.detach().abs().amax(-1, keepdim=True)
     scale = (largest / LARGEST_SQUARED).clamp_min(1.0).reciprocal()
-    return functional.rms_norm(inputs * scale, inputs.shape[-1:], gain, 1e-6)
+    return functional.rms_norm(inputs * scale, inputs.shape[-1:], gain, epsilon)
 
 
 def draw_frame(model: BlockModel[Any], deviation: float = 0.02) -> None:

@@ -1,11 +1,11 @@
 """The layer around a selective diagonal recurrence, used by Mamba and AUSSM.
 
-    u, z = W x,    u = act(conv(u)),    h_t = a_t * h_{t-1} + b_t
+    v, z = W x,    c = conv(v),    u = silu(c),    h_t = a_t * h_{t-1} + b_t
     y = W_o ((read(h) + D * u) * silu(z))
 
-where the model's own file gives the gains a_t, the terms b_t and the function `read`. A layer's
-states are N numbers for each channel, too many to hold for a whole word: they are computed and
-read piece by piece.
+where the model's own file gives the gains a_t and the terms b_t, of c and u, and the function
+`read`. A layer's states are N numbers for each channel, too many to hold for a whole word: they
+are computed and read piece by piece.
 
 B batch, T time, D width, E channels of the recurrence, N numbers per channel.
 """
@@ -50,12 +50,8 @@ class SelectiveMixer(WindowedMixer[Tensor]):
         self.outward: nn.Linear
 
     @abc.abstractmethod
-    def activation(self, x: Tensor) -> Tensor:
-        """The activation of the convolution's outputs [.., E]."""
-
-    @abc.abstractmethod
-    def select(self, x: Tensor) -> Selected:
-        """The recurrence at positions with inputs x [.., E]."""
+    def select(self, convolved: Tensor, x: Tensor) -> Selected:
+        """The recurrence at positions with the convolution's outputs c and x = silu(c), [.., E]."""
 
     @abc.abstractmethod
     def read(self, states: Tensor, readings: Tensor) -> Tensor:
@@ -67,11 +63,12 @@ class SelectiveMixer(WindowedMixer[Tensor]):
         """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
         window, h = state
         x, gate = self.inward(inputs).chunk(2, -1)
-        x, window = self.convolution.scan(x, window)
-        x = self.activation(x)
+        convolved, window = self.convolution.scan(x, window)
+        x = functional.silu(convolved)
         outputs = []
-        for piece in x.transpose(0, 1).split(PIECE):
-            gains, terms, readings = self.select(piece)  # [T, B, ..]
+        pieces = (part.transpose(0, 1).split(PIECE) for part in (convolved, x))
+        for piece in zip(*pieces, strict=True):
+            gains, terms, readings = self.select(*piece)  # [T, B, ..]
             states = ops.diagonal_recurrence(gains.flatten(2), h.flatten(1), terms.flatten(2))
             states = states.unflatten(2, h.shape[1:])  # [T, B, E, N]
             outputs.append(self.read(states, readings))
@@ -84,17 +81,18 @@ class SelectiveMixer(WindowedMixer[Tensor]):
         """Outputs [B, D] and the next state, of inputs [B, D]."""
         window, h = state
         x, gate = self.inward(inputs).chunk(2, -1)
-        x, window = self.convolution.step(x, window)
-        x = self.activation(x)
-        gains, terms, readings = self.select(x)
+        convolved, window = self.convolution.step(x, window)
+        x = functional.silu(convolved)
+        gains, terms, readings = self.select(convolved, x)
         h = gains * h + terms
         return self._finish(self.read(h, readings), x, gate), (window, h)
 
     def transition(self, inputs: Tensor, state: tuple[Tensor, Tensor] | None = None) -> Operators:
         """The gains of every position, on E N coordinates."""
         x, _ = self.inward(inputs).chunk(2, -1)
-        x, _ = self.convolution.scan(x, self.window(state, len(inputs)))
-        return diagonal_operators(self.select(self.activation(x)).gains.flatten(0, 1).flatten(1))
+        convolved, _ = self.convolution.scan(x, self.window(state, len(inputs)))
+        gains = self.select(convolved, functional.silu(convolved)).gains
+        return diagonal_operators(gains.flatten(0, 1).flatten(1))
 
     def _finish(self, outputs: Tensor, x: Tensor, gate: Tensor) -> Tensor:
         return through(self.outward, (outputs + self.skip * x) * functional.silu(gate))

@@ -16,8 +16,20 @@ Source: Gu & Dao (2023), arXiv:2312.00752; the signed eigenvalues are those of G
 State: E N numbers and the last `conv - 1` positions of x, per block. Parameters per block:
 3 D E for the projections, E (conv + 1), E (rank + 2 N), E (rank + 1), E N and E.
 
-Departures: width 64 rather than the papers' 128 and more; the step of the input term is Euler's
-(dt B), as in the authors' code, where the first paper's text has a zero-order hold.
+Checked: state-spaces/mamba @ 2.3.2.post1 (Mamba), to 1e-12 in
+tests/references/test_recorded_state_space.py; outputs and first weights. Checked:
+automl/unlocking_state_tracking @ b8b290d (eigenvalues in (-1, 1), `conv` 1), to 1e-12 in
+tests/references/test_recorded_state_space.py; outputs and first weights. Checked: transformers
+(MambaMixer), to 2e-4 in tests/references/test_state_space_models.py; outputs and gradients.
+
+Departures: of the layer, none from either code, whose input term is Euler's (dt B) where the first
+paper's text has a zero-order hold. By default `conv` is 4, as in both papers' texts; the code of
+arXiv:2411.12537 runs with 1. Width 64, where the papers have 128 and more. Embeddings start as
+N(0, 1) and no layer is scaled down by depth, as in that code; the language models of the first
+paper start from N(0, 0.02^2) and divide `outward` by the root of the number of layers. The readout
+is normalised and has a bias (that code: neither; the first paper: the norm). Norms add 1e-6 to the
+mean square, the sources 1e-5. Weight decay, where it is asked for, acts on `log_rates`, `skip` and
+biases too.
 """
 
 from __future__ import annotations
@@ -87,11 +99,7 @@ class MambaMixer(SelectiveMixer):
         zeros = self.log_rates.new_zeros(num_words, *self.log_rates.shape)
         return self.convolution.initial_state(num_words), zeros
 
-    def activation(self, x: Tensor) -> Tensor:
-        """SiLU."""
-        return functional.silu(x)
-
-    def select(self, x: Tensor) -> Selected:
+    def select(self, convolved: Tensor, x: Tensor) -> Selected:
         """Abar [.., E, N], (dt x) B [.., E, N] and C [.., N] of x [.., E]."""
         steps, writings, readings = self.selection(x).split(self.sizes, -1)
         steps = functional.softplus(widened(self.time_steps(steps)))

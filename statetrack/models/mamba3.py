@@ -3,33 +3,46 @@
     S_t = a_t R_t (S_{t-1} + (1 - l_t) dt_t B_{t-1} x_{t-1}^T) + l_t dt_t B_t x_t^T
     y_t = S_t^T C_t + D x_t
 
-with a matrix state S [N, P] in each head. The decay a_t = exp(-dt_t softplus(.)) depends on the
-input through both factors; R_t rotates pairs of the state's rows by the angles pi tanh(.) dt_t, one
-per pair and head: real arithmetic for complex eigenvalues a_t exp(+-i angle), which come near to -1
-and the roots of unity, as parity and modular counters need. l_t = sigmoid(.) weighs the two ends of
-the step: 1 is Mamba-2's rule. B_t and C_t are normalised (RMS), then get a bias for every head.
-There is no short convolution: the rule uses the previous position. The output is gated by SiLU.
+with a matrix state S [N, P] in each head. The decay a_t = exp(-dt_t f(.)) depends on the input
+through both factors: f is softplus, or the heavy-tailed 1 + u for u >= 0 and 1 / (1 - u) below, and
+at least `slowest`, so that gains stay below 1 unless that is 0. R_t rotates pairs of the state's
+rows by the angles pi tanh(.) dt_t, one per pair and head: real arithmetic for complex eigenvalues
+a_t exp(+-i angle), which come near to -1 and the roots of unity, as parity and modular counters
+need. l_t = sigmoid(.) weighs the two ends of the step: 1 is Mamba-2's rule. B_t and C_t are
+normalised (RMS), then get a bias for every head. There is no short convolution: the rule uses the
+previous position. The output is gated by SiLU.
 
 Over a chunk, B and C are rotated by the cumulative angles instead of the state (the rotary
 embedding of the paper), the state is rotated back at the chunk's end, and both ends of the rule
 are combined in one weight for each position; `step` computes the equation above directly.
 
 Source: Lahoti, Li, Chen, Wang, Bick, Kolter, Dao & Gu (2026), arXiv:2603.15569, with the
-details (angles, floor of the decay rate, biases) of the authors' public layer.
+details (angles, least decay rate, biases) of the authors' public layer: `rates` softplus is that of
+the paper and of the released versions (2.3.2), heavy-tail that of the repository since June 2026
+(state-spaces/mamba, pull request 962), made for stability at high learning rates.
 
 State: E N + heads N + E numbers (the state, the last B and x), per block, E = expand x width.
 Parameters per block: D (2 E + 2 N + 3 heads + J) + E D for the projections (J = rotated pairs),
 2 N + 2 heads N and 2 heads.
 
-Departures: one input and one output per head (no MIMO); one group of B and C; N = 64 and heads of
-P = 32 channels, where the authors' defaults are 128 and 64; angles are accumulated within each
-chunk only, not over the whole word.
+Checked: state-spaces/mamba @ 2.3.2.post1 (Mamba3.step, softplus and heavy-tail), to 1e-12
+in tests/references/test_recorded_state_space.py; outputs and first weights. Checked: against the
+paper's form with B and C turned by all angles since the start, to 1e-9 in
+tests/references/test_state_space_models.py; outputs and gradients.
+
+Departures: one input and one output per head (no MIMO), no norm before `outward` (an option of the
+authors' code, off by default), one group of B and C. N = 64 and heads of P = 32 channels, where the
+authors' defaults are 128 and 64. Angles are accumulated within each chunk only, not over the whole
+word. Embeddings start as N(0, 1), the authors' language models from N(0, 0.02^2), and those divide
+`outward` by the root of the number of layers. The readout has a bias. Norms of the blocks add 1e-6
+to the mean square, the source 1e-5. Weight decay, where it is asked for, acts on biases and `skip`
+too.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -48,8 +61,7 @@ from statetrack.ops.operators import Operators, diagonal_operators
 from statetrack.ops.precision import in_full_precision, widened
 from statetrack.settings import option
 
-SLOWEST_RATE = 1e-4
-"""The least decay rate: every gain is below 1."""
+Rates = Literal["softplus", "heavy-tail"]
 
 
 class Mamba3Settings(BlockSettings):
@@ -63,6 +75,14 @@ class Mamba3Settings(BlockSettings):
         "Share of the state's rows that are turned in pairs; 0 leaves a real decay.",
         min=0,
         max=1,
+    )
+    rates: Rates = option(
+        "softplus",
+        "How decay rates depend on the input: softplus as in the paper, or heavy-tail "
+        "(1 + u, or 1 / (1 - u) for u < 0) as in the authors' code since June 2026.",
+    )
+    slowest: float = option(
+        1e-4, "Least decay rate; 0 lets gains come as near to 1 as the rates do to 0.", min=0
     )
 
     @property
@@ -104,11 +124,12 @@ class Mamba3Mixer(LinearMixer[Memory]):
             inner, "heads", heads, f"the channels ({setting('expand')} x {setting('width')})"
         )
         self.head_shape = (heads, inner // heads)
+        self.rates, self.slowest = settings.rates, settings.slowest
         pairs = int(settings.turned * state) // 2
         self.sizes = (inner, inner, state, state, heads, heads, heads, pairs)
         self.inward = nn.Linear(width, sum(self.sizes), bias=False)
         self.time_step_bias = nn.Parameter(inverse_softplus(draw_time_steps(heads)))
-        self.writing_norm, self.reading_norm = RMSNorm(state), RMSNorm(state)
+        self.writing_norm, self.reading_norm = RMSNorm(state, 1e-5), RMSNorm(state, 1e-5)
         self.writing_bias = nn.Parameter(torch.ones(heads, state))
         self.reading_bias = nn.Parameter(torch.ones(heads, state))
         self.skip = nn.Parameter(torch.ones(heads))
@@ -173,7 +194,8 @@ class Mamba3Mixer(LinearMixer[Memory]):
         parts = self.inward(inputs).split(self.sizes, -1)
         gate, x, writings, readings, steps, rates, rule, angles = parts
         steps = functional.softplus(widened(steps) + self.time_step_bias)
-        rates = functional.softplus(widened(rates)).clamp(min=SLOWEST_RATE)
+        positive = functional.softplus if self.rates == "softplus" else heavy_tail
+        rates = positive(widened(rates)).clamp(min=self.slowest)
         angles = math.pi * torch.tanh(widened(angles)).unsqueeze(-2) * steps.unsqueeze(-1)
         writings = self.writing_norm(widened(writings)).unsqueeze(-2) + self.writing_bias
         readings = self.reading_norm(widened(readings)).unsqueeze(-2) + self.reading_bias
@@ -201,6 +223,11 @@ class Mamba3(BlockModel[Mamba3Settings]):
     family = "diagonal"
     source = "Lahoti et al. 2026, arXiv:2603.15569"
     training_defaults = {**BlockModel.training_defaults, "lrs": (1e-2,)}
+
+
+def heavy_tail(x: Tensor) -> Tensor:
+    """1 + x for x >= 0 and 1 / (1 - x) below: positive, with a continuous derivative."""
+    return x.clamp_min(0) + (1 - x.clamp_max(0)).reciprocal()
 
 
 @in_full_precision

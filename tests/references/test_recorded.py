@@ -14,15 +14,9 @@ from tests.references import recorded
 ROOT = Path(__file__).parents[2]
 
 STILL_TO_COME = {
-    "aussm",
     "gla",
     "hgrn",
     "linear-attention",
-    "lru",
-    "mamba",
-    "mamba2",
-    "mamba3",
-    "s4d",
     "transformer",
     "ttt-linear",
 }

@@ -129,7 +129,7 @@ def test_mamba2_is_that_of_transformers() -> None:
         n_groups=1,
         conv_kernel=4,
         chunk_size=16,
-        layer_norm_epsilon=1e-6,
+        layer_norm_epsilon=1e-5,
         num_hidden_layers=1,
     )
     reference = ReferenceMamba2(config, 0)
@@ -199,10 +199,14 @@ def mamba3(mixer: Mixer, inputs: Tensor) -> Tensor:
     )
     num_turned = 2 * angles.shape[-1]
     steps = torch.log1p(torch.exp(steps + mixer.time_step_bias))
-    decays = torch.exp(-steps * torch.log1p(torch.exp(rates)).clamp(min=1e-4))
+    if mixer.rates == "softplus":
+        rates = torch.log1p(torch.exp(rates))
+    else:
+        rates = torch.where(rates >= 0, 1 + rates, 1 / (1 - rates.clamp(max=0)))
+    decays = torch.exp(-steps * rates.clamp(min=mixer.slowest))
     rule = torch.sigmoid(rule)
-    b = b / (b.square().mean(-1, keepdim=True) + 1e-6).sqrt() * mixer.writing_norm.weight
-    c = c / (c.square().mean(-1, keepdim=True) + 1e-6).sqrt() * mixer.reading_norm.weight
+    b = b / (b.square().mean(-1, keepdim=True) + 1e-5).sqrt() * mixer.writing_norm.weight
+    c = c / (c.square().mean(-1, keepdim=True) + 1e-5).sqrt() * mixer.reading_norm.weight
     outputs = []
     for head, values in enumerate(x.tensor_split(mixer.head_shape[0], -1)):
         turns = torch.pi * torch.tanh(angles) * steps[..., head, None]
@@ -252,7 +256,7 @@ def s4d_by_exponentials(mixer: Mixer, inputs: Tensor) -> Tensor:
         h = torch.einsum("dnij,bdnj->bdni", gains, h) + writings * u[..., None, None]
         read = mixer.readings[..., 0] * h[..., 0] - mixer.readings[..., 1] * h[..., 1]
         filtered.append(2 * read.sum(-1) + mixer.skip * u)
-    return gated_map(mixer.outward, torch.stack(filtered, 1))
+    return gated_map(mixer.outward, gelu(torch.stack(filtered, 1)))
 
 
 def lru(mixer: Mixer, inputs: Tensor) -> Tensor:
@@ -266,11 +270,15 @@ def lru(mixer: Mixer, inputs: Tensor) -> Tensor:
     lags = torch.arange(T)[:, None] - torch.arange(T)
     causal = torch.where((lags >= 0)[..., None, None], response[lags.clamp(min=0)], 0.0)
     filtered = torch.einsum("tsde,bse->btd", causal, inputs) + mixer.skip * inputs
-    return gated_map(mixer.outward, filtered)
+    inner = (2 / torch.pi) ** 0.5 * (filtered + 0.044715 * filtered**3)
+    return gated_map(mixer.outward, 0.5 * filtered * (1 + torch.tanh(inner)))
 
 
-def gated_map(linear: nn.Linear, filtered: Tensor) -> Tensor:
-    kept = 0.5 * filtered * (1 + torch.erf(filtered / 2**0.5))
+def gelu(x: Tensor) -> Tensor:
+    return 0.5 * x * (1 + torch.erf(x / 2**0.5))
+
+
+def gated_map(linear: nn.Linear, kept: Tensor) -> Tensor:
     both = kept @ linear.weight.mT + linear.bias
     values, gates = both[..., : both.shape[-1] // 2], both[..., both.shape[-1] // 2 :]
     return values * torch.sigmoid(gates)
@@ -279,11 +287,12 @@ def gated_map(linear: nn.Linear, filtered: Tensor) -> Tensor:
 def aussm(mixer: Mixer, inputs: Tensor) -> Tensor:
     """The angles between two positions, written out, in cosines alone."""
     x, gate = inputs @ mixer.inward.weight[:D].mT, inputs @ mixer.inward.weight[D:].mT
-    x = convolved(mixer, x)
-    angles = x @ mixer.angles.weight.mT / D**0.5 + mixer.angles.bias
+    c = convolved(mixer, x)
+    x = c * torch.sigmoid(c)
+    angles = c @ mixer.angles.weight.mT / D**0.5 + mixer.angles.bias
     since_start = angles.unflatten(-1, (D, -1)).cumsum(1)  # [B, T, D, N]
     between = since_start[:, :, None] - since_start[:, None]  # [B, T, S, D, N]
-    steps = x @ mixer.selection.weight.mT @ mixer.time_steps.weight.mT + mixer.time_steps.bias
+    steps = c @ mixer.selection.weight.mT @ mixer.time_steps.weight.mT + 2 * mixer.time_steps.bias
     written = functional.softplus(steps) * x
     moduli = functional.softplus(mixer.writings[0]) * functional.softplus(mixer.readings[0])
     phases = mixer.writings[1] + mixer.readings[1]
@@ -366,9 +375,36 @@ def test_signed_mamba_follows_its_equations() -> None:
     assert_follows("mamba", signed_mamba, eigenvalues="signed")
 
 
-@pytest.mark.parametrize("turned", [0.5, 1.0])
-def test_mamba3_follows_its_equations(turned: float) -> None:
-    assert_follows("mamba3", mamba3, turned=turned)
+@pytest.mark.parametrize(
+    ("turned", "rates", "slowest"),
+    [(0.5, "softplus", 1e-4), (1.0, "heavy-tail", 0.0), (1.0, "softplus", 0.7)],
+)
+def test_mamba3_follows_its_equations(turned: float, rates: str, slowest: float) -> None:
+    assert_follows("mamba3", mamba3, turned=turned, rates=rates, slowest=slowest)
+
+
+@pytest.mark.parametrize(("slowest", "expected"), [(1e-4, 1e-4), (0.0, 0.0)])
+def test_the_least_decay_rate_of_mamba3_is_that_of_its_settings(
+    slowest: float, expected: float
+) -> None:
+    """With all rates driven to their end, log gains are the least rate times the time step."""
+    mixer = make("mamba3", slowest=slowest)
+    inputs = torch.randn(2, 3, D, dtype=torch.float64)
+    heads = mixer.head_shape[0]
+    start = sum(mixer.sizes[:5])
+    with torch.no_grad():
+        mixer.inward.weight[start : start + heads] = -1e4 * inputs[0, 0] / inputs[0, 0].norm()
+    _, selected = mixer._select(inputs[:1, :1])
+    rates = -selected.log_decays / selected.steps
+    torch.testing.assert_close(rates, torch.full_like(rates, expected), rtol=1e-9, atol=1e-30)
+
+
+def test_signed_mamba_runs_with_a_convolution_of_one_position() -> None:
+    """As the code of Grazzi et al. does: each channel is scaled and shifted."""
+    assert_follows("mamba", signed_mamba, eigenvalues="signed", conv=1)
+    mixer = make("mamba", conv=1)
+    window, _ = mixer.initial_state(2)
+    assert window.shape == (2, 0, 2 * D)
 
 
 def test_s4d_follows_its_equations(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -523,7 +559,7 @@ def test_minmax_passes_each_gradient_whole_or_not_at_all() -> None:
 # --- how they start ---
 
 
-@pytest.mark.parametrize("name", ["mamba", "mamba2", "mamba3", "aussm"])
+@pytest.mark.parametrize("name", ["mamba", "mamba2", "mamba3"])
 def test_time_steps_start_between_a_thousandth_and_a_tenth(name: str) -> None:
     torch.manual_seed(0)
     model = MODELS[name](MODELS[name].settings_class(), num_symbols=2, num_labels=2)
@@ -569,7 +605,7 @@ SIZES = {  # numbers in a block's weights and in its state, by the formulas of t
     ),
     "s4d": (D * (4 * 4 + 2) + 2 * D * (D + 1), 2 * D * 4),
     "lru": (4 * D * 5 + 3 * 5 + D + 2 * D * (D + 1), 2 * 5),
-    "aussm": (3 * D * D + D * 5 + (D + 1) * D * 3 + 3 * D + 4 * 3 + D, 2 * D * 3 + 3 * D),
+    "aussm": (3 * D * D + D * 5 + (D + 1) * D * 3 + 7 * D + 4 * 3 + D, 2 * D * 3 + 3 * D),
     "pd-ssm": (
         3 * (25 + D) + 2 * (10 * (D + 1) + 5 * 11) + 10 * D + 11 * D + D,
         2 * 5,
