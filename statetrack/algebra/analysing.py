@@ -23,6 +23,7 @@ from statetrack.algebra.groups import Group
 from statetrack.algebra.machine import Machine, needed_machine
 from statetrack.algebra.monoid import Budget, Monoid, stable_elements, transition_monoid
 from statetrack.algebra.representations import MOST_STATES
+from statetrack.algebra.separation import Labels
 from statetrack.algebra.state_space import StateSpace, state_space
 from statetrack.algebra.subgroups import (
     MOST_POINTS,
@@ -347,7 +348,16 @@ def _space(
     machine: Machine, generators: Integers, symbols: Integers, num_alike: Integers
 ) -> StateSpace:
     automaton = machine.automaton
-    return state_space(generators, automaton.output, automaton.start, symbols, num_alike)
+    apart = machine.apart
+    told_apart = apart is not None and int(apart.sum()) == len(apart) * (len(apart) - 1)
+    return state_space(
+        generators,
+        Labels(automaton.output, automaton.scored, automaton.num_labels),
+        automaton.start,
+        symbols,
+        num_alike,
+        states_are_told_apart=told_apart,
+    )
 
 
 def _moves(machine: Machine) -> Integers:

@@ -65,10 +65,7 @@ def irreducible_parts(permutations: Integers) -> tuple[Part, ...]:
     Raises `ArithmeticError` where the eigenvalues are not clearly separated.
     """
     num_states = permutations.shape[1]
-    assert num_states <= MOST_STATES, num_states
-    pairs = np.arange(num_states**2).reshape(num_states, num_states)
-    maps = [pairs[each][:, each].ravel() for each in permutations]
-    orbit = orbits(maps, num_states**2).reshape(num_states, num_states)
+    orbit = orbits_of_pairs(permutations)
     for seed in range(ATTEMPTS):
         bases = _eigenspaces(orbit, np.random.default_rng(seed))
         if all(_is_invariant(basis, permutations) for basis in bases):
@@ -76,9 +73,24 @@ def irreducible_parts(permutations: Integers) -> tuple[Part, ...]:
     raise ArithmeticError(f"a space of {num_states} dimensions could not be decomposed")
 
 
+def orbits_of_pairs(permutations: Integers) -> Integers:
+    """A number for the orbit of every pair of states, `[S, S]`, under permutations `[K, S]`."""
+    num_states = permutations.shape[1]
+    assert num_states <= MOST_STATES, num_states
+    pairs = np.arange(num_states**2).reshape(num_states, num_states)
+    maps = [pairs[each][:, each].ravel() for each in permutations]
+    return orbits(maps, num_states**2).reshape(num_states, num_states)
+
+
+def commuting_matrix(orbits_of_pairs: Integers, draw: np.random.Generator) -> Floats:
+    """A random matrix `[S, S]` that commutes with all permutations: it is constant on orbits."""
+    matrix: Floats = draw.normal(size=orbits_of_pairs.size)[orbits_of_pairs]
+    return matrix
+
+
 def _eigenspaces(orbit: Integers, draw: np.random.Generator) -> list[Floats]:
     """Orthonormal bases of the eigenspaces of a random symmetric matrix constant on orbits."""
-    entries = draw.normal(size=orbit.size)[orbit]
+    entries = commuting_matrix(orbit, draw)
     values, vectors = np.linalg.eigh(entries + entries.T)
     starts = np.flatnonzero(np.diff(values) > SAME_EIGENVALUE * np.abs(values).max()) + 1
     return np.split(vectors, starts, axis=1)

@@ -3,8 +3,22 @@
 Projected onto some irreducible parts of R^S, the unit vector of every state becomes a point.
 Symbols permute the points as they permute the states, and all points of a part have the same norm.
 So where the points are all different, they are the rows of a readout: the scalar product of a
-point with itself is the largest. Conversely, a linear readout averaged over the group depends on
-the points alone, so that states with the same point get the same label.
+point with itself is the largest. Where states share labels, `separation` looks for the rows.
+
+*That no fewer suffice.* Take a linear model without additive terms whose products are bounded and
+whose labels are right by a margin. Let K be the closure of the pairs (P_w, g_w) of a word's product
+and its group element: a compact semigroup. It has an idempotent (E, 1) with K' = (E, 1) K (E, 1) a
+compact group, which maps onto the tracked group, as every word w gives (E P_w E, g_w). The average
+Q over the kernel of that map is a projection that commutes with K', and g -> Q P_g is a
+representation on the range of Q. Logits are linear, and all words that are averaged over have the
+same labels after every further word: so the averaged model is right by the same margin. Averaged
+over the words that lead to one state, its logits become functions f_c of the states, x ->
+w_c . rho(g) h with g the start moved to x: they lie in the sum of all parts of R^S isomorphic to
+parts of rho. E and Q lie in the closed algebra of the products, so they have the blocks that the
+operators have: blocks of size d give parts of dimension d at most. And where every A(x) is a
+contraction, E is an orthogonal projection; a vector in the range of Q that A(x) fixes is fixed by
+Q E A(x) E, so parts have rank(I - rho(x)) <= rank(I - A(x)). Whether such f_c are right everywhere
+is decided by the linear program in `separation`.
 
 Letters: S states, C labels, V symbols, d the dimension of a part.
 """
@@ -12,23 +26,45 @@ Letters: S states, C labels, V symbols, d the dimension of a part.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from statetrack.algebra.representations import Part, irreducible_parts
-from statetrack.sources.arrays import Booleans, Integers
+from statetrack.algebra.representations import (
+    Part,
+    commuting_matrix,
+    irreducible_parts,
+    orbits_of_pairs,
+)
+from statetrack.algebra.separation import Labels, Readout, find_readout, is_readable
+from statetrack.sources.arrays import Booleans, Floats, Integers
 
 FULL_RANK = 1e-6
 """Singular values above this count."""
 
-CLEAR = 1e-6
-"""How far the right label must be ahead."""
+SAME_KIND = 1e-9
+"""Parts between which a random commuting matrix is, relatively, larger are of one kind."""
 
 MOST_SETS = 20_000
-"""Most sets of states that a search for the cheapest parts goes through."""
+"""Most sets of states, or of parts, that a search for the cheapest parts goes through."""
+
+MOST_PROGRAMS = 40
+"""Most linear programs that such a search solves, of 100 states and two labels at most."""
+
+DRAWS = 3
+"""How often copies of parts are drawn before more of them are taken."""
+
+WIDENING_DRAWS = 24
+"""How often copies of parts are drawn for the one whose points are the farthest apart."""
+
+MOST_WIDENED = 256
+"""Most states for which copies of parts are compared so."""
+
+MOST_LEFT_OUT = 12
+"""Most parts that are tried to be left out where that takes linear programs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +74,13 @@ class Choice:
     parts: tuple[Part, ...]
     cost: int
     smallest: bool
+    readout: Readout
+    """What reads the labels from the parts' points, side by side."""
+
+    @property
+    def points(self) -> Floats:
+        """The point of every state, `[S, H]`."""
+        return np.column_stack([part.points for part in self.parts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +93,17 @@ class StateSpace:
     """
 
     parts: tuple[Part, ...]
-    output: Integers  # [S]
+    generators: Integers  # [K, S]
+    labels: Labels
+    states_are_told_apart: bool
     start: int
     symbols: Integers  # [V, S]
     num_alike: Integers  # [V]
+
+    @property
+    def num_states(self) -> int:
+        """The number S of states."""
+        return len(self.labels.output)
 
     @cached_property
     def dimensions(self) -> tuple[int, ...]:
@@ -98,34 +148,36 @@ class StateSpace:
     def with_smallest_largest(self, costs: Sequence[int]) -> Choice | None:
         """Parts enough to read all labels whose largest cost is as small as possible.
 
-        None of them can be left out.
+        All parts of no more than some cost are tried together, which gives every part as often as
+        R^S holds it: a logit function of any multiple of it lies in the span of these. None of the
+        parts that are returned can be left out, as far as that was decided.
         """
-        bound = None
+        decided = True
         for cost in sorted(set(costs)):
             places = [place for place, each in enumerate(costs) if each <= cost]
-            if bound is None and self._tell_apart(places):
-                bound = cost
-            if bound is not None and self._read(places):
-                needed = self._without_spare_parts(places)
-                parts = tuple(self.parts[place] for place in needed)
-                return Choice(parts, cost, smallest=cost == bound)
+            if not self._tell_apart(places):
+                continue
+            search = find_readout(self._points(places), self.labels)
+            if search.readout is not None:
+                return self._choice(self._without_spare_parts(places), cost, decided)
+            decided = decided and search.decided
         return None
 
     def with_smallest_sum(self, costs: Sequence[int]) -> Choice | None:
         """Parts enough to read all labels whose costs sum up to as little as possible.
 
-        Only where every state has a label of its own; None where it does not, or where the search
-        (for the shortest way through the sets of states that look like the start) takes too long.
+        None where the search (for the shortest way through the sets of states that look like the
+        start, or through sets of parts) takes too long.
         """
-        if not self.labels_tell_states_apart:
-            return None
-        if len(self.output) == 1:
-            return Choice(self.parts, costs[0], smallest=True)
+        if self.num_states == 1:
+            return self._choice([0], costs[0], smallest=True)
+        if not self.labels.tell_states_apart:
+            return self._with_smallest_sum_by_programs(costs)
         options: dict[bytes, tuple[int, int]] = {}
         for place, cost in enumerate(costs):
             key = self._like_start[place].tobytes()
             options[key] = min(options.get(key, (cost, place)), (cost, place))
-        everything = np.ones(len(self.output), bool)
+        everything = np.ones(self.num_states, bool)
         heap: list[tuple[int, bytes, tuple[int, ...]]] = [(0, everything.tobytes(), ())]
         done: set[bytes] = set()
         while heap and len(heap) < MOST_SETS:
@@ -135,44 +187,200 @@ class StateSpace:
             done.add(key)
             left = np.frombuffer(key, bool)
             if left.sum() == 1:
-                return Choice(tuple(self.parts[place] for place in places), cost, smallest=True)
+                return self._choice(places, cost, smallest=True)
             for option, (more, place) in options.items():
                 fewer = (left & np.frombuffer(option, bool)).tobytes()
                 if fewer not in done and fewer != key:
                     heapq.heappush(heap, (cost + more, fewer, (*places, place)))
         return None
 
+    def _with_smallest_sum_by_programs(self, costs: Sequence[int]) -> Choice | None:
+        """The same for labels that several states share.
+
+        A model holds parts of some kinds, each kind at least once. If all parts of these kinds
+        together do not read the labels, neither does any number of copies: so the cheapest set of
+        kinds that does, with one copy each, is a bound from below. A set of kinds of which R^S
+        holds one copy each reaches it. Of other kinds copies are drawn at random.
+        """
+        kinds = self.kinds
+        price = {kind: min(costs[place] for place in places) for kind, places in kinds.items()}
+        heap: list[tuple[int, tuple[int, ...]]] = [(0, ())]
+        too_few: list[set[int]] = []
+        best: Choice | None = None
+        bound: int | None = None
+        programs = self._most_programs
+        while heap and programs > 0 and len(heap) < MOST_SETS:
+            cost, chosen = heapq.heappop(heap)
+            if best is not None and cost >= best.cost:
+                break
+            following = range(chosen[-1] + 1 if chosen else 0, len(kinds))
+            for kind in following:
+                heapq.heappush(heap, (cost + price[kind], (*chosen, kind)))
+            places = [place for kind in chosen for place in kinds[kind]]
+            if not chosen or not self._tell_apart(places):
+                continue
+            if any(known.issuperset(chosen) for known in too_few):
+                continue
+            programs -= 1
+            readable = is_readable(self._points(places), self.labels)
+            if readable is False:
+                too_few.append(set(chosen))
+                continue
+            bound = cost if bound is None else bound
+            found, tried = self._cheapest_copies(chosen, costs, programs)
+            programs -= tried
+            if found is not None and (best is None or found.cost < best.cost):
+                best = found
+        return best and replace(best, smallest=best.cost == bound)
+
+    @property
+    def _most_programs(self) -> int:
+        size = max(len(self.labels.names) * self.num_states**2, 1)
+        return min(MOST_PROGRAMS, 20_000 * MOST_PROGRAMS // size)
+
+    def _cheapest_copies(
+        self, chosen: Sequence[int], costs: Sequence[int], most: int
+    ) -> tuple[Choice | None, int]:
+        """Copies of every chosen kind that read the labels, as few as were found to do.
+
+        With the number of programs that it took, at most about `most`.
+        """
+        numbers = {kind: 1 for kind in chosen}
+        tried = 0
+        while tried < most:
+            for seed in range(DRAWS):
+                tried += 1
+                parts = [
+                    copy
+                    for kind, number in numbers.items()
+                    for copy in self.copies(kind, number, seed)
+                ]
+                points = np.column_stack([part.points for part in parts])
+                search = find_readout(points, self.labels)
+                if search.readout is not None:
+                    cost = sum(
+                        number * costs[self.kinds[kind][0]] for kind, number in numbers.items()
+                    )
+                    return Choice(tuple(parts), cost, False, search.readout), tried
+                if all(len(self.kinds[kind]) == number for kind, number in numbers.items()):
+                    return None, tried
+            more = [kind for kind, number in numbers.items() if number < len(self.kinds[kind])]
+            numbers[min(more, key=lambda kind: costs[self.kinds[kind][0]])] += 1
+        return None, tried
+
+    def copies(self, kind: int, number: int, seed: int) -> tuple[Part, ...]:
+        """Some parts of one kind, drawn at random from all that R^S holds; all, where so many."""
+        places = self.kinds[kind]
+        if number == len(places):
+            return tuple(self.parts[place] for place in places)
+        size = self.parts[places[0]].dimension
+        drawn = commuting_matrix(self.orbits, np.random.default_rng(seed))
+        columns = drawn @ self._points(places[:number])
+        basis = np.linalg.qr(columns)[0]
+        if number == 1:
+            return (Part(basis),)
+        parts: list[Part] = []
+        for begin in range(0, number * size, size):
+            one = columns[:, begin : begin + size]
+            for part in parts:
+                one = one - part.points @ (part.points.T @ one)
+            parts.append(Part(np.linalg.qr(one)[0]))
+        return tuple(parts)
+
     @cached_property
-    def labels_tell_states_apart(self) -> bool:
-        """Whether every state has a label of its own."""
-        return len(np.unique(self.output)) == len(self.output)
+    def kinds(self) -> dict[int, tuple[int, ...]]:
+        """The places of the parts of every kind: those between which some matrix commutes."""
+        everything = self._points(range(len(self.parts)))
+        drawn = commuting_matrix(self.orbits, np.random.default_rng(0))
+        between = everything.T @ drawn @ everything
+        starts = np.concatenate([[0], np.cumsum(self.dimensions)[:-1]])
+        sizes = np.sqrt(np.add.reduceat(np.add.reduceat(between**2, starts, 0), starts, 1))
+        alike = sizes > SAME_KIND * sizes.max()
+        kinds: dict[int, tuple[int, ...]] = {}
+        left = set(range(len(self.parts)))
+        for place in range(len(self.parts)):
+            if place in left:
+                members = tuple(np.flatnonzero(alike[place]).tolist())
+                kinds[len(kinds)] = members
+                left -= set(members)
+        return kinds
+
+    @cached_property
+    def orbits(self) -> Integers:
+        """A number for the orbit of every pair of states, `[S, S]`."""
+        return orbits_of_pairs(self.generators)
 
     @cached_property
     def _like_start(self) -> tuple[Booleans, ...]:
         """For every part, the states with the point of the start."""
         return tuple(part.looks_like(self.start) for part in self.parts)
 
+    def _points(self, places: Sequence[int]) -> Floats:
+        return np.column_stack([self.parts[place].points for place in places])
+
     def _tell_apart(self, places: Sequence[int]) -> bool:
+        """Whether all states have different points.
+
+        Labels need that of a smallest machine whose states are all told apart: two states of one
+        point get the same labels after every word.
+        """
+        if not self.states_are_told_apart:
+            return True
         like = np.logical_and.reduce([self._like_start[place] for place in places])
         return int(like.sum()) == 1
 
-    def _read(self, places: Sequence[int]) -> bool:
-        """Whether the labels can be read from some parts: by each label's mean point."""
-        if self.labels_tell_states_apart:
-            return self._tell_apart(places)
-        points = np.column_stack([self.parts[place].points for place in places])  # [S, d]
-        mine = self.output[:, None] == np.unique(self.output)[None, :]  # [S, C]
-        scores = points @ (points.T @ (mine / mine.sum(axis=0)))  # [S, C]
-        best_other = np.where(mine, -np.inf, scores).max(axis=1)
-        return bool((scores[mine] > best_other + CLEAR / len(self.output)).all())
+    def _choice(self, places: Sequence[int], cost: int, smallest: bool) -> Choice:
+        parts = tuple(self.parts[place] for place in places)
+        if self.labels.tell_states_apart and 1 < self.num_states <= MOST_WIDENED:
+            parts = self._widened(places)
+        points = np.column_stack([part.points for part in parts])
+        readout = find_readout(points, self.labels).readout
+        assert readout is not None
+        return Choice(parts, cost, smallest, readout)
+
+    def _widened(self, places: Sequence[int]) -> tuple[Part, ...]:
+        """Copies of some parts whose points are as far apart as in any of several draws.
+
+        The symbols move all points as they move that of the start: its distances are all there
+        are.
+        """
+        of_place = {place: kind for kind, places in self.kinds.items() for place in places}
+        numbers = Counter(of_place[place] for place in places)
+        drawn: dict[int, list[tuple[Part, ...]]] = {
+            kind: [self.copies(kind, number, seed) for seed in range(WIDENING_DRAWS)]
+            for kind, number in numbers.items()
+        }
+        best, widest = tuple(self.parts[place] for place in places), -1.0
+        others = np.arange(self.num_states) != self.start
+        for seed in range(WIDENING_DRAWS):
+            parts = tuple(part for each in drawn.values() for part in each[seed])
+            points = np.column_stack([part.points for part in parts])
+            nearest = float(np.linalg.norm(points[others] - points[self.start], axis=1).min())
+            if nearest > widest:
+                best, widest = parts, nearest
+        return best
 
     def _without_spare_parts(self, places: Sequence[int]) -> list[int]:
-        """Some of the parts, of which none can be left out: the large ones go first."""
+        """Some of the parts, of which none can be left out: the large ones go first.
+
+        Where several states share labels, a part is also kept if the margin would become less than
+        half of what all parts have.
+        """
         kept = list(places)
-        for place in reversed(places):
+        if self.labels.tell_states_apart:
+            for place in reversed(places):
+                others = [each for each in kept if each != place]
+                if others and self._tell_apart(others):
+                    kept = others
+            return kept
+        whole = find_readout(self._points(places), self.labels).readout
+        assert whole is not None
+        for place in list(reversed(places))[: min(MOST_LEFT_OUT, self._most_programs)]:
             others = [each for each in kept if each != place]
-            if others and self._read(others):
-                kept = others
+            if others and self._tell_apart(others):
+                readout = find_readout(self._points(others), self.labels).readout
+                if readout is not None and readout.margin >= whole.margin / 2:
+                    kept = others
         return kept
 
     def _is_rotated_plane(self, part: Part) -> bool:
@@ -182,10 +390,17 @@ class StateSpace:
 
 
 def state_space(
-    generators: Integers, output: Integers, start: int, symbols: Integers, num_alike: Integers
+    generators: Integers,
+    labels: Labels,
+    start: int,
+    symbols: Integers,
+    num_alike: Integers,
+    *,
+    states_are_told_apart: bool,
 ) -> StateSpace:
     """The space of a machine's states whose group some permutations `[K, S]` generate.
 
     Raises `ArithmeticError` where the space cannot be decomposed.
     """
-    return StateSpace(irreducible_parts(generators), output, start, symbols, num_alike)
+    parts = irreducible_parts(generators)
+    return StateSpace(parts, generators, labels, states_are_told_apart, start, symbols, num_alike)

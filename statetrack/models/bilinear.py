@@ -40,7 +40,11 @@ class BilinearSettings(LinearSettings):
     @property
     def recurrence(self) -> Dense:
         """A free matrix for every symbol."""
-        return Dense(size=Size("hidden", self.hidden), additive=self.additive)
+        return Dense(
+            size=Size("hidden", self.hidden),
+            additive=self.additive,
+            readout_bias=self.readout_bias,
+        )
 
 
 @MODELS.register("bilinear")

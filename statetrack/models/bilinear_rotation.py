@@ -37,7 +37,12 @@ class BilinearRotationSettings(LinearSettings):
     @property
     def recurrence(self) -> Diagonal:
         """Gains of modulus 1 for every symbol."""
-        return Diagonal(gains="unit", size=Size("hidden", self.hidden), additive=self.additive)
+        return Diagonal(
+            gains="unit",
+            size=Size("hidden", self.hidden),
+            additive=self.additive,
+            readout_bias=self.readout_bias,
+        )
 
 
 @MODELS.register("bilinear-rotation")

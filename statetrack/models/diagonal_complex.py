@@ -39,7 +39,12 @@ class DiagonalComplexSettings(LinearSettings):
     @property
     def recurrence(self) -> Diagonal:
         """Complex gains for every symbol."""
-        return Diagonal(gains="complex", size=Size("hidden", self.hidden), additive=self.additive)
+        return Diagonal(
+            gains="complex",
+            size=Size("hidden", self.hidden),
+            additive=self.additive,
+            readout_bias=self.readout_bias,
+        )
 
 
 @MODELS.register("diagonal-complex")

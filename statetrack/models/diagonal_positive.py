@@ -38,7 +38,12 @@ class DiagonalPositiveSettings(LinearSettings):
     @property
     def recurrence(self) -> Diagonal:
         """One gain in (0, 1) per coordinate and symbol."""
-        return Diagonal(gains="positive", size=Size("hidden", self.hidden), additive=self.additive)
+        return Diagonal(
+            gains="positive",
+            size=Size("hidden", self.hidden),
+            additive=self.additive,
+            readout_bias=self.readout_bias,
+        )
 
 
 @MODELS.register("diagonal-positive")

@@ -44,7 +44,12 @@ class DiagonalRealSettings(LinearSettings):
     @property
     def recurrence(self) -> Diagonal:
         """Gains of either sign for every symbol."""
-        return Diagonal(gains="real", size=Size("hidden", self.hidden), additive=self.additive)
+        return Diagonal(
+            gains="real",
+            size=Size("hidden", self.hidden),
+            additive=self.additive,
+            readout_bias=self.readout_bias,
+        )
 
 
 @MODELS.register("diagonal-real")

@@ -25,6 +25,7 @@ class Dense(LinearRecurrence):
 
     size: Size
     additive: Additive = "none"
+    readout_bias: bool = False
     structure: str = "any matrix"
     eigenvalues: str = "any"
 
@@ -36,13 +37,14 @@ class Dense(LinearRecurrence):
         choice = algebra.space and algebra.space.with_smallest_sum(algebra.space.dimensions)
         if not choice or choice.cost > size:
             return any_task
-        bounded = self.additive == "none" and algebra.machine.complete
+        bounded = self.additive == "none" and not self.readout_bias
         return replace(
             any_task,
             theorem="a real representation that distinguishes the labels, with irreducible parts "
             f"of dimension {dimensions_of(choice)}" + _averaged(choice),
             source=OWN,
             needs=(self.size.at_least(choice.cost, choice.smallest and bounded),),
+            margin=choice.readout.margin,
         )
 
 
@@ -56,6 +58,7 @@ class Blocks(LinearRecurrence):
 
     size: Size
     additive: Additive = "none"
+    readout_bias: bool = False
     linear_readout: bool = True
     structure: str = "blocks of size b"
     eigenvalues: str = "any"
@@ -68,13 +71,15 @@ class Blocks(LinearRecurrence):
         choice = algebra.space and algebra.space.with_smallest_largest(algebra.space.dimensions)
         if not choice or choice.cost > size:
             return one_block
-        bounded = self.additive == "none" and algebra.machine.complete and self.linear_readout
+        plain = self.additive == "none" and not self.readout_bias
+        bounded = plain and self.linear_readout
         return replace(
             one_block,
             theorem="one block for each irreducible part of a real representation that "
             f"distinguishes the labels, of dimension {dimensions_of(choice)}" + _averaged(choice),
             source=OWN,
             needs=(self.size.at_least(choice.cost, choice.smallest and bounded),),
+            margin=choice.readout.margin,
         )
 
 

@@ -46,6 +46,7 @@ class Diagonal(LinearRecurrence):
     gains: Gains
     size: Size
     additive: Additive = "none"
+    readout_bias: bool = False
 
     @property
     def structure(self) -> str:
@@ -133,12 +134,14 @@ class Diagonal(LinearRecurrence):
             choice = algebra.space.with_smallest_largest(algebra.space.dimensions)
             assert choice is not None, "all parts together read every label"
             choice = replace(choice, cost=each * len(choice.parts), smallest=False)
+        plain = self.additive == "none" and not self.readout_bias
         return Prediction(
             "yes",
             f"characters of the abelian group that together distinguish the states: "
             f"{len(choice.parts)}",
             BILINEAR,
-            (self.size.at_least(choice.cost, choice.smallest and algebra.machine.complete),),
+            (self.size.at_least(choice.cost, choice.smallest and plain),),
+            margin=choice.readout.margin,
         )
 
 
