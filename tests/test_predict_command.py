@@ -113,7 +113,8 @@ def test_predictions_are_those_of_the_settings_and_json_has_them_by_their_text(p
 # --- what is printed ---
 
 
-def test_the_table_says_whether_the_settings_at_hand_suffice(printed):
+def test_the_table_says_whether_the_settings_at_hand_suffice(printed, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     models = "bilinear-block --block-size 1,bilinear-block,bilinear-cp --rank 3,bilinear-rotation"
     table = printed("predict", "s3", "--models", models)
     lines = [line for line in table.splitlines() if "  " in line]
