@@ -1,4 +1,4 @@
-"""Predictions from theory for a model on a task, before any training."""
+"""Predictions from theory for a model on a task, and of its words, before any training."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from statetrack.algebra.analysing import Algebra, analyse
+from statetrack.algebra.identification import Identification, identification
+from statetrack.algebra.machine import Machine
 from statetrack.algebra.prediction import Prediction
 from statetrack.algebra.recurrences import Recurrence
 from statetrack.errors import SettingsError
@@ -13,7 +15,7 @@ from statetrack.models._facts import MODEL_FACTS
 from statetrack.models._settings import recurrence_of
 from statetrack.settings import Settings, build
 from statetrack.sources import Automaton
-from statetrack.spec import Task, load_task
+from statetrack.spec import Task, WordSpec, load_task
 
 if TYPE_CHECKING:
     from torch import nn
@@ -50,6 +52,11 @@ def predict(
     if not isinstance(recurrence, Recurrence):
         return Prediction("unknown", "the model names no class of recurrence", "none")
     return recurrence.predict(algebra)
+
+
+def identification_by(words: WordSpec, machine: Machine) -> Identification:
+    """How long words are that identify a machine, with labels where such words have them."""
+    return identification(machine, 1 if words.supervision == "every" else words.lengths.shortest)
 
 
 @lru_cache(maxsize=8)

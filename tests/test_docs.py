@@ -308,7 +308,11 @@ def test_show_json_has_the_documented_keys(name, capsys):
     printed = json.loads(capsys.readouterr().out)
     kind = {"parity": "task", "lstm": "model"}[name]
     assert set(printed) == documented(f"show --json of a {kind}")
-    if kind == "model":
+    if kind == "task":
+        assert set(printed["algebra"]) == documented("The algebra in show --json")
+        predictions = list(printed["predictions"].values())
+        assert keys_of(predictions) == documented("A prediction in show --json")
+    else:
         assert keys_of(printed["settings"]) == documented("A setting in show --json")
         assert keys_of(printed["checked"]) == documented("A comparison in show --json")
 

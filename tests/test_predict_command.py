@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -134,3 +136,67 @@ def test_models_with_one_reason_share_it_and_no_line_is_wider_than_the_terminal(
     (named,) = re.findall(r"\n\n([^\n]*\bgru\b[^\n]*)\n", text)
     assert {"gru", "lstm", "rnn"} <= set(named.split(", "))
     assert all(re.search(rf"(?m)^{re.escape(model)} ", text) for model in MODELS)
+
+
+# --- what is said of the task itself ---
+
+
+def test_predict_and_show_print_the_same_algebra_and_a_smallest_machine(printed):
+    def facts(text):
+        lines = text.splitlines()
+        begin = next(place for place, line in enumerate(lines) if line.startswith("states needed"))
+        return [" ".join(line.split()) for line in lines[begin : lines.index("", begin)]]
+
+    for task in ("flip-flop", "random-fsm"):
+        shown = facts(printed("show", task))
+        assert shown == facts(printed("predict", task, "--models", "lstm"))
+    algebra = " ".join(shown)
+    assert "at most 4 levels of resets and groups; group complexity 2 to 3" in algebra
+    assert "words of up to 3 symbols, not of fewer than 2; training has 2-10: enough" in algebra
+    flip_flop = " ".join(facts(printed("show", "flip-flop")))
+    assert "states needed 3, of 8" in flip_flop and "star-free" in flip_flop
+
+
+def test_json_has_the_quantities_of_the_task(printed):
+    found = json.loads(printed("predict", "s3-cascade", "--models", "lstm", "--json"))["s3-cascade"]
+    assert found["identification"] == {"needed": 3, "enough": 3, "identified": True}
+    algebra = found["algebra"]
+    assert algebra["fewest_states"] == [6, 6] and algebra["group_complexity"] == [1, 1]
+    assert algebra["cascade_levels"] == 1
+    assert [algebra[f"{order}_trivial"] for order in "rlj"] == [False] * 3
+    assert json.loads(printed("show", "dyck-1", "--json"))["identification"] is None
+
+
+COUNTER = """
+title: A ring of 20 states, one of which has a label of its own
+version: 1
+reference: own
+train_length: [2, 10]
+automaton:
+  kind: regex
+  alphabet: a
+  pattern: "(a{20})*"
+"""
+
+
+@pytest.mark.parametrize(("lengths", "warned"), [("2-10", True), ("2-60", False)])
+def test_train_warns_of_words_too_short_to_identify_the_machine(
+    lengths, warned, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ring.yaml").write_text(COUNTER)
+    words = "train --model rnn --hidden 2 --task ring.yaml --steps 1 --seeds 1 --lrs 1e-3"
+    assert run([*words.split(), "--train-length", lengths, "--out", f"run-{lengths}"]) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if "do not identify" in line]
+    assert len(told) == warned
+    for line in told:
+        assert line.startswith("warning: training words of 2-10 symbols do not identify ring")
+        assert "--train-length" in line
+
+
+def test_a_reader_who_closes_the_pipe_early_is_no_internal_error():
+    command = [sys.executable, "-m", "statetrack", "show", "s4"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1

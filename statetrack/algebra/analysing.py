@@ -19,7 +19,9 @@ import numpy as np
 from statetrack.algebra.characters import character_table, real_irreducibles
 from statetrack.algebra.complexity import TOO_LARGE, Complexity, complexity_of
 from statetrack.algebra.components import orbits
+from statetrack.algebra.fewest_states import FewestStates, fewest_states
 from statetrack.algebra.groups import Group
+from statetrack.algebra.krohn_rhodes import Cascade, cascade_of
 from statetrack.algebra.machine import Machine, needed_machine
 from statetrack.algebra.monoid import Budget, Monoid, stable_elements, transition_monoid
 from statetrack.algebra.representations import MOST_STATES
@@ -54,6 +56,10 @@ class MonoidFacts:
     size: int
     idempotents: int
     commutative: bool
+    r_trivial: bool
+    """No two elements each are a product of the other and something behind it."""
+    l_trivial: bool
+    """No two elements each are a product of something before it and the other."""
     quasi_aperiodic: bool | None
     """No group among the elements that words of one length make; None beyond the budget."""
     counting_seen: bool
@@ -67,6 +73,15 @@ class MonoidFacts:
     def aperiodic(self) -> bool:
         """Whether every group in it is trivial: the labels are star-free."""
         return all(group.order == 1 for group in self.subgroups)
+
+    @property
+    def j_trivial(self) -> bool:
+        """Whether no two elements are products of each other: in finite monoids, R- and L-trivial.
+
+        Whether a word belongs to the language of such a monoid depends on which words of some
+        length are scattered in it (Simon 1975).
+        """
+        return self.r_trivial and self.l_trivial
 
     @property
     def solvable(self) -> bool:
@@ -111,11 +126,22 @@ class Algebra:
     irreducibles: Irreducibles | None
     space: StateSpace | None
     too_large: str | None
+    elements: Monoid | None = None
+    """The monoid, where it was not too large to list."""
 
     @property
     def num_states(self) -> int:
         """The number of states that a model must distinguish: all but the void one."""
         return int(self.machine.live.sum())
+
+    @cached_property
+    def fewest_states(self) -> FewestStates:
+        """Bounds on the states of a smallest machine with the same labels where they are asked for.
+
+        It can have fewer than `num_states`, where some labels are not asked for or some symbols
+        are not drawn.
+        """
+        return fewest_states(self.machine)
 
     @property
     def is_group(self) -> bool:
@@ -133,6 +159,11 @@ class Algebra:
             shown=any(group.seen and not group.solvable for group in self.monoid.subgroups),
             counting_shown=self.monoid.counting_seen,
         )
+
+    @cached_property
+    def cascade(self) -> Cascade:
+        """Bounds on a cascade of groups and resets that does what the machine does."""
+        return cascade_of(self.machine.actions, self.elements)
 
     @cached_property
     def num_moves(self) -> int:
@@ -153,6 +184,7 @@ class Algebra:
         facts, irreducibles = self.monoid, self.irreducibles
         return {
             "states": self.num_states,
+            "fewest_states": [self.fewest_states.low, self.fewest_states.high],
             "symbols": self.machine.automaton.num_symbols,
             "too_large": self.too_large,
             "group": self.is_group,
@@ -161,6 +193,9 @@ class Algebra:
             "monoid_size": facts and facts.size,
             "idempotents": facts and facts.idempotents,
             "aperiodic": facts and facts.aperiodic,
+            "r_trivial": self.machine.partially_ordered,
+            "l_trivial": facts and facts.l_trivial,
+            "j_trivial": facts and facts.j_trivial,
             "quasi_aperiodic": facts and facts.quasi_aperiodic,
             "nilpotent": facts and facts.nilpotent,
             "solvable": facts and facts.solvable,
@@ -174,6 +209,8 @@ class Algebra:
                 "real": list(irreducibles.real),
                 "real_faithful": list(irreducibles.real_faithful),
             },
+            "cascade_levels": self.cascade.levels,
+            "group_complexity": [self.cascade.fewest_groups, self.cascade.most_groups],
             "complexity": {
                 "class": self.complexity.name,
                 "theorem": self.complexity.theorem,
@@ -192,11 +229,14 @@ def analyse(automaton: Automaton, budget: Budget = DEFAULT_BUDGET) -> Algebra:
     if monoid is None:
         return _without_monoid(machine, budget)
     listed = [(points, Group(permutations)) for points, permutations in monoid.maximal_subgroups()]
+    aperiodic = all(len(group) == 1 for _, group in listed)
     quasi_aperiodic, counting_seen = _groups_of_one_length(machine, monoid)
     facts = MonoidFacts(
         size=len(monoid),
         idempotents=len(monoid.idempotents),
         commutative=_commute(monoid.generators),
+        r_trivial=machine.partially_ordered,
+        l_trivial=aperiodic and monoid.l_trivial,
         quasi_aperiodic=quasi_aperiodic,
         counting_seen=counting_seen,
         j_classes=int(monoid.j_classes.max()) + 1,
@@ -222,6 +262,7 @@ def analyse(automaton: Automaton, budget: Budget = DEFAULT_BUDGET) -> Algebra:
         irreducibles=None if whole is None else _irreducibles(whole),
         space=None if whole is None else _listed_space(machine, whole, monoid.generators),
         too_large=None,
+        elements=monoid,
     )
 
 
@@ -242,6 +283,8 @@ def _without_monoid(machine: Machine, budget: Budget) -> Algebra:
         size=group.order,
         idempotents=1,
         commutative=group.abelian,
+        r_trivial=group.order == 1,
+        l_trivial=group.order == 1,
         quasi_aperiodic=len(actions) == 1,
         counting_seen=len(actions) > 1 and seen,
         j_classes=1,

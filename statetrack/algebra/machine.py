@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from statetrack.algebra.components import strong_components
 from statetrack.sources import Automaton, minimise
 from statetrack.sources.arrays import Booleans, Integers
 from statetrack.sources.automaton import reachable
@@ -55,6 +56,18 @@ class Machine:
     def complete(self) -> bool:
         """Whether every word can be drawn, and its label is asked for after every symbol."""
         return self.void is None and self.automaton.all_scored
+
+    @cached_property
+    def partially_ordered(self) -> bool:
+        """Whether no word leads from a state to another one and some word back.
+
+        That holds exactly where the monoid is R-trivial (Brzozowski and Fich 1980, J. Comput. Syst.
+        Sci. 20). If every word leads down, or nowhere else, then two elements that each are a
+        product of the other and something behind it are equal at every state. And if a word u leads
+        from s to t, and v from t back, then the powers e of u v that are their own squares keep s
+        where e u leads to t: e and e u are different, and each is a product of the other.
+        """
+        return int(strong_components(self.delta).max()) + 1 == len(self.delta)
 
     @cached_property
     def apart(self) -> Booleans | None:

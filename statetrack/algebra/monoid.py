@@ -76,12 +76,27 @@ class Monoid:
         """
         if self.is_group:
             return np.zeros(len(self), np.int64)
-        after = self.times(self.generators)
-        before = [
+        return strong_components(self.neighbours)
+
+    @cached_property
+    def neighbours(self) -> Integers:
+        """Every element with every generator behind it, and with every one before it: `[N, 2K]`."""
+        return np.column_stack([self.times(self.generators), *self._before()])
+
+    @cached_property
+    def l_trivial(self) -> bool:
+        """Whether no two elements reach each other by products with something before them."""
+        if self.is_group:
+            return len(self) == 1
+        classes = strong_components(np.column_stack(self._before()))
+        return int(classes.max()) + 1 == len(self)
+
+    def _before(self) -> list[Integers]:
+        """Every element with every generator before it, generator by generator."""
+        return [
             self.numbers_of(self.elements[:, generator.astype(np.int64)])
             for generator in self.generators
         ]
-        return strong_components(np.column_stack([after, *before]))
 
     @cached_property
     def frames(self) -> Integers:
@@ -104,8 +119,17 @@ class Monoid:
         The group at an idempotent e permutes the states that e leaves where they are, `[P]`. Its
         elements are permutations of these, numbered from 0: `[order, P]`, the identity first.
         """
+        return [self._group_at(int(each)) for each in self.regular_idempotents]
+
+    @cached_property
+    def regular_idempotents(self) -> Integers:
+        """One idempotent of each J-class that has some."""
         _, first = np.unique(self.j_classes[self.idempotents], return_index=True)
-        return [self._group_at(int(self.idempotents[place])) for place in first]
+        return self.idempotents[first]
+
+    def order_at(self, idempotent: int) -> int:
+        """The order of the largest group that has this idempotent as its identity."""
+        return int((self.frames == self.frames[idempotent]).sum())
 
     def _group_at(self, idempotent: int) -> tuple[Integers, Integers]:
         points = np.unique(self.elements[idempotent]).astype(np.int64)

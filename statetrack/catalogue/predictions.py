@@ -6,17 +6,34 @@ from collections.abc import Mapping
 from typing import Any
 
 from statetrack.algebra.analysing import Algebra
-from statetrack.predicting import predict
+from statetrack.predicting import identification_by, predict
 from statetrack.settings import Settings
+from statetrack.spec import Task, WordSpec
 
 
-def describe_algebra(algebra: Algebra | None, models: Mapping[str, Settings]) -> dict[str, Any]:
-    """A task's algebra and the predictions for models, as plain values; null where it has none.
+def describe_algebra(
+    task: Task, algebra: Algebra | None, models: Mapping[str, Settings]
+) -> dict[str, Any]:
+    """A task's algebra, which words identify its machine, and the predictions for models.
 
-    `models` are the settings of every model, by the text that is the key of its prediction.
+    As plain values; null where the task has no algebra. `models` are the settings of every model,
+    by the text that is the key of its prediction.
     """
+    if algebra is None:
+        return {"algebra": None, "identification": None, "predictions": None}
     return {
-        "algebra": algebra and algebra.to_json(),
-        "predictions": algebra
-        and {name: predict(algebra, settings).to_json() for name, settings in models.items()},
+        "algebra": algebra.to_json(),
+        "identification": _describe_identification(WordSpec.of(task), algebra),
+        "predictions": {
+            name: predict(algebra, settings).to_json() for name, settings in models.items()
+        },
+    }
+
+
+def _describe_identification(words: WordSpec, algebra: Algebra) -> dict[str, Any]:
+    found = identification_by(words, algebra.machine)
+    return {
+        "needed": found.needed,
+        "enough": found.enough,
+        "identified": found.by_words_up_to(words.lengths.longest),
     }

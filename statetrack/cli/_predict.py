@@ -9,15 +9,16 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from statetrack.algebra.analysing import Algebra, analyse
+from statetrack.algebra.analysing import analyse
 from statetrack.algebra.prediction import Need, Prediction
 from statetrack.catalogue.predictions import describe_algebra
+from statetrack.cli._algebra import algebra_facts
 from statetrack.cli._chosen_models import chosen_models
 from statetrack.cli._json import print_json
 from statetrack.predicting import predict
 from statetrack.report import drawing
 from statetrack.report.drawing import LOOKS, SHOWN
-from statetrack.spec import TASKS, load_task
+from statetrack.spec import TASKS, WordSpec, load_task
 
 SHORT = {"yes": "yes", "no": "no", "unknown": "?"}
 """An answer in a column whose heading says what is asked."""
@@ -26,17 +27,21 @@ SHORT = {"yes": "yes", "no": "no", "unknown": "?"}
 def show_predictions(tasks: Sequence[str], models: str, as_json: bool) -> None:
     """Print the predictions for models on tasks; for all of them, where none is named."""
     chosen = chosen_models(models)
-    algebras = {name: analyse(load_task(name).automaton) for name in tasks or _with_automata()}
+    loaded = {name: load_task(name) for name in tasks or _with_automata()}
+    algebras = {name: analyse(task.automaton) for name, task in loaded.items()}
     if as_json:
-        print_json({task: describe_algebra(each, chosen) for task, each in algebras.items()})
+        print_json(
+            {name: describe_algebra(loaded[name], each, chosen) for name, each in algebras.items()}
+        )
         return
     found = {
-        task: {model: predict(algebra, settings) for model, settings in chosen.items()}
-        for task, algebra in algebras.items()
+        name: {model: predict(algebra, settings) for model, settings in chosen.items()}
+        for name, algebra in algebras.items()
     }
     if len(found) == 1:
-        ((task, row),) = found.items()
-        _draw_task(task, algebras[task], row, drawing.console())
+        ((name, row),) = found.items()
+        facts = algebra_facts(algebras[name], WordSpec.of(loaded[name]))
+        _draw_task(name, facts, row, drawing.console())
     else:
         _draw_table(found, drawing.console())
 
@@ -48,29 +53,11 @@ def _with_automata() -> list[str]:
     return [name for name in TASKS if name not in without]
 
 
-def algebra_facts(algebra: Algebra) -> list[tuple[str, str]]:
-    """The algebra of a task, as pairs of a name and a text for the lines of a table."""
-    facts, complexity = algebra.monoid, algebra.complexity
-    rows = [("states needed", str(algebra.num_states))]
-    if facts is None:
-        rows.append(("monoid", f"too large: {algebra.too_large}"))
-    else:
-        kind = "a group" if algebra.is_group else f"{facts.idempotents} idempotents"
-        groups = [group.name for group in facts.subgroups if group.order > 1]
-        rows += [
-            ("monoid", f"{facts.size} elements, {kind}"),
-            ("groups in it", " · ".join(dict.fromkeys(groups)) or "none: star-free"),
-        ]
-    if algebra.irreducibles is not None:
-        sizes = algebra.irreducibles.real
-        rows.append(("real irreducibles", f"{len(sizes)}, of dimension {_spread(sizes)}"))
-    rows.append(("complexity", f"{complexity.name}: {complexity.theorem} ({complexity.source})"))
-    return rows
-
-
-def _draw_task(task: str, algebra: Algebra, row: dict[str, Prediction], console: Console) -> None:
+def _draw_task(
+    task: str, facts: list[tuple[str, str]], row: dict[str, Prediction], console: Console
+) -> None:
     console.print(Text(task, "bold"))
-    console.print(drawing.facts(algebra_facts(algebra)))
+    console.print(drawing.facts(facts))
     console.print()
     margins = any(found.margin is not None for found in row.values())
     columns = ("model", "can", "size", "as set", "robust", *["margin"] * margins)
@@ -134,8 +121,3 @@ def _need(need: Need) -> str:
         return f"{need.setting} ?"
     has = "" if need.given >= need.value else f" [has {need.given}]"
     return f"{need.setting} {'=' if need.smallest else '<='} {need.value}{has}"
-
-
-def _spread(sizes: Sequence[int]) -> str:
-    counts = {size: sizes.count(size) for size in sorted(set(sizes))}
-    return ", ".join(f"{size} ({count}x)" for size, count in counts.items())

@@ -9,8 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from statetrack.algebra.analysing import Algebra
-from statetrack.cli._predict import algebra_facts
+from statetrack.cli._algebra import Line
 from statetrack.report import drawing
 from statetrack.sources import KINDS
 
@@ -18,7 +17,8 @@ MOST_STATES = 30
 """The most rows of a transition table that is printed; `--json` has all."""
 
 
-def draw_task(about: dict[str, Any], console: Console, *, algebra: Algebra | None) -> None:
+def draw_task(about: dict[str, Any], console: Console, *, algebra: list[Line] | None) -> None:
+    """Print a task; `algebra` are the lines about its algebra, None where it has no automaton."""
     _draw_heading(console, about["name"], f"task, version {about['version']}", about["title"])
     if about["description"]:
         drawing.prose(about["description"].strip(), console)
@@ -60,14 +60,14 @@ def _states(about: dict[str, Any]) -> list[tuple[str, str]]:
     return [("states", f"{len(states)}, starting in {states[about['start']]}")]
 
 
-def _automaton_facts(about: dict[str, Any], algebra: Algebra) -> list[tuple[str, str]]:
+def _automaton_facts(about: dict[str, Any], algebra: list[Line]) -> list[tuple[str, str]]:
     return [
         *(
             ("floor", f"{_floor(floor)} at length {int(length):,}: the best constant answer")
             for length, floor in about["floor"].items()
         ),
         ("words", _words(about)),
-        *algebra_facts(algebra),
+        *algebra,
     ]
 
 

@@ -1,7 +1,7 @@
 """Warnings, on standard error, about results that are no evidence of state tracking.
 
-A shortcut is as accurate as the model, the test words may have been trained on, logits are not
-finite, or a replica diverged.
+A shortcut is as accurate as the model, the training words are too short to identify the machine,
+the test words may have been trained on, logits are not finite, or a replica diverged.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from statetrack.algebra.machine import needed_machine
 from statetrack.audit import SOLVED, VIEWS
+from statetrack.predicting import identification_by
 from statetrack.report.drawing import share
 
 if TYPE_CHECKING:
     from statetrack.runs.rows import EvaluationRow, Summary
     from statetrack.sources import LengthDistribution
+    from statetrack.spec import Task, WordSpec
 
 
 def warn_of_shortcuts(rows: Iterable[EvaluationRow]) -> None:
@@ -78,6 +81,20 @@ def warn_of_trained_lengths(rows: Iterable[EvaluationRow], trained: LengthDistri
         typer.echo(
             f"warning: {where} the test words may have been trained on: training has words of "
             f"up to {trained.longest} symbols",
+            err=True,
+        )
+
+
+def warn_of_short_training_words(task: Task, words: WordSpec) -> None:
+    """One line where words of the training lengths cannot identify the task's machine."""
+    if not task.has_automaton:
+        return
+    found = identification_by(words, needed_machine(task.automaton))
+    if found.by_words_up_to(words.lengths.longest) is False:
+        typer.echo(
+            f"warning: training words of {words.lengths} symbols do not identify {task.name}: "
+            f"another machine of no more states gives them the same labels, and others to words of "
+            f"{found.needed} symbols; train on longer ones (--train-length)",
             err=True,
         )
 

@@ -102,18 +102,21 @@ def _show_task(name: str, as_json: bool) -> None:
     from statetrack.algebra.analysing import analyse
     from statetrack.catalogue.predictions import describe_algebra
     from statetrack.catalogue.tasks import describe_task, load_named_task
+    from statetrack.cli._algebra import algebra_facts
     from statetrack.cli._chosen_models import chosen_models
     from statetrack.cli._json import print_json
     from statetrack.cli._show_task import draw_task
     from statetrack.report.drawing import console
+    from statetrack.spec import WordSpec
 
     task = load_named_task(name)
     algebra = analyse(task.automaton) if task.has_automaton else None
     about = describe_task(task)
     if as_json:
-        print_json(about | describe_algebra(algebra, chosen_models("")))
+        print_json(about | describe_algebra(task, algebra, chosen_models("")))
     else:
-        draw_task(about, console(), algebra=algebra)
+        facts = None if algebra is None else algebra_facts(algebra, WordSpec.of(task))
+        draw_task(about, console(), algebra=facts)
 
 
 def _plot(name: str, path: Path, manner: str) -> None:

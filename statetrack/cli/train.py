@@ -118,13 +118,18 @@ def _train(run: Run) -> None:
     """
     from tqdm import tqdm
 
-    from statetrack.cli._warnings import warn_of_divergence, warn_of_shortcut_in_validation
+    from statetrack.cli._warnings import (
+        warn_of_divergence,
+        warn_of_short_training_words,
+        warn_of_shortcut_in_validation,
+    )
     from statetrack.report.drawing import console, share, small
     from statetrack.report.tables import training_table
     from statetrack.runs.shortcuts import strongest_in_validation
 
     settings = run.experiment.training
     out = console()
+    warn_of_short_training_words(run.task, run.words.spec)
     with (
         interruptible() as stop,
         tqdm(

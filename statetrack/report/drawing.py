@@ -42,6 +42,10 @@ class _PlainConsole(Console):
     def __init__(self, **given: Any) -> None:
         super().__init__(highlight=False, emoji=False, markup=False, **given)
 
+    def on_broken_pipe(self) -> None:
+        """Raise the error: whoever calls a command decides on the exit code."""
+        raise BrokenPipeError
+
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:

@@ -1,0 +1,306 @@
+"""Whether labelled words up to some length determine the machine that labels them.
+
+A machine of S states is *identified* by words up to a length where every machine of at most S
+states that gives these words the same labels gives the same labels to all longer ones.
+
+**Enough** (the sufficient set of the W-method: Chow 1978, IEEE Trans. Softw. Eng. 4; Vasilevskii
+1973). Let every state s be reached by a word a(s), and let any two states be told apart by labels
+after some word that can be drawn from both. Another machine of at most S states that agrees on the
+words a(s) w, w those that tell states apart, then is in S different states after the S words a(s):
+it has no further state. If it also agrees on the words a(s) x w for every symbol x, w those that
+tell delta(s, x) from every other state, then x leads it from the state of s to that of delta(s, x).
+It remains that it begins in the right state: that a word of no symbols is among the a(s), or that
+it agrees on the words u w for all words u of some length r, w those that tell the state after u
+from every other. Then it gives the same labels to all words of r symbols or more. `enough` is the
+length of the longest of these words: with a shortest a(s), or a shortest one of r symbols or more
+where there is one, and the shortest w for every pair, for the best of a few r.
+
+**Needed.** Let delta(s, x) be replaced by another state, for one state s and one symbol x. Labels
+of the new machine, which has no more states, agree with those of the old one up to some length, and
+not beyond: words up to this length identify neither. `needed` is 1 more than the greatest such
+length that was found.
+
+With a label after every symbol, the words of training show the labels of all words up to the
+longest one, but for that of no symbols. With a label after the last symbol only, they show those of
+the lengths of training, and *all words* means all that are not shorter.
+
+Letters: S states, V symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from statetrack.algebra.machine import Machine
+from statetrack.sources.arrays import Booleans, Integers
+
+MOST_PAIR_STEPS = 2**25
+"""Most pairs of states, times symbols and lengths, that the search for `enough` goes through."""
+
+MOST_PAIRED = 2_000
+"""Most states of which all pairs are looked at."""
+
+MOST_REPLACED = 200
+"""Most machines with one transition replaced that are compared with the machine."""
+
+MOST_COMPARED = 2**17
+"""Most pairs of states, times symbols, that these comparisons go through."""
+
+UNREACHED = -1
+
+
+@dataclass(frozen=True)
+class Identification:
+    """How long the words are that identify a machine among all that have as many states at most."""
+
+    enough: int | None
+    """Words up to this length do; None where that was shown for no length."""
+    needed: int
+    """Words that are all shorter do not."""
+
+    def by_words_up_to(self, longest: int) -> bool | None:
+        """Whether words up to this length do; None where that is not known."""
+        if longest < self.needed:
+            return False
+        return True if self.enough is not None and longest >= self.enough else None
+
+
+def identification(machine: Machine, shortest: int = 1) -> Identification:
+    """How long the words are that identify a machine, from labels of words of `shortest` or more.
+
+    With a label after every symbol, `shortest` is 1.
+    """
+    table = _Table.of(machine)
+    if len(table) > MOST_PAIRED:
+        return Identification(None, _needed(table, None, shortest, None))
+    sets = [_SufficientSet(table, root, shortest) for root in sorted({0, 1, shortest})]
+    told = _tell_apart(table, sets, shortest)
+    enough = min((each.longest for each in sets if each.complete), default=None)
+    return Identification(enough, _needed(table, told, shortest, enough))
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """The states that words lead to, from 0: S of them, and one more in which nothing is drawn."""
+
+    delta: Integers  # [S, V]; S where a symbol is not drawn
+    labels: Integers  # [S]; -1 where no label is asked for
+    output: Integers  # [S]
+    start: int
+
+    @classmethod
+    def of(cls, machine: Machine) -> _Table:
+        live = np.flatnonzero(machine.live)
+        number = np.full(len(machine.live), len(live))
+        number[live] = np.arange(len(live))
+        automaton = machine.automaton
+        output = automaton.output[live]
+        labels = np.where(automaton.scored[live], output, -1)
+        return cls(number[machine.delta[live]], labels, output, int(number[automaton.start]))
+
+    def __len__(self) -> int:
+        return len(self.delta)
+
+    def reached_after(self, length: int) -> Integers:
+        """The states that words of this length lead to."""
+        states = np.array([self.start])
+        for _ in range(length):
+            states = np.unique(self.delta[states])
+            states = states[states < len(self)]
+        return states
+
+    def shortest_words(self, least: int = 0) -> Integers:
+        """The length of a shortest word of `least` symbols or more to every state, `[S]`."""
+        lengths = np.full(len(self) + 1, UNREACHED)
+        frontier, length = self.reached_after(least), least
+        lengths[-1] = 0
+        while len(frontier):
+            lengths[frontier] = length
+            reached = np.unique(self.delta[frontier])
+            frontier, length = reached[lengths[reached] == UNREACHED], length + 1
+        return lengths[:-1]
+
+    def told_apart_at_once(self) -> Booleans:
+        """The pairs of states with different labels, `[S + 1, S + 1]`."""
+        labels = np.append(self.labels, -1)
+        asked = labels >= 0
+        different: Booleans = labels[:, None] != labels[None, :]
+        return different & asked[:, None] & asked[None, :]
+
+    def told_apart_one_symbol_later(self, told: Booleans) -> Booleans:
+        """The pairs from which some symbol leads to one of the pairs, `[S + 1, S + 1]`."""
+        before = np.zeros_like(told)
+        for targets in self.delta.T:
+            before[:-1, :-1] |= told[targets[:, None], targets[None, :]]
+        return before
+
+
+class _SufficientSet:
+    """The words of the sufficient set with words u of some length, as far as they were found.
+
+    A state after a word of p symbols is told from one after a word of q by a word of k symbols
+    where labels after it differ, and both whole words are of `shortest` symbols at least.
+    """
+
+    def __init__(self, table: _Table, root: int, shortest: int) -> None:
+        later = table.shortest_words(root)
+        self._lengths = np.where(later == UNREACHED, table.shortest_words(), later)  # of all a(s)
+        self._shortest = shortest
+        self._steps = _steps(table, later, root, shortest)
+        others = ~np.eye(len(table), dtype=bool)
+        self._open = [(step != UNREACHED)[:, None] & others for step in self._steps]
+        self.longest = shortest
+        """The length of the longest word so far."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to be told apart."""
+        return not any(pairs.any() for pairs in self._open)
+
+    def tell(self, told: Booleans, suffix: int) -> None:
+        """Take the pairs of states `[S, S]` that words of `suffix` symbols tell apart."""
+        for step, pairs in zip(self._steps, self._open, strict=True):
+            states, others = np.nonzero(pairs & told)
+            far, near = step[states], self._lengths[others]
+            right = np.minimum(far, near) + suffix >= self._shortest
+            pairs[states[right], others[right]] = False
+            if right.any():
+                farthest = int(np.maximum(far, near)[right].max())
+                self.longest = max(self.longest, farthest + suffix)
+
+
+def _steps(table: _Table, lengths: Integers, root: int, shortest: int) -> list[Integers]:
+    """The lengths of the words a(s) x and u that lead to every state, `[S]` each.
+
+    `lengths [S]` are those of the a(s). Of words that are of `shortest` symbols by themselves only
+    the longest counts.
+    """
+    states, symbols = np.nonzero((table.delta < len(table)) & (lengths != UNREACHED)[:, None])
+    first = table.reached_after(root) if root else np.zeros(0, np.int64)
+    targets = np.concatenate([table.delta[states, symbols], first])
+    of_word = np.concatenate([lengths[states] + 1, np.full(len(first), root)])
+    steps = []
+    for length in np.unique(np.minimum(of_word, shortest)):
+        chosen = np.minimum(of_word, shortest) == length
+        step = np.full(len(table), UNREACHED)
+        np.maximum.at(step, targets[chosen], of_word[chosen])
+        steps.append(step)
+    return steps
+
+
+def _tell_apart(table: _Table, sets: Sequence[_SufficientSet], shortest: int) -> Integers:
+    """The length of a shortest word that tells two states apart, `[S, S]`; unreached if none does.
+
+    Longer and longer words fill the sufficient sets, until there are too many pairs to go on.
+    """
+    lengths = np.full((len(table), len(table)), UNREACHED)
+    told, work = table.told_apart_at_once(), 0
+    for length in range(2 * len(table) + shortest):
+        work += told.size * table.delta.shape[1]
+        best = min((each.longest for each in sets if each.complete), default=None)
+        done = best is not None and (length >= best or all(each.complete for each in sets))
+        if done or work > MOST_PAIR_STEPS or not told.any():
+            break
+        fresh = told[:-1, :-1] & (lengths == UNREACHED)
+        lengths[fresh] = length
+        if not fresh.any() and (lengths == UNREACHED).sum() > len(table):
+            break  # no word tells the others apart
+        for each in sets:
+            each.tell(told[:-1, :-1], length)
+        told = table.told_apart_one_symbol_later(told)
+    return lengths
+
+
+def _needed(table: _Table, told: Integers | None, shortest: int, enough: int | None) -> int:
+    """1 more than the length up to which some machine with one transition replaced agrees."""
+    lengths = table.shortest_words()
+    needed, budget = shortest, MOST_COMPARED
+    seen = np.zeros(len(table) ** 2, bool)
+    for fault in _promising(table, lengths, told):
+        if budget <= 0 or needed == enough:
+            break
+        differ, work = _first_difference(table, lengths, fault, shortest, seen)
+        needed, budget = max(needed, differ), budget - work
+    return needed
+
+
+def _promising(
+    table: _Table, lengths: Integers, told: Integers | None
+) -> Iterator[tuple[int, int, int]]:
+    """Replaced transitions (state, symbol, other target) by how late they may be seen, last first.
+
+    For every target, that at the end of the longest word a(s) x. Where `told [S, S]` is missing,
+    those at the end of the longest of all, to a state with another label.
+    """
+    states, symbols = np.nonzero(table.delta < len(table))
+    order = np.argsort(lengths[states], kind="stable")
+    states, symbols = states[order], symbols[order]
+    if told is None:
+        for state, symbol in zip(states[::-1][:MOST_REPLACED], symbols[::-1], strict=False):
+            label = table.labels[table.delta[state, symbol]]
+            others = np.flatnonzero((table.labels >= 0) & (table.labels != label))
+            if label >= 0 and len(others):
+                yield int(state), int(symbol), int(others[0])
+        return
+    last = np.full(len(table), UNREACHED)
+    last[table.delta[states, symbols]] = np.arange(len(states))  # of several the last one stays
+    entered = np.flatnonzero(last != UNREACHED)
+    seen = lengths[states[last[entered]]][:, None] + told[entered]
+    seen[told[entered] == UNREACHED] = UNREACHED
+    flat = seen.ravel()
+    chosen = np.arange(flat.size)
+    if flat.size > MOST_REPLACED:
+        chosen = np.argpartition(-flat, MOST_REPLACED)[:MOST_REPLACED]
+    for place in chosen[np.argsort(-flat[chosen], kind="stable")].tolist():
+        row, target = divmod(place, len(table))
+        if seen[row, target] == UNREACHED:
+            return
+        edge = last[entered[row]]
+        yield int(states[edge]), int(symbols[edge]), target
+
+
+def _first_difference(
+    table: _Table,
+    lengths: Integers,
+    fault: tuple[int, int, int],
+    shortest: int,
+    seen: Booleans,
+) -> tuple[int, int]:
+    """The first length from `shortest` on at which labels differ, and the work; 0 where none does.
+
+    A pair is a state of the machine and one of that with a transition replaced. The latter stays
+    where it is at a symbol that the former draws and it does not. Lengths below `shortest` are
+    gone through one by one; from then on no pair is looked at twice. `seen` is room to mark pairs
+    in, none marked before and after.
+    """
+    num_states, num_symbols = table.delta.shape
+    state, symbol, target = fault
+    stay = np.arange(num_states)[:, None]
+    replaced = np.where(table.delta < num_states, table.delta, stay)
+    replaced[state, symbol] = target
+    length, work = int(lengths[state]) + 1, num_symbols
+    if shortest == 1:  # before the replaced transition, both are in one state
+        pairs = np.array([table.delta[state, symbol] * num_states + target])
+    else:
+        length, pairs = 0, np.array([table.start * num_states + table.start])
+    marked, found = [], 0
+    while len(pairs):
+        ours, theirs = np.divmod(pairs, num_states)
+        if length >= shortest:
+            asked = table.labels[ours]
+            if ((asked >= 0) & (asked != table.output[theirs])).any():
+                found = length
+                break
+            seen[pairs] = True
+            marked.append(pairs)
+        targets = table.delta[ours]
+        drawn = targets < num_states
+        pairs = np.unique((targets * num_states + replaced[theirs])[drawn])
+        pairs = pairs[~seen[pairs]]
+        length, work = length + 1, work + len(pairs) * num_symbols
+    for pairs in marked:
+        seen[pairs] = False
+    return found, work

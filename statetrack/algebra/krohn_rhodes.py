@@ -1,0 +1,227 @@
+"""Bounds on what a cascade of groups and resets needs (Krohn and Rhodes 1965), from both sides.
+
+The *group complexity* of a monoid is the fewest layers of groups in a wreath product, of groups and
+aperiodic monoids in turn, that it divides. Deciding it is hard; what is proven here:
+
+- 0 exactly where every group in the monoid is trivial, so at least 1 otherwise;
+- at least r - 1, where the elements e m e of some idempotent e of rank r act on its r states as all
+  maps of them: the monoid of all maps of r states has complexity r - 1 (Krohn and Rhodes 1968,
+  Ann. Math. 88), and a monoid that divides another has no higher complexity;
+- for the same reason at most S - 1 for S states;
+- at most 1, where idempotents commute: then the monoid divides an inverse one (Ash 1987), and that
+  a semidirect product of a semilattice and a group;
+- at most the most J-classes with a group that is not trivial, one above the other (Tilson's depth
+  decomposition theorem, in Eilenberg 1976, vol. B, ch. XI);
+- at most the number of levels of the holonomy decomposition with such a group.
+
+The *holonomy decomposition* (Zeiger 1967; Eilenberg 1976, vol. B, ch. II) is a cascade with one
+level for each height of the sets of states that words make of all states: such a set is below
+another where some word maps the other onto a set that contains it. A level consists of resets and
+of the groups that permute the largest sets inside a set of its height. So a cascade of as many
+levels as the set of all states is high does it, each of a group and resets.
+
+Letters: I sets of states, S states, K actions, N elements.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from statetrack.algebra.components import strong_components
+from statetrack.algebra.monoid import Monoid
+from statetrack.sources.arrays import Booleans, Integers
+
+MOST_SETS = 2_000
+"""Most sets of states for which the holonomy decomposition is worked out."""
+
+MOST_IDEMPOTENTS = 500
+"""Most idempotents of which every pair is compared."""
+
+
+@dataclass(frozen=True)
+class Cascade:
+    """Bounds on a cascade of groups and resets that does what a machine does."""
+
+    levels: int | None
+    """Levels of the holonomy decomposition, which are enough; None beyond the budget."""
+    fewest_groups: int
+    """The group complexity is at least this."""
+    most_groups: int | None
+    """It is at most this; None where no bound is known."""
+
+
+def cascade_of(actions: Integers, monoid: Monoid | None) -> Cascade:
+    """The bounds for the monoid that some maps of the states generate: `actions [K, S]`.
+
+    `monoid` is None where it is too large to list.
+    """
+    permuted = bool((np.sort(actions, axis=1) == np.arange(actions.shape[1])).all())
+    if permuted:
+        group = int((actions != np.arange(actions.shape[1])).any())
+        return Cascade(int(actions.shape[1] > 1), group, group)
+    holonomy = holonomy_levels(actions)
+    levels, with_groups = holonomy if holonomy is not None else (None, None)
+    if monoid is None:
+        return Cascade(levels, int(bool(with_groups)), with_groups)
+    depth = _depth(monoid)
+    bounds = [depth, actions.shape[1] - 1, depth if with_groups is None else with_groups]
+    if depth > 1 and _idempotents_commute(monoid):
+        bounds.append(1)
+    return Cascade(levels, max(min(depth, 1), _largest_full_rank(monoid) - 1), min(bounds))
+
+
+def holonomy_levels(actions: Integers) -> tuple[int, int] | None:
+    """The levels of the holonomy decomposition, and those with a group; None beyond the budget."""
+    found = _sets_of_states(actions)
+    if found is None:
+        return None
+    sets, targets = found
+    inside = _inclusions(sets)
+    classes = strong_components(targets)
+    height, with_groups = np.zeros(len(sets), np.int64), set()
+    sizes = sets.sum(axis=1)
+    # a set leads to smaller ones, or to those of its size that stand in an earlier class
+    for first in _representatives(sizes, classes):
+        members = np.flatnonzero(classes == classes[first])
+        if sizes[first] == 1:
+            continue
+        below: Booleans = np.logical_or.reduce(inside[:, members], axis=1)
+        below[targets[members].ravel()] = True
+        below[members] = False
+        height[members] = 1 + height[below].max()
+        if _moves_tiles(first, members, sets, targets, inside, actions):
+            with_groups.add(int(height[first]))
+    return int(height[0]), len(with_groups)
+
+
+def _sets_of_states(actions: Integers) -> tuple[Booleans, Integers] | None:
+    """The images of all states under words and every single state, all states first.
+
+    Gives `[I, S]`, and the set that every action makes of every set, `[I, K]`.
+    """
+    num_states = actions.shape[1]
+    everything = np.ones((1, num_states), bool)
+    blocks = [everything, np.eye(num_states, dtype=bool)] if num_states > 1 else [everything]
+    number: dict[bytes, int] = {}
+    sets, targets, place = np.concatenate(blocks), [], 0
+    for row in sets:
+        number[row.tobytes()] = len(number)
+    while place < len(sets):
+        rows, states = np.nonzero(sets[place:])
+        fresh: list[Booleans] = []
+        row_targets = []
+        for action in actions:
+            moved = np.zeros((len(sets) - place, num_states), bool)
+            moved[rows, action[states]] = True
+            row_targets.append([_numbered(row, number, fresh) for row in moved])
+        targets.append(np.array(row_targets).T)
+        place = len(sets)
+        sets = np.concatenate([sets, *(row[None] for row in fresh)])
+        if len(sets) > MOST_SETS:
+            return None
+    return sets, np.concatenate(targets)
+
+
+def _numbered(row: Booleans, number: dict[bytes, int], fresh: list[Booleans]) -> int:
+    key = row.tobytes()
+    if key not in number:
+        number[key] = len(number)
+        fresh.append(row)
+    return number[key]
+
+
+def _inclusions(sets: Booleans) -> Booleans:
+    """Whether the first set lies inside the second and is smaller: `[I, I]`."""
+    counts = sets.astype(np.float32)
+    sizes = counts.sum(axis=1)
+    inside: Booleans = (counts @ counts.T == sizes[:, None]) & (sizes[:, None] < sizes[None, :])
+    return inside
+
+
+def _representatives(sizes: Integers, classes: Integers) -> list[int]:
+    """One set of every class, by size, and by the number of its class among sets of one size."""
+    _, first = np.unique(classes, return_index=True)
+    return sorted(first.tolist(), key=lambda each: (sizes[each], classes[each]))
+
+
+def _moves_tiles(
+    first: int,
+    members: Integers,
+    sets: Booleans,
+    targets: Integers,
+    inside: Booleans,
+    actions: Integers,
+) -> bool:
+    """Whether some word that maps a set onto itself moves the largest sets inside it.
+
+    Such words generate what products of a path to another set of the class, an action, and the way
+    back do (Schreier): within a class, every map that a word makes of one set onto another has an
+    inverse that a word makes.
+    """
+    points = np.flatnonzero(sets[first])
+    within = np.flatnonzero(inside[:, first])
+    tiles = [each for each in within if not inside[each, within].any()]
+    belongs = set(members.tolist())
+    paths, open_ = {first: points}, [first]
+    while open_:
+        here = open_.pop()
+        for action, there in zip(actions, targets[here].tolist(), strict=True):
+            if there not in belongs:
+                continue
+            reached = action[paths[here]]
+            if there not in paths:
+                paths[there] = reached
+                open_.append(there)
+                continue
+            back = np.empty(sets.shape[1], np.int64)
+            back[paths[there]] = points
+            moved = np.arange(sets.shape[1])
+            moved[points] = back[reached]
+            if any(not sets[tile][moved[sets[tile]]].all() for tile in tiles):
+                return True
+    return False
+
+
+def _depth(monoid: Monoid) -> int:
+    """The most regular J-classes with a group that is not trivial, one above the other."""
+    classes = monoid.j_classes
+    depth = np.zeros(int(classes.max()) + 1, np.int64)
+    for idempotent in monoid.regular_idempotents:
+        depth[classes[idempotent]] = monoid.order_at(int(idempotent)) > 1
+    order = np.argsort(classes, kind="stable")
+    steps = classes[monoid.neighbours[order]]
+    begins = np.searchsorted(classes[order], np.arange(len(depth) + 1))
+    for each in range(len(depth)):  # classes are numbered after all that they lead to
+        below = np.unique(steps[begins[each] : begins[each + 1]])
+        depth[each] += max((int(depth[other]) for other in below if other != each), default=0)
+    return int(depth.max())
+
+
+def _idempotents_commute(monoid: Monoid) -> bool:
+    """Whether any two idempotents commute; False where there are too many to compare."""
+    if len(monoid.idempotents) > MOST_IDEMPOTENTS:
+        return False
+    maps = monoid.elements[monoid.idempotents].astype(np.int64)
+    return all(bool((maps[:, each] == each[maps]).all()) for each in maps)
+
+
+def _largest_full_rank(monoid: Monoid) -> int:
+    """The largest r found with elements e m e that act on the r states of e as all maps of them.
+
+    All permutations of r states and one map onto r - 1 of them generate all maps.
+    """
+    largest = 1
+    for idempotent in monoid.regular_idempotents.tolist():
+        onto = monoid.elements[idempotent].astype(np.int64)
+        points = np.unique(onto)
+        rank = len(points)
+        if rank <= largest or monoid.order_at(idempotent) != math.factorial(rank):
+            continue
+        maps = np.sort(onto[monoid.elements[:, points].astype(np.int64)], axis=1)
+        ranks = 1 + (maps[:, 1:] != maps[:, :-1]).sum(axis=1)
+        if (ranks == rank - 1).any():
+            largest = rank
+    return largest

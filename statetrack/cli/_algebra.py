@@ -1,0 +1,92 @@
+"""The algebra of a task as lines of a table in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from statetrack.algebra.analysing import Algebra, MonoidFacts
+from statetrack.algebra.identification import Identification
+from statetrack.predicting import identification_by
+from statetrack.spec import WordSpec
+
+Line = tuple[str, str]
+"""A name and a text."""
+
+
+def algebra_facts(algebra: Algebra, words: WordSpec) -> list[Line]:
+    """The algebra of a task that is trained on some words."""
+    complexity = algebra.complexity
+    found = identification_by(words, algebra.machine)
+    return [
+        ("states needed", _states(algebra)),
+        *_monoid(algebra),
+        ("cascade", _cascade(algebra)),
+        *_irreducibles(algebra),
+        ("complexity", f"{complexity.name}: {complexity.theorem} ({complexity.source})"),
+        ("identified by", _identification(found, words)),
+    ]
+
+
+def _states(algebra: Algebra) -> str:
+    """The fewest states; where there can be fewer than states that differ, both."""
+    fewest, all_states = algebra.fewest_states, algebra.num_states
+    if fewest.low == all_states:
+        return str(all_states)
+    shown = str(fewest.high) if fewest.known else f"{fewest.low} to {fewest.high}"
+    return (
+        f"{shown}, of {all_states} that differ in labels asked for or symbols drawn: one state "
+        "may stand for several that no drawn word tells apart"
+    )
+
+
+def _monoid(algebra: Algebra) -> Iterator[Line]:
+    facts = algebra.monoid
+    if facts is None:
+        yield "monoid", f"too large: {algebra.too_large}"
+        return
+    kind = "a group" if algebra.is_group else f"{facts.idempotents} idempotents"
+    groups = [group.name for group in facts.subgroups if group.order > 1]
+    yield "monoid", f"{facts.size} elements, {kind}"
+    yield "groups in it", " · ".join(dict.fromkeys(groups)) or f"none: star-free{_trivial(facts)}"
+
+
+def _trivial(facts: MonoidFacts) -> str:
+    """Which of Green's relations tell all elements apart, beside H."""
+    if facts.j_trivial:
+        return ", J-trivial"
+    return ", R-trivial" * facts.r_trivial + ", L-trivial" * facts.l_trivial
+
+
+def _cascade(algebra: Algebra) -> str:
+    """How many levels are enough, and between what the group complexity lies."""
+    cascade = algebra.cascade
+    levels = "how many levels are enough is not known"
+    if cascade.levels is not None:
+        levels = f"at most {cascade.levels} level{'s' * (cascade.levels != 1)} of resets and groups"
+    low, high = cascade.fewest_groups, cascade.most_groups
+    groups = f"{low}" if low == high else f"{low} to {'?' if high is None else high}"
+    return f"{levels}; group complexity {groups}"
+
+
+def _irreducibles(algebra: Algebra) -> Iterator[Line]:
+    if algebra.irreducibles is not None:
+        sizes = algebra.irreducibles.real
+        yield "real irreducibles", f"{len(sizes)}, of dimension {_spread(sizes)}"
+
+
+def _identification(found: Identification, words: WordSpec) -> str:
+    """How long the words are that tell the machine from all others as small."""
+    if found.enough is None:
+        shown = f"words of at least {found.needed} symbols; how many are enough is not known"
+    elif found.needed == found.enough:
+        shown = f"words of up to {found.enough} symbols, not of fewer"
+    else:
+        shown = f"words of up to {found.enough} symbols, not of fewer than {found.needed}"
+    told = {True: ": enough", False: ": too short", None: ""}
+    answer = told[found.by_words_up_to(words.lengths.longest)]
+    return f"{shown}; training has {words.lengths}{answer}"
+
+
+def _spread(sizes: Sequence[int]) -> str:
+    counts = {size: sizes.count(size) for size in sorted(set(sizes))}
+    return ", ".join(f"{size} ({count}x)" for size, count in counts.items())
