@@ -92,3 +92,29 @@ def test_a_frame_is_initialised_once_when_all_of_it_is_made(
     monkeypatch.setattr(kind, "initialise_frame", lambda self: seen.append(self.readout))
     model = alone(name, SEEDS[0])
     assert seen == [model.readout]
+
+
+@pytest.mark.parametrize(
+    ("name", "by_depth"),
+    [
+        ("deltanet", True),
+        ("gated-deltaproduct", True),
+        ("gla", True),
+        ("hgrn2", False),
+        ("ttt-linear", False),
+    ],
+)
+def test_a_frame_starts_as_that_of_the_library_of_its_source(name: str, by_depth: bool) -> None:
+    kind = MODELS[name]
+    settings = kind.settings_class.model_validate({"layers": 2, "mlp": 4.0, "mlp_kind": "swiglu"})
+    torch.manual_seed(0)
+    model = kind(settings, num_symbols=50, num_labels=50)
+    assert isinstance(model, BlockModel)
+    for weight in (model.embedding.weight, model.readout.weight):
+        assert 0.018 < weight.std() < 0.022
+    assert not model.readout.bias.any()
+    for block in model._blocks():
+        assert block.mlp is not None
+        gate, up, down = (part for part in block.mlp.modules() if isinstance(part, nn.Linear))
+        assert 0.018 < gate.weight.std() < 0.022 and 0.018 < up.weight.std() < 0.022
+        assert 0.009 * (2 - by_depth) < down.weight.std() < 0.011 * (2 - by_depth)

@@ -291,11 +291,11 @@ def rms_norm(inputs: Tensor, gain: Tensor | None = None, epsilon: float = 1e-6) 
     return functional.rms_norm(inputs * scale, inputs.shape[-1:], gain, epsilon)
 
 
-def draw_frame(model: BlockModel[Any], deviation: float = 0.02) -> None:
+def draw_frame(model: BlockModel[Any], deviation: float = 0.02, *, by_depth: bool = False) -> None:
     """Draw a model's frame from N(0, deviation^2), with biases of 0, for its `initialise_frame`.
 
-    This is how models of flash-linear-attention start; as in their first releases, the last map
-    of each of L MLPs is divided by sqrt(2 L).
+    This is how models of flash-linear-attention start; in their first releases the last map of
+    each of L MLPs was divided by sqrt(2 L), which `by_depth` does.
     """
     with torch.no_grad():
         model.embedding.weight.normal_(0, deviation)
@@ -308,7 +308,7 @@ def draw_frame(model: BlockModel[Any], deviation: float = 0.02) -> None:
             linear.weight.normal_(0, deviation)
             if linear.bias is not None:
                 linear.bias.zero_()
-        for *_, last in linears[:-1]:
+        for *_, last in linears[:-1] if by_depth else ():
             last.weight.div_((2 * len(model.blocks)) ** 0.5)
 
 

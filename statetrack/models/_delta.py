@@ -199,7 +199,7 @@ class DeltaModel(BlockModel[DeltaSettingsT]):
 
     def initialise_frame(self) -> None:
         """Draw embedding, MLPs and readout from N(0, 0.02^2)."""
-        draw_frame(self)
+        draw_frame(self, by_depth=True)
 
 
 def of_unit_length(vectors: Tensor) -> Tensor:

@@ -18,13 +18,14 @@ from statetrack.models._blocks import OptionalConvolution, Window, rms_norm
 class Projection(nn.Module):
     """A linear map without bias; unless `kernel` is 0, then a short convolution and SiLU.
 
-    Its state is that of the convolution, an empty tuple without one.
+    `bias` is whether the convolution has one. The state is that of the convolution, an empty
+    tuple without one.
     """
 
-    def __init__(self, width: int, outputs: int, kernel: int) -> None:
+    def __init__(self, width: int, outputs: int, kernel: int, *, bias: bool = True) -> None:
         super().__init__()
         self.linear = nn.Linear(width, outputs, bias=False)
-        self.convolution = OptionalConvolution(outputs, kernel, nn.SiLU())
+        self.convolution = OptionalConvolution(outputs, kernel, nn.SiLU(), bias=bias)
 
     def initial_state(self, num_words: int) -> Window:
         """The state before the first position."""

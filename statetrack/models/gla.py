@@ -13,9 +13,15 @@ Hardware-Efficient Training, arXiv:2312.06635.
 State: e D^2 / N numbers per word in each layer, e the key expansion (`--expand-keys`, 1/2).
 Parameters: (3 + 2 e) D^2 + (1 + e) D r + e D + D in each mixer, r the rank of the gate.
 
-Departures: heads are normalised by their root mean square, and queries scaled by 1 / sqrt(K),
-as in the authors' later library; W_r has no bias; blocks have no gated MLP (`--mlp 4` adds a
-plain one).
+Checked: fla-org/flash-linear-attention 0.6.0, its layer in Triton's interpreter, to 2e-6 in
+tests/references/test_attention_and_gates.py. Checked: against its equations as attention, with
+gradients, to 1e-9 in tests/references/test_attention_and_gates.py.
+
+Departures: heads are normalised by their root mean square (in the source by a layer norm), and
+queries scaled by 1 / sqrt(K), as in the authors' later library; W_r has no bias; one block
+without an MLP by default (the source stacks several, each with a SwiGLU: `--mlp-kind swiglu`);
+the readout has a bias. Maps start Xavier-uniform with a gain of 2^(-5/2), and the frame from
+N(0, 0.02^2), as in the library's releases of 2024; version 0.6.0 draws maps from N(0, 0.02^2).
 
 B batch, T time, D width, N heads, K key size.
 """
@@ -31,8 +37,8 @@ from statetrack.algebra.recurrences import PositiveLayers, Size
 from statetrack.errors import SettingsError, setting
 from statetrack.models import MODELS
 from statetrack.models._base import require_divisor, through
-from statetrack.models._blocks import BlockModel, Window, WindowedMixer
-from statetrack.models._heads import HeadNorm, Projection, split_heads
+from statetrack.models._blocks import BlockModel, Window, WindowedMixer, draw_frame
+from statetrack.models._heads import HeadNorm, Projection, draw_small, split_heads
 from statetrack.models._settings import KernelSettings
 from statetrack.ops.layer_operators import ColumnwiseOperators
 from statetrack.ops.operators import DiagonalOperators, Operators
@@ -80,13 +86,17 @@ class GLAMixer(WindowedMixer[Window]):
         self.slowness = settings.gate_slowness
         keys = heads * self.key_size
         self.sizes = (keys, keys, width)
-        self.projection = Projection(width, sum(self.sizes), settings.conv)
+        self.projection = Projection(width, sum(self.sizes), settings.conv, bias=False)
         self.gate = nn.Sequential(
             nn.Linear(width, settings.gate_rank, bias=False), nn.Linear(settings.gate_rank, keys)
         )
         self.norm = HeadNorm("rms", heads, self.value_size)
         self.output_gate = nn.Linear(width, width, bias=False)
         self.output = nn.Linear(width, width, bias=False)
+        draw_small(self.projection.linear, self.sizes)
+        for part in (*self.gate, self.output_gate, self.output):
+            assert isinstance(part, nn.Linear)
+            draw_small(part)
 
     def initial_state(self, num_words: int) -> tuple[Window, Tensor]:
         """The projection's state, and matrices [B, N, K, D / N] of zeros."""
@@ -148,3 +158,7 @@ class GLA(BlockModel[GLASettings]):
     settings_class = GLASettings
     mixer_class = GLAMixer
     source = "Yang et al. 2024, arXiv:2312.06635"
+
+    def initialise_frame(self) -> None:
+        """Draw embedding, MLPs and readout from N(0, 0.02^2)."""
+        draw_frame(self, by_depth=True)

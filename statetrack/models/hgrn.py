@@ -16,8 +16,18 @@ Modeling, arXiv:2311.04823; order of norm and output gate as in the authors' pub
 State: 2 D numbers per word in each layer (D without phases). Parameters: 7 D^2 + 11 D in each
 mixer (4 D^2 + 6 D without phases), and L D bounds in all where L > 1.
 
-Departures: blocks have no gated MLP (`--mlp 4` adds a plain one). `--phase none` is the real
-network, which other libraries call HGRN.
+Checked: Doraemonzzz/hgru-pytorch @ 0d556629 (Hgru1d's loop in torch), to 1e-9 in
+tests/references/test_attention_and_gates.py. Checked: fla-core's naive real recurrence, with
+gradients, to 2e-4 in tests/references/test_attention_and_gates.py. Checked: against its equations
+in real numbers, with gradients, to 1e-9 in tests/references/test_attention_and_gates.py.
+
+Departures: blocks have no MLP by default (the source's have a gated linear unit); norms around the
+mixer are RMS by default; real and imaginary parts follow each other in the maps where the source's
+alternate, and the softmax weights of layers are summed from the first, where those of
+flash-linear-attention are summed from the second. Maps start as torch.nn.Linear
+does, as in the source's layer; embeddings and the readout, too, start as `torch.nn` draws them.
+`--phase none` is the real network, which other libraries call HGRN, there without biases and with
+an RMS norm.
 
 B batch, T time, D width, L layers.
 """
@@ -36,7 +46,8 @@ from statetrack import ops
 from statetrack.algebra.recurrences import LinearRecurrence, PositiveLayers, Size, UndecidedLinear
 from statetrack.models import MODELS
 from statetrack.models._base import through
-from statetrack.models._blocks import BlockModel, PlainMixer
+from statetrack.models._blocks import PlainMixer
+from statetrack.models._lower_bounds import BoundedModel
 from statetrack.models._settings import MOST_LAYERS, KernelSettings
 from statetrack.ops.operators import Operators, diagonal_operators
 from statetrack.ops.precision import widened
@@ -133,24 +144,12 @@ class HGRNMixer(PlainMixer):
 
 
 @MODELS.register("hgrn")
-class HGRN(BlockModel[HGRNSettings]):
+class HGRN(BoundedModel[HGRNSettings]):
     """Hierarchically gated recurrent network: forget gates bounded from below, layer by layer."""
 
     settings_class = HGRNSettings
     source = "Qin et al. 2023, arXiv:2311.04823"
 
-    def __init__(self, settings: HGRNSettings, *, num_symbols: int, num_labels: int) -> None:
-        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
-        self.bounds: nn.Parameter | None = None
-        if settings.layers > 1:
-            self.bounds = nn.Parameter(torch.zeros(settings.layers, settings.width))
-
     def make_mixer(self, layer: int) -> HGRNMixer:
         """A mixer that gets its layer's lower bound from the model, which holds those of all."""
         return HGRNMixer(self.settings, partial(self.lower_bound, layer))
-
-    def lower_bound(self, layer: int) -> Tensor:
-        """The least forget gate of a layer, [D]: 0 in the first, rising from layer to layer."""
-        if self.bounds is None:
-            return self.readout.weight.new_zeros(())
-        return self.bounds.softmax(0)[:layer].sum(0)

@@ -11,9 +11,14 @@ Transformers with Linear Attention, arXiv:2006.16236.
 
 State: D (D / N + 1) numbers per word in each layer. Parameters: 4 D^2 in each mixer.
 
+Checked: fla-core's naive normalised linear attention, with gradients, to 2e-4 in
+tests/references/test_attention_and_gates.py. Checked: against attention with a kernel, with
+gradients, to 1e-9 in tests/references/test_attention_and_gates.py.
+
 Departures: normalisation is before each sublayer instead of after it; there are no positions
-(`--conv 4` computes q, k and v by a short convolution instead); 1e-6 is added to the
-denominator; the MLP's activation is GELU.
+(`--conv 4` computes q, k and v by a short convolution instead); the four maps have no biases;
+1e-6 is added to the denominator; the MLP's activation is GELU; one block by default; all weights
+start as `torch.nn` draws them, embeddings from N(0, 1).
 
 B batch, T time, D width, N heads.
 """

@@ -16,16 +16,23 @@ Source: Sun, Li, Dalal, Xu, Vikram, Zhang, Dubois, Chen, Wang, Koyejo, Hashimoto
 State: D (K + 1) numbers per word in each layer. Parameters: 4 D^2 + D (K + N + 5) + N in each
 mixer.
 
+Checked: fla-core's naive TTT-Linear with mini-batches of one, with gradients, to 2e-4 in
+tests/references/test_attention_and_gates.py. Checked: against the inner loss differentiated by
+torch, with gradients, to 1e-9 in tests/references/test_attention_and_gates.py.
+
 Departures: one token is one inner step (the source takes 16 against the same W, which is faster
-and less exact; with one token its rotary positions and step weights drop out); the inner
-gradient is written out, so that training the outer model differentiates through it once.
+and less exact; with one token its rotary positions drop out, and its one learned step weight is
+fixed at 1); one block by default; the readout is a map of its own with a bias (the source's is the
+embedding); `--conv` filters q, k and v after their maps, with SiLU, where the source filters the
+block's input or shares q and k. Weights start from N(0, 0.02^2), as in the released code
+(test-time-training/ttt-lm-pytorch).
 
 B batch, T time, D width, N heads, K head size.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -34,7 +41,7 @@ from statetrack.algebra.recurrences import Undecided
 from statetrack.errors import SettingsError, setting
 from statetrack.models import MODELS
 from statetrack.models._base import require_divisor, through
-from statetrack.models._blocks import BlockModel, Mixer, Window
+from statetrack.models._blocks import BlockModel, Mixer, Window, draw_frame
 from statetrack.models._heads import Projection, split_heads
 from statetrack.models._settings import BlockSettings
 from statetrack.ops.precision import in_full_precision, widened
@@ -47,6 +54,14 @@ EPSILON = 1e-6
 class TTTLinearSettings(BlockSettings):
     """Settings of test-time training with a linear inner model."""
 
+    mlp: float = option(
+        2.6875, "Width M of each block's MLP, as a multiple of D; 0 leaves it out.", min=0
+    )
+    mlp_kind: Literal["gelu", "swiglu", "geglu"] = option(
+        "swiglu",
+        "The MLP: gelu is W_2 gelu(W_1 x + b_1) + b_2; swiglu and geglu are "
+        "W_2 (f(W_g x) * W_1 x), with f = silu or gelu.",
+    )
     heads: int = option(4, "Number of heads; must divide the width.", min=1)
     inner_rate: float = option(
         1.0, "Largest learning rate eta of the inner model, before the division by K.", above=0
@@ -91,7 +106,6 @@ class TTTLinearMixer(Mixer[TTTState]):
         self.inner_rate = settings.inner_rate / size
         self.projection = Projection(width, 3 * width, settings.conv)
         self.rate = nn.Linear(width, heads)
-        nn.init.normal_(self.rate.weight, std=0.02)
         nn.init.zeros_(self.rate.bias)
         self.first_weight = nn.Parameter(0.02 * torch.randn(heads, size, size))
         self.first_bias = nn.Parameter(torch.zeros(heads, size))
@@ -99,6 +113,8 @@ class TTTLinearMixer(Mixer[TTTState]):
         self.shift = nn.Parameter(torch.zeros(heads, size))
         self.norm = nn.LayerNorm(width, eps=EPSILON)
         self.output = nn.Linear(width, width, bias=False)
+        for linear in (self.rate, self.projection.linear, self.output):
+            nn.init.normal_(linear.weight, std=0.02)
 
     def initial_state(self, num_words: int) -> TTTState:
         """The projection's state, W_0 [B, N, K, K] and b_0 [B, N, K]."""
@@ -143,6 +159,10 @@ class TTTLinear(BlockModel[TTTLinearSettings]):
     mixer_class = TTTLinearMixer
     family = "non-linear"
     source = "Sun et al. 2024, arXiv:2407.04620"
+
+    def initialise_frame(self) -> None:
+        """Draw embedding, MLPs and readout from N(0, 0.02^2)."""
+        draw_frame(self)
 
 
 @in_full_precision

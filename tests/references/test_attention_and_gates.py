@@ -26,9 +26,11 @@ from statetrack.errors import SettingsError
 from statetrack.models import MODELS, mlstm, slstm, ttt_linear
 from statetrack.models._base import SequenceModel
 from statetrack.models._blocks import BlockModel, Mixer
-from statetrack.models.hgrn import HGRN
+from statetrack.models.hgrn import HGRN, HGRNMixer
+from statetrack.models.hgrn2 import HGRN2Mixer
 from statetrack.models.transformer import Transformer
 from statetrack.settings import build
+from tests.references.recorded import recorded, stated_difference
 
 B, T, D, N, K = 2, 71, 8, 2, 4
 V, C = 5, 3
@@ -96,6 +98,7 @@ def by_head(vectors: Tensor) -> Tensor:
 def convolved(convolution: nn.Module, inputs: Tensor) -> Tensor:
     """silu of a causal filter of every channel, position by position."""
     weight, bias = convolution.filters.weight[:, 0], convolution.filters.bias
+    bias = torch.zeros(len(weight)) if bias is None else bias
     kernel = weight.shape[1]
     outputs = []
     for time in range(inputs.shape[1]):
@@ -182,8 +185,8 @@ def by_head_of(block: nn.Module, stream: Tensor, part: int) -> Tensor:
     return heads
 
 
-def root_mean_square(norm: nn.Module, inputs: Tensor) -> Tensor:
-    return inputs / (inputs.square().mean(-1, keepdim=True) + 1e-6) ** 0.5 * norm.weight
+def root_mean_square(norm: nn.Module, inputs: Tensor, epsilon: float = 1e-6) -> Tensor:
+    return inputs / (inputs.square().mean(-1, keepdim=True) + epsilon) ** 0.5 * norm.weight
 
 
 @pytest.mark.parametrize("positions", POSITIONS)
@@ -339,10 +342,54 @@ def test_gla_is_attention_with_the_product_of_gates_between(options: dict[str, o
     assert_mixer_follows(make_mixer("gla", **options), gated_attention)
 
 
+def assert_computes(mixer: nn.Module, weights: dict[str, Tensor], name: str, whose: str) -> None:
+    """With the weights given, the mixer computes in float64 what the authors' code recorded."""
+    found = recorded(name)
+    mixer.double().load_state_dict(weights)
+    with torch.no_grad():
+        outputs = scan(mixer, found.inputs.double())
+    difference = (outputs - found.outputs).abs().max()
+    assert difference <= stated_difference(name, whose), float(difference)
+
+
+def recorded_mixer(name: str, **options: object) -> nn.Module:
+    """A mixer of the sizes of the recorded layers."""
+    mixer: nn.Module = untouched(name, width=16, heads=2, **options)[0].mixer
+    return mixer
+
+
+def test_the_layer_of_gla_computes_what_that_of_fla_does() -> None:
+    theirs = recorded("gla").weights
+    weights = {
+        "projection.linear.weight": torch.cat([theirs[f"{part}_proj.weight"] for part in "qkv"]),
+        "projection.convolution.filters.weight": torch.cat(
+            [theirs[f"{part}_conv1d.weight"] for part in "qkv"]
+        ),
+        "gate.0.weight": theirs["gk_proj.0.weight"],
+        "gate.1.weight": theirs["gk_proj.1.weight"],
+        "gate.1.bias": theirs["gk_proj.1.bias"],
+        "norm.weight": theirs["g_norm_swish_gate.weight"].expand(2, -1),
+        "output_gate.weight": theirs["g_proj.weight"],
+        "output.weight": theirs["o_proj.weight"],
+    }
+    assert len(theirs) == len(weights) + 4
+    mixer = recorded_mixer("gla", gate_rank=3, conv=4)
+    assert_computes(mixer, weights, "gla", "fla-org")
+
+
+def test_the_maps_of_gla_start_small() -> None:
+    mixer = untouched("gla", width=64)[0].mixer
+    parts = mixer.projection.linear.weight.split(mixer.sizes)
+    for weight in (*parts, mixer.gate[0].weight, mixer.gate[1].weight, mixer.output.weight):
+        bound = (6 / 32 / sum(weight.shape)) ** 0.5
+        assert 0.9 * bound < weight.abs().max() <= bound
+    assert not mixer.gate[1].bias.any()
+
+
 # --- HGRN ---
 
 
-def lower_bounds(model: HGRN) -> list[Tensor]:
+def lower_bounds(model: SequenceModel) -> list[Tensor]:
     """The sum of the softmax weights of the layers below."""
     if model.bounds is None:
         return [torch.zeros(D)]
@@ -406,6 +453,78 @@ def test_real_hgrn_states_are_those_of_fla() -> None:
     torch.testing.assert_close(state.float(), last, **SINGLE)
     gate = silu(mixer.output_gate(inputs))
     assert_agree(outputs, mixer.output(mixer.norm(expected.double()) * gate), [inputs], SINGLE)
+
+
+def test_the_complex_layer_of_hgrn_computes_what_that_of_its_authors_does() -> None:
+    """Their real and imaginary parts alternate where ours follow each other."""
+    found = recorded("hgrn")
+    theirs, apart = found.weights, [*range(0, 16, 2), *range(1, 16, 2)]
+    weights = {"phases": theirs["theta"].flatten()}
+    for ours, name in (("inputs", "input"), ("forget", "lambda"), ("output", "out")):
+        for kind in ("weight", "bias"):
+            weights[f"{ours}.{kind}"] = theirs[f"{name}_proj.{kind}"]
+    for kind in ("weight", "bias"):
+        weights[f"inputs.{kind}"] = weights[f"inputs.{kind}"][apart]
+        weights[f"output_gate.{kind}"] = theirs[f"gate.{kind}"]
+        weights[f"norm.{kind}"] = theirs[f"norm.{kind}"]
+    assert len(weights) == len(theirs)
+    settings = build(MODELS["hgrn"].settings_class, {"width": 8}, "hgrn")
+    bound = torch.tensor(found.settings["lower_bound"])
+    assert_computes(HGRNMixer(settings, lambda: bound), weights, "hgrn", "hgru-pytorch")
+
+
+# --- HGRN2 ---
+
+
+def test_the_layer_of_hgrn2_computes_what_that_of_fla_does() -> None:
+    found = recorded("hgrn2")
+    settings = build(MODELS["hgrn2"].settings_class, {"width": 16, "heads": 2}, "hgrn2")
+    mixer = HGRN2Mixer(settings, lambda: found.tensors["lower_bound"].double())
+    names = {"query": "q", "forget": "f", "value": "i", "output": "o"}
+    weights = {
+        f"{ours}.weight": found.weights[f"{name}_proj.weight"] for ours, name in names.items()
+    }
+    weights["norm.weight"] = found.weights["g_norm.weight"]
+    assert len(weights) == len(found.weights)
+    assert_computes(mixer, weights, "hgrn2", "fla-org")
+
+
+def matrix_hgrn_by_layers(model: SequenceModel, symbols: Tensor) -> Tensor:
+    """The logits of an HGRN2: every value weighed by the gates since it was written."""
+    stream = model.embedding.weight[symbols]
+    for block, bound in zip(model.blocks, lower_bounds(model), strict=True):
+        mixer, x = block.mixer, root_mean_square(block.mixer_norm, stream)
+        gates = by_head(bound + (1 - bound) * logistic(x @ mixer.forget.weight.mT))
+        q, v = by_head(silu(x @ mixer.query.weight.mT)), by_head(x @ mixer.value.weight.mT)
+        read = []
+        for i in range(symbols.shape[1]):
+            total, decay = torch.zeros(()), torch.ones(())
+            for j in range(i, -1, -1):
+                score = (q[:, i] * decay * (1 - gates[:, j])).sum(-1, keepdim=True) / K**0.5
+                total, decay = total + score * v[:, j], decay * gates[:, j]
+            read.append(total.flatten(-2))
+        normal = root_mean_square(mixer.norm, torch.stack(read, 1), 1e-5)
+        stream = stream + normal @ mixer.output.weight.mT
+    return root_mean_square(model.norm, stream) @ model.readout.weight.mT + model.readout.bias
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_hgrn2_is_attention_with_bounded_gates_between(layers: int) -> None:
+    model = make("hgrn2", layers=layers)
+    symbols = torch.randint(V, (B, 12))
+    leaves = list(model.parameters())
+    assert_agree(model(symbols), matrix_hgrn_by_layers(model, symbols), leaves, EXACT)
+
+
+@pytest.mark.parametrize("extreme", [-1e4, 1e4])
+def test_extreme_gates_leave_hgrn2_and_its_gradients_finite(extreme: float) -> None:
+    model = make("hgrn2", layers=2).float()
+    with torch.no_grad():
+        for block in model.blocks:
+            block.mixer.forget.weight.mul_(extreme)
+    logits = model(torch.randint(V, (B, T)))
+    gradients = torch.autograd.grad(logits.sum(), list(model.parameters()))
+    assert logits.isfinite().all() and all(part.isfinite().all() for part in gradients)
 
 
 # --- the matrix LSTM ---
@@ -689,6 +808,7 @@ D_, N_ = 12, 3
         ("linear-attention", 4 * D_**2),
         ("gla", 4 * D_**2 + 24 * D_ + 3 * D_ // 2),
         ("hgrn", 7 * D_**2 + 11 * D_),
+        ("hgrn2", 4 * D_**2 + D_),
         ("mlstm", 6 * D_**2 + 2 * D_ * (3 * 4 + 4 + 3 + 6 * N_) + 2 * N_),
         ("slstm", 8 * D_**2 // N_ + 9 * D_),
         ("ttt-linear", 4 * D_**2 + D_ * (D_ // N_ + N_ + 5) + N_),
@@ -727,7 +847,11 @@ def test_an_inner_model_starts_small_and_learns_at_half_its_rate() -> None:
     (block,) = untouched("ttt-linear", width=64)
     mixer = block.mixer
     assert 0 < mixer.first_weight.std() < 0.03 and not mixer.first_bias.any()
-    assert 0 < mixer.rate.weight.std() < 0.03 and not mixer.rate.bias.any()
+    for linear in (mixer.rate, mixer.projection.linear, mixer.output):
+        assert 0.01 < linear.weight.std() < 0.03
+    assert not mixer.rate.bias.any()
+    _, mlp = block.mlp
+    assert mlp.up.weight.shape == (172, 64) and isinstance(mlp.activation, nn.SiLU)
 
 
 def test_phases_of_hgrn_start_as_falling_frequencies() -> None:

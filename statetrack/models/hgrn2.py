@@ -1,0 +1,151 @@
+"""The second hierarchically gated recurrent network.
+
+    S_t = diag(f_t) S_{t-1} + (1 - f_t) v_t^T,    y_t = W_o RMSNorm(S_t^T q_t / sqrt(K))
+    f_t = gamma + (1 - gamma) sigmoid(W_f x_t),    q_t = silu(W_q x_t),    v_t = W_v x_t
+
+in each of N heads of size K = D / N: HGRN's forget gates, and an input gate of 1 - f_t, as the
+decays and keys of gated linear attention, so that the state is a matrix at no cost in parameters.
+The norm is over all heads together. The lower bounds gamma rise with the layer as in HGRN: that
+of layer k is the sum of the first k - 1 of L softmax weights over layers, by coordinate. The
+transition is diagonal: its eigenvalues f_t lie between gamma and 1.
+
+Source: Qin, Yang, Sun, Shen, Li, Sun & Zhong (2024), HGRN2: Gated Linear RNNs with State Expansion,
+arXiv:2404.07904; activations, norm and scale as in the layer of flash-linear-attention, by one of
+its authors.
+
+State: D K numbers per word in each layer. Parameters: 4 D^2 + D in each mixer, and L D bounds in
+all where L > 1.
+
+Checked: fla-org/flash-linear-attention 0.6.0, its layer in Triton's interpreter, to 2e-6 in
+tests/references/test_attention_and_gates.py. Checked: against its equations as attention, with
+gradients, to 1e-9 in tests/references/test_attention_and_gates.py.
+
+Departures: two blocks without an MLP by default (the library's stack has a SwiGLU in each:
+`--mlp-kind swiglu`), of 4 heads (heads of size 128 in the library); the readout has a bias; no
+short convolution. The authors' first package (hgru-pytorch) has silu on values, a sigmoid on
+queries, a layer norm, no scale, and biases. Maps and frame start from N(0, 0.02^2), as in version
+0.6.0.
+
+B batch, T time, D width, N heads, K head size, L layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from statetrack import ops
+from statetrack.algebra.recurrences import PositiveLayers, Size
+from statetrack.models import MODELS
+from statetrack.models._base import require_divisor, through
+from statetrack.models._blocks import PlainMixer, RMSNorm, draw_frame
+from statetrack.models._heads import split_heads
+from statetrack.models._lower_bounds import BoundedModel
+from statetrack.models._settings import MOST_LAYERS, KernelSettings
+from statetrack.ops.layer_operators import ColumnwiseOperators
+from statetrack.ops.operators import DiagonalOperators, Operators
+from statetrack.ops.precision import widened
+from statetrack.settings import option
+
+EPSILON = 1e-5
+"""Added to the mean square of the outputs; the library's layer has it whatever its settings say."""
+
+
+class HGRN2Settings(KernelSettings):
+    """Settings of the second hierarchically gated recurrent network."""
+
+    layers: int = option(
+        2, "Number of blocks; the first may forget everything.", min=1, max=MOST_LAYERS
+    )
+    heads: int = option(4, "Number of heads; must divide the width.", min=1)
+
+    @property
+    def recurrence(self) -> PositiveLayers:
+        """Gains in (0, 1) for each row of a head's state."""
+        return PositiveLayers(layers=Size("layers", self.layers))
+
+
+class HGRN2Mixer(PlainMixer):
+    """A matrix state per head, whose rows are kept by f and written by 1 - f."""
+
+    def __init__(self, settings: HGRN2Settings, lower_bound: Callable[[], Tensor]) -> None:
+        super().__init__()
+        width = settings.width
+        require_divisor(width, "heads", settings.heads)
+        self.heads = settings.heads
+        self.size = width // settings.heads
+        self.kernel = settings.kernel
+        self.lower_bound = lower_bound
+        self.query = nn.Linear(width, width, bias=False)
+        self.forget = nn.Linear(width, width, bias=False)
+        self.value = nn.Linear(width, width, bias=False)
+        self.norm = RMSNorm(width, epsilon=EPSILON)
+        self.output = nn.Linear(width, width, bias=False)
+        for linear in (self.query, self.forget, self.value, self.output):
+            nn.init.normal_(linear.weight, std=0.02)
+
+    def initial_state(self, num_words: int) -> Tensor:
+        """Matrices [B, N, K, K] of zeros."""
+        return self.output.weight.new_zeros(num_words, self.heads, self.size, self.size)
+
+    def transition(self, inputs: Tensor, state: Tensor | None = None) -> Operators:
+        """The gains f of every position, on each of the K columns."""
+        gains = self._log_forget(inputs).exp().flatten(0, 1).flatten(1)
+        return ColumnwiseOperators(DiagonalOperators(gains), self.size)
+
+    def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
+        log_forget = self._log_forget(inputs)
+        read, state = ops.gated_attention(
+            self._queries(inputs),
+            -torch.expm1(log_forget),
+            self._values(inputs),
+            log_forget,
+            state,
+            kernel=self.kernel,
+        )
+        return self._finish(read), state
+
+    def step(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
+        log_forget = self._log_forget(inputs)
+        written = -torch.expm1(log_forget).unsqueeze(-1) * self._values(inputs).unsqueeze(-2)
+        state = log_forget.exp().unsqueeze(-1) * state + written
+        read = torch.einsum("bnk,bnkv->bnv", self._queries(inputs), state)
+        return self._finish(read), state
+
+    def _log_forget(self, inputs: Tensor) -> Tensor:
+        """The logarithm of f by head, [..., N, K]: log(gamma + (1 - gamma) sigmoid(W_f x))."""
+        bound, logits = widened(self.lower_bound()), widened(self.forget(inputs))
+        above = torch.log1p(-bound) + functional.logsigmoid(logits)
+        return split_heads(torch.logaddexp(bound.log(), above), self.heads)
+
+    def _queries(self, inputs: Tensor) -> Tensor:
+        queries = functional.silu(widened(self.query(inputs))) / self.size**0.5
+        return split_heads(queries, self.heads)
+
+    def _values(self, inputs: Tensor) -> Tensor:
+        return split_heads(widened(self.value(inputs)), self.heads)
+
+    def _finish(self, read: Tensor) -> Tensor:
+        return through(self.output, self.norm(read.flatten(-2)))
+
+
+@MODELS.register("hgrn2")
+class HGRN2(BoundedModel[HGRN2Settings]):
+    """HGRN2: matrix states whose forget gates are bounded from below, layer by layer."""
+
+    settings_class = HGRN2Settings
+    source = "Qin et al. 2024, arXiv:2404.07904"
+
+    def make_mixer(self, layer: int) -> HGRN2Mixer:
+        """A mixer that gets its layer's lower bound from the model, which holds those of all."""
+        return HGRN2Mixer(self.settings, partial(self.lower_bound, layer))
+
+    def initialise_frame(self) -> None:
+        """Draw embedding, MLPs and readout from N(0, 0.02^2)."""
+        draw_frame(self)
