@@ -40,7 +40,6 @@ def test_every_test_that_a_model_names_exists_and_names_the_model():
             assert f'"{name}"' in text, f"{found.test} does not name {name}"
 
 
-
 def test_comparisons_are_read_from_their_sentences():
     text = (
         "A model.\n\nSource: X.\n\nChecked: some/code @ 01ab (a\nlayer), to 6e-6 in tests/a.py. "
