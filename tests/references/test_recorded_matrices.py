@@ -12,8 +12,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from statetrack.models import MODELS
+from statetrack.models import MODELS, m2rnn
 from statetrack.models._blocks import BlockModel
+from statetrack.models.m2rnn import M2RNNMixer
 from statetrack.models.pd_ssm import PDSSMMixer
 from statetrack.settings import build
 from tests.references.recorded import Recorded, recorded, stated_difference
@@ -305,3 +306,118 @@ def test_the_frame_of_the_xlstm_family_starts_as_that_of_its_authors_code(name: 
             assert gated.up.weight.shape == (166, 128) and gated.up.bias is None
             assert gated.up.weight.std().item() == pytest.approx(small, rel=0.05)
             assert gated.down.weight.std().item() == pytest.approx(1 / 128**0.5, rel=0.05)
+
+
+# --- minGRU ---
+
+
+def test_min_gru_computes_what_another_implementation_computes() -> None:
+    found = recorded("min-gru")
+    (mixer,) = model_of("min-gru", 4, 3, width=6).mixers
+    theirs = found.weights
+    weights = {"inward": theirs["to_hidden_and_gate.weight"], "outward": theirs["to_out.weight"]}
+    mixer.load_state_dict({f"{name}.weight": weight for name, weight in weights.items()})
+    outputs, _ = mixer.scan(found.inputs, mixer.initial_state(3))
+    assert (outputs - found.outputs).abs().max() <= stated_difference("min-gru", "lucidrains")
+
+
+@pytest.mark.parametrize("candidate", ["positive", "linear"])
+def test_min_gru_mixes_its_state_with_its_candidate(candidate: str) -> None:
+    torch.manual_seed(0)
+    (mixer,) = model_of("min-gru", 4, 3, width=6, candidate=candidate).mixers
+    inputs, h = 3 * torch.randn(1, 9, 6).double(), torch.zeros(9).double()
+    outputs, _ = mixer.scan(inputs, mixer.initial_state(1))
+    for x, output in zip(inputs[0], outputs[0], strict=True):
+        for number, (row, gate) in enumerate(zip(*mixer.inward.weight.split(9), strict=True)):
+            u, z = (row * x).sum(), 1 / (1 + torch.exp(-(gate * x).sum()))
+            if candidate == "positive":
+                u = u + 0.5 if u >= 0 else 1 / (1 + torch.exp(-u))
+            h[number] = (1 - z) * h[number] + z * u
+        torch.testing.assert_close(mixer.outward.weight @ h, output, rtol=1e-9, atol=1e-10)
+
+
+# --- M2RNN ---
+
+
+def test_m2rnn_computes_what_its_authors_code_computes() -> None:
+    found = recorded("m2rnn")
+    given = {name: found.tensors[f"inputs.{name}"] for name in ("q", "v", "xf", "h0")}
+    outputs, last = m2rnn.run(
+        given["q"], found.inputs, given["v"], given["xf"], found.weights["W"], given["h0"]
+    )
+    difference = stated_difference("m2rnn", "flash-model-architectures")
+    assert (outputs - found.outputs).abs().max() <= difference
+    assert (last - found.tensors["last"]).abs().max() <= difference
+
+
+@pytest.mark.parametrize("conv", [0, 3])
+def test_m2rnn_follows_its_equations(conv: int) -> None:
+    """Head by head and row by row, one word at a time."""
+    torch.manual_seed(0)
+    sizes = {"heads": 2, "key_size": 3, "value_size": 4}
+    (mixer,) = model_of("m2rnn", 4, 3, width=6, conv=conv, **sizes).mixers
+    assert isinstance(mixer, M2RNNMixer)
+    with torch.no_grad():
+        for parameter in mixer.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    inputs = torch.randn(2, 9, 6).double()
+    outputs, _ = mixer.scan(inputs, mixer.initial_state(2))
+    for word, expected in zip(inputs, outputs, strict=True):
+        written = word @ mixer.written.linear.weight.mT
+        if conv:
+            filters = mixer.written.convolution.filters
+            before = torch.cat([torch.zeros(conv - 1, written.shape[1]), written])
+            taps = (before[tap : tap + 9] * filters.weight[:, 0, tap] for tap in range(conv))
+            written = sum(taps) + filters.bias
+            written = written / (1 + torch.exp(-written))
+        rows = torch.zeros(2, 3, 4).double()
+        for x, parts, output in zip(word, written, expected, strict=True):
+            q, k, v = parts[:6].view(2, 3), parts[6:12].view(2, 3), parts[12:].view(2, 4)
+            read = []
+            for head in range(2):
+                rate = torch.log(
+                    1 + torch.exp(mixer.forget.weight[head] @ x + mixer.forget_bias[head])
+                )
+                keep = torch.exp(-torch.exp(mixer.log_rates[head]) * rate)
+                new = [
+                    keep * row
+                    + (1 - keep) * torch.tanh(mixer.weight[head].mT @ row + key * v[head])
+                    for row, key in zip(rows[head], k[head], strict=True)
+                ]
+                rows[head] = torch.stack(new)
+                read.append(q[head] @ rows[head] + mixer.skip[head] * v[head])
+            gate = mixer.gate.weight @ x
+            y = torch.cat(read) * gate / (1 + torch.exp(-gate))
+            y = y / (y.square().mean() + 1e-6).sqrt() * mixer.norm.weight
+            difference = (mixer.output.weight @ y - output).abs().max()
+            assert difference < stated_difference("m2rnn", "equations")
+
+
+def test_one_row_of_m2rnn_is_an_elman_network_where_it_forgets_all() -> None:
+    """On which its prediction rests: H_t = tanh(H_{t-1} W + k v), with k v of any signs."""
+    torch.manual_seed(0)
+    terms, weight = 5 * torch.randn(2, 11, 4).double(), torch.randn(4, 4).double()
+    keys = torch.full((2, 11, 1, 1), 1000.0).double()
+    values = terms.unsqueeze(2) / 1000
+    assert values.min() > torch.nn.functional.silu(torch.linspace(-3, 0, 100)).min()
+    silent = torch.zeros(2, 11, 1).double()
+    zeros = torch.zeros(2, 1, 1, 4).double()
+    read, _ = m2rnn.run(torch.ones_like(keys), keys, values, silent, weight[None], zeros)
+    network = torch.nn.RNN(4, 4, batch_first=True).double()
+    with torch.no_grad():
+        network.weight_ih_l0.copy_(torch.eye(4))
+        network.weight_hh_l0.copy_(weight.mT)
+        network.bias_ih_l0.zero_()
+        network.bias_hh_l0.zero_()
+    torch.testing.assert_close(read.squeeze(2), network(terms)[0])
+
+
+def test_m2rnn_starts_as_its_authors_code_starts() -> None:
+    torch.manual_seed(0)
+    (mixer,) = model_of("m2rnn", 4, 3, heads=500, key_size=1, value_size=2).mixers
+    assert isinstance(mixer, M2RNNMixer)
+    assert torch.equal(mixer.weight, torch.eye(2).double().expand(500, -1, -1))
+    assert (mixer.skip == 1).all()
+    rates, steps = mixer.log_rates.exp(), torch.nn.functional.softplus(mixer.forget_bias)
+    assert 0 < rates.min() < 1 and 15 < rates.max() < 16
+    assert 0.00099 < steps.min() < 0.0015 and 0.07 < steps.max() < 0.1001
