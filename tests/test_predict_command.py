@@ -153,6 +153,9 @@ def test_predict_and_show_print_the_same_algebra_and_a_smallest_machine(printed)
     algebra = " ".join(shown)
     assert "at most 4 levels of resets and groups; group complexity 2 to 3" in algebra
     assert "words of up to 3 symbols, not of fewer than 2; training has 2-10: enough" in algebra
+    group = " ".join(facts(printed("show", "s4")))
+    assert "margin 0.346 of the state's norm, in 3 dimensions" in group
+    assert "horizon 2,900,000 symbols in float32, 44 in bfloat16, 130 under noise of 1%" in group
     flip_flop = " ".join(facts(printed("show", "flip-flop")))
     assert "states needed 3, of 8" in flip_flop and "star-free" in flip_flop
 

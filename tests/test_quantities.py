@@ -277,3 +277,48 @@ def test_beyond_the_budget_of_the_search_there_are_bounds(monkeypatch):
         few.low <= one.low <= one.high <= few.high for few, one in zip(rough, exact, strict=True)
     )
     assert any(few.low < few.high for few in rough)
+
+
+# --- the margin, and how far it reaches ---
+
+
+@pytest.mark.parametrize("task", ["s3", "cyclic", "a4"])
+def test_a_state_of_the_smallest_representation_is_right_up_to_the_horizon_of_its_margin(task):
+    algebra = analyse(load_task(task).automaton)
+    chosen, step = algebra.representation, 2.0**-7
+    points, rows = chosen.points, chosen.readout.rows
+    labels = algebra.machine.automaton.output
+    norm = np.linalg.norm(points, axis=1).max()
+    away = rows[None, :, :] - rows[labels][:, None, :]  # from every state to every other label
+    away /= np.maximum(np.linalg.norm(away, axis=2, keepdims=True), 1e-12)
+
+    def wrong_after(steps):
+        moved = points[:, None, :] + steps * step * norm * away
+        logits = np.einsum("slh,ch->slc", moved, rows)
+        others = np.arange(len(rows))[None, :] != labels[:, None]
+        return (logits.argmax(axis=2) != labels[:, None])[others].any()
+
+    horizon = algebra.horizons["bfloat16"]
+    assert not wrong_after(0.999 * horizon) and wrong_after(1.001 * horizon)
+    assert algebra.horizons["float32"] == 2**16 * horizon
+    assert algebra.to_json()["representation"]["dimension"] == points.shape[1]
+
+
+def test_noise_is_within_the_margin_up_to_its_horizon_and_beyond_it_much_later():
+    algebra = analyse(load_task("modular-addition").automaton)
+    chosen, draw = algebra.representation, np.random.default_rng(0)
+    points, rows = chosen.points, chosen.readout.rows
+    labels, horizon = algebra.machine.automaton.output, int(algebra.horizons["noise"])
+    norm = np.linalg.norm(points, axis=1).max()
+
+    def share_of_wrong(steps):
+        noise = 0.01 * norm * np.sqrt(steps) * draw.standard_normal((2000, *points.shape))
+        return (((points + noise) @ rows.T).argmax(axis=2) != labels).mean()
+
+    assert share_of_wrong(horizon) < 0.006 and share_of_wrong(20 * horizon) > 0.3
+
+
+def test_a_machine_that_is_no_group_has_no_margin_of_this_kind():
+    algebra = analyse(load_task("ends-with-ab").automaton)
+    assert algebra.representation is None and algebra.horizons is None
+    assert algebra.to_json()["representation"] is None

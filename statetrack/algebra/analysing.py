@@ -25,8 +25,8 @@ from statetrack.algebra.krohn_rhodes import Cascade, cascade_of
 from statetrack.algebra.machine import Machine, needed_machine
 from statetrack.algebra.monoid import Budget, Monoid, stable_elements, transition_monoid
 from statetrack.algebra.representations import MOST_STATES
-from statetrack.algebra.separation import Labels
-from statetrack.algebra.state_space import StateSpace, state_space
+from statetrack.algebra.separation import Labels, noise_horizon, rounding_horizon
+from statetrack.algebra.state_space import Choice, StateSpace, state_space
 from statetrack.algebra.subgroups import (
     MOST_POINTS,
     Subgroup,
@@ -44,6 +44,12 @@ MOST_CLASSES = 400
 
 MOST_OBSERVED = 256
 """Most states for which the linear dimension of the labels is worked out."""
+
+ROUNDING = {"float32": 2.0**-23, "bfloat16": 2.0**-7}
+"""The most that a step is taken to move the state off by rounding, as a part of its norm."""
+
+NOISE = 0.01
+"""The standard deviation of noise at every step along one direction, as a part of that norm."""
 
 SAME_SPAN = 1e-10
 """Squared lengths below this, as a part of the largest, are rounding."""
@@ -166,6 +172,24 @@ class Algebra:
         return cascade_of(self.machine.actions, self.elements)
 
     @cached_property
+    def representation(self) -> Choice | None:
+        """Irreducible parts of the smallest sum of dimensions that read all labels.
+
+        None where the machine is no group, or is too large for such a choice.
+        """
+        space = self.space
+        return None if space is None else space.with_smallest_sum(space.dimensions)
+
+    @property
+    def horizons(self) -> dict[str, float] | None:
+        """How many symbols this representation is right for, by what disturbs it at every step."""
+        if self.representation is None:
+            return None
+        margin = self.representation.readout.margin
+        rounded = {name: rounding_horizon(margin, step) for name, step in ROUNDING.items()}
+        return rounded | {"noise": noise_horizon(margin, NOISE)}
+
+    @cached_property
     def num_moves(self) -> int:
         """How many pairs of a state and the next one some symbol makes."""
         return len(np.unique(_moves(self.machine), axis=0))
@@ -211,6 +235,12 @@ class Algebra:
             },
             "cascade_levels": self.cascade.levels,
             "group_complexity": [self.cascade.fewest_groups, self.cascade.most_groups],
+            "representation": self.representation
+            and {
+                "dimension": self.representation.cost,
+                "margin": self.representation.readout.margin,
+                "horizons": self.horizons,
+            },
             "complexity": {
                 "class": self.complexity.name,
                 "theorem": self.complexity.theorem,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from statetrack.algebra.analysing import Algebra, MonoidFacts
+from statetrack.algebra.analysing import NOISE, Algebra, MonoidFacts
 from statetrack.algebra.identification import Identification
 from statetrack.predicting import identification_by
+from statetrack.report.drawing import share
 from statetrack.spec import WordSpec
 
 Line = tuple[str, str]
@@ -22,6 +23,7 @@ def algebra_facts(algebra: Algebra, words: WordSpec) -> list[Line]:
         *_monoid(algebra),
         ("cascade", _cascade(algebra)),
         *_irreducibles(algebra),
+        *_margin(algebra),
         ("complexity", f"{complexity.name}: {complexity.theorem} ({complexity.source})"),
         ("identified by", _identification(found, words)),
     ]
@@ -72,6 +74,29 @@ def _irreducibles(algebra: Algebra) -> Iterator[Line]:
     if algebra.irreducibles is not None:
         sizes = algebra.irreducibles.real
         yield "real irreducibles", f"{len(sizes)}, of dimension {_spread(sizes)}"
+
+
+def _margin(algebra: Algebra) -> Iterator[Line]:
+    """The margin of the smallest representation, and how far it reaches."""
+    chosen, horizons = algebra.representation, algebra.horizons
+    if chosen is None or horizons is None:
+        return
+    yield (
+        "margin",
+        f"{share(chosen.readout.margin, 3)} of the state's norm, in {chosen.cost} dimensions",
+    )
+    yield (
+        "horizon",
+        f"{_rounded_down(horizons['float32'])} symbols in float32, "
+        f"{_rounded_down(horizons['bfloat16'])} in bfloat16, "
+        f"{_rounded_down(horizons['noise'])} under noise of {NOISE:.0%} a step",
+    )
+
+
+def _rounded_down(number: float) -> str:
+    """A count to two digits: 2,900,000."""
+    unit = 10 ** max(len(str(int(number))) - 2, 0)
+    return f"{int(number) // unit * unit:,}"
 
 
 def _identification(found: Identification, words: WordSpec) -> str:

@@ -34,7 +34,7 @@ class Dense(LinearRecurrence):
         size, why, source = _linear_width(algebra)
         needs = (self.size.at_least(size),)
         any_task = Prediction("yes", why, source, needs, robust=robustness(algebra))
-        choice = algebra.space and algebra.space.with_smallest_sum(algebra.space.dimensions)
+        choice = algebra.representation
         if not choice or choice.cost > size:
             return any_task
         bounded = self.additive == "none" and not self.readout_bias
