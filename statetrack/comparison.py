@@ -17,13 +17,13 @@ from statetrack.algebra.analysing import Algebra, analyse
 from statetrack.algebra.prediction import Prediction
 from statetrack.errors import StatetrackError, TaskError
 from statetrack.models import MODELS
-from statetrack.predicting import predict
+from statetrack.predicting import identification_by, predict
 from statetrack.runs.folder import RunFolder
 from statetrack.runs.plugins import code_of, needs_plugin
 from statetrack.runs.rows import EvaluationRow, Summary
 from statetrack.runs.run import Run
 from statetrack.scoring import horizon_of
-from statetrack.spec import Task, golden_hash
+from statetrack.spec import Task, WordSpec, golden_hash
 
 Verdict = Literal["tracks", "partly", "no"]
 Outcome = Literal[
@@ -70,8 +70,9 @@ class Comparison:
 
     `selected` is the result of the replica that validation selected, `best` that of the best
     evaluated one; a replica that diverged has no result. `size_given` is the run's value of the
-    setting that the prediction names in `size_of`. Unknown values are None, and an empty text in
-    `reason` and `advice`.
+    setting that the prediction names in `size_of`. `identified` says whether words of the training
+    lengths identify the task's machine. Unknown values are None, and an empty text in `reason` and
+    `advice`.
     """
 
     run: Path
@@ -82,6 +83,7 @@ class Comparison:
     predicted: Literal["yes", "no", "unknown"] | None = None
     prediction: Prediction | None = None
     size_given: Any = None
+    identified: bool | None = None
     selected: Measured | None = None
     best: Measured | None = None
     num_replicas: int | None = None
@@ -126,6 +128,8 @@ class Facts:
     unpredictable: str
     summary: Summary | None
     measured: Mapping[int, Measured]
+    identified: bool | None = None
+    """Whether words of the training lengths identify the task's machine; None if not known."""
 
     @property
     def best(self) -> Measured | None:
@@ -145,6 +149,7 @@ class Algebras:
 
     def __init__(self) -> None:
         self._known: dict[str, Algebra] = {}
+        self._identified: dict[tuple[str, WordSpec], bool | None] = {}
 
     def of(self, task: Task) -> Algebra:
         """The algebra of a task.
@@ -155,6 +160,17 @@ class Algebras:
         if name not in self._known:
             self._known[name] = analyse(automaton)
         return self._known[name]
+
+    def identified_by(self, words: WordSpec, task: Task) -> bool | None:
+        """Whether words identify the machine of a task; None where it is not known.
+
+        Raises `TaskError` for a task without an automaton.
+        """
+        machine, key = self.of(task).machine, (golden_hash(task), words)
+        if key not in self._identified:
+            found = identification_by(words, machine)
+            self._identified[key] = found.by_words_up_to(words.lengths.longest)
+        return self._identified[key]
 
 
 def compare(folders: Sequence[Path]) -> list[Comparison]:
@@ -216,6 +232,7 @@ def gather(run: Run, algebras: Algebras) -> Facts:
         unpredictable=unpredictable,
         summary=summary,
         measured={} if summary is None else _measure(run, summary),
+        identified=algebras.identified_by(run.words.spec, run.task) if prediction else None,
     )
 
 
@@ -232,6 +249,7 @@ def judge(facts: Facts) -> Comparison:
         predicted=None if prediction is None else prediction.answer,
         prediction=prediction,
         size_given=facts.size_given,
+        identified=facts.identified,
         best=best,
         num_evaluated=len(measured),
         num_tracking=sum(one.verdict == "tracks" for one in measured),
@@ -278,22 +296,20 @@ def _predict(run: Run, algebras: Algebras) -> tuple[Prediction | None, str]:
 def _judge_prediction(bare: Comparison, best: Measured, found: Prediction) -> Comparison:
     """The outcome of a run that was evaluated and has a prediction."""
     tracks = best.verdict == "tracks"
+    below = _too_small(found, bare.predicted)
     if bare.predicted == "unknown":
-        below = ", ".join(
-            f"{need.setting} {need.given} is below {need.value}" for need in found.unmet
-        )
         too_small = f"{below}, which is known to suffice; whether less does is not known"
         return replace(
             bare,
             outcome="nothing predicted",
-            reason=too_small if found.can == "yes" and below else found.theorem,
+            reason=too_small if below else found.theorem,
         )
     if bare.predicted == "no" and tracks:
         far = 10 * best.length
         return replace(
             bare,
             outcome="predicted no, tracks",
-            reason=f"predicted no, measured right up to {best.length:,}",
+            reason=f"{_predicted_no(below)}, measured right up to {best.length:,}",
             advice="the prediction is about words of every length: test longer ones "
             f"(`statetrack eval {bare.run} --length {far}`) and more of them (--samples); "
             "accuracy on shorter words does not contradict it",
@@ -301,17 +317,30 @@ def _judge_prediction(bare: Comparison, best: Measured, found: Prediction) -> Co
     if bare.predicted == "yes" and not tracks:
         reason, advice = _not_reached(bare, best)
         return replace(bare, outcome="predicted yes, not reached", reason=reason, advice=advice)
-    return replace(bare, reason=_agreement(bare, best))
+    return replace(bare, reason=_agreement(bare, best, below))
 
 
-def _agreement(bare: Comparison, best: Measured) -> str:
+def _too_small(found: Prediction, predicted: str | None) -> str:
+    """The settings because of which a model that can is predicted to track the task no more."""
+    if found.can != "yes":
+        return ""
+    needs = [need for need in found.unmet if need.met == predicted]
+    return ", ".join(f"{need.setting} {need.given} is below {need.value}" for need in needs)
+
+
+def _predicted_no(below: str) -> str:
+    """That no is predicted; and because of which settings, where larger ones would do."""
+    return f"predicted no ({below})" if below else "predicted no"
+
+
+def _agreement(bare: Comparison, best: Measured, below: str) -> str:
     if best.verdict == "tracks":
         chosen = bare.selected
         few = "" if chosen == best else f", by replica {best.replica} and not by the selected one"
         return f"predicted yes, measured right up to {best.length:,}{few}"
     if best.horizon:
-        return f"predicted no, measured right up to {best.horizon:,} and not beyond"
-    return "predicted no, not right at any length tested"
+        return f"{_predicted_no(below)}, measured right up to {best.horizon:,} and not beyond"
+    return f"{_predicted_no(below)}, not right at any length tested"
 
 
 def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
@@ -328,6 +357,9 @@ def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
     else:
         reason = "predicted yes, not reached: the weights exist, and training did not find them"
         tries = ["more --seeds", "more --steps", "other --lrs or another --loss"]
+    if bare.identified is False:
+        reason += "; words of the training lengths do not identify the machine"
+        tries.insert(0, "longer words (--train-length)")
     return reason, "; ".join([others] * (unseen > 0) + tries)
 
 

@@ -114,6 +114,51 @@ def test_the_settings_of_the_run_decide_what_is_predicted_of_it():
     assert few.outcome == "nothing predicted" and "rank 2 is below 4" in few.reason
 
 
+@pytest.mark.parametrize(
+    ("model", "task", "settings", "predicted", "unmet"),
+    [
+        ("deltanet", "parity", {"beta": "unit", "layers": 1}, "no", {}),
+        ("deltanet", "parity", {"beta": "double", "layers": 1}, "yes", {}),
+        ("deltaproduct", "s3", {"householders": 1, "layers": 1}, "no", {"householders": 2}),
+        ("deltaproduct", "s3", {"householders": 2, "layers": 1}, "yes", {}),
+        ("aussm", "s4", {"layers": 2}, "no", {"layers": 3}),
+        ("aussm", "s4", {"layers": 3}, "yes", {}),
+        ("bilinear-block", "s4", {"block_size": 2, "hidden": 12}, "no", {"block_size": 3}),
+        ("bilinear-block", "s4", {"block_size": 3, "hidden": 12}, "yes", {}),
+        ("bilinear", "s4", {"hidden": 2}, "no", {"hidden": 3}),
+        ("lstm", "s3", {"hidden": 4}, "unknown", {"hidden": 37}),
+    ],
+)
+@pytest.mark.parametrize("rows", [RIGHT, WRONG], ids=["right", "wrong"])
+def test_a_run_is_judged_by_its_own_settings(model, task, settings, predicted, unmet, rows, capsys):
+    one = outcome(make_run("a", model, task, rows, **settings))
+    found = predict(load_task(task), model, **settings)
+    assert one.prediction == found and one.predicted == found.answer == predicted
+    assert {need.setting: need.value for need in found.unmet} == unmet
+    tracks = rows is RIGHT
+    expected = {
+        "yes": "agree" if tracks else "predicted yes, not reached",
+        "no": "predicted no, tracks" if tracks else "agree",
+        "unknown": "nothing predicted",
+    }
+    assert one.outcome == expected[predicted]
+    for setting, value in unmet.items():
+        assert f"{setting} {settings[setting]} is below {value}" in one.reason
+    capsys.readouterr()
+    assert run(["compare", "runs"]) == 0
+    printed = capsys.readouterr().out
+    for setting, value in unmet.items():
+        assert f"{setting} {settings[setting]} < {value}" in printed
+
+
+def test_a_run_on_words_too_short_to_identify_the_machine_is_told_so():
+    short = outcome(make_run("a", "bilinear", "s4-cascade", WRONG, train_length="2-5"))
+    assert short.identified is False and "do not identify the machine" in short.reason
+    assert short.advice.startswith("longer words (--train-length)")
+    long = outcome(make_run("b", "bilinear", "s4-cascade", WRONG))
+    assert long.identified is True and "identify" not in long.reason
+
+
 def test_one_replica_that_tracks_is_enough_for_a_yes_and_against_a_no():
     rows = [row(500, 20), row(500, 100, replica=1)]
     agrees = outcome(make_run("a", *CAN, rows, replicas=2))
