@@ -25,6 +25,7 @@ from statetrack import ops
 from statetrack.models import MODELS
 from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models._delta import DeltaFactors, DeltaMixer, ForgetGate
+from statetrack.models.kda import KDAFactors, KDAMixer, kda_scan, kda_step
 from statetrack.models.rwkv7 import RWKV7Factors, RWKV7Mixer, rwkv7_scan, rwkv7_step
 from statetrack.ops.layer_operators import ColumnwiseOperators, HouseholderOperators
 from statetrack.settings import build
@@ -513,3 +514,143 @@ def test_forget_gates_start_as_in_mamba2() -> None:
         assert abs(steps.log().mean() - math.log(0.01)) < 0.1
         assert 0 < rates.min() < 0.1 and 15.9 < rates.max() <= 16
         assert abs(rates.mean() - 8) < 0.3
+
+
+# --- Kimi delta attention ---
+
+
+def kda_factors() -> KDAFactors:
+    """Random factors of unit keys; each part is a leaf."""
+    parts = (
+        torch.randn(B, T, N, K),
+        functional.normalize(torch.randn(B, T, N, K), dim=-1),
+        torch.randn(B, T, N, V),
+        2 * torch.rand(B, T, N),
+        -torch.rand(B, T, N, K),
+    )
+    return KDAFactors(*(part.double().requires_grad_() for part in parts))
+
+
+def by_kda_scan(factors: KDAFactors) -> Tensor:
+    return kda_scan(factors, torch.zeros(B, N, K, V).to(factors.keys))[0]
+
+
+def by_kda_steps(factors: KDAFactors) -> Tensor:
+    state, outputs = torch.zeros(B, N, K, V).to(factors.keys), []
+    for time in range(T):
+        output, state = kda_step(KDAFactors(*(part[:, time] for part in factors)), state)
+        outputs.append(output)
+    return torch.stack(outputs, 1)
+
+
+@pytest.mark.parametrize("compute", [by_kda_scan, by_kda_steps])
+def test_the_recurrence_of_kda_is_that_of_fla(compute: Callable[[KDAFactors], Tensor]) -> None:
+    ours = kda_factors()
+    theirs, _ = fla("kda", "naive.py").naive_recurrent_kda(
+        ours.queries, ours.keys, ours.values, ours.log_gates, ours.betas, scale=1.0
+    )
+    assert_equal_with_gradients(compute(ours), theirs, ours, SINGLE)
+
+
+def test_chunks_of_kda_are_steps_to_rounding() -> None:
+    factors = kda_factors()
+    assert_equal_with_gradients(by_kda_scan(factors), by_kda_steps(factors), factors, EXACT)
+
+
+@pytest.mark.parametrize("log_gate", [0.0, -30.0, -1e4])
+def test_extreme_gates_leave_kda_and_its_gradients_finite(log_gate: float) -> None:
+    factors = KDAFactors(*(part.detach().float().requires_grad_() for part in kda_factors()))
+    factors = factors._replace(log_gates=torch.full((B, T, N, K), log_gate, requires_grad=True))
+    outputs = by_kda_scan(factors)
+    gradients = torch.autograd.grad(outputs.sum(), factors)
+    assert outputs.isfinite().all() and all(part.isfinite().all() for part in gradients)
+    torch.testing.assert_close(outputs, by_kda_steps(factors), **SINGLE)
+
+
+def test_the_layer_of_kda_computes_what_that_of_fla_does() -> None:
+    found = recorded("kda")
+    theirs, parts = found.weights, ("q", "k", "v")
+    weights = {
+        "project.weight": torch.cat([theirs[f"{part}_proj.weight"] for part in parts]),
+        "convolution.filters.weight": torch.cat(
+            [theirs[f"{part}_conv1d.weight"] for part in parts]
+        ),
+        "betas.weight": theirs["b_proj.weight"],
+        "steps.0.weight": theirs["f_proj.0.weight"],
+        "steps.1.weight": theirs["f_proj.1.weight"],
+        "log_rates": theirs["A_log"],
+        "bias": theirs["dt_bias"],
+        "gate.0.weight": theirs["g_proj.0.weight"],
+        "gate.1.weight": theirs["g_proj.1.weight"],
+        "gate.1.bias": theirs["g_proj.1.bias"],
+        "norm.weight": theirs["o_norm.weight"],
+        "output.weight": theirs["o_proj.weight"],
+    }
+    assert len(weights) + 4 == len(theirs)
+    mixer = make("kda", width=16, heads=2, key_dim=8, value_dim=8, beta="double")
+    mixer.load_state_dict(weights)
+    with torch.no_grad():
+        outputs = outputs_of(mixer, found.inputs.double())
+    difference = (outputs - found.outputs).abs().max()
+    assert difference <= stated_difference("kda", "fla-org"), float(difference)
+
+
+def kda_layer_by_equations(mixer: KDAMixer, inputs: Tensor, beta_range: float) -> Tensor:
+    """The layer with its transition as a dense matrix, one word, head and position at a time."""
+    filters = mixer.convolution.filters.weight
+    projected = inputs @ mixer.project.weight.mT
+    padded = functional.pad(projected.mT, (filters.shape[-1] - 1, 0))
+    projected = functional.conv1d(padded, filters, groups=len(filters)).mT
+    projected = projected * torch.sigmoid(projected)
+    steps = inputs @ mixer.steps[0].weight.mT @ mixer.steps[1].weight.mT + mixer.bias
+    gates = (1 + steps.exp()) ** -mixer.log_rates.exp().repeat_interleave(K)
+    betas = beta_range / (1 + torch.exp(-inputs @ mixer.betas.weight.mT))
+    gate = inputs @ mixer.gate[0].weight.mT @ mixer.gate[1].weight.mT + mixer.gate[1].bias
+    words = []
+    for b in range(B):
+        heads = []
+        for head in range(N):
+            state, outputs = torch.zeros(K, V, dtype=torch.float64), []
+            for time in range(T):
+                query = projected[b, time][head * K :][:K]
+                key = projected[b, time][N * K + head * K :][:K]
+                value = projected[b, time][2 * N * K + head * V :][:V]
+                key = key / (key.square().sum() + 1e-6).sqrt()
+                query = query / (query.square().sum() + 1e-6).sqrt() / K**0.5
+                erase = torch.eye(K, dtype=torch.float64) - betas[b, time, head] * key.outer(key)
+                state = erase @ torch.diag(gates[b, time][head * K :][:K]) @ state
+                state = state + betas[b, time, head] * key.outer(value)
+                output = query @ state
+                output = output / (output.square().mean() + 1e-6).sqrt() * mixer.norm.weight
+                outputs.append(output * torch.sigmoid(gate[b, time][head * V :][:V]))
+            heads.append(torch.stack(outputs))
+        words.append(torch.cat(heads, -1))
+    return torch.stack(words) @ mixer.output.weight.mT
+
+
+@pytest.mark.parametrize(("beta", "beta_range"), [("unit", 1.0), ("double", 2.0)])
+def test_the_layer_of_kda_follows_its_equation(beta: str, beta_range: float) -> None:
+    mixer = make("kda", **SMALL, beta=beta)
+    assert isinstance(mixer, KDAMixer)
+    inputs = torch.randn(B, T, D, dtype=torch.float64)
+    expected = kda_layer_by_equations(mixer, inputs, beta_range)
+    assert_equal_with_gradients(outputs_of(mixer, inputs), expected, mixer.parameters(), EXACT)
+
+
+def test_kda_starts_as_in_version_0_6_of_its_library() -> None:
+    mixer = fresh("kda", width=64).blocks[0].mixer
+    for part in mixer.modules():
+        if isinstance(part, nn.Linear | nn.Conv1d):
+            assert 0.015 < part.weight.std() < 0.025
+    assert not mixer.gate[1].bias.any()
+    assert ((mixer.log_rates >= 0) & (mixer.log_rates <= math.log(16))).all()
+    steps = functional.softplus(mixer.bias)
+    assert ((steps > 0.9e-3) & (steps < 0.11)).all()
+
+
+def test_kda_has_the_parameters_that_its_file_counts() -> None:
+    k, v, n, d = 5, 7, 3, 11
+    mixer = fresh("kda", width=d, heads=n, key_dim=k, value_dim=v).blocks[0].mixer
+    count = d * n * (2 * k + 2 * v + 1) + 4 * n * (2 * k + v) + 2 * d * v
+    count += n * v * (k + v + 1) + n * k + n + v
+    assert sum(parameter.numel() for parameter in mixer.parameters()) == count

@@ -1,0 +1,254 @@
+"""Kimi delta attention.
+
+    S_t = (I - beta_t k_t k_t^T) diag(alpha_t) S_{t-1} + beta_t k_t v_t^T,    o_t = S_t^T q_t
+    alpha_t = exp(-a softplus(W_2 W_1 x_t + b)),    beta_t = c sigmoid(w . x_t)
+    y_t = W_o (RMSNorm(o_t) * sigmoid(G_2 G_1 x_t + d))
+
+in each of N heads: Gated DeltaNet with a forget gate for every row of the state in place of one
+for the head. Keys have unit length and queries the length 1 / sqrt(K); q, k and v come from a short
+convolution and silu. With A = diag(alpha) the transition (I - beta k k^T) A has the eigenvalues of
+the symmetric A^(1/2) (I - beta k k^T) A^(1/2): real, in [0, 1] for `--beta unit` and in [-1, 1] for
+`--beta double`. It is a product of symmetric contractions, and DeltaNet's where every gate is 1,
+so what is proven of DeltaNet's transitions holds: no powers but converging ones for `unit`, and
+powers of every symbol's square that converge for `double`.
+
+State of a layer: N K V numbers and, with a convolution, conv - 1 positions of N (2 K + V).
+Parameters of a layer's mixer: D N (2 K + 2 V + 1) + conv N (2 K + V) + 2 D V + N V (K + V + 1)
++ N K + N + V.
+
+Source: Kimi Team (2025), Kimi Linear: An Expressive, Efficient Attention Architecture,
+arXiv:2510.26692; the range [0, 2] of beta is Grazzi, Siems et al.'s (2024), arXiv:2411.12537.
+
+Checked: fla-org/flash-linear-attention 0.6.0, its layer in Triton's interpreter, to 2e-6 in
+tests/references/test_delta_rules.py. Checked: fla-core's naive recurrence, with gradients, to 2e-4
+in tests/references/test_delta_rules.py. Checked: against a loop over the equations, with
+gradients, to 1e-9 in tests/references/test_delta_rules.py.
+
+Departures: one block without an MLP by default, and no full attention between blocks (the source
+has one such block in four, and mixtures of experts); 4 heads of size 16 (128 in the source); the
+readout has a bias. Maps, convolutions and the frame start from N(0, 0.02^2), as in version 0.6.0 of
+the library.
+
+B batch, T time, N heads, K key size, V value size, D width, M chunks of c positions.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from statetrack.algebra.recurrences import Householder
+from statetrack.models import MODELS
+from statetrack.models._base import through
+from statetrack.models._blocks import (
+    BlockModel,
+    OptionalConvolution,
+    RMSNorm,
+    Window,
+    WindowedMixer,
+    draw_frame,
+)
+from statetrack.models._delta import BETA_RANGE, of_unit_length
+from statetrack.models._heads import split_heads
+from statetrack.models._settings import BlockSettings
+from statetrack.models._time_steps import draw_time_steps, inverse_softplus
+from statetrack.ops.layer_operators import ColumnwiseOperators, DiagonalMinusRankOneOperators
+from statetrack.ops.operators import Operators
+from statetrack.ops.precision import in_full_precision, widened
+from statetrack.settings import option
+
+CHUNK = 16
+"""Positions that are computed at once."""
+
+
+class KDASettings(BlockSettings):
+    """Settings of Kimi delta attention."""
+
+    heads: int = option(4, "Number N of heads, each with a state of its own.", min=1)
+    key_dim: int = option(16, "Size K of a head's keys and queries.", min=1)
+    value_dim: int = option(16, "Size V of a head's values, and rank of the gates.", min=1)
+    beta: Literal["unit", "double"] = option(
+        "unit",
+        "Range of beta: unit is [0, 1], with eigenvalues in [0, 1]; double is [0, 2], with "
+        "eigenvalues in [-1, 1].",
+    )
+    conv: int = option(
+        4, "Kernel of the short convolution of queries, keys and values; 0 leaves it out.", min=0
+    )
+
+    @property
+    def recurrence(self) -> Householder:
+        """One generalised reflection in each head, after gates for each row."""
+        return Householder(
+            beta=self.beta, layers=self.layers, structure="(I - beta k k^T) diag(alpha)"
+        )
+
+
+class KDAFactors(NamedTuple):
+    """The terms of the recurrence at some positions, [..., N, K or V]; log_gates at most 0."""
+
+    queries: Tensor
+    keys: Tensor
+    values: Tensor
+    betas: Tensor  # [..., N]
+    log_gates: Tensor
+
+
+class KDAMixer(WindowedMixer[Window]):
+    """A delta rule in every head, before which each row of the state decays by its own gate."""
+
+    def __init__(self, settings: KDASettings) -> None:
+        super().__init__()
+        width, heads = settings.width, settings.heads
+        key_dim, value_dim = settings.key_dim, settings.value_dim
+        self.heads = heads
+        self.key_shape, self.value_shape = (heads, key_dim), (heads, value_dim)
+        keys, values = math.prod(self.key_shape), math.prod(self.value_shape)
+        self.sizes = [keys, keys, values]
+        self.beta_range = BETA_RANGE[settings.beta]
+        self.project = nn.Linear(width, sum(self.sizes), bias=False)
+        self.convolution = OptionalConvolution(
+            sum(self.sizes), settings.conv, nn.Identity(), bias=False
+        )
+        self.betas = nn.Linear(width, heads, bias=False)
+        self.steps = nn.Sequential(
+            nn.Linear(width, value_dim, bias=False), nn.Linear(value_dim, keys, bias=False)
+        )
+        self.log_rates = nn.Parameter(torch.empty(heads).uniform_(1, 16).log())
+        self.bias = nn.Parameter(inverse_softplus(draw_time_steps(keys)))
+        self.norm = RMSNorm(value_dim)
+        self.gate = nn.Sequential(
+            nn.Linear(width, value_dim, bias=False), nn.Linear(value_dim, values)
+        )
+        self.output = nn.Linear(values, width, bias=False)
+        for part in self.modules():
+            if isinstance(part, nn.Linear | nn.Conv1d):
+                nn.init.normal_(part.weight, std=0.02)
+                if part.bias is not None:
+                    nn.init.zeros_(part.bias)
+
+    def initial_state(self, num_words: int) -> tuple[Window, Tensor]:
+        """The convolution's initial state, and zeros [B, N, K, V]."""
+        shape = (num_words, *self.key_shape, self.value_shape[-1])
+        associations = self.output.weight.new_zeros(shape)
+        return self.convolution.initial_state(num_words), associations
+
+    def scan(
+        self, inputs: Tensor, state: tuple[Window, Tensor]
+    ) -> tuple[Tensor, tuple[Window, Tensor]]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
+        projected, window = self.convolution.scan(self.project(inputs), state[0])
+        outputs, associations = kda_scan(self._factors(inputs, projected), state[1])
+        return self._finish(inputs, outputs), (window, associations)
+
+    def step(
+        self, inputs: Tensor, state: tuple[Window, Tensor]
+    ) -> tuple[Tensor, tuple[Window, Tensor]]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
+        projected, window = self.convolution.step(self.project(inputs), state[0])
+        outputs, associations = kda_step(self._factors(inputs, projected), state[1])
+        return self._finish(inputs, outputs), (window, associations)
+
+    def transition(self, inputs: Tensor, state: tuple[Window, Tensor] | None = None) -> Operators:
+        """Diag(alpha) - (beta k) (alpha k)^T by head, on each of the V columns."""
+        window = self.window(state, len(inputs))
+        projected, _ = self.convolution.scan(self.project(inputs), window)
+        factors = self._factors(inputs, projected)
+        gates = factors.log_gates.exp()
+        operators = DiagonalMinusRankOneOperators(
+            gates.flatten(0, 1),
+            (factors.betas.unsqueeze(-1) * factors.keys).flatten(0, 1),
+            (gates * factors.keys).flatten(0, 1),
+        )
+        return ColumnwiseOperators(operators, self.value_shape[-1])
+
+    def _factors(self, inputs: Tensor, projected: Tensor) -> KDAFactors:
+        queries, keys, values = functional.silu(widened(projected)).split(self.sizes, -1)
+        steps = functional.softplus(widened(self.steps(inputs)) + self.bias)
+        return KDAFactors(
+            of_unit_length(queries.unflatten(-1, self.key_shape)) * self.key_shape[-1] ** -0.5,
+            of_unit_length(keys.unflatten(-1, self.key_shape)),
+            values.unflatten(-1, self.value_shape),
+            self.beta_range * torch.sigmoid(widened(self.betas(inputs))),
+            -self.log_rates.exp().unsqueeze(-1) * split_heads(steps, self.heads),
+        )
+
+    def _finish(self, inputs: Tensor, outputs: Tensor) -> Tensor:
+        """[..., D] from the outputs [..., N, V] of the recurrence."""
+        gate = torch.sigmoid(self.gate(inputs))
+        return through(self.output, self.norm(outputs).flatten(-2) * gate)
+
+
+@MODELS.register("kda")
+class KDA(BlockModel[KDASettings]):
+    """Kimi delta attention: a delta rule with a forget gate for each row of the state."""
+
+    settings_class = KDASettings
+    mixer_class = KDAMixer
+    family = "delta rule"
+    source = "Kimi Team 2025, arXiv:2510.26692"
+
+    def initialise_frame(self) -> None:
+        """Draw embedding, MLPs and readout from N(0, 0.02^2)."""
+        draw_frame(self)
+
+
+@in_full_precision
+def kda_step(factors: KDAFactors, state: Tensor) -> tuple[Tensor, Tensor]:
+    """Outputs [B, N, V] and the next state [B, N, K, V], at one position."""
+    queries, keys, values, betas, log_gates = factors
+    state = log_gates.exp().unsqueeze(-1) * state
+    known = torch.einsum("bnk,bnkv->bnv", keys, state)
+    written = betas.unsqueeze(-1) * (values - known)
+    state = state + keys.unsqueeze(-1) * written.unsqueeze(-2)
+    return torch.einsum("bnk,bnkv->bnv", queries, state), state
+
+
+@in_full_precision
+def kda_scan(factors: KDAFactors, state: Tensor) -> tuple[Tensor, Tensor]:
+    """Outputs [B, T, N, V] and the last state [B, N, K, V], chunk by chunk.
+
+    With G_t the sum of a chunk's log gates up to t, S_0 the state before the chunk and u_t the row
+    that position t writes along k_t,
+
+        S_t = exp(G_t) * S_0 + sum_{i <= t} (exp(G_t - G_i) * k_i) u_i^T
+        u_t = beta_t (v_t - (exp(G_t) * k_t)^T S_0 - sum_{i < t} (k_t . exp(G_t - G_i) * k_i) u_i)
+
+    so that the rows u_t solve a triangular system; the systems of all chunks are solved at once.
+    No exponent is positive, whatever the gates are.
+    """
+    num_steps = factors.keys.shape[1]
+    length = min(num_steps, CHUNK)
+    padding = -num_steps % length
+    betas = factors.betas.unsqueeze(-1)
+    queries, keys, values, betas, log_gates = (
+        functional.pad(part, (0, 0, 0, 0, 0, padding))
+        .unflatten(1, (-1, length))
+        .movedim(1, 0)
+        .transpose(2, 3)
+        for part in (*factors[:3], betas, factors.log_gates)
+    )  # [M, B, N, c, K]
+    sums = log_gates.cumsum(-2)
+    apart = sums.unsqueeze(-2) - sums.unsqueeze(-3)  # [M, B, N, c, c, K]
+    fading = keys.unsqueeze(-3) * apart.clamp_max(0).exp()
+    system = betas * torch.einsum("...tk,...tik->...ti", keys, fading).tril(-1)
+    read_rows = torch.einsum("...tk,...tik->...ti", queries, fading).tril()
+    decays = sums.exp()
+    known = torch.cat([values, decays * keys], -1)
+    rows = torch.linalg.solve_triangular(system, betas * known, upper=False, unitriangular=True)
+    from_values, from_state = rows.split([values.shape[-1], keys.shape[-1]], -1)
+    reads = decays * queries
+    last = decays[..., -1, :].unsqueeze(-1)
+    writes = fading[..., -1, :, :].mT  # [M, B, N, K, c]
+
+    outputs = []
+    for m in range(len(queries)):
+        rows = from_values[m] - from_state[m] @ state
+        outputs.append(reads[m] @ state + read_rows[m] @ rows)
+        state = last[m] * state + writes[m] @ rows
+    joined = torch.stack(outputs, 2).flatten(2, 3)  # [B, N, M c, V]
+    return joined[:, :, :num_steps].transpose(1, 2), state
