@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STATETRACK := $(CURDIR)/$(BIN)/statetrack
 
-.PHONY: demo test lint docs benchmarks fuzz clean
+.PHONY: demo test lint docs benchmarks fuzz claims clean
 
 demo: $(VENV)/installed
 	rm -rf demo && mkdir demo
@@ -29,6 +29,9 @@ benchmarks: $(VENV)/installed-dev
 
 fuzz: $(VENV)/installed-dev
 	$(BIN)/python -m tests.fuzz --cases 10000
+
+claims: $(VENV)/installed-dev
+	$(BIN)/python -m tests.claims
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,83 @@
+"""The second part: every *can* with a size, built from hand-set weights and run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.claims.cells import Cell, algebra_of, automaton_of
+from tests.claims.constructions import CONSTRUCTIONS, BeyondBudget, Case, NotBuilt
+from tests.claims.running import follow
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What is built: larger cells are counted as beyond it."""
+
+    size: int = 256
+    """The largest predicted value of any setting."""
+    parameters: int = 20_000_000
+    """The most parameters of a model."""
+    symbols: int = 10_000
+    """The length of every word."""
+    words: int = 3
+    """One is random, one mostly a power of a short word, one of long runs."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """What became of one cell that can: `exact`, `WRONG`, or why it was not built.
+
+    It is `broken` where the construction itself raises an error, as after a change of its model.
+    """
+
+    cell: Cell
+    outcome: str
+    detail: str = ""
+    margin: float | None = None
+
+
+def build_and_run(cell: Cell, budget: Budget) -> Built:
+    """Build a cell's model at the predicted values and run it on hard words."""
+    if not cell.sized:
+        return Built(cell, "no size")
+    largest = max((need.value or 0 for need in cell.prediction.needs), default=0)
+    if largest > budget.size:
+        return Built(cell, "beyond the budget", f"{largest} > {budget.size}")
+    construct = CONSTRUCTIONS.get(cell.variant.model)
+    if construct is None:
+        return Built(cell, "not built", "no construction for this model")
+    automaton = automaton_of(cell.task)
+    case = Case(
+        cell.variant.model,
+        dict(cell.variant.options),
+        cell.task,
+        automaton,
+        algebra_of(cell.task),
+        cell.prediction,
+    )
+    try:
+        model = construct(case)
+    except NotBuilt as why:
+        return Built(cell, "not built", str(why))
+    except BeyondBudget as why:
+        return Built(cell, "beyond the budget", str(why))
+    except Exception as why:  # a model that has changed: the others are still to be checked
+        return Built(cell, "broken", f"{type(why).__name__}: {why}")
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    if parameters > budget.parameters:
+        return Built(cell, "beyond the budget", f"{parameters:,} parameters")
+    for need in cell.prediction.needs:
+        value = getattr(model.settings, need.setting)
+        if need.value is None or value > need.value:
+            return Built(cell, "not built", f"{need.setting} = {value} is more than predicted")
+    found = follow(
+        model,
+        automaton,
+        budget.symbols,
+        num_words=budget.words,
+        width=max(automaton.num_labels, parameters // 100),
+    )
+    if not found.exact:
+        detail = f"{found.wrong} of {found.num_symbols} wrong, first at {found.first_wrong}"
+        return Built(cell, "WRONG", detail, found.margin)
+    return Built(cell, "exact", margin=found.margin)

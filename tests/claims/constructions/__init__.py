@@ -1,0 +1,52 @@
+"""Hand-set weights of the real models: one function for each class, by the model's name."""
+
+from tests.claims.constructions import layered
+from tests.claims.constructions.base import BeyondBudget, Case, Construction, NotBuilt
+from tests.claims.constructions.delta import reflecting
+from tests.claims.constructions.linear import (
+    bilinear,
+    bilinear_block,
+    bilinear_cp,
+    diagonal,
+    full_matrix,
+    pd_ssm,
+    slice_blocks,
+    state_gated,
+    token_gated,
+)
+from tests.claims.constructions.saturating import scalar_lstm, stacked_lstm, torch_network
+
+CONSTRUCTIONS: dict[str, Construction] = {
+    "aussm": layered.turning,
+    "bilinear": bilinear,
+    "bilinear-block": bilinear_block,
+    "bilinear-cp": bilinear_cp,
+    "bilinear-rotation": diagonal,
+    "deltanet": reflecting,
+    "deltaproduct": reflecting,
+    "diagonal-complex": diagonal,
+    "diagonal-positive": diagonal,
+    "diagonal-real": diagonal,
+    "full-matrix": full_matrix,
+    "gated-deltanet": reflecting,
+    "gated-deltaproduct": reflecting,
+    "gla": layered.gla,
+    "gru": torch_network,
+    "hgrn": layered.hgrn,
+    "lstm": torch_network,
+    "mamba": layered.selective,
+    "mamba2": layered.mamba2,
+    "mamba3": layered.mamba3,
+    "minmax": layered.minmax,
+    "mlstm": layered.mlstm,
+    "pd-ssm": pd_ssm,
+    "rnn": torch_network,
+    "rwkv6": layered.rwkv6,
+    "slice": slice_blocks,
+    "slstm": scalar_lstm,
+    "state-gated-rnn": state_gated,
+    "token-gated-rnn": token_gated,
+    "xlstm": stacked_lstm,
+}
+
+__all__ = ["CONSTRUCTIONS", "BeyondBudget", "Case", "Construction", "NotBuilt"]
