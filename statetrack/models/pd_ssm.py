@@ -17,10 +17,11 @@ the reversed one, of which this project has no rule.
 
 Source: Terzic, Menet, Hersche, Hofmann & Rahimi (2025), arXiv:2509.22284.
 
-Checked: IBM/expressive-sparse-state-space-model @ cfa395e (PyTorch; two blocks, embedding and
-readout, with gradients; `--one-hot rows`), to 1e-12 in tests/references/test_recorded_matrices.py.
-Checked: the columns, against the equations above in complex numbers, to 1e-9 in
-tests/references/test_state_space_models.py; the released code of this form is in JAX.
+Checked: IBM/expressive-sparse-state-space-model @ cfa395e (two blocks, embedding and readout, with
+gradients; `--one-hot rows`), to 1e-12 in tests/references/test_recorded_matrices.py. Checked: its
+layer in JAX (the columns, with gradients), to 1e-12 in tests/references/test_recorded_matrices.py.
+Checked: the columns against the equations above in complex numbers, to 1e-9 in
+tests/references/test_state_space_models.py.
 
 State: 2 N numbers per block. Parameters per block: K (N^2 + D), twice 2 N (D + 1) + N (2 N + 1) for
 the networks of D(x), 2 N D for B, (2 N + 1) D for W and w, D for s and 2 D for the norm.

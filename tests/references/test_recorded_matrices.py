@@ -124,6 +124,47 @@ def test_pd_ssm_computes_what_its_authors_code_computes() -> None:
         assert (parameter.grad - theirs[name]).abs().max() <= difference * scale, name
 
 
+def pd_ssm_column_parts(mixer: PDSSMMixer, theirs: dict[str, Tensor]) -> None:
+    """Give a mixer the weights of the authors' layer in JAX, and networks of one map as it has."""
+
+    def gate(name: str) -> torch.nn.Sequential:
+        linear = torch.nn.Linear(6, 5).double()
+        linear.load_state_dict({"weight": theirs[f"W1_{name}"], "bias": theirs[f"b1_{name}"]})
+        return torch.nn.Sequential(linear, torch.nn.Sigmoid())
+
+    mixer.moduli, mixer.phases = gate("mag"), gate("pha")
+    with torch.no_grad():
+        mixer.selection.weight.copy_(theirs["P_selector"])
+        mixer.dictionary.copy_(theirs["P_dict"])
+        mixer.writings.copy_(torch.stack([theirs["B_re"], theirs["B_im"]]))
+        mixer.skip.copy_(theirs["D"])
+        mixer.outward.weight.copy_(torch.cat([theirs["C_re"], -theirs["C_im"]], 1))
+        mixer.outward.bias.zero_()
+
+
+def test_pd_ssm_with_columns_computes_what_its_authors_layer_in_jax_computes() -> None:
+    found = recorded("pd-ssm-columns")
+    (mixer,) = model_of("pd-ssm", 4, 3, width=6, state=5, dictionary=3).mixers
+    assert isinstance(mixer, PDSSMMixer)
+    pd_ssm_column_parts(mixer, found.weights)
+    zeros = torch.zeros_like(mixer.initial_state(3))  # where their layer starts
+    outputs, _ = mixer.scan(found.inputs, zeros)
+    difference = stated_difference("pd-ssm", "JAX")
+    assert (outputs - found.outputs).abs().max() <= difference
+    (outputs * found.tensors["sums"]).sum().backward()
+    gradients = {
+        "P_dict": mixer.dictionary.grad,
+        "P_selector": mixer.selection.weight.grad,
+        "W1_mag": mixer.moduli[0].weight.grad,
+        "W1_pha": mixer.phases[0].weight.grad,
+        "D": mixer.skip.grad,
+        "C_re": mixer.outward.weight.grad[:, :5],
+    }
+    for name, gradient in gradients.items():
+        theirs = found.tensors[f"gradients.{name}"]
+        assert (gradient - theirs).abs().max() <= difference, name
+
+
 @pytest.mark.parametrize("one_hot", ["columns", "rows"])
 def test_transitions_of_pd_ssm_are_what_it_multiplies_its_state_by(one_hot: str) -> None:
     torch.manual_seed(0)
