@@ -325,7 +325,9 @@ def _too_small(found: Prediction, predicted: str | None) -> str:
     if found.can != "yes":
         return ""
     needs = [need for need in found.unmet if need.met == predicted]
-    return ", ".join(f"{need.setting} {need.given} is below {need.value}" for need in needs)
+    return ", ".join(
+        f"{need.setting} {need.given} is below {need.value or need.least}" for need in needs
+    )
 
 
 def _predicted_no(below: str) -> str:

@@ -546,9 +546,12 @@ def test_half_turns_of_the_icosahedron_may_do_with_one_reflection_but_five_fold_
         {"kind": "alternating", "n": 5, "generators": half_turns}, "test"
     )
     negative = told("deltanet", beta="double")
-    assert predict(analyse(elements.automaton), negative).can == "no"
+    for layers, answer in ((1, "no"), (2, "unknown"), (3, "unknown")):
+        found = predict(analyse(elements.automaton), negative.model_copy(update={"layers": layers}))
+        assert (found.can, found.answer) == ("yes", answer)
     assert predict(analyse(elements.automaton), "deltaproduct").smallest
-    assert predict(analyse(only_half_turns), negative).can == "unknown"
+    found = predict(analyse(only_half_turns), negative)
+    assert (found.can, found.answer) == ("yes", "unknown")
     assert predict(analyse(only_half_turns), "deltaproduct").size == 2
     assert not predict(analyse(only_half_turns), "deltaproduct").smallest
 
@@ -810,7 +813,7 @@ def test_stacks_follow_the_series_of_the_group() -> None:
 def test_what_is_hard_for_nc1_is_beyond_constant_depth() -> None:
     for task, expected in (("a5", "no"), ("s5-swaps", "no"), ("s4", "unknown")):
         algebra = analyse(load_task(task).automaton)
-        for model in ("transformer", "s4d", "lru", "linear-attention"):
+        for model in ("transformer", "hgrn", told("s4d", layers=2), told("lru", layers=2)):
             assert predict(algebra, model).can == expected
 
 
@@ -871,7 +874,25 @@ def test_a_model_can_with_its_settings_only_if_each_of_them_is_large_enough() ->
     assert replace(found, needs=(factors, heads.at_least(None))).answer == "unknown"
     written = found.to_json()
     assert (written["can"], written["suffices"]) == ("yes", "unknown")
-    assert written["needs"][1] == {"setting": "heads", "value": 5, "given": 4, "smallest": False}
+    assert written["needs"] == [
+        {"setting": "householders", "value": 2, "given": 2, "smallest": True, "least": 2},
+        {"setting": "heads", "value": 5, "given": 4, "smallest": False, "least": None},
+    ]
+
+
+def test_less_than_what_is_known_to_be_too_few_does_not_suffice() -> None:
+    def with_layers(number: int) -> Prediction:
+        need = Size("layers", number).at_least(4, least=2)
+        return Prediction("yes", "theorem", "source", (need,))
+
+    assert [with_layers(number).answer for number in (1, 2, 3, 4)] == [
+        "no",
+        "unknown",
+        "unknown",
+        "yes",
+    ]
+    assert Size("layers", 1).at_least(2, least=2).smallest
+    assert Size("layers", 1).at_least(None, least=2).met == "no"
 
 
 def test_every_registered_model_names_its_recurrence_which_answers_for_every_task() -> None:

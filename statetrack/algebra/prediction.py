@@ -19,15 +19,16 @@ class Need:
     """The value that the model has."""
     smallest: bool = False
     """Whether no smaller value does, whatever the other settings are."""
+    least: int | None = None
+    """A value below which none does, whatever the other settings are; None where none is known."""
 
     @property
     def met(self) -> Answer:
         """Whether the value that the model has is enough."""
-        if self.value is None:
-            return "unknown"
-        if self.given >= self.value:
+        if self.value is not None and self.given >= self.value:
             return "yes"
-        return "no" if self.smallest else "unknown"
+        too_few = self.least is not None and self.given < self.least
+        return "no" if too_few or self.smallest else "unknown"
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,12 @@ class Size:
     setting: str
     value: int
 
-    def at_least(self, value: int | None, smallest: bool = False) -> Need:
-        """The need for a value of this setting."""
-        return Need(self.setting, value, self.value, smallest and value is not None)
+    def at_least(
+        self, value: int | None, smallest: bool = False, *, least: int | None = None
+    ) -> Need:
+        """The need for a value of this setting, of which less than `least` is known not to do."""
+        smallest = value is not None and (smallest or value == least)
+        return Need(self.setting, value, self.value, smallest, value if smallest else least)
 
 
 @dataclass(frozen=True)
@@ -79,8 +83,12 @@ class Prediction:
 
     @property
     def unmet(self) -> tuple[Need, ...]:
-        """The settings that are smaller than a value known to be enough."""
-        return tuple(need for need in self.needs if need.value and need.given < need.value)
+        """The settings that are smaller than they have to be, or than is known to be enough."""
+        return tuple(
+            need
+            for need in self.needs
+            if need.met == "no" or (need.value is not None and need.given < need.value)
+        )
 
     @property
     def answer(self) -> Answer:

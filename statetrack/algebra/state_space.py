@@ -115,6 +115,10 @@ class StateSpace:
         """For every part, the largest codimension of the subspace that a symbol fixes."""
         return tuple(int(each.max()) for each in self._codimensions)
 
+    def codimension_of(self, part: Part) -> int:
+        """The largest codimension of the subspace of a part that a symbol fixes."""
+        return int(self._fixed_codimensions(part).max())
+
     @cached_property
     def ranks(self) -> tuple[int, ...]:
         """For every part, a number of terms a b^T whose span contains all of its A(x).
@@ -135,15 +139,13 @@ class StateSpace:
     @cached_property
     def _codimensions(self) -> tuple[Integers, ...]:
         """For every part, the rank of I - A(x) for every symbol, `[V]`."""
-        return tuple(
-            np.array(
-                [
-                    np.linalg.matrix_rank(np.eye(part.dimension) - matrix, tol=FULL_RANK)
-                    for matrix in part.matrices(self.symbols)
-                ]
-            )
-            for part in self.parts
-        )
+        return tuple(self._fixed_codimensions(part) for part in self.parts)
+
+    def _fixed_codimensions(self, part: Part) -> Integers:
+        """The rank of I - A(x) in a part for every symbol, `[V]`."""
+        moved = np.eye(part.dimension) - part.matrices(self.symbols)
+        ranks: Integers = np.linalg.matrix_rank(moved, tol=FULL_RANK)
+        return ranks
 
     def with_smallest_largest(self, costs: Sequence[int]) -> Choice | None:
         """Parts enough to read all labels whose largest cost is as small as possible.

@@ -117,7 +117,10 @@ def _size(found: Prediction) -> str:
 
 
 def _need(need: Need) -> str:
-    if need.value is None:
-        return f"{need.setting} ?"
-    has = "" if need.given >= need.value else f" [has {need.given}]"
-    return f"{need.setting} {'=' if need.smallest else '<='} {need.value}{has}"
+    at_least = need.value if need.value is not None else need.least
+    has = f" [has {need.given}]" if at_least is not None and need.given < at_least else ""
+    if need.smallest:
+        return f"{need.setting} = {need.value}{has}"
+    below = f"{need.least} <= " if need.least is not None and need.least > 1 else ""
+    enough = f" <= {need.value}" if need.value is not None else "" if below else " ?"
+    return f"{below}{need.setting}{enough}{has}"

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
+from statetrack.algebra.recurrences import Heads, Size
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import through
 from statetrack.models._blocks import (
@@ -64,6 +65,17 @@ class DeltaSettings(KernelSettings):
         4, "Kernel of the short convolution of queries, keys and values; 0 leaves it out.", min=0
     )
     output_gate: bool = option(False, "Whether outputs are multiplied by silu of a linear map.")
+
+    @property
+    def sizes(self) -> Heads:
+        """The settings that say how much the layers hold."""
+        return Heads(
+            layers=Size("layers", self.layers),
+            heads=Size("heads", self.heads),
+            key_dim=Size("key_dim", self.key_dim),
+            value_dim=Size("value_dim", self.value_dim),
+            mlp=Size("mlp", math.ceil(self.mlp)),
+        )
 
 
 DeltaSettingsT = TypeVar("DeltaSettingsT", bound=DeltaSettings)

@@ -39,7 +39,7 @@ class DeltaNetSettings(DeltaSettings):
     @property
     def recurrence(self) -> Householder:
         """One generalised reflection in each head."""
-        return Householder(beta=self.beta, layers=self.layers)
+        return Householder(beta=self.beta, sizes=self.sizes)
 
 
 @MODELS.register("deltanet")

@@ -46,7 +46,7 @@ class DeltaProductSettings(DeltaSettings):
     def recurrence(self) -> HouseholderProduct:
         """Products of n generalised reflections in each head."""
         return HouseholderProduct(
-            factors=Size("householders", self.householders), beta=self.beta, layers=self.layers
+            factors=Size("householders", self.householders), beta=self.beta, sizes=self.sizes
         )
 
 

@@ -41,7 +41,7 @@ class GatedDeltaNetSettings(DeltaSettings):
     @property
     def recurrence(self) -> Householder:
         """One generalised reflection in each head, times a gate."""
-        return Householder(beta=self.beta, layers=self.layers, structure="alpha (I - beta k k^T)")
+        return Householder(beta=self.beta, sizes=self.sizes, structure="alpha (I - beta k k^T)")
 
 
 @MODELS.register("gated-deltanet")

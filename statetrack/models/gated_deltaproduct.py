@@ -50,7 +50,7 @@ class GatedDeltaProductSettings(DeltaSettings):
         return HouseholderProduct(
             factors=Size("householders", self.householders),
             beta=self.beta,
-            layers=self.layers,
+            sizes=self.sizes,
             structure="alpha x product of n I - beta k k^T",
         )
 

@@ -43,7 +43,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
-from statetrack.algebra.recurrences import LinearRecurrence, PositiveLayers, Size, UndecidedLinear
+from statetrack.algebra.recurrences import (
+    FixedPhaseLayers,
+    LinearRecurrence,
+    PositiveLayers,
+    Size,
+)
 from statetrack.models import MODELS
 from statetrack.models._base import through
 from statetrack.models._blocks import PlainMixer
@@ -67,9 +72,12 @@ class HGRNSettings(KernelSettings):
     @property
     def recurrence(self) -> LinearRecurrence:
         """Gains whose modulus depends on the input, and whose phase does not."""
-        if self.phase == "none":
-            return PositiveLayers(layers=Size("layers", self.layers))
-        return UndecidedLinear(structure="diagonal", eigenvalues="modulus <= 1")
+        layers = Size("layers", self.layers)
+        return (
+            PositiveLayers(layers=layers)
+            if self.phase == "none"
+            else FixedPhaseLayers(layers=layers)
+        )
 
 
 class HGRNMixer(PlainMixer):

@@ -41,7 +41,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.algebra.recurrences import Householder
+from statetrack.algebra.recurrences import Heads, Householder, Size
 from statetrack.models import MODELS
 from statetrack.models._base import through
 from statetrack.models._blocks import (
@@ -83,9 +83,14 @@ class KDASettings(BlockSettings):
     @property
     def recurrence(self) -> Householder:
         """One generalised reflection in each head, after gates for each row."""
-        return Householder(
-            beta=self.beta, layers=self.layers, structure="(I - beta k k^T) diag(alpha)"
+        sizes = Heads(
+            layers=Size("layers", self.layers),
+            heads=Size("heads", self.heads),
+            key_dim=Size("key_dim", self.key_dim),
+            value_dim=Size("value_dim", self.value_dim),
+            mlp=Size("mlp", math.ceil(self.mlp)),
         )
+        return Householder(beta=self.beta, sizes=sizes, structure="(I - beta k k^T) diag(alpha)")
 
 
 class KDAFactors(NamedTuple):

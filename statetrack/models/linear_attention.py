@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
-from statetrack.algebra.recurrences import TimeInvariantLayers
+from statetrack.algebra.recurrences import FixedPositiveLayers, Size
 from statetrack.models import MODELS
 from statetrack.models._base import require_divisor
 from statetrack.models._blocks import BlockModel, Window, WindowedMixer
@@ -62,9 +62,14 @@ class LinearAttentionSettings(KernelSettings):
     )
 
     @property
-    def recurrence(self) -> TimeInvariantLayers:
+    def recurrence(self) -> FixedPositiveLayers:
         """The identity: a step only adds a term."""
-        return TimeInvariantLayers(structure="identity", eigenvalues="[1, 1]")
+        return FixedPositiveLayers(
+            layers=Size("layers", self.layers),
+            counts=self.mlp > 0,
+            structure="identity",
+            eigenvalues="[1, 1]",
+        )
 
 
 class LinearAttentionMixer(WindowedMixer[Window]):

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
-from statetrack.algebra.recurrences import TimeInvariantLayers
+from statetrack.algebra.recurrences import Size, TimeInvariantLayers
 from statetrack.models import MODELS
 from statetrack.models._blocks import BlockModel, PlainMixer
 from statetrack.models._settings import BlockSettings
@@ -59,7 +59,7 @@ class LRUSettings(BlockSettings):
     @property
     def recurrence(self) -> TimeInvariantLayers:
         """Complex gains that do not depend on the input."""
-        return TimeInvariantLayers()
+        return TimeInvariantLayers(layers=Size("layers", self.layers))
 
 
 class LRUMixer(PlainMixer):

@@ -74,7 +74,11 @@ class PDSSMSettings(BlockSettings):
         """One-hot columns times a complex diagonal, or the other way round."""
         if self.one_hot == "rows":
             return UndecidedLinear(structure="diagonal x one-hot rows", eigenvalues="modulus <= 1")
-        return OneHotTimesDiagonal(state=Size("state", self.state))
+        return OneHotTimesDiagonal(
+            state=Size("state", self.state),
+            dictionary=Size("dictionary", self.dictionary),
+            layers=Size("layers", self.layers),
+        )
 
 
 class PDSSMMixer(PlainMixer):

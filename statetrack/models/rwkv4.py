@@ -37,7 +37,7 @@ import torch
 from torch import Tensor, nn
 
 from statetrack import ops
-from statetrack.algebra.recurrences import TimeInvariantLayers
+from statetrack.algebra.recurrences import FixedPositiveLayers, Size
 from statetrack.models import MODELS
 from statetrack.models._base import through
 from statetrack.models._blocks import LinearMixer
@@ -66,9 +66,9 @@ class RWKV4Settings(BlockSettings):
     )
 
     @property
-    def recurrence(self) -> TimeInvariantLayers:
+    def recurrence(self) -> FixedPositiveLayers:
         """Gains in (0, 1) that do not depend on the input."""
-        return TimeInvariantLayers(eigenvalues="(0, 1)")
+        return FixedPositiveLayers(layers=Size("layers", self.layers), counts=self.mlp > 0)
 
 
 class RWKV4State(NamedTuple):

@@ -41,7 +41,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.algebra.recurrences import DiagonalMinusRankOne
+from statetrack.algebra.recurrences import DiagonalMinusRankOne, Size
 from statetrack.models import MODELS
 from statetrack.models._base import require_divisor, through
 from statetrack.models._rwkv import LowRank, RWKVMixer, RWKVModel, first_shifts
@@ -71,7 +71,7 @@ class RWKV7Settings(BlockSettings):
     @property
     def recurrence(self) -> DiagonalMinusRankOne:
         """A diagonal matrix minus one of rank one."""
-        return DiagonalMinusRankOne()
+        return DiagonalMinusRankOne(layers=Size("layers", self.layers))
 
 
 @MODELS.register("rwkv7")

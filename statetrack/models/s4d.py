@@ -36,7 +36,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.algebra.recurrences import TimeInvariantLayers
+from statetrack.algebra.recurrences import Size, TimeInvariantLayers
 from statetrack.models import MODELS
 from statetrack.models._blocks import BlockModel, PlainMixer
 from statetrack.models._settings import BlockSettings
@@ -57,7 +57,7 @@ class S4DSettings(BlockSettings):
     @property
     def recurrence(self) -> TimeInvariantLayers:
         """Complex gains that do not depend on the input."""
-        return TimeInvariantLayers()
+        return TimeInvariantLayers(layers=Size("layers", self.layers))
 
 
 class S4DMixer(PlainMixer):

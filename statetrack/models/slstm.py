@@ -33,7 +33,7 @@ from typing import NamedTuple, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from statetrack.algebra.recurrences import Recurrence, Saturating
+from statetrack.algebra.recurrences import Recurrence, Saturating, Size
 from statetrack.models import MODELS
 from statetrack.models._base import require_divisor
 from statetrack.models._blocks import Mixer, OptionalConvolution, Window
@@ -58,8 +58,12 @@ class SLSTMSettings(ExponentialGateSettings):
 
     @property
     def recurrence(self) -> Recurrence:
-        """Saturating units, among others."""
-        return Saturating()
+        """Saturating units, among others.
+
+        Heads do not read each other, and each reads channels of its own: two of these hold a point
+        on a circle for every symbol, one a constant.
+        """
+        return Saturating(units=Size("width", self.width), groups=self.heads, beside=3)
 
 
 class Cell(NamedTuple):

@@ -28,7 +28,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from statetrack.algebra.recurrences import Recurrence, Saturating, Size, Undecided
+from statetrack.algebra.recurrences import Affine, Recurrence, Saturating, Size
 from statetrack.models import MODELS
 from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models._gated_rnn import OPEN_GATE, GatedRNNSettings, InputMatrices, multiply
@@ -45,10 +45,11 @@ class StateGatedRNNSettings(GatedRNNSettings):
 
     @property
     def recurrence(self) -> Recurrence:
-        """Saturating units with a gate; without tanh, no rule is known."""
+        """Saturating units with a gate; without tanh, affine maps with a gate that may be open."""
+        hidden = Size("hidden", self.hidden)
         if self.activation == "identity":
-            return Undecided()
-        return Saturating(units=Size("hidden", self.hidden))
+            return Affine(hidden=hidden, width=Size("width", self.width), gate_reads_state=True)
+        return Saturating(units=hidden)
 
 
 class StateGatedMixer(Mixer[Tensor]):

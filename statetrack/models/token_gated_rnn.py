@@ -30,7 +30,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from statetrack.algebra.recurrences import UndecidedLinear
+from statetrack.algebra.recurrences import Affine, Size
 from statetrack.models import MODELS
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, PlainMixer
@@ -48,9 +48,9 @@ class TokenGatedRNNSettings(GatedRNNSettings):
     )
 
     @property
-    def recurrence(self) -> UndecidedLinear:
+    def recurrence(self) -> Affine:
         """A matrix that depends on the input, and an added term."""
-        return UndecidedLinear()
+        return Affine(hidden=Size("hidden", self.hidden), width=Size("width", self.width))
 
 
 class TokenGatedMixer(PlainMixer):

@@ -40,7 +40,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from statetrack.algebra.recurrences import Attention
+from statetrack.algebra.recurrences import Attention, Size
 from statetrack.errors import SettingsError, setting
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel, require_divisor, through
@@ -72,7 +72,12 @@ class TransformerSettings(BlockSettings):
     @property
     def recurrence(self) -> Attention:
         """Softmax attention."""
-        return Attention()
+        return Attention(
+            layers=Size("layers", self.layers),
+            positions=self.positions,
+            longest=self.max_positions if self.positions == "learned" else None,
+            has_mlp=self.mlp > 0,
+        )
 
 
 class TransformerBlock(nn.Module):

@@ -23,7 +23,7 @@ from typing import Any
 
 from pydantic import field_validator
 
-from statetrack.algebra.recurrences import Recurrence, Saturating
+from statetrack.algebra.recurrences import Recurrence, Saturating, Size
 from statetrack.models import MODELS
 from statetrack.models._blocks import Block, Mixer
 from statetrack.models._exponential import ExponentialGateModel
@@ -53,8 +53,10 @@ class XLSTMSettings(MLSTMSettings, SLSTMSettings):
 
     @property
     def recurrence(self) -> Recurrence:
-        """Saturating units, unless the pattern has no scalar LSTM blocks."""
-        return Saturating() if "s" in self.pattern else super().recurrence
+        """Saturating units, unless the model has no scalar LSTM blocks."""
+        if "s" not in self.pattern[: self.layers]:
+            return super().recurrence
+        return Saturating(units=Size("width", self.width), groups=self.heads, beside=3)
 
 
 @MODELS.register("xlstm")

@@ -68,19 +68,18 @@ def visible_groups(algebra: Algebra) -> Sequence[Subgroup]:
     return [group for group in subgroups if group.seen and group.order > 1]
 
 
-def within_tc0(algebra: Algebra) -> Prediction:
-    """What a model in TC0 can track: no group that is not solvable, unless TC0 = NC1."""
+def beyond_tc0(algebra: Algebra) -> Prediction | None:
+    """No, for a group that is not solvable, where a model is in TC0, unless TC0 = NC1."""
     for group in visible_groups(algebra):
         if not group.solvable:
             return Prediction(
                 "no",
                 f"the group {group.name} is not solvable, so the task is NC1-complete, and the "
-                "model is in TC0: impossible unless TC0 = NC1",
+                "model is in TC0 at its constant depth and logarithmic precision: impossible "
+                "unless TC0 = NC1",
                 CONSTANT_DEPTH,
             )
-    return Prediction(
-        "unknown", "the model is in TC0, and the task may be: no rule decides it", CONSTANT_DEPTH
-    )
+    return None
 
 
 def settling(algebra: Algebra, why: str, source: str) -> Prediction | None:
@@ -103,17 +102,27 @@ def settling(algebra: Algebra, why: str, source: str) -> Prediction | None:
 
 
 def cascade(
-    algebra: Algebra, layers: Size, allowed: Callable[[Subgroup], bool], what: str, source: str
+    algebra: Algebra,
+    layers: Size,
+    allowed: Callable[[Subgroup], bool],
+    what: str,
+    source: str,
+    least: int | None = None,
 ) -> Prediction:
-    """Yes, where every group in the monoid is one that a layer can represent, or layers can."""
+    """Yes, where every group in the monoid is one that a layer can represent, or layers can.
+
+    A cascade of resets and groups does every such monoid. One layer does a reset with any number of
+    values; how many layers a cascade takes is known here only where all symbols are resets.
+    `least` is a number of layers below which no model does it.
+    """
     robust = robustness(algebra)
     if algebra.monoid is not None and all(allowed(group) for group in algebra.monoid.subgroups):
         return Prediction(
             "yes",
             f"all groups in the monoid are {what}: a cascade of resets and groups, with a layer "
-            "for each factor",
+            "or more for each factor",
             source if source == CASCADE else f"{source}; {CASCADE}",
-            (layers.at_least(1 if only_resets(algebra) else None),),
+            (layers.at_least(1 if only_resets(algebra) else None, least=least),),
             robust=robust,
         )
     return Prediction("unknown", "no rule decides it", OWN, robust=robust)

@@ -1,4 +1,4 @@
-"""One layer with operators that are free parameters: dense, block-diagonal, factored, one-hot."""
+"""One layer with operators that are free parameters: dense, block-diagonal, factored."""
 
 from __future__ import annotations
 
@@ -110,25 +110,6 @@ class Factored(LinearRecurrence):
         )
         needs = (self.rank.at_least(choice.cost),)
         return replace(prediction, theorem=parts, source=OWN, needs=needs)
-
-
-@dataclass(frozen=True, kw_only=True)
-class OneHotTimesDiagonal(LinearRecurrence):
-    """A matrix with one-hot columns times a diagonal one, for every symbol."""
-
-    state: Size
-    structure: str = "one-hot columns x diagonal"
-    eigenvalues: str = "modulus <= 1"
-
-    def predict(self, algebra: Algebra) -> Prediction:
-        """Any automaton, with one coordinate for each state."""
-        return Prediction(
-            "yes",
-            "one layer whose states are unit vectors simulates any automaton",
-            "Terzic et al. 2025, arXiv:2509.22284",
-            (self.state.at_least(algebra.num_states),),
-            robust=robustness(algebra),
-        )
 
 
 def dimensions_of(choice: Choice) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -9,17 +10,20 @@ from statetrack.algebra.prediction import Prediction, Size
 from statetrack.algebra.recurrences.base import (
     BILINEAR,
     CASCADE,
+    CONSTANT_DEPTH,
     NEGATIVE,
     OWN,
     Additive,
     LinearRecurrence,
+    beyond_tc0,
     cascade,
     is_trivial,
     only_resets,
     robustness,
+    settling,
     visible_groups,
-    within_tc0,
 )
+from statetrack.algebra.recurrences.reflexive import occurrences
 
 if TYPE_CHECKING:
     from statetrack.algebra.analysing import Algebra
@@ -30,6 +34,16 @@ Gains = Literal["positive", "real", "complex", "unit"]
 
 POSITIVE_GATES = "Sarrof, Veitsman and Hahn 2024, arXiv:2405.17394"
 DIAGONAL_LAYERS = "Shakerinava et al. 2026, arXiv:2603.01959"
+PARITY = "Khavari et al. 2025, arXiv:2508.07395"
+LENGTHS_COUNTED = (
+    "Barrington, Compton, Straubing and Therien 1992, doi:10.1016/0022-0000(92)90014-A"
+)
+
+IN_ORDER = (
+    "a coordinate with a gain of 0 or more keeps the order of its values, so along the powers of a "
+    "word the answers settle"
+)
+"""The argument *Order* of `statetrack.algebra.recurrences`."""
 
 
 # --- one layer, with gains that are free parameters ---
@@ -150,7 +164,11 @@ class Diagonal(LinearRecurrence):
 
 @dataclass(frozen=True, kw_only=True)
 class PositiveLayers(LinearRecurrence):
-    """Layers of gains in [0, 1] that depend on the input (Mamba, GLA, mLSTM)."""
+    """Layers of gains in [0, 1] that depend on the input (Mamba, GLA, mLSTM).
+
+    *Order* says that they track no group, for any number of layers. A gain of 0 and an added term
+    reset a coordinate, a gain of 1 keeps it, so a cascade of layers does every aperiodic monoid.
+    """
 
     layers: Size
     structure: str = "diagonal"
@@ -158,16 +176,78 @@ class PositiveLayers(LinearRecurrence):
 
     def predict(self, algebra: Algebra) -> Prediction:
         """The star-free languages."""
-        refused = _refused_group(algebra, "positive")
+        source = f"{OWN}; at finite precision {POSITIVE_GATES}, {NEGATIVE}"
+        return settling(algebra, IN_ORDER, source) or cascade(
+            algebra, self.layers, is_trivial, "trivial (star-free)", POSITIVE_GATES
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedPositiveLayers(LinearRecurrence):
+    """Layers of sums under gains in [0, 1] that do not depend on the input, read as averages.
+
+    RWKV-4 and linear attention: weights of what is added depend on the input, and an average is a
+    sum of weighted values over the sum of weights. *Order* holds for them as for gains that depend
+    on the input. `counts` says whether an average can be over the positions alone at which some
+    symbol was read, and the blocks have MLPs, as `occurrences` needs.
+    """
+
+    layers: Size
+    counts: bool
+    structure: str = "fixed diagonal"
+    eigenvalues: str = "(0, 1)"
+
+    def predict(self, algebra: Algebra) -> Prediction:
+        """No group; what depends on which symbols occurred before which."""
+        refused = settling(algebra, IN_ORDER, OWN)
         if refused:
-            source = f"{POSITIVE_GATES}; {refused.source}"
-            return replace(refused, robust=robustness(algebra), source=source)
-        return cascade(algebra, self.layers, is_trivial, "trivial (star-free)", POSITIVE_GATES)
+            return refused
+        found = occurrences(algebra, self.layers) if self.counts else None
+        unknown = Prediction("unknown", "no rule decides it", OWN)
+        return replace(found or unknown, robust=robustness(algebra))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedPhaseLayers(LinearRecurrence):
+    """Layers of complex gains whose modulus depends on the input, and whose phase does not (HGRN).
+
+    With phases 0 they are layers of gains in [0, 1]. With phases of 2 pi / n, and a first write
+    that a layer below tells from later ones, a coordinate is a clock: the position modulo n.
+    Languages whose syntactic monoid is quasi-aperiodic are star-free over pairs of a symbol and
+    such a position. All of it is in TC0.
+    """
+
+    layers: Size
+    structure: str = "diagonal"
+    eigenvalues: str = "modulus <= 1"
+
+    def predict(self, algebra: Algebra) -> Prediction:
+        """Aperiodic monoids, and quasi-aperiodic ones."""
+        found = cascade(algebra, self.layers, is_trivial, "trivial (star-free)", POSITIVE_GATES)
+        if found.can == "yes":
+            return found
+        refused = beyond_tc0(algebra)
+        if refused:
+            return replace(refused, robust=robustness(algebra))
+        if algebra.monoid and algebra.monoid.quasi_aperiodic:
+            return replace(
+                found,
+                can="yes",
+                theorem="star-free over pairs of a symbol and its position modulo a number: fixed "
+                "phases are clocks, in a cascade with resets",
+                source=f"{LENGTHS_COUNTED}; {POSITIVE_GATES}; {CASCADE}",
+                needs=(self.layers.at_least(None),),
+            )
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
 class SignedLayers(LinearRecurrence):
-    """Layers of gains in [-1, 1] that depend on the input: every period is a power of 2."""
+    """Layers of gains in [-1, 1] that depend on the input: every period is a power of 2.
+
+    By *Order*, a layer of real gains can double the period of the answers along the powers of a
+    word, and no more. So L layers track no element of odd prime order, and none of order above 2^L.
+    """
 
     layers: Size
     structure: str = "diagonal"
@@ -175,39 +255,61 @@ class SignedLayers(LinearRecurrence):
 
     def predict(self, algebra: Algebra) -> Prediction:
         """Monoids whose groups are 2-groups."""
-        for group in visible_groups(algebra):
+        robust = robustness(algebra)
+        groups = visible_groups(algebra)
+        for group in groups:
             if not _is_two_group(group):
                 return Prediction(
                     "no",
                     f"the group {group.name} has an element of odd prime order; a layer of gains "
-                    "in [-1, 1] can only double a period",
-                    f"{NEGATIVE}; {OWN}",
-                    robust=robustness(algebra),
+                    "in [-1, 1] can double the period of the answers along the powers of a word, "
+                    "and no more",
+                    OWN,
+                    robust=robust,
                 )
+        doublings = [group.exponent.bit_length() - 1 for group in groups if group.exponent]
+        least = max(doublings, default=None)
         if algebra.is_group and algebra.monoid and algebra.monoid.subgroups[0].squares_length:
+            enough = algebra.monoid.subgroups[0].squares_length
             return Prediction(
                 "yes",
                 "a subnormal series whose factors are elementary abelian 2-groups, one for each "
                 "layer",
                 f"{DIAGONAL_LAYERS}; {OWN}",
-                (self.layers.at_least(algebra.monoid.subgroups[0].squares_length),),
-                robust=robustness(algebra),
+                (self.layers.at_least(enough, least=least),),
+                robust=robust,
             )
-        return cascade(algebra, self.layers, _is_two_group, "2-groups", CASCADE)
+        return cascade(algebra, self.layers, _is_two_group, "2-groups", CASCADE, least=least)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComplexLayers(LinearRecurrence):
-    """Layers of complex gains that depend on the input (Mamba-3)."""
+    """Layers of complex gains that depend on the input (Mamba-3).
+
+    `slowest` is the least decay for a turn by pi: a gain that turns by theta has at most the
+    modulus exp(-slowest |theta| / pi), and is 1 only where it neither turns nor adds. If it is not
+    0, *Contraction* holds: over a period a coordinate either shrinks or is left alone. A difference
+    of two states then lasts for about 1 / slowest half turns.
+    """
 
     layers: Size
+    slowest: float = 0.0
     structure: str = "complex diagonal"
     eigenvalues: str = "modulus <= 1"
 
     def predict(self, algebra: Algebra) -> Prediction:
-        """Monoids whose groups are solvable."""
-        return _abelian_series(algebra, self.layers) or cascade(
-            algebra, self.layers, lambda group: group.solvable, "solvable", CASCADE
+        """Monoids whose groups are solvable; without groups, if every turn decays."""
+        if self.slowest == 0:
+            return _abelian_series(algebra, self.layers) or cascade(
+                algebra, self.layers, lambda group: group.solvable, "solvable", CASCADE
+            )
+        half = round(math.log(2) / self.slowest)
+        why = (
+            f"every turn by pi shrinks a state by exp(-{self.slowest:g}): half is left after "
+            f"{half:,} such turns, so answers settle (with a slowest rate of 0 they need not)"
+        )
+        return settling(algebra, why, OWN) or cascade(
+            algebra, self.layers, is_trivial, "trivial (star-free)", POSITIVE_GATES
         )
 
 
@@ -227,14 +329,35 @@ class UnitLayers(LinearRecurrence):
 
 @dataclass(frozen=True, kw_only=True)
 class TimeInvariantLayers(LinearRecurrence):
-    """Layers of gains that do not depend on the input (S4D, LRU, linear attention)."""
+    """Layers of complex gains that do not depend on the input (S4D, LRU).
 
+    Such gains count positions, as clocks do. One layer does not count one word among others of its
+    length: *Counting under a fixed operator*. For several, Khavari et al. (2025, arXiv:2508.07395)
+    show it of parity without normalisation between the layers, which these models have.
+    """
+
+    layers: Size
     structure: str = "fixed diagonal"
     eigenvalues: str = "modulus <= 1"
 
     def predict(self, algebra: Algebra) -> Prediction:
-        """Tasks in TC0 at most."""
-        return replace(within_tc0(algebra), robust=robustness(algebra))
+        """No counting of one word among others of its length, in one layer."""
+        robust = robustness(algebra)
+        if self.layers.value == 1 and algebra.monoid and algebra.monoid.counting_seen:
+            return Prediction(
+                "no",
+                "one layer: labels count a word among others of its length, modulo a number, while "
+                "under an operator that is always the same the answers settle as the count grows",
+                f"{OWN}; for parity {PARITY}",
+                robust=robust,
+            )
+        unknown = Prediction(
+            "unknown",
+            "no rule decides it; the model is in TC0 at its constant depth and logarithmic "
+            "precision",
+            CONSTANT_DEPTH,
+        )
+        return replace(beyond_tc0(algebra) or unknown, robust=robust)
 
 
 # --- what the rules share ---
@@ -242,14 +365,9 @@ class TimeInvariantLayers(LinearRecurrence):
 
 def _refused_group(algebra: Algebra, gains: Gains) -> Prediction | None:
     """No, where labels distinguish the elements of a group that such gains do not represent."""
+    if gains == "positive":
+        return settling(algebra, IN_ORDER, f"{OWN}; at finite precision Theorem 1 of {NEGATIVE}")
     for group in visible_groups(algebra):
-        if gains == "positive":
-            return Prediction(
-                "no",
-                f"the group {group.name} acts on the states; positive gains cannot realise an "
-                "element of order 2 or more",
-                f"Theorem 1 of {NEGATIVE}",
-            )
         if not group.abelian:
             return Prediction(
                 "no",
@@ -263,25 +381,22 @@ def _refused_group(algebra: Algebra, gains: Gains) -> Prediction | None:
                 "realise only orders 1 and 2",
                 f"Theorem 2 of {NEGATIVE}",
             )
-    if gains == "positive" and algebra.machine.a_symbol_cycles:
-        return Prediction(
-            "no",
-            "a symbol cycles through states with different labels; positive gains cannot realise "
-            "it",
-            f"Theorem 1 of {NEGATIVE}",
-        )
     return None
 
 
 def _abelian_series(algebra: Algebra, layers: Size) -> Prediction | None:
-    """What the derived length decides: yes for solvable groups, no where one is not solvable."""
+    """What the derived length decides: yes for solvable groups, no where one is not solvable.
+
+    That no fewer layers do, and none for groups that are not solvable, is shown at finite
+    precision.
+    """
     robust = robustness(algebra)
     for group in visible_groups(algebra):
         if not group.solvable:
             return Prediction(
                 "no",
                 f"the group {group.name} is not solvable: it has no subnormal series with abelian "
-                "factors, for any number of layers",
+                "factors, so no number of layers tracks it at finite precision",
                 DIAGONAL_LAYERS,
                 robust=robust,
             )
@@ -290,7 +405,8 @@ def _abelian_series(algebra: Algebra, layers: Size) -> Prediction | None:
     all_seen = all(group.seen for group in algebra.monoid.subgroups)
     return Prediction(
         "yes",
-        "a subnormal series with abelian factors, one for each layer",
+        "a subnormal series with abelian factors, one for each layer; at finite precision no fewer "
+        "layers do",
         DIAGONAL_LAYERS,
         (layers.at_least(max(algebra.monoid.derived_length or 0, 1), all_seen),),
         robust=robust,

@@ -10,15 +10,18 @@ from statetrack.algebra.recurrences.base import (
     CASCADE,
     OWN,
     Recurrence,
+    beyond_tc0,
     cascade,
     is_trivial,
     settling,
-    within_tc0,
 )
+from statetrack.algebra.recurrences.gains import IN_ORDER
+from statetrack.algebra.recurrences.reflexive import FIXED_PRECISION, occurrences
 
 if TYPE_CHECKING:
     from statetrack.algebra.analysing import Algebra
 
+SHORTCUTS = "Liu et al. 2022, arXiv:2210.10749"
 SATURATION = "Omlin and Giles 1996, doi:10.1145/235809.235811"
 
 
@@ -26,10 +29,14 @@ SATURATION = "Omlin and Giles 1996, doi:10.1145/235809.235811"
 class Saturating(Recurrence):
     """Units with a saturating activation, such as tanh.
 
-    `units` is None where no setting alone gives the number of such units.
+    `units` is the setting that gives their number, and `groups` into how many groups that do not
+    read each other they are divided; one group does the task. `beside` is the number of units in
+    that group that carry the symbol.
     """
 
-    units: Size | None = None
+    units: Size
+    groups: int = 1
+    beside: int = 0
 
     def predict(self, algebra: Algebra) -> Prediction:
         """Any automaton: a unit for each state and action, and one for the first position."""
@@ -39,7 +46,7 @@ class Saturating(Recurrence):
             "one unit for each pair of a state and a symbol's action, saturated where that symbol "
             "was just read in that state; saturation removes small errors",
             SATURATION,
-            () if self.units is None else (self.units.at_least(enough),),
+            (self.units.at_least((enough + self.beside) * self.groups),),
             robust="yes",
         )
 
@@ -48,34 +55,69 @@ class Saturating(Recurrence):
 class Clamped(Recurrence):
     """A stack of layers whose coordinates are each clamped between two bounds (MinMax).
 
-    The maps of one coordinate are the identity, constants, and h -> max(min(r, h), s). They are
-    closed under composition, and each equals its own square. So for every word w, the states of a
-    layer after w, w w, w w w, ... are equal from the second on, as soon as its inputs repeat
-    themselves; by induction over the layers, those of the stack settle. Every transition monoid is
-    aperiodic: a stack computes star-free languages only. A coordinate whose bounds are equal is
-    reset, one whose bounds are far apart is unchanged; by Krohn and Rhodes (1965), a cascade of
-    resets does every aperiodic monoid.
+    The maps of one coordinate are the identity, constants, and h -> max(min(r, h), s), which do not
+    decrease in h: *Order* says that a stack computes star-free languages only. A coordinate whose
+    bounds are equal is reset, one whose bounds are far apart is unchanged; by Krohn and Rhodes
+    (1965), a cascade of resets does every aperiodic monoid.
     """
 
     layers: Size
 
     def predict(self, algebra: Algebra) -> Prediction:
         """Aperiodic monoids."""
-        return settling(
-            algebra,
-            "a map that clamps coordinates equals its own square, so the states after the powers "
-            "of any word settle",
-            OWN,
-        ) or cascade(algebra, self.layers, is_trivial, "trivial", CASCADE)
+        why = IN_ORDER.replace("with a gain of 0 or more", "clamped between two bounds")
+        return settling(algebra, why, OWN) or cascade(
+            algebra, self.layers, is_trivial, "trivial", CASCADE
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attention(Recurrence):
-    """Softmax attention of constant depth and logarithmic precision: there is no recurrent state.
+    """Softmax attention of constant depth: there is no recurrent state.
 
-    What such a model remembers grows with the word.
+    What such a model remembers grows with the word. One set of weights has to do for words of every
+    length; its attention weights may be at the closed ends of their range. Without positions and at
+    fixed precision, sums over positions count them up to a threshold only, so the answer depends on
+    which symbols came before which: the monoid is R-trivial. In Li and Cotterell (2025) a position
+    does not attend to itself, here it does, so that a symbol that is repeated changes nothing:
+    all positions of a word of one symbol have the same numbers. So not every R-trivial monoid can
+    be, but those of `occurrences` can.
     """
+
+    layers: Size
+    positions: str
+    longest: int | None = None
+    """The longest word that can be read at all; None where there is no such bound."""
+    has_mlp: bool = True
 
     def predict(self, algebra: Algebra) -> Prediction:
         """Tasks in TC0 at most."""
-        return within_tc0(algebra)
+        refused = beyond_tc0(algebra)
+        if refused:
+            return refused
+        if self.longest is not None:
+            why = (
+                f"words of more than {self.longest:,} symbols cannot be read: positions are learned"
+            )
+            return Prediction("no", why, OWN)
+        found = self._without_positions(algebra) if self.positions == "none" else None
+        if found:
+            return found
+        return Prediction(
+            "unknown",
+            "no rule decides it for weights that do for every length T; with weights that depend "
+            "on T, constant depth does solvable automata, and depth O(log T) all",
+            SHORTCUTS,
+        )
+
+    def _without_positions(self, algebra: Algebra) -> Prediction | None:
+        if self.has_mlp and (found := occurrences(algebra, self.layers)):
+            return found
+        if algebra.machine.complete and not algebra.machine.partially_ordered:
+            return Prediction(
+                "no",
+                "some word leads back to a state that was left: the monoid is not R-trivial, and "
+                "beyond attention without positions at fixed precision",
+                FIXED_PRECISION,
+            )
+        return None

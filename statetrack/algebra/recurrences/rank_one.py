@@ -4,19 +4,47 @@ A generalised Householder matrix is I - beta k k^T with a unit vector k: a proje
 a reflection for beta = 2. A product of n of them leaves a subspace of codimension at most n fixed,
 and every orthogonal matrix with rank(I - A) = n is a product of n reflections (Cartan and
 Dieudonne). So a head with n factors holds an irreducible part in which rank(I - A(x)) <= n for
-every symbol x.
+every symbol x, or several for which these ranks sum up to at most n.
+
+*The first state is 0.* With values v = X^T k the state H is (I - A) X, A being the product so far:
+a point X that the operators move, less itself.
+
+*What one query reads.* A query q gives X^T (I - A^T) q, divided by its length. For a basis X these
+are the directions from q to the points A^T q, all on one sphere, and 0 for A = I: different ones
+for different points. So where the states are the elements of the group, and each has a label of its
+own, one head for each part reads them. Otherwise an MLP has to.
+
+*Two layers of single reflections* do addition modulo m: the first reflects at every step, which is
+the position modulo 2; the second reflects about the axis at a pi / m for the symbol a at even
+positions and at -a pi / m at odd ones. Two reflections in a row turn by twice the angle between
+their axes, which is 2 pi (a + b) / m; at odd positions the query is turned by the last symbol.
+
+*Four layers of single reflections* do any group of permutations of S points. Such a permutation is
+a product of at most m = S - 1 swaps, which are reflections. Two layers count positions modulo 2 m,
+the third writes each symbol under the key of its position, so that the last 2 m symbols are known.
+An MLP computes from these, and from the position, the swaps of the last whole block of m symbols,
+of which the fourth layer makes one at each step. What it has not made yet, and the symbols of the
+block since, are known too, and turn the query.
+
+*Resets.* With beta = 1 and one key a layer writes a value over the last one, and with beta = 0 it
+keeps it. So layers of delta rules do every cascade of resets, and with reflections also of groups.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from statetrack.algebra.prediction import Prediction, Size
+from statetrack.algebra.prediction import Need, Prediction, Size
 from statetrack.algebra.recurrences.base import (
+    CASCADE,
     NEGATIVE,
     OWN,
     LinearRecurrence,
+    cascade,
+    is_trivial,
+    only_resets,
     robustness,
     settling,
 )
@@ -24,11 +52,28 @@ from statetrack.algebra.recurrences.free import dimensions_of
 
 if TYPE_CHECKING:
     from statetrack.algebra.analysing import Algebra
+    from statetrack.algebra.state_space import Choice, StateSpace
 
 Beta = Literal["unit", "double"]
 """The range of beta: from 0 to 1, or from 0 to 2."""
 
 DELTAPRODUCT = "Siems et al. 2025, arXiv:2502.10297"
+FOUR_FOR_S5 = "Siems et al. 2026, arXiv:2609.24797"
+
+LAYERS_FOR_A_GROUP = 4
+"""Layers of single reflections that do any group."""
+
+
+@dataclass(frozen=True)
+class Heads:
+    """The settings that say how much a stack of delta rules holds."""
+
+    layers: Size
+    heads: Size
+    key_dim: Size
+    value_dim: Size
+    mlp: Size
+    """The width of MLPs, rounded up, as a multiple of the stream's; 0 where there are none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,15 +87,15 @@ class HouseholderProduct(LinearRecurrence):
 
     factors: Size
     beta: Beta
-    layers: int
+    sizes: Heads
     structure: str = "product of n I - beta k k^T"
     eigenvalues: str = "modulus <= 1"
 
     def predict(self, algebra: Algebra) -> Prediction:
         """The largest rank of I - A(x) in an irreducible part that is needed."""
         if self.beta == "unit":
-            return _without_reflections(algebra)
-        return _reflections(algebra, self.factors, self.layers)
+            return _without_reflections(algebra, self.sizes)
+        return _with_reflections(algebra, self.factors, self.sizes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +103,7 @@ class Householder(LinearRecurrence):
     """One generalised Householder matrix in each head (DeltaNet)."""
 
     beta: Beta
-    layers: int
+    sizes: Heads
     structure: str = "I - beta k k^T"
 
     @property
@@ -67,23 +112,10 @@ class Householder(LinearRecurrence):
         return "[0, 1]" if self.beta == "unit" else "[-1, 1]"
 
     def predict(self, algebra: Algebra) -> Prediction:
-        """Whether one factor suffices."""
+        """Whether one factor suffices, or how many layers do."""
         if self.beta == "unit":
-            return _without_reflections(algebra)
-        found = _reflections(algebra, Size("", 1), self.layers)
-        alone = replace(found, needs=())
-        if found.size is None or found.size == 1:
-            return alone
-        if _one_reflection_is_too_few(algebra, self.layers):
-            why = (
-                "one layer: a reflection is its own inverse, and a symbol acts with an order "
-                "greater than 2"
-            )
-            return replace(alone, can="no", theorem=why)
-        why = (
-            f"{found.size} reflections in each head of one layer suffice; whether one does is open"
-        )
-        return replace(alone, can="unknown", theorem=why)
+            return _without_reflections(algebra, self.sizes)
+        return _with_reflections(algebra, None, self.sizes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,69 +124,191 @@ class DiagonalMinusRankOne(LinearRecurrence):
 
     With w in [0.545, 1] and a in [0, 1], diag(w) - (a kappa) kappa^T is similar to the symmetric
     diag(w) - (sqrt(a) kappa)(sqrt(a) kappa)^T, whose eigenvalues lie in [-0.455, 1]. So the powers
-    of one symbol's operator converge. Factors of a product are not symmetric in one common basis,
-    so this says nothing of the powers of longer words.
+    of one symbol's operator converge, and with added terms the states grow at most in proportion to
+    the position; normalised, they settle. That is shown for one layer; in several, inputs settle
+    only if they are rounded. Factors of a product are not symmetric in one common basis, so this
+    says nothing of the powers of longer words, whose operators may have any eigenvalues.
+
+    With w = 1, a = 1 and a key along kappa it is the delta rule with beta = 1, with a = 0 and no
+    value it keeps its state: cascades of resets do every aperiodic monoid.
     """
 
+    layers: Size
     structure: str = "diag(w) - (a kappa) kappa^T"
     eigenvalues: str = "(-0.46, 1)"
 
     def predict(self, algebra: Algebra) -> Prediction:
-        """No symbol that cycles through states."""
-        robust = robustness(algebra)
+        """No symbol that cycles through states; aperiodic monoids."""
         if algebra.machine.a_symbol_cycles:
+            rounded = "" if self.layers.value == 1 else ", at finite precision"
             return Prediction(
                 "no",
                 "a symbol cycles through states with different labels, while the powers of a "
-                "matrix with eigenvalues in [-0.455, 1] converge",
+                f"matrix with eigenvalues in [-0.455, 1] converge, so answers settle{rounded}",
                 f"Theorem 1 of {NEGATIVE}; {OWN}",
-                robust=robust,
+                robust=robustness(algebra),
             )
-        return Prediction("unknown", "no rule decides it", OWN, robust=robust)
+        return cascade(algebra, self.layers, is_trivial, "trivial (star-free)", OWN)
 
 
-def _reflections(algebra: Algebra, given: Size, layers: int) -> Prediction:
-    """How many reflections each head needs."""
-    choice = algebra.space and algebra.space.with_smallest_largest(algebra.space.codimensions)
-    if not choice:
-        return Prediction(
-            "unknown",
-            "the rule is for groups on not too many states: it needs their irreducible parts",
-            DELTAPRODUCT,
-            robust=robustness(algebra),
-        )
-    factors = max(choice.cost, 1)
-    too_few = factors == 2 and _one_reflection_is_too_few(algebra, layers)
-    return Prediction(
-        "yes",
-        f"one layer: rank(I - A(x)) is at most {factors} for every symbol, in irreducible parts of "
-        f"dimension {dimensions_of(choice)}; a linear readout needs as many reflections",
-        f"{DELTAPRODUCT}; {NEGATIVE}",
-        (given.at_least(factors, smallest=factors == 1 or too_few),),
-        robust=robustness(algebra),
-    )
-
-
-def _without_reflections(algebra: Algebra) -> Prediction:
+def _without_reflections(algebra: Algebra, sizes: Heads) -> Prediction:
     """What factors with eigenvalues in [0, 1] cannot track: words that cycle through states.
 
     A factor I - beta k k^T with beta in [0, 1] is symmetric, and shortens every vector that it does
     not fix. So a product of such factors keeps the length of a vector only if every factor fixes
     it: of modulus 1 it has the eigenvalue 1 alone, and as a contraction its powers converge. (Its
     other eigenvalues need not lie in [0, 1]: three projections of the plane have a product with
-    the eigenvalue -1/8.) A gate in [0, 1] that multiplies the product changes none of this.
+    the eigenvalue -1/8.) What is added lies along the keys, so it leaves out what all factors fix:
+    *Contraction* holds, for any number of layers. Gates in [0, 1] that multiply the state or its
+    rows between the factors (Gated DeltaNet, KDA) are symmetric contractions too, and change none
+    of this.
     """
     refused = settling(
         algebra,
         "a product of symmetric contractions keeps a length only where every factor fixes the "
-        "vector, so its powers converge",
+        "vector, so its powers converge, and answers settle",
         f"{OWN}; Theorem 1 of {NEGATIVE} for one symbol",
     )
-    unknown = Prediction("unknown", "no rule decides it", NEGATIVE, robust=robustness(algebra))
-    return refused or unknown
+    return refused or cascade(algebra, sizes.layers, is_trivial, "trivial (star-free)", OWN)
 
 
-def _one_reflection_is_too_few(algebra: Algebra, layers: int) -> bool:
-    """Whether one layer must follow a symbol whose square does not act as the identity."""
+def _with_reflections(algebra: Algebra, given: Size | None, sizes: Heads) -> Prediction:
+    """Any automaton, in one layer or more; `given` is the number of factors, None for one alone."""
+    found = _reflections(algebra, Size("", 1) if given is None else given, sizes.layers.value)
+    factors = found.size
+    if factors is None:
+        return _in_layers(algebra, sizes)
+    number = 1 if given is None else given.value
+    if factors > number and (given is None or sizes.layers.value > 1):
+        too_few = _one_reflection_is_too_few(algebra) if number == 1 else False
+        why = f"{factors} reflections in each head of one layer, or {found.theorem}"
+        layered = _in_layers(algebra, sizes, least=2 if too_few else None)
+        return replace(layered, theorem=f"{layered.theorem} ({why})") if given else layered
+    needs = () if given is None else found.needs
+    beside = _beside(algebra, max(factors, number), sizes)
+    return replace(found, needs=(*needs, *beside))
+
+
+def _reflections(algebra: Algebra, given: Size, layers: int) -> Prediction:
+    """How many reflections each head of one layer needs."""
+    choice = algebra.space and algebra.space.with_smallest_largest(algebra.space.codimensions)
+    if not choice:
+        return Prediction("unknown", "no irreducible parts", DELTAPRODUCT)
+    factors = max(choice.cost, 1)
+    too_few = layers == 1 and factors == 2 and _one_reflection_is_too_few(algebra)
+    four = layers == 1 and factors == 4 and _all_of_s5(algebra)
+    source = f"{DELTAPRODUCT}; {NEGATIVE}"
+    return Prediction(
+        "yes",
+        f"one layer: rank(I - A(x)) is at most {factors} for every symbol, in irreducible parts of "
+        f"dimension {dimensions_of(choice)}; a linear readout needs as many reflections",
+        f"{source}; {FOUR_FOR_S5}" if four else source,
+        (given.at_least(factors, smallest=factors == 1 or too_few or four),),
+        robust=robustness(algebra),
+    )
+
+
+def _in_layers(algebra: Algebra, sizes: Heads, least: int | None = None) -> Prediction:
+    """Yes: reflections in several layers, with what is known of their number."""
+    robust = robustness(algebra)
+    mlp = sizes.mlp.at_least(None)
+    if only_resets(algebra):
+        why = "every symbol acts as the identity or as a reset: a value written over the last one"
+        return Prediction("yes", why, OWN, (sizes.layers.at_least(1),), robust=robust)
+    if not algebra.is_group:
+        return Prediction(
+            "yes",
+            "a cascade of resets and groups: layers that write one value over the last one, and "
+            f"for each group {LAYERS_FOR_A_GROUP} layers of reflections at most, with MLPs",
+            f"{OWN}; {DELTAPRODUCT}; {CASCADE}",
+            (sizes.layers.at_least(None, least=least), mlp),
+            robust=robust,
+        )
+    if _is_cyclic_or_dihedral(algebra):
+        return Prediction(
+            "yes",
+            "a cyclic or dihedral group: two layers of reflections, of which the first tells even "
+            "positions from odd ones, with MLPs",
+            f"{NEGATIVE}, Appendix D; {DELTAPRODUCT}; {OWN}",
+            (sizes.layers.at_least(2, least=least), mlp),
+            robust=robust,
+        )
+    return Prediction(
+        "yes",
+        f"{LAYERS_FOR_A_GROUP} layers of reflections, of which the last makes those of one block "
+        "of symbols during the next, with MLPs",
+        f"{OWN}; {DELTAPRODUCT}",
+        (sizes.layers.at_least(LAYERS_FOR_A_GROUP, least=least), mlp),
+        robust=robust,
+    )
+
+
+def _beside(algebra: Algebra, factors: int, sizes: Heads) -> tuple[Need, ...]:
+    """What one layer takes beside the number of factors.
+
+    Parts go into the first head that has room for them, large ones first. A head has room for parts
+    whose dimensions sum up to at most `key_dim` and `value_dim`, and whose ranks of I - A(x) to at
+    most the number of factors. Needs for the sizes of heads are named where they are not met.
+    """
+    space = algebra.space
+    assert space is not None
+    choice = space.with_smallest_largest(space.codimensions)
+    assert choice is not None
+    largest = max(part.dimension for part in choice.parts)
+    keys, values = sizes.key_dim.at_least(largest), sizes.value_dim.at_least(largest)
+    room = max(min(sizes.key_dim.value, sizes.value_dim.value), largest)
+    heads = sizes.heads.at_least(_heads_for(space, choice, factors, room))
+    needs = [heads] if heads.value and heads.value > 1 else []
+    needs += [need for need in (keys, values) if need.met != "yes"]
+    if not _elements_with_labels_of_their_own(algebra):
+        needs.append(sizes.mlp.at_least(None))
+    return tuple(needs)
+
+
+def _heads_for(space: StateSpace, choice: Choice, factors: int, room: int) -> int:
+    """The number of heads into which the parts go, first fit."""
+    heads: list[tuple[int, int]] = []  # what is left of the factors, and of the dimensions
+    parts = ((space.codimension_of(part), part.dimension) for part in choice.parts)
+    for rank, size in sorted(parts, reverse=True):
+        for place, (left, free) in enumerate(heads):
+            if rank <= left and size <= free:
+                heads[place] = (left - rank, free - size)
+                break
+        else:
+            heads.append((factors - rank, room - size))
+    return len(heads)
+
+
+def _elements_with_labels_of_their_own(algebra: Algebra) -> bool:
+    """Whether the states are the elements of the group, each with a label that is its own."""
+    space, facts = algebra.space, algebra.monoid
+    if space is None or facts is None:
+        return False
+    return space.labels.tell_states_apart and facts.size == algebra.num_states
+
+
+def _one_reflection_is_too_few(algebra: Algebra) -> bool:
+    """Whether one layer must follow a symbol whose square does not act as the identity.
+
+    The powers of one operator I - beta k k^T become two points at most that are different; of the
+    answers to a symbol's powers, every second one is the same from some position on.
+    """
     beyond_two = any((each[each] != range(len(each))).any() for each in algebra.machine.actions)
-    return beyond_two and algebra.machine.complete and layers == 1
+    return beyond_two and algebra.machine.complete
+
+
+def _all_of_s5(algebra: Algebra) -> bool:
+    """Whether the task is S5, with each of its elements as a symbol's action."""
+    groups = algebra.monoid.subgroups if algebra.monoid else ()
+    is_s5 = algebra.is_group and len(groups) == 1 and groups[0].name == "S5"
+    return is_s5 and algebra.machine.complete and len(algebra.machine.actions) == groups[0].order
+
+
+def _is_cyclic_or_dihedral(algebra: Algebra) -> bool:
+    """Whether the group is one of these; S3 and Z2 x Z2 are dihedral."""
+    if algebra.monoid is None:
+        return False
+    group = algebra.monoid.subgroups[0]
+    if group.abelian:
+        return group.exponent == group.order or group.name == "Z2xZ2"
+    return group.name == "S3" or re.fullmatch(r"D\d+", group.name) is not None
