@@ -260,6 +260,75 @@ def test_settings_that_do_not_fit_together_are_refused(
         make(name, **options)
 
 
+# --- PaTH attention ---
+
+
+def test_the_layer_of_path_attention_computes_what_that_of_fla_does() -> None:
+    found = recorded("path-attention")
+    theirs = found.weights
+    weights = {
+        "projection.weight": torch.cat([theirs[f"{part}_proj.weight"] for part in "qkv"]),
+        "directions.0.weight": theirs["w_proj.0.weight"],
+        "directions.1.weight": theirs["w_proj.1.weight"],
+        "convolution.filters.weight": theirs["w_conv1d.weight"],
+        "betas.weight": theirs["bt_proj.weight"],
+        "betas.bias": theirs["bt_proj.bias"],
+        "output.weight": theirs["o_proj.weight"],
+    }
+    assert len(theirs) == len(weights) + 2
+    options = {"width": 32, "norm": "none", "mlp": 0.0, "residual": False}
+    block = make("path-attention", **options).blocks[0]
+    block.load_state_dict(weights)
+    with torch.no_grad():
+        outputs = block(found.inputs.double())
+    difference = (outputs - found.outputs).abs().max()
+    assert difference <= stated_difference("path-attention", "fla-org"), float(difference)
+
+
+def attention_along_products(block: nn.Module, inputs: Tensor) -> Tensor:
+    """Every key multiplied by the reflections of all later positions, one after the other."""
+    q, k, v = (by_head(part) for part in (inputs @ block.projection.weight.mT).chunk(3, -1))
+    w = inputs @ block.directions[0].weight.mT @ block.directions[1].weight.mT
+    if block.convolution.filters is not None:
+        w = convolved(block.convolution, w)
+    w = by_head(w)
+    w = w / (w.square().sum(-1, keepdim=True) + 1e-6) ** 0.5
+    betas = 2 * logistic(inputs @ block.betas.weight.mT + block.betas.bias)  # [B, T, N]
+    earlier: list[Tensor] = []
+    read = []
+    for i in range(inputs.shape[1]):
+        reflection = torch.eye(K) - betas[:, i, :, None, None] * (
+            w[:, i].unsqueeze(-1) * w[:, i].unsqueeze(-2)
+        )
+        earlier = [torch.einsum("bnkl,bnl->bnk", reflection, key) for key in earlier]
+        earlier.append(k[:, i])
+        scores = torch.stack([(q[:, i] * key).sum(-1) for key in earlier], -1) / K**0.5
+        weights = torch.exp(scores) / torch.exp(scores).sum(-1, keepdim=True)
+        read.append(torch.einsum("bnj,bjnk->bnk", weights, v[:, : i + 1]).flatten(-2))
+    return torch.stack(read, 1) @ block.output.weight.mT
+
+
+@pytest.mark.parametrize("conv", [0, 3])
+def test_path_attention_is_attention_through_products_of_reflections(conv: int) -> None:
+    options = {"norm": "none", "mlp": 0.0, "residual": False, "conv": conv}
+    block = make("path-attention", **options).blocks[0]
+    inputs = leaf(B, 20, D)
+    leaves = [inputs, *block.parameters()]
+    assert_agree(block(inputs), attention_along_products(block, inputs), leaves, EXACT)
+
+
+def test_path_attention_starts_as_in_version_0_6_of_its_library() -> None:
+    model = make_fresh("path-attention", width=64, conv=3)
+    for part in model.modules():
+        if isinstance(part, nn.Linear | nn.Conv1d | nn.Embedding):
+            assert 0.015 < part.weight.std() < 0.025
+    mixing = model.blocks[0].parameters()
+    mlp = sum(parameter.numel() for parameter in model.blocks[0].mlp.parameters())
+    assert sum(each.numel() for each in mixing) - mlp == (
+        4 * 64**2 + 2 * 32 * 64 + (3 + N) * 64 + N + 64
+    )
+
+
 # --- linear attention ---
 
 
@@ -825,10 +894,16 @@ def test_a_mixer_has_the_parameters_that_its_file_counts(name: str, count: int) 
 # --- first weights ---
 
 
-def untouched(name: str, **options: object) -> nn.ModuleList:
+def make_fresh(name: str, **options: object) -> SequenceModel:
+    """A model as it starts."""
     kind = MODELS[name]
+    torch.manual_seed(0)
     settings = build(kind.settings_class, {"width": D, "heads": N} | options, name)
-    return kind(settings, num_symbols=V, num_labels=C).blocks
+    return kind(settings, num_symbols=V, num_labels=C)
+
+
+def untouched(name: str, **options: object) -> nn.ModuleList:
+    return make_fresh(name, **options).blocks
 
 
 def test_gates_of_the_xlstm_start_open_and_without_feedback() -> None:
