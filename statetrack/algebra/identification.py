@@ -13,7 +13,10 @@ It remains that it begins in the right state: that a word of no symbols is among
 it agrees on the words u w for all words u of some length r, w those that tell the state after u
 from every other. Then it gives the same labels to all words of r symbols or more. `enough` is the
 length of the longest of these words: with a shortest a(s), or a shortest one of r symbols or more
-where there is one, and the shortest w for every pair, for the best of a few r.
+where there is one, and the shortest w for every pair, for the best of a few r. Where no word tells
+some two states apart, or there are too many, it is S * S: if another machine of at most S states
+gives a wrong label to some word, then it does so to one that leads both machines through no pair of
+their states twice.
 
 **Needed.** Let delta(s, x) be replaced by another state, for one state s and one symbol x. Labels
 of the new machine, which has no more states, agree with those of the old one up to some length, and
@@ -56,8 +59,8 @@ UNREACHED = -1
 class Identification:
     """How long the words are that identify a machine among all that have as many states at most."""
 
-    enough: int | None
-    """Words up to this length do; None where that was shown for no length."""
+    enough: int
+    """Words up to this length do."""
     needed: int
     """Words that are all shorter do not."""
 
@@ -65,7 +68,7 @@ class Identification:
         """Whether words up to this length do; None where that is not known."""
         if longest < self.needed:
             return False
-        return True if self.enough is not None and longest >= self.enough else None
+        return True if longest >= self.enough else None
 
 
 def identification(machine: Machine, shortest: int = 1) -> Identification:
@@ -74,11 +77,12 @@ def identification(machine: Machine, shortest: int = 1) -> Identification:
     With a label after every symbol, `shortest` is 1.
     """
     table = _Table.of(machine)
+    enough = len(table) ** 2 + shortest - 1
     if len(table) > MOST_PAIRED:
-        return Identification(None, _needed(table, None, shortest, None))
+        return Identification(enough, _needed(table, None, shortest, enough))
     sets = [_SufficientSet(table, root, shortest) for root in sorted({0, 1, shortest})]
     told = _tell_apart(table, sets, shortest)
-    enough = min((each.longest for each in sets if each.complete), default=None)
+    enough = min([enough, *(each.longest for each in sets if each.complete)])
     return Identification(enough, _needed(table, told, shortest, enough))
 
 

@@ -101,12 +101,9 @@ def _rounded_down(number: float) -> str:
 
 def _identification(found: Identification, words: WordSpec) -> str:
     """How long the words are that tell the machine from all others as small."""
-    if found.enough is None:
-        shown = f"words of at least {found.needed} symbols; how many are enough is not known"
-    elif found.needed == found.enough:
-        shown = f"words of up to {found.enough} symbols, not of fewer"
-    else:
-        shown = f"words of up to {found.enough} symbols, not of fewer than {found.needed}"
+    shown = f"words of up to {found.enough:,} symbols, not of fewer"
+    if found.needed < found.enough:
+        shown += f" than {found.needed}"
     told = {True: ": enough", False: ": too short", None: ""}
     answer = told[found.by_words_up_to(words.lengths.longest)]
     return f"{shown}; training has {words.lengths}{answer}"
