@@ -14,7 +14,12 @@ from tests.claims.constructions.linear import (
     state_gated,
     token_gated,
 )
-from tests.claims.constructions.saturating import scalar_lstm, stacked_lstm, torch_network
+from tests.claims.constructions.saturating import (
+    matrix_network,
+    scalar_lstm,
+    stacked_lstm,
+    torch_network,
+)
 
 CONSTRUCTIONS: dict[str, Construction] = {
     "aussm": layered.turning,
@@ -37,6 +42,8 @@ CONSTRUCTIONS: dict[str, Construction] = {
     "mamba": layered.selective,
     "mamba2": layered.mamba2,
     "mamba3": layered.mamba3,
+    "m2rnn": matrix_network,
+    "min-gru": layered.min_gru,
     "minmax": layered.minmax,
     "mlstm": layered.mlstm,
     "pd-ssm": pd_ssm,

@@ -241,6 +241,19 @@ def minmax(mixer: Any, wanted: Wanted, begin: int) -> None:
     unit_columns(mixer.outward, begin, keeps.shape[1])
 
 
+def min_gru(mixer: Any, wanted: Wanted, begin: int) -> None:
+    """A gate of 0 keeps a number, one of 1 puts the candidate g(u) in its place."""
+    size = wanted.terms.shape[1]
+    inner = mixer.outward.in_features
+    candidates, gates = np.full((2, len(wanted.inputs), inner), -OPEN)
+    gates[:, :size] = np.where(wanted.gains == 1, SHUT, OPEN)
+    below = np.clip(wanted.terms, 1e-26, 0.5)  # g is the logistic function there
+    logits = np.log(below / (1 - below))
+    candidates[:, :size] = np.where(wanted.terms >= 0.5, wanted.terms - 0.5, logits)
+    aim(mixer.inward, wanted.inputs, np.column_stack([candidates, gates]))
+    unit_columns(mixer.outward, begin, size)
+
+
 def hgrn(mixer: Any, wanted: Wanted, begin: int) -> None:
     """A forget gate of 1 keeps a number; one of 0 takes the input in its place."""
     size, width = wanted.terms.shape[1], wanted.inputs.shape[1]
