@@ -144,7 +144,14 @@ class Transformer(SequenceModel):
 
         Raises `SettingsError` for words longer than the number of learned positions.
         """
-        stream = self.embedding(symbols)
+        stream, bias = self.embedded(symbols)
+        for block in self.blocks:
+            stream = block(stream, bias)
+        return through(self.readout, self.norm(stream))
+
+    def embedded(self, symbols: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The stream [B, T, D] before the blocks, and what they add to scores, [N, T, T]."""
+        stream: Tensor = self.embedding(symbols)
         length = symbols.shape[1]
         if self.learned is not None:
             if length > self.max_positions:
@@ -156,10 +163,7 @@ class Transformer(SequenceModel):
             stream = stream + self.learned[:length]
         if self.positions == "sinusoidal":
             stream = stream + torch.cat(waves(length, stream.shape[-1], stream), -1)
-        bias = distances(length, self.heads, stream) if self.positions == "alibi" else None
-        for block in self.blocks:
-            stream = block(stream, bias)
-        return through(self.readout, self.norm(stream))
+        return stream, distances(length, self.heads, stream) if self.positions == "alibi" else None
 
 
 def waves(length: int, width: int, like: Tensor) -> tuple[Tensor, Tensor]:

@@ -28,6 +28,7 @@ from statetrack.models._base import SequenceModel
 from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models.hgrn import HGRN, HGRNMixer
 from statetrack.models.hgrn2 import HGRN2Mixer
+from statetrack.models.looped_transformer import LoopedTransformer
 from statetrack.models.transformer import Transformer
 from statetrack.settings import build
 from tests.references.recorded import recorded, stated_difference
@@ -258,6 +259,42 @@ def test_settings_that_do_not_fit_together_are_refused(
 ) -> None:
     with pytest.raises(SettingsError, match=message):
         make(name, **options)
+
+
+# --- the looped Transformer ---
+
+
+def by_copied_blocks(model: LoopedTransformer, symbols: Tensor) -> Tensor:
+    """Every prefix by a Transformer that has the repeated blocks as often as they are applied."""
+    depths = [1, 2, 2, 3, 3, 3, 3, 4, 4]
+    logits = []
+    for place, depth in enumerate(depths[: symbols.shape[1]], 1):
+        depth = model.loops or depth
+        settings = model.settings.model_copy(update={"layers": 1})
+        plain = Transformer(settings, num_symbols=V, num_labels=C).double()
+        plain.embedding, plain.learned = model.embedding, model.learned
+        plain.norm, plain.readout = model.norm, model.readout
+        plain.blocks = nn.ModuleList([*model.before, *(depth * [*model.blocks])])
+        logits.append(plain(symbols[:, :place])[:, -1])
+    return torch.stack(logits, 1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"layers": 2, "before": 1, "positions": "alibi"},
+        {"loops": 3, "positions": "learned", "max_positions": 9},
+    ],
+)
+def test_a_looped_transformer_repeats_its_blocks_for_each_binary_digit(
+    options: dict[str, object],
+) -> None:
+    model = make("looped-transformer", **options)
+    assert isinstance(model, LoopedTransformer)
+    symbols = torch.randint(V, (B, 9))
+    leaves = list(model.parameters())
+    assert_agree(model(symbols), by_copied_blocks(model, symbols), leaves, EXACT)
 
 
 # --- PaTH attention ---
