@@ -27,6 +27,9 @@ import numpy as np
 
 from statetrack.algebra.machine import Machine
 
+MOST_FOLDED = 1_000
+"""Most states of a machine that is looked at as a cover at all."""
+
 MOST_SEARCHED = 80
 """Most states of a machine for which the exact search is made."""
 
@@ -57,11 +60,14 @@ def fewest_states(machine: Machine) -> FewestStates:
     size = int(machine.live.sum())
     if machine.complete:
         return FewestStates(size, size)
-    if machine.apart is None:
+    if size > MOST_FOLDED or machine.apart is None:
         return FewestStates(1, size)
     cover = _Cover.of(machine)
     alone = cover.all_told_apart()
-    low, high = max(len(alone), 1), min(size, cover.folded())
+    low = max(len(alone), 1)
+    if low == size:
+        return FewestStates(size, size)
+    high = min(size, cover.folded())
     if len(cover.targets) > MOST_SEARCHED or high * len(cover.targets[0]) > MOST_LEADS:
         return FewestStates(low, high)
     search = _Search(cover, alone)

@@ -163,7 +163,7 @@ def _moves_tiles(
     """
     points = np.flatnonzero(sets[first])
     within = np.flatnonzero(inside[:, first])
-    tiles = [each for each in within if not inside[each, within].any()]
+    tiles = within[~inside[np.ix_(within, within)].any(axis=1)]
     belongs = set(members.tolist())
     paths, open_ = {first: points}, [first]
     while open_:
