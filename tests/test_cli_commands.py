@@ -452,24 +452,54 @@ def _start_training(out: str, *options: str) -> subprocess.Popen[bytes]:
     return process
 
 
-LONG = ["--steps", "600", "--batch-size", "16", "--validation-words", "32"]
+LONG = ["--steps", "400", "--batch-size", "16", "--validation-words", "32"]
+SMALL = ["--model", "bilinear", "--hidden", "16", *LONG, "--checkpoint-every", "40"]
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_training_that_was_stopped_goes_on_to_the_very_same_weights(how: signal.Signals) -> None:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run that nothing stopped."""
+    folder = tmp_path_factory.mktemp("whole") / "whole"
+    succeed("train", *SMALL, "--out", str(folder))
+    return folder
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_training_that_gets_a_signal_goes_on_to_the_very_same_weights(
+    how: signal.Signals,
+    whole: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    train = Run.train
+
+    def signalled(self: Run, stop: Callable[[], bool]) -> Iterator[Record]:
+        for number, record in enumerate(train(self, stop)):
+            yield record
+            if number == 30:
+                os.kill(os.getpid(), how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "train", signalled)
+        assert run(["train", *SMALL, "--out", "stopped"]) == 130
+    assert "statetrack train --resume stopped" in capsys.readouterr().err
+    _goes_on_to("stopped", whole)
+
+
+def test_training_that_was_killed_goes_on_to_the_very_same_weights(whole: Path) -> None:
     process = _start_training("stopped", *LONG, "--checkpoint-every", "40")
-    process.send_signal(how)
-    _, errors = process.communicate(timeout=60)
-    code, message = process.returncode, errors.decode()
-    if how is signal.SIGKILL:
-        assert code == -signal.SIGKILL
-    else:
-        assert code == 130 and "statetrack train --resume stopped" in message
-    assert not Path("stopped/weights.safetensors").exists()
-    succeed("train", "--resume", "stopped")
-    succeed("train", "--config", "stopped/config.yaml", "--out", "whole")
+    process.kill()
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    _goes_on_to("stopped", whole)
+
+
+def _goes_on_to(stopped: str, whole: Path) -> None:
+    """A run that was stopped is resumed, and is then the one that was not."""
+    assert not Path(stopped, "weights.safetensors").exists()
+    succeed("train", "--resume", stopped)
     for name in ("weights.safetensors", "config.yaml"):
-        assert Path("stopped", name).read_bytes() == Path("whole", name).read_bytes()
-    lines = Path("stopped/metrics.jsonl").read_text().splitlines()
+        assert Path(stopped, name).read_bytes() == Path(whole, name).read_bytes()
+    lines = Path(stopped, "metrics.jsonl").read_text().splitlines()
     steps = [json.loads(line)["step"] for line in lines]
     assert steps == sorted(set(steps))
