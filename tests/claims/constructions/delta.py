@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from statetrack.sources.arrays import Floats
+from tests.claims.constructions import layered
 from tests.claims.constructions.base import (
     OPEN,
-    SHUT,
     Case,
     NotBuilt,
     aim,
@@ -27,6 +27,7 @@ from tests.claims.constructions.base import (
     read_labels,
     silu_preimage,
 )
+from tests.claims.constructions.mixers import open_delta
 
 SCALE = 0.25
 """M, as a multiple of the identity: values are at most as long."""
@@ -72,6 +73,8 @@ def reflecting(case: Case) -> Any:
     """Parts in heads; where one query does not read a part, a head for each of its coordinates."""
     if case.sizes.get("layers", 1) > 1:
         raise NotBuilt("only one layer of reflections is built")
+    if not case.algebra.is_group:
+        return layered.delta(case)
     space = case.algebra.space
     choice = space and space.with_smallest_largest(space.codimensions)
     if not choice:
@@ -126,10 +129,7 @@ def _build(case: Case, matrices: list[Floats], heads: list[tuple[int, Floats]]) 
     aim(mixer.project, inputs, silu_preimage(np.column_stack(flat)))
     identity_convolution(mixer.convolution.filters)
     aim(mixer.betas, inputs, np.full((num_symbols, num_factors * num_heads), OPEN))
-    if mixer.forget_gate is not None:
-        put(mixer.forget_gate.bias, np.full(num_heads, SHUT))
-    if mixer.gate is not None:
-        aim(mixer.gate, inputs, np.ones((num_symbols, begin)))
+    open_delta(mixer, inputs)
     put(mixer.output.weight, np.eye(begin + num_symbols)[:, :begin])
     read_labels(model, case, slice(begin))
     return model

@@ -63,3 +63,6 @@ mlstm = _register(mixers.mlstm, heads=1, expand=1.0, projection_block=lambda _, 
 minmax = _register(mixers.minmax, state=lambda numbers, _: numbers)
 hgrn = _register(mixers.hgrn)
 min_gru = _register(mixers.min_gru, mlp=0.0)
+hgrn2 = _register(mixers.hgrn2, heads=1)
+rwkv7 = _register(mixers.rwkv7, heads=1)
+delta = _register(mixers.delta, heads=1, key_dim=1, value_dim=lambda numbers, _: max(numbers, 2))

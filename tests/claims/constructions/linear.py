@@ -25,9 +25,8 @@ from tests.claims.constructions.base import (
     separate,
 )
 from tests.claims.constructions.representations import (
-    Representation,
-    direct_sum,
     fewest_terms,
+    observed,
     smallest_blocks,
     smallest_known,
 )
@@ -250,61 +249,71 @@ def pd_ssm(case: Case) -> Any:
 
 
 def token_gated(case: Case) -> Any:
-    """States as the corners of a simplex, the start's at 0: affine maps permute and merge them.
-
-    One unit fewer than there are states (own: an affine map is free on points in general position).
-    """
-    points = corners(case)
-    return _gated(case, points, gate="gate")
+    """Points that affine maps move as symbols move states, the start's at 0."""
+    return _gated(case, smallest_affine(case))
 
 
 def state_gated(case: Case) -> Any:
-    """As for the token-gated RNN, with 60 in place of 1 before the tanh, which is 1 after it."""
-    return _gated(case, corners(case), gate="gate", steep=OPEN)
+    """As the token-gated RNN; behind tanh, a unit for each state, 1 in it and -1 in others.
+
+    One more unit is always -1: so the first vector, 0, is in general position to the others, and an
+    affine map can move it as it moves the start. Before tanh 60 stands for 1, so errors vanish.
+    """
+    if case.options.get("activation") == "identity":
+        return _gated(case, smallest_affine(case))
+    live = case.algebra.machine.live
+    return _gated(case, (2 * np.eye(len(live) + 1) - 1)[: len(live)], steep=OPEN)
 
 
 def corners(case: Case) -> Floats:
-    """The start at 0, and every other live state at a unit vector, `[S, H]`."""
+    """The start at 0, and every other live state at a unit vector, `[S, H]`.
+
+    One dimension fewer than there are states: affine maps are free on points in general position.
+    """
     machine = case.algebra.machine
     others = [int(s) for s in np.flatnonzero(machine.live) if s != machine.automaton.start]
-    size = case.size("hidden")
-    if size < len(others):
-        raise NotBuilt(f"{len(others)} units are known, {size} are predicted")
-    points = np.zeros((len(machine.delta), size))
+    points = np.zeros((len(machine.delta), max(len(others), 1)))
     points[others, np.arange(len(others))] = 1
     return points
 
 
-def _gated(case: Case, points: Floats, *, gate: str, steep: float = 1.0) -> Any:
+def smallest_affine(case: Case) -> Floats:
+    """The points of a linear representation, less the start's, in the space that they span."""
     machine = case.algebra.machine
-    size, num_symbols = points.shape[1], case.automaton.num_symbols
-    start = points[machine.delta[machine.automaton.start]]  # [V, H]
-    matrices = np.zeros((num_symbols, size, size))
-    for state, point in enumerate(points):
-        if point.any():
-            matrices[:, :, int(point.argmax())] = points[machine.delta[state]] - start
+    found = [corners(case)]
+    for representation in (smallest_known(case.algebra), observed(case.algebra)):
+        points = representation.points - representation.points[machine.automaton.start]
+        points[~machine.live] = 0
+        sizes, rows = np.linalg.svd(points)[1:]
+        found.append(points @ rows[: max(1, int((sizes > 1e-9 * max(sizes.max(), 1e-9)).sum()))].T)
+    return min(found, key=lambda each: each.shape[1])
+
+
+def _gated(case: Case, points: Floats, *, steep: float = 1.0) -> Any:
+    """Affine maps, each solved from the moves of its symbol; the gate is open."""
+    machine = case.algebra.machine
+    size, num_symbols = case.size("hidden"), case.automaton.num_symbols
+    if size < points.shape[1]:
+        raise NotBuilt(f"{points.shape[1]} units are known, {size} are predicted")
+    points = np.pad(points, ((0, 0), (0, size - points.shape[1])))
+    matrices, terms = np.zeros((num_symbols, size, size)), np.zeros((num_symbols, size))
+    start = machine.automaton.start
+    for symbol, targets in enumerate(machine.delta.T):
+        drawn = machine.live & machine.live[targets]
+        terms[symbol] = points[targets[start]]  # where the first vector, 0, is moved
+        moved = points[targets[drawn]] - terms[symbol]
+        solved = np.linalg.lstsq(points[drawn], moved, rcond=1e-10)[0]
+        if np.abs(points[drawn] @ solved - moved).max(initial=0) > 1e-8:
+            raise NotBuilt("no affine map moves the points as a symbol moves states")
+        matrices[symbol] = solved.T
     model = case.blank(width=size + num_symbols)
     mixer = model.blocks[0].mixer
-    one_hot_embedding(model, size)
+    width = model.settings.width
+    one_hot_embedding(model, width - num_symbols)
     inputs = mixer_inputs(model)
     aim(mixer.matrices.map, inputs, steep * matrices.reshape(num_symbols, -1))
-    aim(mixer.bias, inputs, steep * start)
-    put(getattr(mixer, gate).bias, np.full(size, OPEN))
-    put(mixer.output.weight, np.eye(size + num_symbols)[:, :size])
+    aim(mixer.bias, inputs, steep * terms)
+    put(mixer.gate.bias, np.full(size, OPEN))
+    put(mixer.output.weight, np.eye(width, size))
     read_labels(model, case, slice(size))
     return model
-
-
-__all__ = [
-    "Representation",
-    "bilinear",
-    "bilinear_block",
-    "bilinear_cp",
-    "diagonal",
-    "direct_sum",
-    "full_matrix",
-    "pd_ssm",
-    "slice_blocks",
-    "state_gated",
-    "token_gated",
-]

@@ -255,13 +255,75 @@ def min_gru(mixer: Any, wanted: Wanted, begin: int) -> None:
 
 
 def hgrn(mixer: Any, wanted: Wanted, begin: int) -> None:
-    """A forget gate of 1 keeps a number; one of 0 takes the input in its place."""
+    """A forget gate of 1 keeps a number; one of 0 takes the input in its place. Phases are 0."""
     size, width = wanted.terms.shape[1], wanted.inputs.shape[1]
+    parts = mixer.inputs.out_features // width
     forget = np.full((len(wanted.inputs), width), OPEN)
     forget[:, :size] = np.where(wanted.gains == 1, OPEN, SHUT)
-    values = np.zeros_like(forget)
+    values = np.zeros((len(forget), parts * width))
     values[:, :size] = silu_preimage(wanted.terms)
     aim(mixer.forget, wanted.inputs, forget)
     aim(mixer.inputs, wanted.inputs, values)
-    aim(mixer.output_gate, wanted.inputs, np.full(forget.shape, ONE))
+    aim(mixer.output_gate, wanted.inputs, np.full(values.shape, ONE))
     unit_columns(mixer.output, begin, size)
+
+
+def hgrn2(mixer: Any, wanted: Wanted, begin: int) -> None:
+    """One head: its first row is kept by a forget gate of 1, and written by one of 0."""
+    size, width = wanted.terms.shape[1], wanted.inputs.shape[1]
+    keeps = wanted.gains[:, 0] == 1
+    forget = np.full((len(keeps), width), OPEN)
+    forget[:, 0] = np.where(keeps, OPEN, SHUT)
+    query, value = np.zeros((2, len(keeps), width))
+    query[:, 0] = ONE
+    value[:, :size] = wanted.terms
+    aim(mixer.query, wanted.inputs, query)
+    aim(mixer.forget, wanted.inputs, forget)
+    aim(mixer.value, wanted.inputs, value)
+    unit_columns(mixer.output, begin, size)
+
+
+def rwkv7(mixer: Any, wanted: Wanted, begin: int) -> None:
+    """One head, nothing decays: a reset removes the first row and writes another in its place."""
+    size, width = wanted.terms.shape[1], wanted.inputs.shape[1]
+    receptance, key, value = np.zeros((3, len(wanted.inputs), width))
+    receptance[:, 0] = 1
+    key[:, 0] = wanted.gains[:, 0] != 1
+    value[:, :size] = wanted.terms
+    aim(mixer.receptance, wanted.inputs, receptance)
+    aim(mixer.key, wanted.inputs, key)
+    aim(mixer.value, wanted.inputs, value)
+    put(mixer.decay.bias, np.full(width, SHUT))
+    put(mixer.rate.bias, np.full(width, OPEN))
+    put(mixer.removal, np.ones(width))
+    gate = np.zeros(mixer.gate.outer.weight.shape)
+    gate[:, 0] = 2.0  # the sigmoid of 0 is 1/2
+    put(mixer.gate.outer.weight, gate)
+    unit_columns(mixer.output, begin, size)
+
+
+def delta(mixer: Any, wanted: Wanted, begin: int) -> None:
+    """One head: a beta of 1 replaces the first row of the state, one of 0 keeps all of it."""
+    size, num_contexts = wanted.terms.shape[1], len(wanted.inputs)
+    keeps = wanted.gains[:, :1] == 1
+    queries, keys, values = (np.zeros((num_contexts, count)) for count in mixer.sizes)
+    queries[:, 0] = keys[:, 0] = LONG
+    values[:, :size] = silu_preimage(wanted.terms)
+    aim(mixer.project, wanted.inputs, np.column_stack([queries, keys, values]))
+    identity_convolution(mixer.convolution.filters)
+    beta = np.where(keeps, SHUT, OPEN if mixer.beta_range == 1 else 0.0)
+    betas = np.full((num_contexts, mixer.betas.out_features), SHUT)
+    betas[:, :1] = beta
+    aim(mixer.betas, wanted.inputs, betas)
+    open_delta(mixer, wanted.inputs)
+    unit_columns(mixer.output, begin, size)
+
+
+def open_delta(mixer: Any, inputs: Floats) -> None:
+    """Let nothing decay in a delta rule, and let all outputs through."""
+    if hasattr(mixer, "steps"):  # Kimi delta attention: a gate for each row
+        put(mixer.bias, np.full(mixer.bias.shape, SHUT))
+    elif mixer.forget_gate is not None:
+        put(mixer.forget_gate.bias, np.full(mixer.forget_gate.bias.shape, SHUT))
+    if isinstance(mixer.gate, nn.Linear):
+        aim(mixer.gate, inputs, np.ones((len(inputs), mixer.gate.out_features)))

@@ -115,14 +115,25 @@ def scalar_lstm(case: Case) -> Any:
     size, num_symbols = len(units.bias), case.automaton.num_symbols
     if size > MOST_UNITS:
         raise BeyondBudget(f"{size} units")
-    width = size + num_symbols
-    model = case.blank(width=width, heads=1, norm="rms", projection_block=1)
+    if "width" in case.sizes:
+        model = case.blank(norm="rms")
+        head = model.blocks[-1].mixer.recurrent.shape[1]
+    else:
+        head = size + num_symbols
+        model = case.blank(width=head, heads=1, norm="rms", projection_block=1)
+    if head < max(size, num_symbols):
+        raise NotBuilt(f"a head has {head} units, and {size} are known")
     mixer = model.blocks[-1].mixer
-    one_hot_embedding(model, size)
-    inputs = inputs_of_mixer(
-        model, len(model.blocks) - 1, torch.arange(num_symbols).unsqueeze(1)
-    ).squeeze(1)
-    candidate = slice(2 * width, 2 * width + size)  # of the gates i, f, z, o
+    # a head sees its own channels alone; where units are written to the symbols' channels too,
+    # the readout finds the symbol again in another head
+    second = head if head < size + num_symbols else size
+    table = np.zeros(model.embedding.weight.shape)
+    table[:, :num_symbols] = np.eye(num_symbols)
+    table[:, second : second + num_symbols] = np.eye(num_symbols)
+    put(model.embedding.weight, table)
+    symbols = torch.arange(num_symbols).unsqueeze(1)
+    inputs = inputs_of_mixer(model, len(model.blocks) - 1, symbols).squeeze(1)[:, :head]
+    candidate = slice(2 * head, 2 * head + size)  # of the gates i, f, z, o
     solved = np.linalg.lstsq(inputs.numpy(), GAIN * units.read.T, rcond=1e-12)[0]
     with torch.no_grad():
         mixer.update_and_output.weight[0, :, :size] = torch.from_numpy(solved)
@@ -130,7 +141,7 @@ def scalar_lstm(case: Case) -> Any:
         mixer.update_bias[0, :size] = torch.from_numpy(GAIN * units.bias)
         mixer.output_bias.fill_(OPEN)
         mixer.forget_bias.fill_(SHUT)
-    read_labels(model, case, slice(size))
+    read_labels(model, case, slice(second + num_symbols))
     return model
 
 
