@@ -22,6 +22,7 @@ from statetrack.algebra.components import orbits
 from statetrack.algebra.fewest_states import FewestStates, fewest_states
 from statetrack.algebra.groups import Group
 from statetrack.algebra.krohn_rhodes import Cascade, cascade_of
+from statetrack.algebra.local import local_order_matters
 from statetrack.algebra.machine import Machine, needed_machine
 from statetrack.algebra.monoid import Budget, Monoid, stable_elements, transition_monoid
 from statetrack.algebra.representations import MOST_STATES
@@ -188,6 +189,31 @@ class Algebra:
         margin = self.representation.readout.margin
         rounded = {name: rounding_horizon(margin, step) for name, step in ROUNDING.items()}
         return rounded | {"noise": noise_horizon(margin, NOISE)}
+
+    @cached_property
+    def local_order_matters(self) -> bool | None:
+        """Whether labels show the order of words of one length among words that change nothing.
+
+        None where that was not worked out.
+        """
+        return None if self.elements is None else local_order_matters(self.machine, self.elements)
+
+    @cached_property
+    def last_but_one_matters(self) -> bool | None:
+        """Whether labels show the order of two symbols in a row before the last symbol.
+
+        None where there are too many pairs of states to tell.
+        """
+        apart, delta = self.machine.apart, self.machine.delta
+        if apart is None:
+            return None
+        later = (apart[targets[:, None], targets[None, :]] for targets in delta.T)
+        after = np.logical_or.reduce(list(later))
+        return any(
+            bool(after[second[first], first[second]].any())
+            for place, first in enumerate(self.machine.actions)
+            for second in self.machine.actions[:place]
+        )
 
     @cached_property
     def num_moves(self) -> int:

@@ -66,7 +66,9 @@ class LinearAttentionSettings(KernelSettings):
         """The identity: a step only adds a term."""
         return FixedPositiveLayers(
             layers=Size("layers", self.layers),
-            counts=self.mlp > 0,
+            decays=False,
+            has_mlp=self.mlp > 0,
+            sees_one=self.conv == 0,
             structure="identity",
             eigenvalues="[1, 1]",
         )

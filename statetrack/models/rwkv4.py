@@ -68,7 +68,7 @@ class RWKV4Settings(BlockSettings):
     @property
     def recurrence(self) -> FixedPositiveLayers:
         """Gains in (0, 1) that do not depend on the input."""
-        return FixedPositiveLayers(layers=Size("layers", self.layers), counts=self.mlp > 0)
+        return FixedPositiveLayers(layers=Size("layers", self.layers), decays=True)
 
 
 class RWKV4State(NamedTuple):

@@ -50,7 +50,9 @@ power is near 1: h is k v' + eta with a small eta, which other positions near th
 set that is dense in some open set, the same for every k from some k on. For every k and all eta
 outside a set without interior, the answer is the same from some t on, for all eta near it
 (o-minimality again); there is one eta that is outside for all k (Baire). With that eta, the answer
-as a function of k is the same from some k on, while the label has period m.
+as a function of k is the same from some k on, while the label has period m. In the same way the
+answer to two words a and b that are read far apart among many e does not depend on which is first:
+h and eta are those of their numbers.
 
 No module here imports numpy or torch: a model's settings name their class at no cost.
 """

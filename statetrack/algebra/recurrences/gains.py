@@ -188,23 +188,46 @@ class FixedPositiveLayers(LinearRecurrence):
 
     RWKV-4 and linear attention: weights of what is added depend on the input, and an average is a
     sum of weighted values over the sum of weights. *Order* holds for them as for gains that depend
-    on the input. `counts` says whether an average can be over the positions alone at which some
-    symbol was read, and the blocks have MLPs, as `occurrences` needs.
+    on the input.
+
+    With a gain near 0 (`decays`) an average over the positions with a weight that is not 0 is the
+    value of the last of them: a write over the last one. So a cascade does aperiodic monoids.
+
+    With a gain of 1 (linear attention) the answer of one layer that reads symbols one by one
+    (`sees_one`) depends on how often each symbol was read, and on the last one. More layers say
+    what has occurred, where the blocks have MLPs (`has_mlp`).
     """
 
     layers: Size
-    counts: bool
+    decays: bool
+    has_mlp: bool = False
+    sees_one: bool = False
     structure: str = "fixed diagonal"
     eigenvalues: str = "(0, 1)"
 
     def predict(self, algebra: Algebra) -> Prediction:
-        """No group; what depends on which symbols occurred before which."""
+        """No group; aperiodic monoids, or what depends on which symbols came before which."""
         refused = settling(algebra, IN_ORDER, OWN)
         if refused:
             return refused
-        found = occurrences(algebra, self.layers) if self.counts else None
+        if self.decays:
+            return cascade(algebra, self.layers, is_trivial, "trivial (star-free)", OWN)
+        robust = robustness(algebra)
+        occurred = occurrences(algebra, self.layers) if self.has_mlp else None
+        if self.sees_one and algebra.last_but_one_matters:
+            if occurred:
+                needs = (self.layers.at_least(None, least=2),)
+                return replace(occurred, needs=needs, robust=robust)
+            if self.layers.value == 1:
+                return Prediction(
+                    "no",
+                    "one layer: labels depend on the order of symbols before the last one, and "
+                    "sums do not",
+                    OWN,
+                    robust=robust,
+                )
         unknown = Prediction("unknown", "no rule decides it", OWN)
-        return replace(found or unknown, robust=robustness(algebra))
+        return replace(occurred or unknown, robust=robust)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -343,12 +366,22 @@ class TimeInvariantLayers(LinearRecurrence):
     def predict(self, algebra: Algebra) -> Prediction:
         """No counting of one word among others of its length, in one layer."""
         robust = robustness(algebra)
-        if self.layers.value == 1 and algebra.monoid and algebra.monoid.counting_seen:
+        one = self.layers.value == 1
+        if one and algebra.monoid and algebra.monoid.counting_seen:
             return Prediction(
                 "no",
                 "one layer: labels count a word among others of its length, modulo a number, while "
                 "under an operator that is always the same the answers settle as the count grows",
                 f"{OWN}; for parity {PARITY}",
+                robust=robust,
+            )
+        if one and algebra.local_order_matters:
+            return Prediction(
+                "no",
+                "one layer: labels depend on the order of words of one length that are read far "
+                "apart, among words that change nothing; under an operator that is always the same "
+                "answers depend on their numbers",
+                OWN,
                 robust=robust,
             )
         unknown = Prediction(
