@@ -29,7 +29,7 @@ has one such block in four, and mixtures of experts); 4 heads of size 16 (128 in
 readout has a bias. Maps, convolutions and the frame start from N(0, 0.02^2), as in version 0.6.0 of
 the library.
 
-B batch, T time, N heads, K key size, V value size, D width, M chunks of c positions.
+B batch, T time, N heads, K key size, V value size, D width, c positions of a chunk.
 """
 
 from __future__ import annotations
@@ -223,37 +223,21 @@ def kda_scan(factors: KDAFactors, state: Tensor) -> tuple[Tensor, Tensor]:
         S_t = exp(G_t) * S_0 + sum_{i <= t} (exp(G_t - G_i) * k_i) u_i^T
         u_t = beta_t (v_t - (exp(G_t) * k_t)^T S_0 - sum_{i < t} (k_t . exp(G_t - G_i) * k_i) u_i)
 
-    so that the rows u_t solve a triangular system; the systems of all chunks are solved at once.
-    No exponent is positive, whatever the gates are.
+    so that the rows u_t of a chunk solve a triangular system. No exponent is positive, whatever
+    the gates are.
     """
-    num_steps = factors.keys.shape[1]
-    length = min(num_steps, CHUNK)
-    padding = -num_steps % length
-    betas = factors.betas.unsqueeze(-1)
-    queries, keys, values, betas, log_gates = (
-        functional.pad(part, (0, 0, 0, 0, 0, padding))
-        .unflatten(1, (-1, length))
-        .movedim(1, 0)
-        .transpose(2, 3)
-        for part in (*factors[:3], betas, factors.log_gates)
-    )  # [M, B, N, c, K]
-    sums = log_gates.cumsum(-2)
-    apart = sums.unsqueeze(-2) - sums.unsqueeze(-3)  # [M, B, N, c, c, K]
-    fading = keys.unsqueeze(-3) * apart.clamp_max(0).exp()
-    system = betas * torch.einsum("...tk,...tik->...ti", keys, fading).tril(-1)
-    read_rows = torch.einsum("...tk,...tik->...ti", queries, fading).tril()
-    decays = sums.exp()
-    known = torch.cat([values, decays * keys], -1)
-    rows = torch.linalg.solve_triangular(system, betas * known, upper=False, unitriangular=True)
-    from_values, from_state = rows.split([values.shape[-1], keys.shape[-1]], -1)
-    reads = decays * queries
-    last = decays[..., -1, :].unsqueeze(-1)
-    writes = fading[..., -1, :, :].mT  # [M, B, N, K, c]
-
+    factors = factors._replace(betas=factors.betas.unsqueeze(-1))
     outputs = []
-    for m in range(len(queries)):
-        rows = from_values[m] - from_state[m] @ state
-        outputs.append(reads[m] @ state + read_rows[m] @ rows)
-        state = last[m] * state + writes[m] @ rows
-    joined = torch.stack(outputs, 2).flatten(2, 3)  # [B, N, M c, V]
-    return joined[:, :, :num_steps].transpose(1, 2), state
+    for parts in zip(*(part.transpose(1, 2).split(CHUNK, 2) for part in factors), strict=True):
+        queries, keys, values, betas, log_gates = parts  # [B, N, c, K]
+        sums = log_gates.cumsum(-2)
+        apart = sums.unsqueeze(-2) - sums.unsqueeze(-3)
+        fading = keys.unsqueeze(-3) * apart.clamp_max(0).exp()  # [B, N, c, c, K]
+        decays = sums.exp()
+        system = betas * torch.einsum("bntk,bntik->bnti", keys, fading).tril(-1)
+        known = betas * (values - (decays * keys) @ state)
+        rows = torch.linalg.solve_triangular(system, known, upper=False, unitriangular=True)
+        read_rows = torch.einsum("bntk,bntik->bnti", queries, fading).tril()
+        outputs.append((decays * queries) @ state + read_rows @ rows)
+        state = decays[..., -1, :].unsqueeze(-1) * state + fading[..., -1, :, :].mT @ rows
+    return torch.cat(outputs, 2).transpose(1, 2), state
