@@ -162,7 +162,12 @@ def test_predict_and_show_print_the_same_algebra_and_a_smallest_machine(printed)
 
 def test_json_has_the_quantities_of_the_task(printed):
     found = json.loads(printed("predict", "s3-cascade", "--models", "lstm", "--json"))["s3-cascade"]
-    assert found["identification"] == {"needed": 3, "enough": 3, "identified": True}
+    identification = found["identification"]
+    replaced = identification.pop("replaced")
+    assert identification == {"needed": 3, "enough": 3, "identified": True}
+    automaton = load_task("s3-cascade").automaton
+    assert replaced["symbol"] in automaton.symbols
+    assert {replaced["state"], replaced["target"]} <= set(automaton.states)
     algebra = found["algebra"]
     assert algebra["fewest_states"] == [6, 6] and algebra["group_complexity"] == [1, 1]
     assert algebra["cascade_levels"] == 1
@@ -194,7 +199,7 @@ def test_train_warns_of_words_too_short_to_identify_the_machine(
     assert len(told) == warned
     for line in told:
         assert line.startswith("warning: training words of 2-10 symbols do not identify ring")
-        assert "--train-length" in line
+        assert "--train-length" in line and "the machine in which a leads from" in line
 
 
 def test_a_reader_who_closes_the_pipe_early_is_no_internal_error():

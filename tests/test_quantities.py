@@ -226,6 +226,32 @@ def test_words_that_identify_a_machine_do_so_among_all_machines_of_its_size(shor
     assert len(found) > 50 and exact_below > 30 and exact_above > 20
 
 
+def test_the_machine_with_a_transition_replaced_is_told_apart_by_words_of_the_length_needed_alone():
+    shown = 0
+    for machine in random_machines(100, num_states=5):
+        found = identification(machine)
+        if found.replaced is None:
+            assert found.needed == 1
+            continue
+        state, symbol, target = found.replaced
+        stay = np.arange(len(machine.delta))[:, None]
+        other = np.where(machine.live[machine.delta], machine.delta, stay)
+        other[state, symbol] = target
+        ends = {((machine.automaton.start,) * 2)}
+        for length in range(1, found.needed + 1):
+            ends = {
+                (ours, other[theirs, each])
+                for before, theirs in ends
+                for each, ours in enumerate(machine.delta[before].tolist())
+                if machine.live[ours]
+            }
+            output, scored = machine.automaton.output, machine.automaton.scored
+            differ = any(scored[ours] and output[ours] != output[theirs] for ours, theirs in ends)
+            assert differ == (length == found.needed)
+        shown += 1
+    assert shown > 50
+
+
 def test_words_of_2_to_10_symbols_do_not_identify_a_ring_of_20_states_with_one_label_of_its_own():
     ring = Automaton(np.roll(np.arange(20), -1)[:, None], [1] + [0] * 19)
     found = identification(needed_machine(ring))

@@ -63,6 +63,8 @@ class Identification:
     """Words up to this length do."""
     needed: int
     """Words that are all shorter do not."""
+    replaced: tuple[int, int, int] | None = None
+    """A state, a symbol, and the state that it leads to in a machine for which they do not."""
 
     def by_words_up_to(self, longest: int) -> bool | None:
         """Whether words up to this length do; None where that is not known."""
@@ -79,11 +81,11 @@ def identification(machine: Machine, shortest: int = 1) -> Identification:
     table = _Table.of(machine)
     enough = len(table) ** 2 + shortest - 1
     if len(table) > MOST_PAIRED:
-        return Identification(enough, _needed(table, None, shortest, enough))
+        return _bounded(machine, table, None, shortest, enough)
     sets = [_SufficientSet(table, root, shortest) for root in sorted({0, 1, shortest})]
     told = _tell_apart(table, sets, shortest)
     enough = min([enough, *(each.longest for each in sets if each.complete)])
-    return Identification(enough, _needed(table, told, shortest, enough))
+    return _bounded(machine, table, told, shortest, enough)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,17 +220,23 @@ def _tell_apart(table: _Table, sets: Sequence[_SufficientSet], shortest: int) ->
     return lengths
 
 
-def _needed(table: _Table, told: Integers | None, shortest: int, enough: int | None) -> int:
-    """1 more than the length up to which some machine with one transition replaced agrees."""
+def _bounded(
+    machine: Machine, table: _Table, told: Integers | None, shortest: int, enough: int
+) -> Identification:
+    """What is enough, with what is needed: by the machine that agrees longest of those tried."""
     lengths = table.shortest_words()
-    needed, budget = shortest, MOST_COMPARED
+    needed, replaced, budget = shortest, None, MOST_COMPARED
     seen = np.zeros(len(table) ** 2, bool)
     for fault in _promising(table, lengths, told):
         if budget <= 0 or needed == enough:
             break
         differ, work = _first_difference(table, lengths, fault, shortest, seen)
-        needed, budget = max(needed, differ), budget - work
-    return needed
+        budget -= work
+        if differ > needed:
+            state, symbol, target = fault
+            live = np.flatnonzero(machine.live)
+            needed, replaced = differ, (int(live[state]), symbol, int(live[target]))
+    return Identification(enough, needed, replaced)
 
 
 def _promising(

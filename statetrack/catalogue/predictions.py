@@ -31,9 +31,18 @@ def describe_algebra(
 
 
 def _describe_identification(words: WordSpec, algebra: Algebra) -> dict[str, Any]:
-    found = identification_by(words, algebra.machine)
+    found, automaton = identification_by(words, algebra.machine), algebra.machine.automaton
+    replaced = None
+    if found.replaced is not None:
+        state, symbol, target = found.replaced
+        replaced = {
+            "state": automaton.states[state],
+            "symbol": automaton.symbols[symbol],
+            "target": automaton.states[target],
+        }
     return {
         "needed": found.needed,
         "enough": found.enough,
         "identified": found.by_words_up_to(words.lengths.longest),
+        "replaced": replaced,
     }

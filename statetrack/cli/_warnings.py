@@ -89,12 +89,16 @@ def warn_of_short_training_words(task: Task, words: WordSpec) -> None:
     """One line where words of the training lengths cannot identify the task's machine."""
     if not task.has_automaton:
         return
-    found = identification_by(words, needed_machine(task.automaton))
-    if found.by_words_up_to(words.lengths.longest) is False:
+    machine = needed_machine(task.automaton)
+    found = identification_by(words, machine)
+    if found.by_words_up_to(words.lengths.longest) is False and found.replaced is not None:
+        state, symbol, target = found.replaced
+        names = machine.automaton.states
         typer.echo(
-            f"warning: training words of {words.lengths} symbols do not identify {task.name}: "
-            f"another machine of no more states gives them the same labels, and others to words of "
-            f"{found.needed} symbols; train on longer ones (--train-length)",
+            f"warning: training words of {words.lengths} symbols do not identify {task.name}: the "
+            f"machine in which {machine.automaton.symbols[symbol]} leads from {names[state]} to "
+            f"{names[target]} gives them the same labels, and others to words of {found.needed} "
+            "symbols; train on longer ones (--train-length)",
             err=True,
         )
 
