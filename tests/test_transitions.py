@@ -289,8 +289,9 @@ def lie_in(values: Tensor, where: str) -> bool:
         return real and bool(((values.real > low - 1e-6) & (values.real < high + 1e-6)).all())
     if where == "modulus 1":
         return bool(((values.abs() - 1).abs() < 1e-9).all())
-    if where == "modulus <= 1":
-        return bool((values.abs() < 1 + 1e-9).all())
+    bound = re.fullmatch(r"modulus <= (.+)", where)
+    if bound:
+        return bool((values.abs() < float(bound[1]) + 1e-9).all())
     assert where == "any", f"no test knows what {where!r} means"
     return True
 

@@ -41,6 +41,9 @@ SMALL: dict[str, dict[str, object]] = {
     "aussm": {"state": 3},
     "pd-ssm": {"state": 5, "dictionary": 3},
     "minmax": {"state": 5},
+    "ids4": {"state": 4},
+    "sd-ssm": {"state": 5, "dictionary": 3},
+    "rg-lru": {"expand": 2, "heads": 3},
 }
 
 
@@ -407,6 +410,91 @@ def test_signed_mamba_runs_with_a_convolution_of_one_position() -> None:
     assert window.shape == (2, 0, 2 * D)
 
 
+def ids4(mixer: Mixer, inputs: Tensor) -> Tensor:
+    """Every prefix's product applied to w from its last factor to its first, all at once."""
+    entries = torch.einsum("btd,dij->btij", inputs, mixer.matrices)
+    matrices = gelu(entries)
+    read = mixer.reading.weight[0].expand(B, T, -1)
+    for factor in reversed(range(T)):
+        moved = torch.einsum("bij,btj->bti", matrices[:, factor], read)
+        read = torch.where((torch.arange(T) >= factor)[:, None], moved, read)
+    outputs = (read + mixer.reading.bias) @ mixer.outward.weight.mT + mixer.outward.bias
+    return outputs + inputs @ mixer.skip.weight.mT + mixer.skip.bias
+
+
+def sd_ssm(mixer: Mixer, inputs: Tensor) -> Tensor:
+    """One column at a time."""
+    shares = torch.exp(inputs @ mixer.selection.weight.mT + mixer.selection.bias)
+    shares = shares / shares.sum(-1, keepdim=True)
+    num_states = mixer.dictionary.shape[-1]
+    h = torch.zeros(B, num_states, dtype=torch.float64)
+    outputs = []
+    for t in range(T):
+        following = inputs[:, t] @ mixer.writings.weight.mT
+        for column in range(num_states):
+            mixed = shares[:, t] @ mixer.dictionary[:, :, column]
+            norm = (mixed.abs() ** mixer.power).sum(-1, keepdim=True) ** (1 / mixer.power)
+            following = following + mixed / norm * h[:, column, None]
+        h = following
+        centred = h - h.mean(-1, keepdim=True)
+        scale = (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+        normal = centred / scale * mixer.state_norm.weight + mixer.state_norm.bias
+        outputs.append(normal @ mixer.outward.weight.mT + mixer.outward.bias)
+    return torch.stack(outputs, 1)
+
+
+def rg_lru(mixer: Mixer, inputs: Tensor) -> Tensor:
+    """Sums over earlier positions, with all gains between two positions multiplied out."""
+    u = convolved(mixer, inputs @ mixer.inward.weight.mT + mixer.inward.bias)
+
+    def gate(part: nn.Module) -> Tensor:
+        return torch.sigmoid(u @ torch.block_diag(*part.blocks) + part.bias)
+
+    log_gains = -8 * gate(mixer.forgetting) * torch.log1p(torch.exp(mixer.rates))
+    factors = (1 - torch.exp(2 * log_gains)).sqrt()
+    factors = torch.cat([torch.ones_like(factors[:, :1]), factors[:, 1:]], 1)
+    terms = factors * gate(mixer.writing) * u
+    since_start = log_gains.cumsum(1)
+    between = since_start[:, :, None] - since_start[:, None]  # [B, T, S, E]
+    causal = torch.ones(T, T, dtype=torch.bool).tril()[:, :, None]
+    weights = torch.where(causal, between, -torch.inf).exp()
+    states = torch.einsum("btse,bse->bte", weights, terms)
+    gated = inputs @ mixer.gate.weight.mT + mixer.gate.bias
+    inner = (2 / torch.pi) ** 0.5 * (gated + 0.044715 * gated**3)
+    read = states * 0.5 * gated * (1 + torch.tanh(inner))
+    return read @ mixer.outward.weight.mT + mixer.outward.bias
+
+
+def test_ids4_follows_its_equations() -> None:
+    mixer = make("ids4")
+    with torch.no_grad():
+        mixer.matrices.mul_(0.4)  # products neither vanish nor grow beyond what is read
+    assert_agrees(
+        mixer, lambda inputs: ids4(mixer, inputs), dict(mixer.named_parameters()), **EXACT
+    )
+
+
+def test_ids4_reads_a_state_that_has_grown_as_if_it_had_grown_less() -> None:
+    """Beyond every float, with a norm after the layer that leaves nothing of the difference."""
+    mixer = make("ids4")
+    with torch.no_grad():
+        mixer.matrices.mul_(30)
+    inputs = torch.randn(B, 400, D, dtype=torch.float64)
+    _, log_norm = mixer.scan(inputs, mixer.initial_state(B))[1]
+    assert (log_norm > 710).all(), "exp of it is infinite in float64"
+    outputs = scan(mixer, inputs)
+    assert outputs.isfinite().all()
+    assert outputs[:, -1].norm(dim=-1).min() > 1e10, "beside which all other terms vanish"
+
+
+def test_sd_ssm_follows_its_equations() -> None:
+    assert_follows("sd-ssm", sd_ssm)
+
+
+def test_rg_lru_follows_its_equations() -> None:
+    assert_follows("rg-lru", rg_lru)
+
+
 def test_s4d_follows_its_equations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(s4d, "PIECE", 30)
     assert_follows("s4d", s4d_by_exponentials)
@@ -476,6 +564,12 @@ def test_signed_mamba_has_eigenvalues_between_minus_1_and_1() -> None:
     gains = extreme("mamba", eigenvalues="signed")
     assert gains.min() >= -1 and gains.max() <= 1
     assert gains.min() < -0.99 and gains.max() > 0.99
+
+
+def test_rg_lru_has_eigenvalues_between_0_and_1() -> None:
+    gains = extreme("rg-lru")
+    assert gains.min() >= 0 and gains.max() <= 1
+    assert gains.min() < 0.7 and gains.max() > 0.99
 
 
 def test_mamba3_has_eigenvalues_in_the_unit_disc_and_all_around_it() -> None:
@@ -606,6 +700,12 @@ SIZES = {  # numbers in a block's weights and in its state, by the formulas of t
     "s4d": (D * (4 * 4 + 2) + 2 * D * (D + 1), 2 * D * 4),
     "lru": (4 * D * 5 + 3 * 5 + D + 2 * D * (D + 1), 2 * 5),
     "aussm": (3 * D * D + D * 5 + (D + 1) * D * 3 + 7 * D + 4 * 3 + D, 2 * D * 3 + 3 * D),
+    "ids4": (16 * D + 5 + D * 5 + D * (D + 1), 16 + 1),
+    "sd-ssm": (3 * 25 + (D + 1) * 3 + 5 * D + 2 * 5 + 6 * D, 5),
+    "rg-lru": (
+        2 * (D + 1) * E + (E + 1) * D + E * 5 + 2 * (E * E // 3 + E) + E,
+        E + 3 * E + 1,
+    ),
     "pd-ssm": (
         3 * (25 + D) + 2 * (10 * (D + 1) + 5 * 11) + 10 * D + 11 * D + D,
         2 * 5,

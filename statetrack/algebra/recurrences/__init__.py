@@ -80,6 +80,7 @@ from statetrack.algebra.recurrences.rank_one import (
     HouseholderProduct,
 )
 from statetrack.algebra.recurrences.undecided import Undecided, UndecidedLinear
+from statetrack.algebra.recurrences.unit_vectors import TransitionMatrices
 
 __all__ = [
     "Affine",
@@ -104,6 +105,7 @@ __all__ = [
     "SignedLayers",
     "Size",
     "TimeInvariantLayers",
+    "TransitionMatrices",
     "Undecided",
     "UndecidedLinear",
     "UnitLayers",

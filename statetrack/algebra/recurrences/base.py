@@ -46,7 +46,8 @@ class LinearRecurrence(Recurrence):
     def eigenvalues(self) -> str:
         """Where the eigenvalues of what multiplies the state lie.
 
-        An interval of real numbers such as `(0, 1)`, or `modulus 1`, `modulus <= 1`, `any`.
+        An interval of real numbers such as `(0, 1)`, or `modulus 1`, `modulus <= 1` or another
+        bound, `any`.
         """
 
 
