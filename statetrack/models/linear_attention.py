@@ -11,7 +11,9 @@ Transformers with Linear Attention, arXiv:2006.16236.
 
 State: D (D / N + 1) numbers per word in each layer. Parameters: 4 D^2 in each mixer.
 
-Checked: fla-core's naive normalised linear attention, with gradients, to 2e-4 in
+Checked: fla-org/flash-linear-attention 0.6.0, its layer with elu + 1 and normalised weights in
+Triton's interpreter, to 2e-6 in tests/references/test_attention_and_gates.py. Checked: fla-core's
+naive normalised linear attention, with gradients, to 2e-4 in
 tests/references/test_attention_and_gates.py. Checked: against attention with a kernel, with
 gradients, to 1e-9 in tests/references/test_attention_and_gates.py.
 

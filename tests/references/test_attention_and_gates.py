@@ -406,6 +406,17 @@ def test_linear_attention_is_attention_with_a_kernel(conv: int) -> None:
     assert_mixer_follows(make_mixer("linear-attention", conv=conv), attention_with_a_kernel)
 
 
+def test_the_layer_of_linear_attention_computes_what_that_of_fla_does() -> None:
+    theirs = recorded("linear-attention").weights
+    weights = {
+        "projection.linear.weight": torch.cat([theirs[f"{part}_proj.weight"] for part in "qkv"]),
+        "output.weight": theirs["o_proj.weight"],
+    }
+    assert len(theirs) == 4
+    mixer = recorded_mixer("linear-attention")
+    assert_computes(mixer, weights, "linear-attention", "fla-org")
+
+
 # --- gated linear attention ---
 
 
