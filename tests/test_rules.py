@@ -344,6 +344,30 @@ def test_one_time_invariant_layer_does_not_see_which_of_two_far_words_was_first(
         assert torch.allclose(one, other, rtol=1e-6, atol=1e-6), (seed, one, other)
 
 
+@pytest.mark.parametrize("model", ["aussm", "mamba3", "mamba"])
+def test_two_words_of_one_length_have_the_same_gains_and_differ_in_a_group(model: str) -> None:
+    """With symbols around them that a convolution spans: x y (y x)^(N - 1) and (y x)^N."""
+    made = with_large_weights(model, 1, width=6, state=4).mixers[0]
+    torch.manual_seed(0)
+    embedded = torch.randn(3, 6, dtype=torch.float64)
+    x, y = [2] * 4 + [0] + [2] * 4, [2] * 4 + [1] + [2] * 4
+
+    def gains(word: list[int]) -> torch.Tensor:
+        inputs = embedded[[2] * 4 + word][None]
+        start = made.initial_state(1)
+        part = made.recurrent_part(start)
+        moved = made.with_recurrent_part(start, part + torch.ones_like(part))
+        ends = [made.scan(inputs, state)[1] for state in (moved, start)]
+        return made.recurrent_part(ends[0]) - made.recurrent_part(ends[1])
+
+    with torch.no_grad():
+        one, other = gains(x + y + y + x), gains(y + x + y + x)
+    assert torch.allclose(one, other, rtol=1e-6, atol=1e-12)
+    for task, least, enough in (("s3", 2, 2), ("s4", 2, 3), ("cyclic:n=6", 1, 1)):
+        need = predict(analyse(load_task(task).automaton), "mamba3").needs[0]
+        assert (need.setting, need.least, need.value) == ("layers", least, enough), task
+
+
 def test_one_layer_of_linear_attention_sees_counts_and_the_last_symbol() -> None:
     made = with_large_weights("linear-attention", 0, width=8, heads=2)
     random = np.random.default_rng(0)

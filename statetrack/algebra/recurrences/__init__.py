@@ -54,6 +54,13 @@ as a function of k is the same from some k on, while the label has period m. In 
 answer to two words a and b that are read far apart among many e does not depend on which is first:
 h and eta are those of their numbers.
 
+*One layer of gains that depend on the input* tracks no group that is not abelian. Let x and y be
+words with x y and y x different in the group, each begun and ended by as many symbols as a
+convolution spans, so that gains do not depend on what is next to them. Gains commute: the operators
+of x y and of y x have the same diagonal L. Let N be the order of the group. The words
+x y (y x)^(N - 1) and (y x)^N have the same length and the same diagonal L^N; the second acts as the
+identity and the first does not. So *Counting under a fixed operator* holds for them.
+
 No module here imports numpy or torch: a model's settings name their class at no cost.
 """
 

@@ -323,8 +323,9 @@ class ComplexLayers(LinearRecurrence):
     def predict(self, algebra: Algebra) -> Prediction:
         """Monoids whose groups are solvable; without groups, if every turn decays."""
         if self.slowest == 0:
+            least = _fewest_layers_of_gains(algebra)
             return _abelian_series(algebra, self.layers) or cascade(
-                algebra, self.layers, lambda group: group.solvable, "solvable", CASCADE
+                algebra, self.layers, lambda group: group.solvable, "solvable", CASCADE, least=least
             )
         half = round(math.log(2) / self.slowest)
         why = (
@@ -405,7 +406,7 @@ def _refused_group(algebra: Algebra, gains: Gains) -> Prediction | None:
             return Prediction(
                 "no",
                 f"the group {group.name} is not abelian, and gains commute",
-                f"Proposition 2 of {BILINEAR}",
+                f"Proposition 2 of {BILINEAR}; {OWN}",
             )
         if gains == "real" and group.exponent is not None and group.exponent > 2:
             return Prediction(
@@ -421,7 +422,7 @@ def _abelian_series(algebra: Algebra, layers: Size) -> Prediction | None:
     """What the derived length decides: yes for solvable groups, no where one is not solvable.
 
     That no fewer layers do, and none for groups that are not solvable, is shown at finite
-    precision.
+    precision; that one layer does only abelian groups, in exact arithmetic too.
     """
     robust = robustness(algebra)
     for group in visible_groups(algebra):
@@ -435,15 +436,21 @@ def _abelian_series(algebra: Algebra, layers: Size) -> Prediction | None:
             )
     if not algebra.is_group or algebra.monoid is None:
         return None
-    all_seen = all(group.seen for group in algebra.monoid.subgroups)
+    enough = max(algebra.monoid.derived_length or 0, 1)
+    least = 1 if enough == 1 else _fewest_layers_of_gains(algebra)
     return Prediction(
         "yes",
         "a subnormal series with abelian factors, one for each layer; at finite precision no fewer "
         "layers do",
-        DIAGONAL_LAYERS,
-        (layers.at_least(max(algebra.monoid.derived_length or 0, 1), all_seen),),
+        f"{DIAGONAL_LAYERS}; {OWN}",
+        (layers.at_least(enough, least=least),),
         robust=robust,
     )
+
+
+def _fewest_layers_of_gains(algebra: Algebra) -> int | None:
+    """Two, where labels show a group that is not abelian; None where nothing is known."""
+    return 2 if any(not group.abelian for group in visible_groups(algebra)) else None
 
 
 def _is_two_group(group: Subgroup) -> bool:
