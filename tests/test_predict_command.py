@@ -89,6 +89,7 @@ def test_without_a_text_every_model_has_its_defaults():
         ("lstm --hidden 8,16", "there is no model '16'"),
         ("--beta double", "'--beta' is no model: each is written as NAME --option value"),
         ("deltanet --beta '1,2'", "invalid value for '--beta': '1,2'"),
+        (" , ", "names no model"),
         ("deltanet --help", "deltanet has no option --help"),
     ],
 )

@@ -35,7 +35,10 @@ def chosen_models(written: str) -> dict[str, Settings]:
     """
     if not written.strip():
         return {name: MODEL_FACTS[name].settings_class() for name in MODELS}
-    return dict(_chosen(name, words) for name, *words in _split(written))
+    found = dict(_chosen(name, words) for name, *words in _split(written))
+    if not found:
+        raise UnknownNameError(f"--models: '{written}' names no model")
+    return found
 
 
 def _split(written: str) -> Iterator[list[str]]:
