@@ -41,6 +41,27 @@ def turning(case: Case) -> Any:
     )
 
 
+def mamba3(case: Case) -> Any:
+    """Characters of modulus 1, without decay, where the task is a group's; else a register."""
+    if not case.algebra.is_group:
+        return _mamba3_register(case)
+
+    def free(numbers: int, width: int) -> dict[str, Any]:
+        heads = 2 * numbers
+        wide = width + -width % heads
+        return {"heads": heads, "state": heads, "turned": 1.0, "slowest": 0.0, "width": wide}
+
+    return build_stack(
+        case,
+        Layered(
+            partial(series, squares=False),
+            mixers.mamba3_turns,
+            lambda numbers: 2 * numbers,
+            free,
+        ),
+    )
+
+
 def _register(setter: Any, **free: Any) -> Any:
     def construct(case: Case) -> Any:
         def chosen(numbers: int, width: int) -> dict[str, Any]:
@@ -56,7 +77,7 @@ def _register(setter: Any, **free: Any) -> Any:
 
 
 mamba2 = _register(mixers.mamba2, heads=1, state=1)
-mamba3 = _register(mixers.mamba3, heads=1, state=2)
+_mamba3_register = _register(mixers.mamba3, heads=1, state=2)
 gla = _register(mixers.gla, heads=1, gate_rank=1, expand_keys=lambda _, width: 1 / width)
 rwkv6 = _register(mixers.rwkv6, heads=1)
 mlstm = _register(mixers.mlstm, heads=1, expand=1.0, projection_block=lambda _, width: width)
