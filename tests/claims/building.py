@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from statetrack.algebra.analysing import analyse
+from statetrack.models._base import RecurrentModel
+from statetrack.predicting import predict
+from statetrack.sources import Automaton
 from tests.claims.cells import Cell, algebra_of, automaton_of
 from tests.claims.constructions import CONSTRUCTIONS, BeyondBudget, Case, NotBuilt
 from tests.claims.running import follow
@@ -34,6 +39,22 @@ class Built:
     outcome: str
     detail: str = ""
     margin: float | None = None
+
+
+def built_model(model: str, automaton: Automaton, **options: Any) -> RecurrentModel:
+    """The model that is built by hand for any automaton, at the predicted sizes.
+
+    Raises `NotBuilt` where there is no construction, and `AssertionError` where what is predicted
+    is not that it can, or where the model is larger than predicted.
+    """
+    algebra = analyse(automaton)
+    prediction = predict(algebra, model, **options)
+    assert prediction.can == "yes", prediction.theorem
+    made = CONSTRUCTIONS[model](Case(model, options, "", automaton, algebra, prediction))
+    for need in prediction.needs:
+        if need.value is not None:
+            assert getattr(made.settings, need.setting) <= need.value, need
+    return made
 
 
 def build_and_run(cell: Cell, budget: Budget) -> Built:
