@@ -53,6 +53,14 @@ def test_a_model_built_by_hand_at_the_predicted_size_follows_its_task(model: str
     assert exact or not any(sized), model
 
 
+def test_one_hot_rows_follow_tasks_whose_symbols_permute_the_states_and_others_are_not_known():
+    cell = cell_of("pd-ssm", "s3", one_hot="rows")
+    assert cell.prediction.can == "yes" and cell.prediction.needs
+    assert build_and_run(cell, Budget(symbols=200, words=6)).outcome == "exact"
+    assert cell_of("pd-ssm", "register", one_hot="rows").prediction.can == "unknown"
+    assert cell_of("pd-ssm", "register").prediction.can == "yes"
+
+
 def test_a_model_with_one_wrong_weight_is_found_out() -> None:
     cell = cell_of("bilinear", "s3")
     case = Case("bilinear", {}, "s3", automaton_of("s3"), algebra_of("s3"), cell.prediction)

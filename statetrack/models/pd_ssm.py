@@ -12,8 +12,8 @@ near 1 any automaton with N states fits in one layer; eigenvalues lie in the clo
 With `--one-hot rows`, as the released code of the state-tracking experiments has it, the hardmax
 is over each row and D comes after it, h_t = D(x_t) P(x_t) h_{t-1} + B x_t: a coordinate then reads
 one coordinate of the last state, and several may read the same. Where every symbol permutes the
-states of an automaton, both forms can be its permutation matrices; of other automata the rows give
-the reversed one, of which this project has no rule.
+states of an automaton, both forms can be its permutation matrices; of other automata the rows read
+words backwards, and this project has no rule for them.
 
 Source: Terzic, Menet, Hersche, Hofmann & Rahimi (2025), arXiv:2509.22284.
 
@@ -42,10 +42,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.algebra.recurrences import (
-    LinearRecurrence,
     OneHotTimesDiagonal,
     Size,
-    UndecidedLinear,
 )
 from statetrack.models import MODELS
 from statetrack.models._blocks import PlainMixer
@@ -70,14 +68,15 @@ class PDSSMSettings(BlockSettings):
     )
 
     @property
-    def recurrence(self) -> LinearRecurrence:
+    def recurrence(self) -> OneHotTimesDiagonal:
         """One-hot columns times a complex diagonal, or the other way round."""
-        if self.one_hot == "rows":
-            return UndecidedLinear(structure="diagonal x one-hot rows", eigenvalues="modulus <= 1")
+        rows = self.one_hot == "rows"
         return OneHotTimesDiagonal(
             state=Size("state", self.state),
             dictionary=Size("dictionary", self.dictionary),
             layers=Size("layers", self.layers),
+            rows=rows,
+            structure="diagonal x one-hot rows" if rows else "one-hot columns x diagonal",
         )
 
 
