@@ -178,16 +178,21 @@ class _SufficientSet:
                 self.longest = max(self.longest, farthest + suffix)
 
 
-def _steps(table: _Table, lengths: Integers, root: int, shortest: int) -> list[Integers]:
+def _steps(table: _Table, later: Integers, root: int, shortest: int) -> list[Integers]:
     """The lengths of the words a(s) x and u that lead to every state, `[S]` each.
 
-    `lengths [S]` are those of the a(s). Of words that are of `shortest` symbols by themselves only
-    the longest counts.
+    `later [S]` are the lengths of the a(s) of `root` symbols or more. States that no such word
+    leads to have only to be told apart after their a(s). Of words that are of `shortest` symbols by
+    themselves only the longest counts.
     """
-    states, symbols = np.nonzero((table.delta < len(table)) & (lengths != UNREACHED)[:, None])
+    reached = later != UNREACHED
+    states, symbols = np.nonzero((table.delta < len(table)) & reached[:, None])
     first = table.reached_after(root) if root else np.zeros(0, np.int64)
-    targets = np.concatenate([table.delta[states, symbols], first])
-    of_word = np.concatenate([lengths[states] + 1, np.full(len(first), root)])
+    before = np.flatnonzero(~reached)
+    targets = np.concatenate([table.delta[states, symbols], first, before])
+    of_word = np.concatenate(
+        [later[states] + 1, np.full(len(first), root), table.shortest_words()[before]]
+    )
     steps = []
     for length in np.unique(np.minimum(of_word, shortest)):
         chosen = np.minimum(of_word, shortest) == length
