@@ -16,9 +16,11 @@ Source: Sun, Li, Dalal, Xu, Vikram, Zhang, Dubois, Chen, Wang, Koyejo, Hashimoto
 State: D (K + 1) numbers per word in each layer. Parameters: 4 D^2 + D (K + N + 5) + N in each
 mixer.
 
-Checked: fla-core's naive TTT-Linear with mini-batches of one, with gradients, to 2e-4 in
-tests/references/test_attention_and_gates.py. Checked: against the inner loss differentiated by
-torch, with gradients, to 1e-9 in tests/references/test_attention_and_gates.py.
+Checked: test-time-training/ttt-lm-pytorch @ 6990c68c (TTTLinear, mini-batches of one), to 1e-9 in
+tests/references/test_attention_and_gates.py. Checked: fla-core's naive TTT-Linear with mini-batches
+of one, with gradients, to 2e-4 in tests/references/test_attention_and_gates.py. Checked: against
+the inner loss differentiated by torch, with gradients, to 1e-9 in
+tests/references/test_attention_and_gates.py.
 
 Departures: one token is one inner step (the source takes 16 against the same W, which is faster
 and less exact; with one token its rotary positions drop out, and its one learned step weight is

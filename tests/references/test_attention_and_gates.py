@@ -810,6 +810,25 @@ def test_an_xlstm_is_its_blocks_in_turn() -> None:
 # --- TTT-Linear ---
 
 
+def test_ttt_linear_computes_what_the_code_of_its_authors_does() -> None:
+    theirs = recorded("ttt-linear").weights
+    assert not theirs.pop("learnable_token_idx").any()
+    weights = {
+        "projection.linear.weight": torch.cat([theirs[f"{part}_proj.weight"] for part in "qkv"]),
+        "rate.weight": theirs["learnable_ttt_lr_weight"].squeeze(1),
+        "rate.bias": theirs["learnable_ttt_lr_bias"].squeeze(1),
+        "first_weight": theirs["W1"],
+        "first_bias": theirs["b1"].squeeze(1),
+        "gain": theirs["ttt_norm_weight"],
+        "shift": theirs["ttt_norm_bias"],
+        "norm.weight": theirs["post_norm.weight"],
+        "norm.bias": theirs["post_norm.bias"],
+        "output.weight": theirs["o_proj.weight"],
+    }
+    assert len(weights) + 2 == len(theirs)
+    assert_computes(recorded_mixer("ttt-linear"), weights, "ttt-linear", "ttt-lm-pytorch")
+
+
 def test_inner_steps_are_those_of_fla_with_mini_batches_of_one() -> None:
     keys, values = leaf(B, T, N, K), leaf(B, T, N, K)
     rates = leaf(B, T, N, 1)

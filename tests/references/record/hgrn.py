@@ -42,6 +42,7 @@ if __name__ == "__main__":
         "files": "hgru/hgru1d.py (Hgru1d.forward_naive)",
         "licence": "none stated",
         "settings": json.dumps(SETTINGS | {"lower_bound": LOWER_BOUND}),
-        "remark": "stand-ins for hgru.helpers and the CUDA extension hgru.hgru_cuda",
+        "remark": "run with the constructor and forward_naive of the class alone; stand-ins for "
+        "hgru.helpers and the CUDA extension hgru.hgru_cuda",
     }
     save(options.out, {"inputs": inputs, "outputs": outputs, **weights}, about)
