@@ -84,12 +84,16 @@ CASES = {
         WIDE_HEADS,
     ),
     "mamba3": Case(
-        "mamba3", "state-spaces/mamba", {"width": 6, "state": 8, "heads": 3}, MAMBA3, WIDE_HEADS
+        "mamba3",
+        "state-spaces/mamba",
+        {"width": 6, "state": 8, "heads": 3, "slowest": 1e-4},
+        MAMBA3,
+        WIDE_HEADS,
     ),
     "mamba3-heavy-tail": Case(
         "mamba3",
         "state-spaces/mamba",
-        {"width": 6, "state": 8, "heads": 3, "rates": "heavy-tail"},
+        {"width": 6, "state": 8, "heads": 3, "slowest": 1e-4, "rates": "heavy-tail"},
         MAMBA3,
     ),
     "s4d": Case(

@@ -6,6 +6,7 @@ V symbols, S states, n dimensions, K terms, D width.
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -244,6 +245,92 @@ def pd_ssm(case: Case) -> Any:
     out = np.zeros(mixer.outward.weight.shape)
     out[:size, :size] = np.eye(size)
     put(mixer.outward.weight, out)
+    read_labels(model, case, slice(size))
+    return model
+
+
+def ids4(case: Case) -> Any:
+    """The start's row of the product is read as a number per label, which a norm puts on a circle.
+
+    Entries are gelu of what is set: 0 of 0, and 1 of its preimage.
+    """
+    machine = case.algebra.machine
+    live = np.flatnonzero(machine.live)
+    place = np.zeros(len(machine.delta), np.int64)
+    place[live] = np.arange(len(live))
+    size, num_symbols = case.size("state"), case.automaton.num_symbols
+    if size < len(live):
+        raise NotBuilt(f"{len(live)} coordinates are known")
+    model = case.blank(width=4 * num_symbols)
+    block, mixer = model.blocks[0], model.blocks[0].mixer
+    one_hot_embedding(model)
+    matrices = np.zeros(mixer.matrices.shape)
+    for symbol in range(num_symbols):
+        targets = place[machine.delta[live, symbol]]
+        matrices[symbol, np.arange(len(live)), targets] = gelu_preimage(1.0)
+    put(mixer.matrices, matrices)
+    tangents = np.tan(np.linspace(-1.2, 1.2, model.num_labels))
+    read = np.zeros(mixer.reading.weight.shape)
+    read[0, : len(live)] = tangents[machine.automaton.output[live]]
+    put(mixer.reading.weight, read)
+    width = mixer.skip.in_features
+    first, second = np.tile([1.0, -1.0], width // 2), np.tile([1.0, 1.0, -1.0, -1.0], width // 4)
+    outward = np.zeros(mixer.outward.weight.shape)
+    outward[:, place[machine.automaton.start]] = first
+    put(mixer.outward.weight, outward)
+    put(mixer.outward.bias, second)
+    put(mixer.skip.weight, -np.eye(width))  # takes the residual stream back
+    put(block.norm.weight, np.ones(width))
+    points = tangents[:, None] * first + second
+    put(model.readout.weight, points / np.linalg.norm(points, axis=1, keepdims=True))
+    return model
+
+
+def gelu_preimage(value: float) -> float:
+    """The x > 0 with gelu(x) = value, by bisection."""
+    low, high = 0.0, 9.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        reached = middle * (1 + math.erf(middle / 2**0.5)) / 2
+        low, high = (middle, high) if reached < value else (low, middle)
+    return low
+
+
+def sd_ssm(case: Case) -> Any:
+    """Unit vectors, and a constant that takes back what every input adds.
+
+    As in `TransitionMatrices`: column and row of the constant are the last.
+    """
+    machine = case.algebra.machine
+    live = np.flatnonzero(machine.live)
+    place = np.zeros(len(machine.delta), np.int64)
+    place[live] = np.arange(len(live))
+    moves, which = np.unique(place[machine.delta[live]].T, axis=0, return_inverse=True)  # [K, S]
+    size, dictionary = case.size("state"), case.size("dictionary")
+    if size <= len(live) or dictionary < len(moves):
+        raise NotBuilt(f"{len(live) + 1} coordinates and {len(moves)} matrices are known")
+    num_symbols = case.automaton.num_symbols
+    model = case.blank(width=size + num_symbols)
+    mixer = model.blocks[0].mixer
+    one_hot_embedding(model)
+    matrices = np.zeros(mixer.dictionary.shape)
+    matrices[:] = np.eye(size)  # where there are more coordinates than are used
+    for number, targets in enumerate(moves):
+        matrices[number] = np.eye(size)
+        matrices[number, :, : len(targets)] = np.eye(size)[:, targets]
+        matrices[number, :, -1] = -np.eye(size)[targets[place[machine.automaton.start]]]
+    put(mixer.dictionary, matrices)
+    chosen, written = np.zeros((num_symbols, dictionary)), np.zeros((num_symbols, size))
+    chosen[np.arange(num_symbols), which.ravel()] = OPEN
+    start = place[machine.automaton.start]
+    written[np.arange(num_symbols), moves[which.ravel(), start]] = 1
+    written[:, -1] = 1
+    aim(mixer.selection, mixer_inputs(model), chosen)
+    aim(mixer.writings, mixer_inputs(model), written)
+    out = np.zeros(mixer.outward.weight.shape)
+    out[:size, :size] = np.eye(size)
+    put(mixer.outward.weight, out)
+    put(mixer.state_norm.weight, np.ones(size))
     read_labels(model, case, slice(size))
     return model
 

@@ -29,6 +29,9 @@ LONG = 1000.0
 ONE = float(silu_preimage(np.ones(1))[0])
 """silu(x) = 1."""
 
+ONE_OF_GELU = 1.1447
+"""gelu(x) is 1, to within a thousandth; the readout is solved for what it gives."""
+
 
 def unit_columns(linear: nn.Linear, begin: int, count: int) -> None:
     """Let output coordinates `begin ..` be the first `count` inputs."""
@@ -304,6 +307,25 @@ def hgrn(mixer: Any, wanted: Wanted, begin: int) -> None:
     aim(mixer.inputs, wanted.inputs, values)
     aim(mixer.output_gate, wanted.inputs, np.full(values.shape, ONE))
     unit_columns(mixer.output, begin, size)
+
+
+def rg_lru(mixer: Any, wanted: Wanted, begin: int) -> None:
+    """A gate that is shut keeps a number; one that is open takes the input in its place.
+
+    Gates depend on the convolution's outputs, whose first J channels hold the terms and whose next
+    N tell contexts apart.
+    """
+    size = wanted.terms.shape[1]
+    channels = _channels(wanted.terms.real, mixer.rates.numel())
+    aim(mixer.inward, wanted.inputs, channels)
+    identity_convolution(mixer.convolution.filters)
+    forget = np.full(channels.shape, OPEN)
+    forget[:, :size] = np.where(np.isclose(wanted.gains.real, 1), SHUT, OPEN)
+    put(mixer.forgetting.blocks[0], np.linalg.lstsq(channels, forget, rcond=1e-12)[0])
+    put(mixer.rates, np.full(channels.shape[1], LONG))
+    put(mixer.writing.bias, np.full(channels.shape[1], OPEN))
+    put(mixer.gate.bias, np.full(channels.shape[1], ONE_OF_GELU))
+    unit_columns(mixer.outward, begin, size)
 
 
 def hgrn2(mixer: Any, wanted: Wanted, begin: int) -> None:
