@@ -128,6 +128,15 @@ def test_the_table_says_whether_the_settings_at_hand_suffice(printed, monkeypatc
     assert rows["bilinear-rotation"][1:] == ["cannot", "no"]
 
 
+def test_many_options_behind_a_model_leave_room_for_the_other_columns(printed):
+    models = "gated-deltaproduct --householders 2 --heads 2 --key-dim 32 --value-dim 64,lstm"
+    lines = printed("predict", "s3", "--models", models).splitlines()
+    (heading,) = [line.split() for line in lines if line.startswith("model ")]
+    assert heading[:4] == ["model", "can", "size", "as"]
+    (row,) = [line.split() for line in lines if line.startswith("gated-deltaproduct ")][:1]
+    assert "can" in row and row[-2:] == ["yes", "no"]
+
+
 def test_models_with_one_reason_share_it_and_no_line_is_wider_than_the_terminal(printed):
     text = printed("predict", "s4")
     assert max(map(len, text.splitlines())) <= 80

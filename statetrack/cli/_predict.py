@@ -62,6 +62,7 @@ def _draw_task(
     margins = any(found.margin is not None for found in row.values())
     columns = ("model", "can", "size", "as set", "robust", *["margin"] * margins)
     table = drawing.plain_table(*columns, right=("margin",))
+    table.columns[0].no_wrap = max(map(len, row)) <= console.width // 2
     reasons: dict[str, list[str]] = {}
     for model, found in row.items():
         as_set = _as_set(found)
