@@ -20,9 +20,10 @@ training code (BlinkDL/RWKV-LM, `RWKV-v5/src/model.py`, x060).
 State: D K + D numbers per layer (D = N K). Parameters of a layer's mixer, with ranks R of the
 shares and P of the decay: 5 D^2 + 10 R D + 2 P D + 10 D.
 
-Checked: fla-org/flash-linear-attention 0.6.0, its layer in Triton's interpreter, to 2e-6 in
-tests/references/test_rwkv.py. Checked: against its equations as attention over earlier positions,
-with gradients, to 1e-9 in tests/references/test_rwkv.py.
+Checked: BlinkDL/RWKV-LM @ 033ce840 (its CUDA kernel as a loop), to 1e-9 in
+tests/references/test_rwkv.py. Checked: fla-org/flash-linear-attention 0.6.0, its layer in Triton's
+interpreter, to 2e-6 in tests/references/test_rwkv.py. Checked: against its equations as attention
+over earlier positions, with gradients, to 1e-9 in tests/references/test_rwkv.py.
 
 Departures: blocks have no MLP by default, and `--mlp` gives a plain one where the source has its
 channel mixing (squared ReLU and a gate, of the inputs at two positions); 4 heads by default, where

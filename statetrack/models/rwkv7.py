@@ -18,9 +18,10 @@ low-rank maps: 4 D^2 + 6 R D + 13 D.
 Source: Peng et al. (2025), arXiv:2503.14456; initialisation, and the norm of the embeddings, as in
 its released training code (BlinkDL/RWKV-LM, `RWKV-v7/train_temp/src/model.py`).
 
-Checked: fla-org/flash-linear-attention 0.6.0, its layer in Triton's interpreter, to 2e-6 in
-tests/references/test_rwkv.py. Checked: against a loop over the equations, with gradients, to 1e-9
-in tests/references/test_delta_rules.py.
+Checked: BlinkDL/RWKV-LM @ d4a6c3be (its CUDA kernel as a loop), to 1e-9 in
+tests/references/test_rwkv.py. Checked: fla-org/flash-linear-attention 0.6.0, its layer in Triton's
+interpreter, to 2e-6 in tests/references/test_rwkv.py. Checked: against a loop over the equations,
+with gradients, to 1e-9 in tests/references/test_delta_rules.py.
 
 Departures: in a stack, values are not mixed with those of the first layer (v_t of the first
 layer is the source's exactly); blocks have no MLP by default, and `--mlp` gives a plain one where

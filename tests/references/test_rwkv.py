@@ -154,14 +154,84 @@ def test_the_layer_of_rwkv6_follows_its_equations() -> None:
     assert_agree(outputs, expected, [inputs, *mixer.parameters()], EXACT)
 
 
-def assert_computes(mixer: Mixer, weights: dict[str, Tensor], name: str) -> None:
-    """With the weights given, the mixer computes what flash-linear-attention recorded."""
-    found = recorded(name)
+def assert_computes(
+    mixer: Mixer, weights: dict[str, Tensor], name: str, whose: str, file: str = ""
+) -> None:
+    """With the weights given, the mixer computes what other people's code recorded."""
+    found = recorded(file or name)
     mixer.load_state_dict(weights)
     with torch.no_grad():
         outputs, _ = mixer.double().scan(found.inputs.double(), mixer.initial_state(2))
     difference = (outputs - found.outputs).abs().max()
-    assert difference <= stated_difference(name, "fla-org"), float(difference)
+    assert difference <= stated_difference(name, whose), float(difference)
+
+
+def from_released_6(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of the released RWKV-6 under our names."""
+    own = {f"{key}.weight": theirs[f"{key}.weight"] for key in ("key", "value", "gate", "output")}
+    return own | {
+        "receptance.weight": theirs["receptance.weight"],
+        "shift": theirs["time_maa_x"].flatten(),
+        "shifts": torch.cat([theirs[f"time_maa_{letter}"][0] for letter in "wkvrg"]),
+        "shift_inner.weight": theirs["time_maa_w1"].mT,
+        "shift_outer": theirs["time_maa_w2"],
+        "decay.bias": theirs["time_decay"].flatten(),
+        "decay.inner.weight": theirs["time_decay_w1"].mT,
+        "decay.outer.weight": theirs["time_decay_w2"].mT,
+        "bonus": theirs["time_faaaa"],
+        "norm.weight": theirs["ln_x.weight"],
+        "norm.bias": theirs["ln_x.bias"],
+    }
+
+
+def from_released_7(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of the released RWKV-7 under our names; a first layer has no use for v_0."""
+    names = ("receptance", "key", "value", "output")
+    own = {f"{key}.weight": theirs[f"{key}.weight"] for key in names}
+    for part, letter in (("decay", "w"), ("rate", "a"), ("gate", "g")):
+        own[f"{part}.inner.weight"] = theirs[f"{letter}1"].mT
+        own[f"{part}.outer.weight"] = theirs[f"{letter}2"].mT
+    return own | {
+        "shifts": torch.cat([theirs[f"x_{letter}"][0] for letter in "rwkvag"]),
+        "decay.bias": theirs["w0"].flatten(),
+        "rate.bias": theirs["a0"].flatten(),
+        "removal": theirs["k_k"].flatten(),
+        "replacement": theirs["k_a"].flatten(),
+        "bonus": theirs["r_k"],
+        "norm.weight": theirs["ln_x.weight"],
+        "norm.bias": theirs["ln_x.bias"],
+    }
+
+
+RELEASED = [("rwkv6", from_released_6, 0), ("rwkv7", from_released_7, 3)]
+Renamed = Callable[[dict[str, Tensor]], dict[str, Tensor]]
+
+
+@pytest.mark.parametrize(("name", "renamed", "unused"), RELEASED)
+def test_a_layer_computes_what_the_released_training_code_does(
+    name: str, renamed: Renamed, unused: int
+) -> None:
+    theirs = recorded(f"{name}-released").weights
+    weights = renamed(theirs)
+    assert len(weights) + len(weights["shifts"]) - 1 + unused == len(theirs)
+    mixer = blocks(name, width=16, heads=2)[0].mixer
+    assert_computes(mixer, weights, name, "BlinkDL", f"{name}-released")
+
+
+@pytest.mark.parametrize(("name", "renamed", "unused"), RELEASED)
+def test_what_is_not_drawn_starts_as_in_the_released_training_code(
+    name: str, renamed: Renamed, unused: int
+) -> None:
+    """Shares, decays, rates and bonuses of the second of three layers."""
+    found = recorded(f"{name}-released").tensors
+    theirs = {key.removeprefix("fresh."): value for key, value in found.items() if "fresh." in key}
+    mixer = blocks(name, width=16, heads=2, layers=3)[1].mixer
+    ours, compared = mixer.state_dict(), 0
+    for key, value in renamed(theirs).items():
+        if key in ("shift", "shifts", "bonus", "removal", "replacement") or ".bias" in key:
+            torch.testing.assert_close(ours[key], value, rtol=0, atol=1e-5)
+            compared += 1
+    assert compared == {"rwkv6": 5, "rwkv7": 7}[name]
 
 
 def test_the_layer_of_rwkv6_computes_what_that_of_fla_does() -> None:
@@ -184,7 +254,7 @@ def test_the_layer_of_rwkv6_computes_what_that_of_fla_does() -> None:
         weights[f"{ours}.weight"] = theirs[f"{letter}_proj.linear.weight"]
     assert len(weights) == len(theirs)
     (block,) = blocks("rwkv6", width=16, heads=2, shift_rank=3, decay_rank=4)
-    assert_computes(block.mixer, weights, "rwkv6")
+    assert_computes(block.mixer, weights, "rwkv6", "fla-org")
 
 
 def test_the_layer_of_rwkv7_computes_what_that_of_fla_does() -> None:
@@ -207,7 +277,7 @@ def test_the_layer_of_rwkv7_computes_what_that_of_fla_does() -> None:
         weights[f"{ours}.weight"] = theirs[f"{letter}_proj.weight"]
     assert len(weights) == len(theirs) + 1
     (block,) = blocks("rwkv7", width=16, heads=2, rank=4)
-    assert_computes(block.mixer, weights, "rwkv7")
+    assert_computes(block.mixer, weights, "rwkv7", "fla-org")
 
 
 def test_the_eigenvalues_of_rwkv6_lie_between_0_and_1() -> None:
