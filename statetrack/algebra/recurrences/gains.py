@@ -35,9 +35,7 @@ Gains = Literal["positive", "real", "complex", "unit"]
 POSITIVE_GATES = "Sarrof, Veitsman and Hahn 2024, arXiv:2405.17394"
 DIAGONAL_LAYERS = "Shakerinava et al. 2026, arXiv:2603.01959"
 PARITY = "Khavari et al. 2025, arXiv:2508.07395"
-LENGTHS_COUNTED = (
-    "Barrington, Compton, Straubing and Therien 1992, doi:10.1016/0022-0000(92)90014-A"
-)
+LENGTHS_COUNTED = "Barrington, Compton, Straubing and Therien 1992, J. Comput. Syst. Sci. 44"
 
 IN_ORDER = (
     "a coordinate with a gain of 0 or more keeps the order of its values, so along the powers of a "

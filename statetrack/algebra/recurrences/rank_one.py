@@ -58,7 +58,6 @@ Beta = Literal["unit", "double"]
 """The range of beta: from 0 to 1, or from 0 to 2."""
 
 DELTAPRODUCT = "Siems et al. 2025, arXiv:2502.10297"
-FOUR_FOR_S5 = "Siems et al. 2026, arXiv:2609.24797"
 
 LAYERS_FOR_A_GROUP = 4
 """Layers of single reflections that do any group."""
@@ -196,14 +195,13 @@ def _reflections(algebra: Algebra, given: Size, layers: int) -> Prediction:
         return Prediction("unknown", "no irreducible parts", DELTAPRODUCT)
     factors = max(choice.cost, 1)
     too_few = layers == 1 and factors == 2 and _one_reflection_is_too_few(algebra)
-    four = layers == 1 and factors == 4 and _all_of_s5(algebra)
-    source = f"{DELTAPRODUCT}; {NEGATIVE}"
     return Prediction(
         "yes",
         f"one layer: rank(I - A(x)) is at most {factors} for every symbol, in irreducible parts of "
-        f"dimension {dimensions_of(choice)}; a linear readout needs as many reflections",
-        f"{source}; {FOUR_FOR_S5}" if four else source,
-        (given.at_least(factors, smallest=factors == 1 or too_few or four),),
+        f"dimension {dimensions_of(choice)}; without a convolution a linear readout needs as many "
+        "reflections",
+        f"{DELTAPRODUCT}; {NEGATIVE}",
+        (given.at_least(factors, smallest=factors == 1 or too_few),),
         robust=robustness(algebra),
     )
 
@@ -295,13 +293,6 @@ def _one_reflection_is_too_few(algebra: Algebra) -> bool:
     """
     beyond_two = any((each[each] != range(len(each))).any() for each in algebra.machine.actions)
     return beyond_two and algebra.machine.complete
-
-
-def _all_of_s5(algebra: Algebra) -> bool:
-    """Whether the task is S5, with each of its elements as a symbol's action."""
-    groups = algebra.monoid.subgroups if algebra.monoid else ()
-    is_s5 = algebra.is_group and len(groups) == 1 and groups[0].name == "S5"
-    return is_s5 and algebra.machine.complete and len(algebra.machine.actions) == groups[0].order
 
 
 def _is_cyclic_or_dihedral(algebra: Algebra) -> bool:
