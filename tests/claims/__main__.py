@@ -126,8 +126,8 @@ def _check_cells(found: Sequence[Cell]) -> int:
         old = before.get(name) if whole else None
         past = f"  ({_counted(old)})" if old else ""
         print(f"  {name:44}{_counted(row)}{past}")
-    if whole:
-        models = [name for name in now if name in before]
+    models = [name for name in now if name in before]
+    if whole and models:
         both = [_total([table[name] for name in models]) for table in (now, before)]
         print(f"  {'all of the version before':44}{_counted(both[0])}  ({_counted(both[1])})")
     complaints = [(cell, text) for cell in found for text in cell.complaints]
