@@ -20,6 +20,13 @@ from statetrack.algebra.characters import character_table, real_irreducibles
 from statetrack.algebra.complexity import TOO_LARGE, Complexity, complexity_of
 from statetrack.algebra.components import orbits
 from statetrack.algebra.fewest_states import FewestStates, fewest_states
+from statetrack.algebra.function_spaces import (
+    Construction,
+    FunctionSpaces,
+    completions,
+    construction_of_blocks,
+    narrowest_construction,
+)
 from statetrack.algebra.groups import Group
 from statetrack.algebra.krohn_rhodes import Cascade, cascade_of
 from statetrack.algebra.local import local_order_matters
@@ -34,6 +41,7 @@ from statetrack.algebra.subgroups import (
     generated_subgroup,
     listed_subgroup,
 )
+from statetrack.algebra.width_bounds import Bounds, width_bounds
 from statetrack.sources import Automaton
 from statetrack.sources.arrays import Floats, Integers
 
@@ -214,6 +222,28 @@ class Algebra:
             for place, first in enumerate(self.machine.actions)
             for second in self.machine.actions[:place]
         )
+
+    @cached_property
+    def width_bounds(self) -> Bounds:
+        """A width, and a block size, below which no bounded linear model reads the labels."""
+        return width_bounds(self.machine, self.elements, self.order_matters)
+
+    @cached_property
+    def _completed(self) -> list[FunctionSpaces]:
+        return list(completions(self.machine))
+
+    @cached_property
+    def narrowest(self) -> Construction | None:
+        """The narrowest linear model that was found; None where the states' indicators are."""
+        below = self.linear_dimension or self.num_states
+        return narrowest_construction(self._completed, self.width_bounds.width, below)
+
+    @cached_property
+    def smallest_blocks(self) -> Construction | None:
+        """The linear model of the smallest blocks that was found; None where one block is."""
+        below = self.narrowest.cost if self.narrowest else self.linear_dimension or self.num_states
+        bound = self.width_bounds.block
+        return construction_of_blocks(self._completed, bound, below) or self.narrowest
 
     @cached_property
     def num_moves(self) -> int:

@@ -66,6 +66,9 @@ MOST_PIVOTS = 20_000
 MOST_GAPS = 400
 """Most pairs of a state and another label for which the widest readout is worked out."""
 
+SAME_POINT = 1e-7
+"""Points this close, as a part of the largest, are one."""
+
 RANK = 1e-9
 """Singular values below this, as a part of the largest, are rounding."""
 
@@ -112,9 +115,14 @@ class Labels:
         return np.unique(self.output[self.asked])
 
     @property
+    def are_different(self) -> bool:
+        """Whether no two states that are asked for share a label."""
+        return len(self.names) == int(self.asked.sum())
+
+    @property
     def tell_states_apart(self) -> bool:
         """Whether every state is asked for and has a label of its own."""
-        return bool(self.asked.all()) and len(self.names) == len(self.output)
+        return bool(self.asked.all()) and self.are_different
 
 
 def margin_of(points: Floats, rows: Floats, labels: Labels) -> float:
@@ -160,7 +168,9 @@ def find_readout(points: Floats, labels: Labels) -> Search:
     """A readout of points `[S, H]`, of a wide margin."""
     if len(labels.names) == 1:
         return _of_one_label(points, labels)
-    if labels.tell_states_apart:
+    if _is_clash(points, labels):
+        return Search(None)
+    if labels.are_different:
         found = _of_points_themselves(points, labels)
         return _solved(points, labels) if found is None else Search(found)
     found = _verified(points, _mean_rows(points, labels), labels)
@@ -172,6 +182,10 @@ def is_readable(points: Floats, labels: Labels) -> bool | None:
     """Whether points `[S, H]` have a readout; None where that was not decided."""
     if len(labels.names) == 1:
         return _of_one_label(points, labels).exists
+    if _is_clash(points, labels):
+        return False
+    if labels.are_different and _of_points_themselves(points, labels) is not None:
+        return True
     if _verified(points, _mean_rows(points, labels), labels) is not None:
         return True
     return _solved(points, labels).exists
@@ -184,6 +198,15 @@ def optimum(points: Floats, labels: Labels) -> float | None:
 
 
 # --- readouts without a linear program ---
+
+
+def _is_clash(points: Floats, labels: Labels) -> bool:
+    """Whether two states with different labels have the same point: no readout tells them apart."""
+    asked, output = points[labels.asked], labels.output[labels.asked]
+    squares = (asked**2).sum(axis=1)
+    distances = squares[:, None] + squares[None, :] - 2 * asked @ asked.T
+    same = distances < SAME_POINT**2 * max(float(squares.max(initial=0.0)), SAME_POINT)
+    return bool((same & (output[:, None] != output[None, :])).any())
 
 
 def _of_one_label(points: Floats, labels: Labels) -> Search:
@@ -206,17 +229,18 @@ def _of_points_themselves(points: Floats, labels: Labels) -> Readout | None:
     points are one.
     """
     rows = np.zeros((labels.number, points.shape[1]))
-    squares = (points**2).sum(axis=1)
+    asked, output = points[labels.asked], labels.output[labels.asked]
+    squares = (asked**2).sum(axis=1)
     if np.ptp(squares) <= CLEAR * squares.max():
-        rows[labels.output] = points
+        rows[output] = asked
         return _verified(points, rows, labels)
-    constant = _constant(points)
+    constant = _constant(asked)
     if constant is None:
         return None
-    centred = points - points.mean(axis=0)
-    rows[labels.output] = 2 * centred
-    offset = (centred**2).sum(axis=1) + 2 * centred @ points.mean(axis=0)
-    rows[labels.output] -= np.outer(offset, constant)
+    middle = asked.mean(axis=0)
+    centred = asked - middle
+    offset = (centred**2).sum(axis=1) + 2 * centred @ middle
+    rows[output] = 2 * centred - np.outer(offset, constant)
     return _verified(points, rows, labels)
 
 

@@ -159,7 +159,7 @@ class StateSpace:
             places = [place for place, each in enumerate(costs) if each <= cost]
             if not self._tell_apart(places):
                 continue
-            search = find_readout(self._points(places), self.labels)
+            search = find_readout(self.points_of(places), self.labels)
             if search.readout is not None:
                 return self._choice(self._without_spare_parts(places), cost, decided)
             decided = decided and search.decided
@@ -224,7 +224,7 @@ class StateSpace:
             if any(known.issuperset(chosen) for known in too_few):
                 continue
             programs -= 1
-            readable = is_readable(self._points(places), self.labels)
+            readable = is_readable(self.points_of(places), self.labels)
             if readable is False:
                 too_few.append(set(chosen))
                 continue
@@ -277,7 +277,7 @@ class StateSpace:
             return tuple(self.parts[place] for place in places)
         size = self.parts[places[0]].dimension
         drawn = commuting_matrix(self.orbits, np.random.default_rng(seed))
-        columns = drawn @ self._points(places[:number])
+        columns = drawn @ self.points_of(places[:number])
         basis = np.linalg.qr(columns)[0]
         if number == 1:
             return (Part(basis),)
@@ -292,7 +292,7 @@ class StateSpace:
     @cached_property
     def kinds(self) -> dict[int, tuple[int, ...]]:
         """The places of the parts of every kind: those between which some matrix commutes."""
-        everything = self._points(range(len(self.parts)))
+        everything = self.points_of(range(len(self.parts)))
         drawn = commuting_matrix(self.orbits, np.random.default_rng(0))
         between = everything.T @ drawn @ everything
         starts = np.concatenate([[0], np.cumsum(self.dimensions)[:-1]])
@@ -317,7 +317,8 @@ class StateSpace:
         """For every part, the states with the point of the start."""
         return tuple(part.looks_like(self.start) for part in self.parts)
 
-    def _points(self, places: Sequence[int]) -> Floats:
+    def points_of(self, places: Sequence[int]) -> Floats:
+        """The points in some parts, side by side: `[S, H]`."""
         return np.column_stack([self.parts[place].points for place in places])
 
     def _tell_apart(self, places: Sequence[int]) -> bool:
@@ -375,12 +376,12 @@ class StateSpace:
                 if others and self._tell_apart(others):
                     kept = others
             return kept
-        whole = find_readout(self._points(places), self.labels).readout
+        whole = find_readout(self.points_of(places), self.labels).readout
         assert whole is not None
         for place in list(reversed(places))[: min(MOST_LEFT_OUT, self._most_programs)]:
             others = [each for each in kept if each != place]
             if others and self._tell_apart(others):
-                readout = find_readout(self._points(others), self.labels).readout
+                readout = find_readout(self.points_of(others), self.labels).readout
                 if readout is not None and readout.margin >= whole.margin / 2:
                     kept = others
         return kept

@@ -30,20 +30,31 @@ class Dense(LinearRecurrence):
     eigenvalues: str = "any"
 
     def predict(self, algebra: Algebra) -> Prediction:
-        """The smallest sum of dimensions of irreducible parts, or the rank of the Hankel matrix."""
+        """The smallest representation of a group, or space of functions of the states."""
         size, why, source = _linear_width(algebra)
-        needs = (self.size.at_least(size),)
-        any_task = Prediction("yes", why, source, needs, robust=robustness(algebra))
-        choice = algebra.representation
+        plain = self.additive == "none" and not self.readout_bias
+        exact = plain and not algebra.is_group and algebra.width_bounds.width == size
+        any_task = Prediction(
+            "yes",
+            why + _bounded(exact),
+            source,
+            (self.size.at_least(size, exact),),
+            robust=robustness(algebra),
+        )
+        choice = algebra.representation or (None if algebra.is_group else algebra.narrowest)
         if not choice or choice.cost > size:
             return any_task
-        bounded = self.additive == "none" and not self.readout_bias
+        what = (
+            "a real representation that distinguishes the labels, with irreducible parts"
+            if algebra.is_group
+            else "functions of the states that symbols map into each other and that give the "
+            "labels, a space"
+        )
         return replace(
             any_task,
-            theorem="a real representation that distinguishes the labels, with irreducible parts "
-            f"of dimension {dimensions_of(choice)}" + _averaged(choice),
+            theorem=f"{what} of dimension {dimensions_of(choice)}" + _bounded(choice.smallest),
             source=OWN,
-            needs=(self.size.at_least(choice.cost, choice.smallest and bounded),),
+            needs=(self.size.at_least(choice.cost, choice.smallest and plain),),
             margin=choice.readout.margin,
         )
 
@@ -64,21 +75,40 @@ class Blocks(LinearRecurrence):
     eigenvalues: str = "any"
 
     def predict(self, algebra: Algebra) -> Prediction:
-        """The largest irreducible part needed; for other monoids one block for all states."""
+        """The largest part of a representation of a group, or space of functions of the states."""
         size, why, source = _linear_width(algebra)
-        needs = (self.size.at_least(size),)
-        one_block = Prediction("yes", why, source, needs, robust=robustness(algebra))
-        choice = algebra.space and algebra.space.with_smallest_largest(algebra.space.dimensions)
+        plain = self.additive == "none" and not self.readout_bias and self.linear_readout
+        exact = plain and not algebra.is_group and algebra.width_bounds.block == size
+        one_block = Prediction(
+            "yes",
+            why + _bounded(exact),
+            source,
+            (self.size.at_least(size, exact),),
+            robust=robustness(algebra),
+        )
+        if algebra.is_group:
+            space = algebra.space
+            choice = space and space.with_smallest_largest(space.dimensions)
+            what = (
+                "one block for each irreducible part of a real representation that distinguishes "
+                "the labels,"
+            )
+        else:
+            choice = algebra.smallest_blocks
+            what = (
+                "one block for each of several spaces of functions of the states, each of which "
+                "symbols map into itself, and that together give the labels,"
+            )
         if not choice or choice.cost > size:
             return one_block
-        plain = self.additive == "none" and not self.readout_bias
-        bounded = plain and self.linear_readout
+        smallest = choice.smallest
+        if not algebra.is_group:
+            smallest = choice.cost == algebra.width_bounds.block
         return replace(
             one_block,
-            theorem="one block for each irreducible part of a real representation that "
-            f"distinguishes the labels, of dimension {dimensions_of(choice)}" + _averaged(choice),
+            theorem=f"{what} of dimension {dimensions_of(choice)}" + _bounded(smallest),
             source=OWN,
-            needs=(self.size.at_least(choice.cost, choice.smallest and bounded),),
+            needs=(self.size.at_least(choice.cost, smallest and plain),),
             margin=choice.readout.margin,
         )
 
@@ -127,5 +157,5 @@ def _linear_width(algebra: Algebra) -> tuple[int, str, str]:
     return states, why, f"Proposition 1 of {BILINEAR}"
 
 
-def _averaged(choice: Choice) -> str:
-    return "; no less suffices while products are bounded (averaging)" if choice.smallest else ""
+def _bounded(smallest: bool) -> str:
+    return "; no less suffices while products are bounded (averaging)" if smallest else ""

@@ -1,0 +1,244 @@
+"""What width and what blocks a linear model of a machine needs at least.
+
+All bounds are of models without additive terms and without a bias of the readout.
+
+*Order.* Numbers commute: where labels show that the order of symbols matters, a width, or a block
+size, of 1 is too little, whatever the products.
+
+*Signs.* Let words lead to k states, and let h_1 .. h_k be what the model holds after them. If k is
+more than the width, then sum l_i h_i = 0 for numbers l_i that are not all 0. A further word m, and
+the logits of two labels a and c, are a functional (w_a - w_c) P_m. It is positive where m leads to
+a, and negative where it leads to c. So no word may lead from all states with l_i > 0 to a, and from
+all with l_i < 0 to c, nor the other way round; and where all l_i have one sign, no word may lead
+from all states to the same label. Hence: k states for which words realise every pattern of signs,
+each up to a change of all signs, need a width of k, whatever the products (a form of the argument
+with which a shattered set bounds a dimension).
+
+*Groups.* Let all products be bounded, and let G be the maximal subgroup of the monoid at an
+idempotent e, and X the states that it permutes. Let K be the closure of the pairs (P_w, m_w) of the
+words whose map m_w lies in G: a compact semigroup with an idempotent (E, e) for which
+(E, e) K (E, e) is a compact group that maps onto G. As in `state_space`, the average Q over the
+kernel of that map makes it a representation of G on the range of Q, whose dimension is at most the
+width, and whose blocks are at most the blocks of the model. For a state x in X, let h(x) be the
+average of Q P_u h_0 over what leads to x; then g h(x) = h(g x), and after every further word, of
+map m, the logits w_c P_m h(x) give m(x) its label by the same margin, being averages. As functions
+of x they lie in the G-submodule W of R^X that the coordinates of h span, a sum of irreducible parts
+whose dimensions sum up to at most the width, and each of which is at most as large as a block. So
+for every m the linear program for the labels of m(x) has to have a positive optimum on the parts of
+R^X of the kinds in W. In particular the constant is a part if some m gives one label to an orbit.
+
+*Resets.* Let moreover some m map all of X to one state x_0, from which words lead to all of X. The
+average of h over an orbit, moved by m, starts a model of the machine from x_0 with the same margin.
+In a block that does not hold the constant the average is 0, and stays 0. So blocks without the
+constant do not count: one of size b gives other parts of at most b - 1 dimensions.
+
+Letters: S states, N elements of the monoid.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from statetrack.algebra.groups import Group
+from statetrack.algebra.machine import Machine
+from statetrack.algebra.monoid import Monoid
+from statetrack.algebra.representations import SAME_POINT
+from statetrack.algebra.separation import Labels, is_readable
+from statetrack.algebra.state_space import StateSpace, state_space
+from statetrack.sources.arrays import Booleans, Integers
+
+MOST_ELEMENTS = 3_000
+"""Most elements of a monoid whose labels are compared."""
+
+MOST_POINTS = 128
+"""Most states of a group whose parts are worked out."""
+
+MOST_SIGNED = 20
+"""Most states among which sets are looked for in which all signs are realised."""
+
+MOST_SETS = 100
+"""Most sets of one size that are followed."""
+
+MOST_LABELLINGS = 12
+"""Most maps of the monoid whose labels have to be read from a group's parts."""
+
+MOST_PROGRAMS = 40
+"""Most questions for a readout that the bound of a group takes."""
+
+NOT_ASKED = -1
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """A width, and a block size, that no model without additive terms goes below."""
+
+    width: int = 1
+    block: int = 1
+
+
+def width_bounds(machine: Machine, monoid: Monoid | None, order_matters: bool | None) -> Bounds:
+    """What is known from below of a machine, of whose monoid the elements may be listed."""
+    least = 2 if order_matters else 1
+    if monoid is None or len(monoid) > MOST_ELEMENTS:
+        return Bounds(least, least)
+    labels = _labels_after(machine, monoid)
+    width, block = max(least, _signed_states(machine, labels)), least
+    for points, permutations in monoid.maximal_subgroups():
+        live = machine.live[points]
+        if len(permutations) == 1 or not live.any() or live.sum() > MOST_POINTS:
+            continue
+        kept = np.flatnonzero(live)
+        renumbered = np.full(len(points), -1)
+        renumbered[kept] = np.arange(len(kept))
+        group = Group(renumbered[permutations[:, kept]])
+        found = _group_bounds(machine, monoid, group, points[kept], labels)
+        width, block = max(width, found.width), max(block, found.block)
+    return Bounds(width, block)
+
+
+def _labels_after(machine: Machine, monoid: Monoid) -> Integers:
+    """The label after every element from every state, `[N, S]`; -1 where none is asked for.
+
+    The identity is the empty word: of a start that is never entered again it shows no label.
+    """
+    automaton = machine.automaton
+    asked = automaton.scored & machine.live
+    shown = np.where(asked, automaton.output, NOT_ASKED)
+    after: Integers = shown[monoid.elements.astype(np.int64)]
+    if not (machine.delta == automaton.start).any():
+        after[0, automaton.start] = NOT_ASKED
+    return after
+
+
+def _signed_states(machine: Machine, labels: Integers) -> int:
+    """The size of the largest set that is found of states for which words realise all signs."""
+    if len(np.unique(labels[labels >= 0])) < 2:
+        return 1
+    states = np.flatnonzero(machine.live)[:MOST_SIGNED]
+    rows = np.unique(labels[:, states], axis=0)
+    sets: list[tuple[int, ...]] = [(place,) for place in range(len(states))]
+    while True:
+        longer = []
+        for each in sets:
+            for place in range(each[-1] + 1, len(states)):
+                if _all_signs(rows[:, [*each, place]]):
+                    longer.append((*each, place))
+            if len(longer) >= MOST_SETS:
+                break
+        if not longer:
+            return len(sets[0])
+        sets = longer
+
+
+def _all_signs(rows: Integers) -> bool:
+    """Whether labels `[number, k]` show all 2^(k-1) ways to divide k states by two labels."""
+    first = rows[:, :1]
+    like_first = rows == first
+    other = np.where(like_first, rows.max(axis=1, keepdims=True, initial=0), rows).min(axis=1)
+    others = np.where(like_first, NOT_ASKED, rows).max(axis=1)
+    two = (others == NOT_ASKED) | (
+        np.where(like_first, others[:, None], rows).min(axis=1) == others
+    )
+    usable = (rows >= 0).all(axis=1) & two & (other >= 0)
+    codes = like_first[usable] @ (1 << np.arange(rows.shape[1]))
+    return bool(len(np.unique(codes)) == 1 << (rows.shape[1] - 1))
+
+
+def _group_bounds(
+    machine: Machine, monoid: Monoid, group: Group, points: Integers, labels: Integers
+) -> Bounds:
+    """What the parts of R^X need for the labels of all words that were compared."""
+    generators = group.permutations[list(group.generators)]
+    number = machine.automaton.num_labels
+    everything = Labels(np.arange(len(points)), np.ones(len(points), bool), len(points))
+    alone = np.ones(len(generators), np.int64)
+    space = state_space(generators, everything, 0, generators, alone, states_are_told_apart=False)
+    rows = np.unique(labels[:, points], axis=0)
+    constant = _needs_constant(space, rows)
+    asked = [Labels(row, row >= 0, number) for row in _most_telling(rows)]
+    is_constant = [_is_constant(space, kind) for kind in space.kinds]
+    programs = [MOST_PROGRAMS]
+
+    def refuted(kinds: Sequence[int]) -> bool:
+        columns = space.points_of([place for kind in kinds for place in space.kinds[kind]])
+        for each in asked:
+            programs[0] -= 1
+            if programs[0] < 0:
+                return False
+            if is_readable(columns, each) is False:
+                return True
+        return False
+
+    sizes = [space.dimensions[places[0]] for places in space.kinds.values()]
+    needed = tuple(kind for kind, each in enumerate(is_constant) if each and constant)
+    width = sum(sizes[kind] for kind in _cheapest(sizes, needed, refuted))
+    programs[0] = MOST_PROGRAMS
+    spent = 1 if _resets(monoid, points) else 0
+    block = 1
+    for bound in sorted({size + spent * (not is_constant[k]) for k, size in enumerate(sizes)}):
+        within = [
+            kind
+            for kind, size in enumerate(sizes)
+            if size + spent * (not is_constant[kind]) <= bound
+        ]
+        if not refuted(within):
+            block = bound
+            break
+    return Bounds(width, block)
+
+
+def _cheapest(
+    sizes: Sequence[int], needed: tuple[int, ...], refuted: Callable[[Sequence[int]], bool]
+) -> tuple[int, ...]:
+    """The kinds of the smallest sum of sizes that are not refuted, some of them needed."""
+    others = [kind for kind in range(len(sizes)) if kind not in needed]
+    heap: list[tuple[int, tuple[int, ...]]] = [(0, ())]
+    while True:
+        cost, chosen = heapq.heappop(heap)
+        kinds = (*needed, *(others[place] for place in chosen))
+        if kinds and not refuted(kinds):
+            return kinds
+        for place in range(chosen[-1] + 1 if chosen else 0, len(others)):
+            heapq.heappush(heap, (cost + sizes[others[place]], (*chosen, place)))
+
+
+def _most_telling(rows: Integers) -> Integers:
+    """Some rows of labels that differ among the states, those with the most labels first."""
+    kinds = np.array([len(np.unique(row[row >= 0])) for row in rows])
+    order = np.argsort(-kinds, kind="stable")
+    chosen: Integers = rows[order[kinds[order] > 1][:MOST_LABELLINGS]]
+    return chosen
+
+
+def _needs_constant(space: StateSpace, rows: Integers) -> bool:
+    """Whether some row gives one label to an orbit, while other labels occur."""
+    if len(np.unique(rows[rows >= 0])) < 2:
+        return False
+    orbit = np.diag(space.orbits)
+    for each in np.unique(orbit):
+        members = rows[:, orbit == each]
+        if ((members == members[:, :1]).all(axis=1) & (members[:, 0] >= 0)).any():
+            return True
+    return False
+
+
+def _is_constant(space: StateSpace, kind: int) -> bool:
+    """Whether the group acts trivially on the parts of a kind."""
+    part = space.parts[space.kinds[kind][0]]
+    moved = np.abs(part.points[space.generators] - part.points).max(initial=0.0)
+    return part.dimension == 1 and float(moved) < SAME_POINT
+
+
+def _resets(monoid: Monoid, points: Integers) -> bool:
+    """Whether an element maps all points to one state from which words lead to all of them."""
+    images = monoid.elements[:, points].astype(np.int64)
+    onto: Booleans = (images == images[:, :1]).all(axis=1)
+    for state in np.unique(images[onto, 0]):
+        reached = np.unique(monoid.elements[:, state].astype(np.int64))
+        if np.isin(points, reached).all():
+            return True
+    return False
