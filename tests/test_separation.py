@@ -183,7 +183,13 @@ def test_the_width_of_abelian_tasks_with_merged_labels_is_exact() -> None:
         assert (found.size, found.smallest) == (hidden, True), task
 
 
-def test_a_bias_of_the_readout_leaves_open_whether_less_suffices() -> None:
+def test_a_bias_of_the_readout_leaves_open_whether_less_suffices_but_for_blocks() -> None:
+    """A plane and a bias read one state of four; the constant tells no elements of S3 apart."""
     for model in ("bilinear", "bilinear-block", "bilinear-rotation"):
         assert predict(load_task("aaaa-star"), model).smallest
-        assert not predict(load_task("aaaa-star"), model, readout_bias=True).smallest
+        biased = predict(load_task("aaaa-star"), model, readout_bias=True)
+        assert biased.smallest == (model == "bilinear-block")
+    assert not predict(load_task("aaaa-star"), "full-matrix").smallest
+    for model in ("bilinear", "full-matrix"):
+        options = {"readout_bias": True} if model == "bilinear" else {}
+        assert predict(load_task("s3"), model, **options).smallest

@@ -39,11 +39,7 @@ class BilinearBlockSettings(LinearSettings):
     @property
     def recurrence(self) -> Blocks:
         """Free blocks for every symbol."""
-        return Blocks(
-            size=Size("block_size", self.block_size),
-            additive=self.additive,
-            readout_bias=self.readout_bias,
-        )
+        return Blocks(size=Size("block_size", self.block_size), additive=self.additive)
 
 
 @MODELS.register("bilinear-block")

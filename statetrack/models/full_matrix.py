@@ -44,7 +44,7 @@ class FullMatrixSettings(ModelSettings):
     @property
     def recurrence(self) -> Dense:
         """A free matrix for every symbol; the state is the product of them."""
-        return Dense(size=Size("size", self.size))
+        return Dense(size=Size("size", self.size), readout_bias=True, reads_product=True)
 
 
 @MODELS.register("full-matrix")

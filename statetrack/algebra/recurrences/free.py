@@ -21,24 +21,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Dense(LinearRecurrence):
-    """A matrix for every symbol: any automaton, with at most one dimension for each state."""
+    """A matrix for every symbol: any automaton, with at most one dimension for each state.
+
+    A readout with a bias has the constant for nothing, so a width that is the smallest for one
+    without need not be; but the constant tells no states apart, and numbers commute with it too.
+    `reads_product` says whether the readout sees the whole product of the matrices: that is as many
+    copies of the same operators as it has columns.
+    """
 
     size: Size
     additive: Additive = "none"
     readout_bias: bool = False
+    reads_product: bool = False
     structure: str = "any matrix"
     eigenvalues: str = "any"
 
     def predict(self, algebra: Algebra) -> Prediction:
         """The smallest representation of a group, or space of functions of the states."""
         size, why, source = _linear_width(algebra)
-        plain = self.additive == "none" and not self.readout_bias
-        exact = plain and not algebra.is_group and algebra.width_bounds.width == size
+        smallest = self._is_smallest(algebra, size)
         any_task = Prediction(
             "yes",
-            why + _bounded(exact),
+            why + _bounded(smallest),
             source,
-            (self.size.at_least(size, exact),),
+            (self.size.at_least(size, smallest),),
             robust=robustness(algebra),
         )
         choice = algebra.representation or (None if algebra.is_group else algebra.narrowest)
@@ -50,13 +56,29 @@ class Dense(LinearRecurrence):
             else "functions of the states that symbols map into each other and that give the "
             "labels, a space"
         )
+        smallest = self._is_smallest(algebra, choice.cost)
         return replace(
             any_task,
-            theorem=f"{what} of dimension {dimensions_of(choice)}" + _bounded(choice.smallest),
+            theorem=f"{what} of dimension {dimensions_of(choice)}" + _bounded(smallest),
             source=OWN,
-            needs=(self.size.at_least(choice.cost, choice.smallest and plain),),
+            needs=(self.size.at_least(choice.cost, smallest),),
             margin=choice.readout.margin,
         )
+
+    def _is_smallest(self, algebra: Algebra, width: int) -> bool:
+        """Whether no smaller width than one that is enough suffices."""
+        if self.additive != "none":
+            return False
+        if algebra.is_group:
+            choice, space = algebra.representation, algebra.space
+            if choice is None or space is None or choice.cost != width or not choice.smallest:
+                return False
+            return not self.readout_bias or space.labels.tell_states_apart
+        if algebra.order_matters and width == 2:
+            return True
+        if self.readout_bias or self.reads_product:
+            return False
+        return width == algebra.width_bounds.width
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +86,12 @@ class Blocks(LinearRecurrence):
     """A block-diagonal matrix for every symbol.
 
     `linear_readout` says whether the readout is linear in the state. Where it is not, the argument
-    by averaging does not apply, and smaller blocks may do.
+    by averaging does not apply, and smaller blocks may do. A bias of it is one more block, of size
+    1, that every symbol leaves as it is.
     """
 
     size: Size
     additive: Additive = "none"
-    readout_bias: bool = False
     linear_readout: bool = True
     structure: str = "blocks of size b"
     eigenvalues: str = "any"
@@ -77,7 +99,7 @@ class Blocks(LinearRecurrence):
     def predict(self, algebra: Algebra) -> Prediction:
         """The largest part of a representation of a group, or space of functions of the states."""
         size, why, source = _linear_width(algebra)
-        plain = self.additive == "none" and not self.readout_bias and self.linear_readout
+        plain = self.additive == "none" and self.linear_readout
         exact = plain and not algebra.is_group and algebra.width_bounds.block == size
         one_block = Prediction(
             "yes",
@@ -104,11 +126,12 @@ class Blocks(LinearRecurrence):
         smallest = choice.smallest
         if not algebra.is_group:
             smallest = choice.cost == algebra.width_bounds.block
+        smallest = smallest and plain
         return replace(
             one_block,
             theorem=f"{what} of dimension {dimensions_of(choice)}" + _bounded(smallest),
             source=OWN,
-            needs=(self.size.at_least(choice.cost, smallest and plain),),
+            needs=(self.size.at_least(choice.cost, smallest),),
             margin=choice.readout.margin,
         )
 

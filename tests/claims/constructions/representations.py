@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from statetrack.algebra.analysing import Algebra
+from statetrack.algebra.function_spaces import Construction
 from statetrack.algebra.representations import Part
 from statetrack.sources.arrays import Floats
 from tests.claims.constructions.base import NotBuilt
@@ -47,6 +48,19 @@ class Representation:
 def of_part(part: Part, algebra: Algebra) -> Representation:
     """An irreducible part of the space of a group machine's states."""
     return Representation(part.matrices(algebra.machine.delta.T), part.points)
+
+
+def of_functions(choice: Construction, algebra: Algebra) -> list[Representation]:
+    """Spaces of functions on the states of a complete machine, which may leave out the void."""
+    live = algebra.machine.live
+    found = []
+    for part in choice.parts:
+        points = part.points
+        if len(points) < len(live):
+            points = np.zeros((len(live), part.dimension))
+            points[live] = part.points
+        found.append(Representation(part.matrices(choice.actions), points))
+    return found
 
 
 def direct_sum(parts: Sequence[Representation]) -> Representation:
@@ -97,6 +111,8 @@ def smallest_known(algebra: Algebra) -> Representation:
     choice = algebra.space and algebra.space.with_smallest_sum(algebra.space.dimensions)
     if choice:
         found.append(direct_sum([of_part(part, algebra) for part in choice.parts]))
+    elif not algebra.is_group and algebra.narrowest:
+        found += of_functions(algebra.narrowest, algebra)
     return min(found, key=lambda each: each.size)
 
 
@@ -104,6 +120,8 @@ def smallest_blocks(algebra: Algebra) -> list[Representation]:
     """Representations whose largest is as small as known: irreducible parts, or a single one."""
     choice = algebra.space and algebra.space.with_smallest_largest(algebra.space.dimensions)
     whole = smallest_known(algebra)
+    if not algebra.is_group and algebra.smallest_blocks:
+        return of_functions(algebra.smallest_blocks, algebra)
     if choice and choice.cost <= whole.size:
         return [of_part(part, algebra) for part in choice.parts]
     return [whole]
