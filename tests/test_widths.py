@@ -227,6 +227,7 @@ def best_found(automaton: Automaton, hidden: int, replicas: int, steps: int) -> 
     return float(right.max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tomita-5"])
 def test_optimisation_finds_models_of_the_printed_width_and_none_that_are_narrower(
     name: str,
