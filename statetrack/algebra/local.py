@@ -18,7 +18,10 @@ MOST_LOCAL = 400
 """Most elements e t e whose orders are compared."""
 
 MOST_STEPS = 2**24
-"""Most products that the search for T, and most entries that one comparison, may take."""
+"""Most products that the search for T takes."""
+
+MOST_ENTRIES = 2**27
+"""Most entries of tables that are gone through in all: the running time follows them."""
 
 
 def local_order_matters(machine: Machine, monoid: Monoid) -> bool | None:
@@ -32,12 +35,15 @@ def local_order_matters(machine: Machine, monoid: Monoid) -> bool | None:
         return None
     maps = monoid.elements[stable].astype(np.int64)
     squares = np.take_along_axis(maps, maps, axis=1)
+    entries = MOST_ENTRIES
     complete = True
     for kept in maps[(squares == maps).all(axis=1)]:
         local = np.unique(kept[maps[:, kept]], axis=0)
-        if len(local) > MOST_LOCAL or len(local) * local.size > MOST_STEPS:
-            complete = False
-            local = local[:MOST_LOCAL]
+        complete = complete and len(local) <= MOST_LOCAL
+        local = local[:MOST_LOCAL]
+        entries -= maps.size + len(local) * local.size
+        if entries < 0:
+            return None
         for first in local:
             if apart[local[:, first], first[local]].any():
                 return True
