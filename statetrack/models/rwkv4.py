@@ -15,7 +15,9 @@ initialisation, and the norm of the embeddings, as in its released training code
 
 State: 4 D numbers per layer. Parameters of a layer's mixer: 4 D^2 + 5 D.
 
-Checked: transformers' RwkvSelfAttention, with gradients, to 2e-4 in tests/references/test_rwkv.py.
+Checked: BlinkDL/RWKV-LM @ 038f06b9 (its CUDA kernel as a loop), to 1e-9 in
+tests/references/test_rwkv.py. Checked: transformers' RwkvSelfAttention, with gradients, to 2e-4 in
+tests/references/test_rwkv.py.
 
 Departures: blocks have no MLP by default, and `--mlp` gives a plain one where the source has its
 channel mixing (squared ReLU and a gate, of the inputs at two positions); embeddings start in

@@ -1,9 +1,9 @@
 """The time mixing of RWKV's released training code on a CPU, as it starts and with other weights.
 
-The code needs CUDA. Stand-ins replace pytorch_lightning, which it only inherits from; the three
-fused operations that it takes from flash-linear-attention (elementwise: x + change * share, the
-change since the last position, k (1 + (a - 1) alpha)); and the CUDA kernel, by the loop over the
-recurrence that the kernel computes.
+The code needs CUDA. Stand-ins replace pytorch_lightning and deepspeed, which a layer does not use;
+the three fused operations that it takes from flash-linear-attention (elementwise: x + change *
+share, the change since the last position, k (1 + (a - 1) alpha)); and the CUDA kernel, by the loop
+over the recurrence that the kernel computes.
 """
 
 from __future__ import annotations
@@ -30,10 +30,14 @@ def load(path: Path, testing: str) -> Any:
     """The module of a generation's training code."""
     os.environ |= {"RWKV_JIT_ON": "0", "RWKV_MY_TESTING": testing, "RWKV_TRAIN_TYPE": ""}
     os.environ |= {"RWKV_HEAD_SIZE": str(HEAD), "RWKV_HEAD_SIZE_A": str(HEAD), "RWKV_CTXLEN": "64"}
+    os.environ |= {"RWKV_T_MAX": "64", "RWKV_FLOAT_MODE": "32"}
     stand_ins = {
         "pytorch_lightning": {"LightningModule": nn.Module},
         "pytorch_lightning.utilities": {"rank_zero_info": None, "rank_zero_only": None},
         "pytorch_lightning.strategies": {"DeepSpeedStrategy": object},
+        "deepspeed": {},
+        "deepspeed.ops": {},
+        "deepspeed.ops.adam": {"DeepSpeedCPUAdam": None, "FusedAdam": None},
         "fla": {},
         "fla.ops": {},
         "fla.modules": {},
@@ -70,7 +74,7 @@ def record(
 ) -> None:
     """Write the second of three layers as it starts, and the first with noise and its outputs."""
     sizes = {"n_embd": 16, "dim_att": 16, "n_layer": 3, "head_size": HEAD, "head_size_a": HEAD}
-    args = SimpleNamespace(**sizes, my_testing="", head_size_divisor=8)
+    args = SimpleNamespace(**sizes, my_testing="", head_size_divisor=8, ctx_len=64)
     torch.manual_seed(0)
     fresh = {f"fresh.{name}": value for name, value in layer_of(args, 1).state_dict().items()}
     layer = layer_of(args, 0)
@@ -85,7 +89,7 @@ def record(
         "repository": "BlinkDL/RWKV-LM",
         "licence": "Apache-2.0",
         "settings": json.dumps(sizes),
-        "remark": "run with the class alone; stand-ins for pytorch_lightning, the operations of "
-        "fla, and the CUDA kernel (its recurrence as a loop)",
+        "remark": "run with the class alone; stand-ins for pytorch_lightning, deepspeed, the "
+        "operations of fla, and the CUDA kernel (its recurrence as a loop)",
     }
     save(out, tensors, about)
