@@ -37,7 +37,10 @@ MOST_LEADS = 600
 """Most pairs of a set and a symbol in this search, which is as deep."""
 
 MOST_STEPS = 100_000
-"""Most states that this search puts into sets or follows, or sets that are tried for a clique."""
+"""Most states that this search puts into sets or follows."""
+
+MOST_CLIQUES = 5_000
+"""Most sets of states that are tried for one of which any two are told apart."""
 
 NOWHERE = -1
 
@@ -294,7 +297,7 @@ def _members(states: int) -> Iterator[int]:
 
 def _largest_clique(neighbours: list[int], best: list[int]) -> list[int]:
     """The most states of which any two are neighbours, as far as a bounded search finds."""
-    steps = MOST_STEPS
+    steps = MOST_CLIQUES
 
     def grow(chosen: list[int], left: int) -> None:
         nonlocal best, steps
