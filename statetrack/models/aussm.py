@@ -17,8 +17,8 @@ State: 2 D N numbers and the last `conv - 1` positions of x, per block. Paramete
 steps, 4 N and D.
 
 Checked: arjunkaruvally/AUSSM @ 153956b (SSMauBlock with its reference in torch), to 1e-12 in
-tests/references/test_recorded_state_space.py; outputs and first weights. Checked: against the
-angles between any two positions written out, to 1e-9 in
+tests/references/test_recorded_state_space.py; outputs, gradients and first weights. Checked:
+against the angles between any two positions written out, to 1e-9 in
 tests/references/test_state_space_models.py; outputs and gradients.
 
 Departures: of the layer, none from the authors' code, which is where the bias v is added twice.

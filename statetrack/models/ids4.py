@@ -14,8 +14,8 @@ Source: Merrill, Petty & Sabharwal (2024), arXiv:2404.08819; the equations are t
 code.
 
 Checked: jopetty/sfirah @ 071f29b (IDS4Block), to 1e-12 in
-tests/references/test_recorded_state_space.py; outputs and first weights. Checked: against every
-prefix's product applied to w from its last factor to its first, to 1e-9 in
+tests/references/test_recorded_state_space.py; outputs, gradients and first weights. Checked:
+against every prefix's product applied to w from its last factor to its first, to 1e-9 in
 tests/references/test_state_space_models.py; outputs and gradients.
 
 State: N^2 numbers and a scale per block. Parameters per block: N^2 D, N + 1 for w and b, D (N + 1)

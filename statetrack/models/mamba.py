@@ -17,10 +17,11 @@ State: E N numbers and the last `conv - 1` positions of x, per block. Parameters
 3 D E for the projections, E (conv + 1), E (rank + 2 N), E (rank + 1), E N and E.
 
 Checked: state-spaces/mamba @ 2.3.2.post1 (Mamba), to 1e-12 in
-tests/references/test_recorded_state_space.py; outputs and first weights. Checked:
+tests/references/test_recorded_state_space.py; outputs, gradients and first weights. Checked:
 automl/unlocking_state_tracking @ b8b290d (eigenvalues in (-1, 1), `conv` 1), to 1e-12 in
-tests/references/test_recorded_state_space.py; outputs and first weights. Checked: transformers
-(MambaMixer), to 2e-4 in tests/references/test_state_space_models.py; outputs and gradients.
+tests/references/test_recorded_state_space.py; outputs, gradients and first weights. Checked:
+transformers (MambaMixer), to 2e-4 in tests/references/test_state_space_models.py; outputs and
+gradients.
 
 Departures: of the layer, none from either code, whose input term is Euler's (dt B) where the first
 paper's text has a zero-order hold. By default `conv` is 4, as in both papers' texts; the code of

@@ -15,8 +15,9 @@ C, per block. Parameters per block: D (2 E + 2 N + heads) + E D for the projecti
 (E + 2 N) (conv + 1), 3 heads and E.
 
 Checked: state-spaces/mamba @ 2.3.2.post1 (Mamba2Simple), to 1e-12 in
-tests/references/test_recorded_state_space.py; outputs and first weights. Checked: transformers
-(Mamba2Mixer), to 2e-4 in tests/references/test_state_space_models.py; outputs and gradients.
+tests/references/test_recorded_state_space.py; outputs, gradients and first weights. Checked:
+transformers (Mamba2Mixer), to 2e-4 in tests/references/test_state_space_models.py; outputs and
+gradients.
 
 Departures: of the layer, none from the authors' code with one group of B and C. N = 64 and heads of
 P = 32 channels, where the paper has 128 and 64 at widths from 768. Embeddings start as N(0, 1), the

@@ -13,9 +13,9 @@ Source: De et al. (2024), arXiv:2402.19427, with the details (first position, GE
 weights) of the authors' public code.
 
 Checked: google-deepmind/recurrentgemma @ 1.0.1 (RecurrentBlock in torch), to 1e-12 in
-tests/references/test_recorded_state_space.py; outputs and first weights. Checked: against the
-sums over earlier positions written out, to 1e-9 in tests/references/test_state_space_models.py;
-outputs and gradients.
+tests/references/test_recorded_state_space.py; outputs, gradients and first weights. Checked:
+against the sums over earlier positions written out, to 1e-9 in
+tests/references/test_state_space_models.py; outputs and gradients.
 
 State: E numbers (E = expand x width), the last `conv - 1` positions of the convolution's input, and
 whether a position was read, per block. Parameters per block: 2 (D + 1) E and (E + 1) D for the

@@ -17,8 +17,8 @@ State: 2 D N numbers per block. Parameters per block: D (4 N + 2) for the filter
 2 D (D + 1) for the gated map.
 
 Checked: state-spaces/s4 @ 2ed46fc (models/s4/s4d.py), to 1e-12 in
-tests/references/test_recorded_state_space.py; outputs and first weights. Checked: against each
-oscillator discretised by one matrix exponential, to 1e-9 in
+tests/references/test_recorded_state_space.py; outputs, gradients and first weights. Checked:
+against each oscillator discretised by one matrix exponential, to 1e-9 in
 tests/references/test_state_space_models.py; outputs and gradients.
 
 Departures: of the layer, none from the authors' minimal code, in which B is 1 and not trained (a

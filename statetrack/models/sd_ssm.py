@@ -12,8 +12,8 @@ A matrix expands the 1-norm by at most N^(1 - 1/p), which bounds its eigenvalues
 Source: Terzic, Hersche, Camposampiero, Hofmann, Sebastian & Rahimi (2025), arXiv:2412.19350.
 
 Checked: IBM/selective-dense-state-space-model @ 68a8f09 (models/SDSSM.py, the whole network as a
-layer), to 1e-12 in tests/references/test_recorded_state_space.py; outputs and first weights.
-Checked: against the equations above, one position and one column at a time, to 1e-9 in
+layer), to 1e-12 in tests/references/test_recorded_state_space.py; outputs, gradients and first
+weights. Checked: against the equations above, one position and one column at a time, to 1e-9 in
 tests/references/test_state_space_models.py; outputs and gradients.
 
 State: N numbers per block. Parameters per block: K N^2, (D + 1) K, N D, 2 N of the norm and

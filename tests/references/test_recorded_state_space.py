@@ -234,13 +234,18 @@ def with_their_weights(case: Case, weights: Mapping[str, Tensor]) -> Mixer:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_outputs_are_those_of_the_authors_code(name: str) -> None:
+def test_outputs_and_their_gradients_are_those_of_the_authors_code(name: str) -> None:
     case, found = CASES[name], recorded(name)
     mixer = with_their_weights(case, found.weights)
-    outputs, _ = mixer.scan(found.inputs, mixer.initial_state(len(found.inputs)))
+    inputs = found.inputs.requires_grad_()
+    outputs, _ = mixer.scan(inputs, mixer.initial_state(len(inputs)))
     assert found.outputs.abs().max() > 0.5, "outputs in which a difference would be seen"
     allowed = stated_difference(case.model, case.against)
     torch.testing.assert_close(outputs, found.outputs, rtol=0, atol=allowed)
+    if "gradients.inputs" in found.tensors:
+        (gradient,) = torch.autograd.grad(0.5 * outputs.square().sum(), inputs)
+        expected = found.tensors["gradients.inputs"]
+        torch.testing.assert_close(gradient, expected, rtol=10 * allowed, atol=10 * allowed)
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.wide])

@@ -71,6 +71,14 @@ def double_precision() -> Iterator[None]:
         Tensor.float, Tensor.to = as_float, to  # type: ignore[method-assign]
 
 
+def answers(layer: Callable[[Tensor], Tensor], inputs: Tensor) -> dict[str, Tensor]:
+    """Inputs, outputs, and the gradient by the inputs of half the outputs' squared length."""
+    inputs = inputs.requires_grad_()
+    outputs = layer(inputs)
+    (gradient,) = torch.autograd.grad(0.5 * outputs.square().sum(), inputs)
+    return {"inputs": inputs, "outputs": outputs, "gradients.inputs": gradient}
+
+
 def first_weights(make: Callable[[], nn.Module]) -> dict[str, Tensor]:
     """Quantiles of each weight that fresh layers start with, under the names `first.NAME`.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tests.references.record.authors_code import first_weights
+from tests.references.record.authors_code import answers, first_weights
 from tests.references.record.command import Tensors, moved, run, weights_of
 
 METADATA = {
@@ -27,7 +27,7 @@ def record(settings: Mapping[str, Any]) -> Tensors:
     first = first_weights(lambda: IDS4Block("gelu", d_state=16, d_model=32))
     block = moved(IDS4Block(**settings), 0.1)
     inputs = 0.45 * torch.randn(3, 16, settings["d_model"])
-    return {"inputs": inputs, "outputs": block(inputs), **weights_of(block), **first}
+    return {**answers(block, inputs), **weights_of(block), **first}
 
 
 if __name__ == "__main__":

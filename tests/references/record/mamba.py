@@ -7,7 +7,12 @@ from typing import Any
 
 import torch
 
-from tests.references.record.authors_code import double_precision, first_weights, with_large_steps
+from tests.references.record.authors_code import (
+    answers,
+    double_precision,
+    first_weights,
+    with_large_steps,
+)
 from tests.references.record.command import Tensors, moved, run, weights_of
 from tests.references.record.mamba_ssm_package import COMMIT, LICENCE, PACKAGE, REPOSITORY, module
 
@@ -29,7 +34,7 @@ def record(settings: Mapping[str, Any]) -> Tensors:
     with double_precision():
         layer = with_large_steps(moved(code.Mamba(**settings).double(), 0.5), "dt_proj.bias")
         inputs = torch.randn(2, 40, settings["d_model"])
-        return {"inputs": inputs, "outputs": layer(inputs), **weights_of(layer), **first}
+        return {**answers(layer, inputs), **weights_of(layer), **first}
 
 
 if __name__ == "__main__":

@@ -8,7 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tests.references.record.authors_code import double_precision, first_weights, with_large_steps
+from tests.references.record.authors_code import (
+    answers,
+    double_precision,
+    first_weights,
+    with_large_steps,
+)
 from tests.references.record.command import Tensors, moved, run, weights_of
 from tests.references.record.mamba_ssm_package import COMMIT, LICENCE, PACKAGE, REPOSITORY, module
 
@@ -39,7 +44,7 @@ def record(settings: Mapping[str, Any]) -> Tensors:
     with double_precision():
         layer = with_large_steps(moved(code.Mamba2Simple(**settings).double(), 0.5), "dt_bias")
         inputs = torch.randn(2, 40, settings["d_model"])
-        return {"inputs": inputs, "outputs": layer(inputs), **weights_of(layer), **first}
+        return {**answers(layer, inputs), **weights_of(layer), **first}
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from tests.references.record.authors_code import (
+    answers,
     double_precision,
     first_weights,
     load,
@@ -55,7 +56,7 @@ def record(settings: Mapping[str, Any]) -> Tensors:
         mixer = moved(code.NonnegativeMambaBlock(code.MambaConfig(**settings)).double(), 0.5)
         with_large_steps(mixer, "dt_proj.bias")
         inputs = torch.randn(2, 40, settings["d_model"])
-        return {"inputs": inputs, "outputs": mixer(inputs), **weights_of(mixer), **first}
+        return {**answers(mixer, inputs), **weights_of(mixer), **first}
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tests.references.record.authors_code import first_weights, load
+from tests.references.record.authors_code import answers, first_weights, load
 from tests.references.record.command import Tensors, moved, run, weights_of
 
 METADATA = {
@@ -36,7 +36,7 @@ def record(settings: Mapping[str, Any]) -> Tensors:
     first = first_weights(lambda: code.LSRNN(**wide))
     network = moved(code.LSRNN(**settings), 0.5)
     inputs = torch.randn(2, 40, settings["input_size"])
-    return {"inputs": inputs, "outputs": network(inputs), **weights_of(network), **first}
+    return {**answers(network, inputs), **weights_of(network), **first}
 
 
 if __name__ == "__main__":
