@@ -189,6 +189,19 @@ def test_one_time_invariant_layer_does_not_count_modulo_a_number(model: str) -> 
         assert changes(answers[20:, None]) <= 2, seed
 
 
+def test_one_layer_of_hgrn_forgets_that_a_word_took_the_place_of_another_of_its_length() -> None:
+    for seed in range(4):
+        made = with_large_weights("hgrn", seed, symbols=2, width=6, layers=1)
+        often = [0, 1] * 1500
+        with torch.no_grad():
+            one, other = made(torch.tensor([often, [0, 1] * 20 + [1, 1] + often[42:]]))
+        apart = (one - other).abs().amax(-1)
+        assert apart[-1] < 1e-2 * apart.max(), seed
+    parity = analyse(load_task("parity").automaton)
+    assert predict(parity, told("hgrn", layers=1)).can == "no"
+    assert predict(parity, "hgrn").can == "unknown"
+
+
 def test_without_positions_a_repeated_symbol_is_as_one() -> None:
     """So not every R-trivial monoid is within reach of attention that sees its own position."""
     made = with_large_weights("transformer", 0, width=8, heads=2, positions="none")

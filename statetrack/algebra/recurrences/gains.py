@@ -236,6 +236,12 @@ class FixedPhaseLayers(LinearRecurrence):
     that a layer below tells from later ones, a coordinate is a clock: the position modulo n.
     Languages whose syntactic monoid is quasi-aperiodic are star-free over pairs of a symbol and
     such a position. All of it is in TC0.
+
+    One layer does not count one word among others of its length: what is added is multiplied by 1
+    less the modulus. Let e act as the identity, and g of the same length as an element of a group.
+    A coordinate whose modulus is 1 for all their symbols is turned with the position alone; any
+    other shrinks over g e. So (g e)^n e e (g e)^m and (g e)^(n + 1 + m) lead to states whose
+    distance goes to 0 with growing m, and the group's elements differ by g.
     """
 
     layers: Size
@@ -248,6 +254,13 @@ class FixedPhaseLayers(LinearRecurrence):
         if found.can == "yes":
             return found
         refused = beyond_tc0(algebra)
+        if self.layers.value == 1 and algebra.monoid and algebra.monoid.counting_seen:
+            refused = Prediction(
+                "no",
+                "one layer: labels count a word among others of its length, modulo a number, while "
+                "a modulus of 1 keeps what is there and adds nothing, and less forgets",
+                OWN,
+            )
         if refused:
             return replace(refused, robust=robustness(algebra))
         if algebra.monoid and algebra.monoid.quasi_aperiodic:
