@@ -123,6 +123,7 @@ def test_the_settings_of_the_run_decide_what_is_predicted_of_it():
         ("deltaproduct", "s3", {"householders": 2, "layers": 1}, "yes", {}),
         ("aussm", "s3", {"layers": 1}, "no", {"layers": 2}),
         ("aussm", "s3", {"layers": 2}, "yes", {}),
+        ("aussm", "s4", {"layers": 2}, "unknown", {"layers": 3}),
         ("bilinear-block", "s4", {"block_size": 2, "hidden": 12}, "no", {"block_size": 3}),
         ("bilinear-block", "s4", {"block_size": 3, "hidden": 12}, "yes", {}),
         ("bilinear", "s4", {"hidden": 2}, "no", {"hidden": 3}),
