@@ -18,7 +18,7 @@ from tests.claims.running import follow
 class Budget:
     """What is built: larger cells are counted as beyond it."""
 
-    size: int = 256
+    size: int = 100
     """The largest predicted value of any setting."""
     parameters: int = 20_000_000
     """The most parameters of a model."""

@@ -54,6 +54,7 @@ CONSTRUCTIONS: dict[str, Construction] = {
     "pd-ssm": pd_ssm,
     "rnn": torch_network,
     "rg-lru": layered.rg_lru,
+    "rwkv4": layered.rwkv4,
     "rwkv6": layered.rwkv6,
     "rwkv7": layered.rwkv7,
     "sd-ssm": sd_ssm,

@@ -387,3 +387,20 @@ def open_delta(mixer: Any, inputs: Floats) -> None:
         put(mixer.forget_gate.bias, np.full(mixer.forget_gate.bias.shape, SHUT))
     if isinstance(mixer.gate, nn.Linear):
         aim(mixer.gate, inputs, np.ones((len(inputs), mixer.gate.out_features)))
+
+
+def rwkv4(mixer: Any, wanted: Wanted, begin: int) -> None:
+    """An average in which each new value has e^50 times the weight of all before it together.
+
+    A position that keeps the state has next to no weight, and both sums of the quotient decay
+    alike. The position's own value has e^50 times the weight of the sums before it.
+    """
+    size, width = wanted.terms.shape[1], wanted.inputs.shape[1]
+    keys, values = np.zeros((2, len(wanted.inputs), width))
+    keys[:] = np.where(wanted.gains[:, :1] == 1, -1e9, 0.0)
+    values[:, :size] = wanted.terms
+    aim(mixer.key, wanted.inputs, keys)
+    aim(mixer.value, wanted.inputs, values)
+    put(mixer.log_rates, np.full(width, math.log(50.0)))
+    put(mixer.bonus, np.full(width, 50.0))
+    unit_columns(mixer.output, begin, size)
