@@ -102,7 +102,7 @@ def test_the_record_agrees_with_what_is_predicted_now() -> None:
         known = {name: can for name, can in found.items() if name in recorded["cells"][task]}
         assert known == recorded["cells"][task], (
             f"{task}: where rules have changed, build what they say with `make claims`, and record "
-            "it: python -m tests.claims --json tests/claims/recorded.json"
+            "it: python -m tests.claims --only cells --json tests/claims/recorded.json"
         )
 
 

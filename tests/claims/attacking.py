@@ -32,15 +32,15 @@ from tests.claims.cells import Cell, algebra_of, automaton_of
 from tests.claims.running import leads_of
 from tests.claims.words import hard_words
 
-TRAINED_LENGTH = 20
-NUM_WORDS = 24
-STEPS = 150
+TRAINED_LENGTH = 16
+NUM_WORDS = 12
+STEPS = 100
 SEEDS = 1
 RATE = 1e-2
 BEYOND = (60, 300, 2_000, 10_000)
 """Lengths that answers are checked at, one after the other, as long as all are right."""
 
-SMALL_SIZES = {"width": 32, "heads": 2, "state": 16, "key_dim": 8, "value_dim": 8, "layers": 2}
+SMALL_SIZES = {"width": 16, "heads": 2, "state": 8, "key_dim": 8, "value_dim": 8, "layers": 2}
 """Values of settings, where a model has them and the claim holds for them too."""
 
 MOST_STATES = 60
@@ -168,7 +168,10 @@ def attack(target: Target, *, steps: int = STEPS, seeds: int = SEEDS) -> Attack:
         for length in BEYOND:
             few = NUM_WORDS if length < 1000 else 6
             longer = _named_words(automaton, algebra, length, seed + 1)[-few:]
-            if not _all_right(model, automaton, longer):
+            try:
+                if not _all_right(model, automaton, longer):
+                    break
+            except StatetrackError:  # a model with learned positions reads no longer words
                 break
             reached = length
         found = Attack(target, right, reached, reached == BEYOND[-1])
