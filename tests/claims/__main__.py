@@ -70,13 +70,16 @@ def summary_of(built: Sequence[Built], budget: Budget) -> dict[str, Any]:
     """What was built, as plain values: outcomes by model, and the least margin of each model."""
     models: dict[str, dict[str, Any]] = {}
     for each in built:
-        row = models.setdefault(each.cell.variant.name, {"outcomes": Counter(), "margin": None})
+        row = models.setdefault(
+            each.cell.variant.name,
+            {"symbols": budget.symbols, "outcomes": Counter(), "margin": None},
+        )
         row["outcomes"][each.outcome] += 1
         if each.outcome == "exact" and each.margin is not None:
             least = min(each.margin, row["margin"] or each.margin)
             row["margin"] = float(f"{least:.1e}")
     return {
-        "budget": {"size": budget.size, "symbols": budget.symbols, "words": budget.words},
+        "budget": {"size": budget.size, "words": budget.words},
         "built": {name: row | {"outcomes": dict(row["outcomes"])} for name, row in models.items()},
         "left": [
             [each.cell.variant.name, each.cell.task, each.outcome, each.detail]
