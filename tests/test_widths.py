@@ -11,6 +11,12 @@ import torch
 from statetrack.algebra.analysing import Algebra, analyse
 from statetrack.algebra.function_spaces import Construction, completions
 from statetrack.algebra.monoid import Budget, transition_monoid
+from statetrack.algebra.rank_one_terms import (
+    commuting_dimension,
+    gains_of,
+    num_terms,
+    spanning_terms,
+)
 from statetrack.algebra.state_space import Choice
 from statetrack.algebra.width_bounds import width_bounds
 from statetrack.evaluation import evaluate
@@ -190,6 +196,47 @@ def test_sizes_of_random_groups_with_merged_labels_are_built_and_bounded_by_anot
             assert bounds.width <= full.cost
             assert blocks.cost <= full.cost
     assert merged > 15
+
+
+# --- terms of rank one ---
+
+# task: terms, and for a part of its group the dimension and that of what commutes with it
+RANKS = {
+    "quaternion": (8, (4, 4)),
+    "cyclic:n=7": (3, (2, 2)),
+    "a5": (9, (3, 1)),
+    "heisenberg": (27, (6, 2)),
+    "product(quaternion,s3)": (12, (8, 4)),
+}
+
+
+@pytest.mark.parametrize("task", RANKS)
+def test_terms_of_real_complex_and_quaternionic_parts_span_their_operators(task: str) -> None:
+    """d^2, 3/4 d^2 and 1/2 d^2 terms, with gains for every symbol."""
+    rank, (dimension, commuting) = RANKS[task]
+    algebra = analyse(load_task(task).automaton)
+    assert algebra.space is not None
+    assert predict(algebra, "bilinear-cp").size == rank
+    part = next(each for each in algebra.space.parts if each.dimension == dimension)
+    generating = part.matrices(algebra.space.generators)
+    assert commuting_dimension(generating) == commuting
+    left, right = spanning_terms(generating)
+    assert left.shape == right.shape == (dimension, num_terms(dimension, commuting))
+    matrices = part.matrices(algebra.machine.delta.T)
+    gains = gains_of(matrices, left, right)
+    sums = np.einsum("vk,ik,jk->vij", gains, left, right)
+    np.testing.assert_allclose(sums, matrices, atol=1e-9)
+
+
+def test_terms_that_do_not_span_the_operators_are_refused() -> None:
+    turns = np.array([[[0.0, -1.0], [1.0, 0.0]]])
+    with pytest.raises(ArithmeticError, match="do not span"):
+        gains_of(turns, np.eye(2), np.eye(2))
+
+
+def test_the_rank_of_a_permutation_reset_is_that_of_all_matrices_of_its_width() -> None:
+    assert predict(load_task("permutation-reset"), "bilinear-cp").size == 25
+    assert predict(load_task("parity"), "bilinear-cp").smallest
 
 
 # --- attacks on what is refused ---

@@ -33,6 +33,7 @@ from functools import cached_property
 
 import numpy as np
 
+from statetrack.algebra.rank_one_terms import commuting_dimension, num_terms
 from statetrack.algebra.representations import (
     Part,
     commuting_matrix,
@@ -123,17 +124,19 @@ class StateSpace:
     def ranks(self) -> tuple[int, ...]:
         """For every part, a number of terms a b^T whose span contains all of its A(x).
 
-        The least of: d^2, which span all matrices; V d, with d for each symbol; d for the identity
-        and rank(I - A(x)) for each symbol; and 3 for rotations of a plane, which multiply as
-        complex numbers do (Gauss).
+        The least of: d^2, 3/4 d^2 or 1/2 d^2, which span all matrices that the part has room for
+        (see `rank_one_terms`); V d, with d for each symbol; d for the identity and rank(I - A(x))
+        for each symbol.
         """
         num_symbols = int(self.num_alike.sum())
-        terms = []
-        for part, codimensions in zip(self.parts, self._codimensions, strict=True):
+        terms = [0] * len(self.parts)
+        for places in self.kinds.values():
+            part, codimensions = self.parts[places[0]], self._codimensions[places[0]]
             size = part.dimension
+            everything = num_terms(size, commuting_dimension(part.matrices(self.generators)))
             beside_identity = size + int(codimensions @ self.num_alike)
-            fewest = min(size * size, size * num_symbols, beside_identity)
-            terms.append(min(fewest, 3) if self._is_rotated_plane(part) else fewest)
+            for place in places:
+                terms[place] = min(everything, size * num_symbols, beside_identity)
         return tuple(terms)
 
     @cached_property
@@ -385,11 +388,6 @@ class StateSpace:
                 if readout is not None and readout.margin >= whole.margin / 2:
                     kept = others
         return kept
-
-    def _is_rotated_plane(self, part: Part) -> bool:
-        if part.dimension != 2:
-            return False
-        return bool((np.linalg.det(part.matrices(self.symbols)) > 0).all())
 
 
 def state_space(

@@ -41,7 +41,11 @@ class BilinearCPSettings(LinearSettings):
     @property
     def recurrence(self) -> Factored:
         """A matrix of rank K for every symbol."""
-        return Factored(rank=Size("rank", self.rank))
+        return Factored(
+            rank=Size("rank", self.rank),
+            additive=self.additive,
+            readout_bias=self.readout_bias,
+        )
 
 
 @MODELS.register("bilinear-cp")

@@ -138,21 +138,31 @@ class Blocks(LinearRecurrence):
 
 @dataclass(frozen=True, kw_only=True)
 class Factored(LinearRecurrence):
-    """A sum of K terms a b^T for every symbol, with gains that depend on the symbol."""
+    """A sum of K terms a b^T for every symbol, with gains that depend on the symbol.
+
+    After the first symbol the state lies in the span of the K columns a, which every symbol maps
+    into itself: K is at least the width of a model with any matrices.
+    """
 
     rank: Size
+    additive: Additive = "none"
+    readout_bias: bool = False
     structure: str = "matrix of rank K"
     eigenvalues: str = "any"
 
     def predict(self, algebra: Algebra) -> Prediction:
         """The smallest number of terms that a known construction needs."""
         width, _, _ = _linear_width(algebra)
+        full = Dense(size=self.rank, additive=self.additive, readout_bias=self.readout_bias)
+        least = full.predict(algebra)
+        if not algebra.is_group and least.size is not None:
+            width = least.size
         moves, square = algebra.num_moves, width * width
         if square < moves:
             why, size = f"{square} terms a b^T span all matrices of size {width} x {width}", square
         else:
             why, size = "one term a b^T for each pair of a state and a next state", moves
-        needs = (self.rank.at_least(size),)
+        needs = (self.rank.at_least(size, least.smallest and size == least.size),)
         prediction = Prediction("yes", why, BILINEAR, needs, robust=robustness(algebra))
         choice = algebra.space and algebra.space.with_smallest_sum(algebra.space.ranks)
         if not choice or choice.cost > size:
@@ -161,7 +171,8 @@ class Factored(LinearRecurrence):
             "terms a b^T that span the operators of a real representation with irreducible parts "
             f"of dimension {dimensions_of(choice)}"
         )
-        needs = (self.rank.at_least(choice.cost),)
+        smallest = least.smallest and choice.cost == least.size
+        needs = (self.rank.at_least(choice.cost, smallest),)
         return replace(prediction, theorem=parts, source=OWN, needs=needs)
 
 

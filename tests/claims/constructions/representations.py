@@ -7,6 +7,7 @@ V symbols, S states, n dimensions, K terms.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from scipy.linalg import block_diag
 
 from statetrack.algebra.analysing import Algebra
 from statetrack.algebra.function_spaces import Construction
+from statetrack.algebra.rank_one_terms import gains_of, spanning_terms
 from statetrack.algebra.representations import Part
 from statetrack.sources.arrays import Floats
 from tests.claims.constructions.base import NotBuilt
@@ -151,7 +153,7 @@ def fewest_terms(algebra: Algebra) -> tuple[Representation, Terms]:
     choice = algebra.space and algebra.space.with_smallest_sum(algebra.space.ranks)
     if choice:
         parts = [of_part(part, algebra) for part in choice.parts]
-        found.append((direct_sum(parts), _side_by_side([_terms(part) for part in parts])))
+        found.append((direct_sum(parts), _side_by_side([_part_terms(part) for part in parts])))
     return min(found, key=lambda each: each[1].rank)
 
 
@@ -206,6 +208,15 @@ def _terms(representation: Representation) -> Terms:
     identity = Terms(unit, unit, np.ones((len(matrices), size)))
     beside = _joined([identity, _own_terms(matrices - unit)])
     return min([everything, beside, _own_terms(matrices)], key=lambda each: each.rank)
+
+
+def _part_terms(part: Representation) -> Terms:
+    """The fewest terms for an irreducible part: also those that span all that it has room for."""
+    left, right = spanning_terms(part.matrices)
+    found = [_terms(part)]
+    with contextlib.suppress(ArithmeticError):
+        found.append(Terms(left, right, gains_of(part.matrices, left, right)))
+    return min(found, key=lambda each: each.rank)
 
 
 def _are_turns(matrices: Floats) -> bool:
