@@ -100,7 +100,7 @@ def _imaginary_units(commuting: Floats) -> list[Floats]:
     """i, or i, j and k = i j: matrices whose square is -1, among those that commute."""
     size = commuting.shape[1]
     skew = commuting - commuting.transpose(0, 2, 1)
-    left, sizes, rows = np.linalg.svd(skew.reshape(len(skew), -1), full_matrices=False)
+    _, sizes, rows = np.linalg.svd(skew.reshape(len(skew), -1), full_matrices=False)
     independent = rows[sizes > COMMUTES].reshape(-1, size, size) * np.sqrt(size)
     if len(independent) == 1:
         return [independent[0]]

@@ -133,7 +133,9 @@ class StateSpace:
         for places in self.kinds.values():
             part, codimensions = self.parts[places[0]], self._codimensions[places[0]]
             size = part.dimension
-            everything = num_terms(size, commuting_dimension(part.matrices(self.generators)))
+            even = size % 2 == 0
+            commuting = commuting_dimension(part.matrices(self.generators)) if even else 1
+            everything = num_terms(size, commuting)
             beside_identity = size + int(codimensions @ self.num_alike)
             for place in places:
                 terms[place] = min(everything, size * num_symbols, beside_identity)
