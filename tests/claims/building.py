@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from statetrack.algebra.analysing import analyse
+from statetrack.algebra.prediction import Need
 from statetrack.models._base import RecurrentModel
 from statetrack.predicting import predict
 from statetrack.sources import Automaton
@@ -61,7 +62,7 @@ def build_and_run(cell: Cell, budget: Budget) -> Built:
     """Build a cell's model at the predicted values and run it on hard words."""
     if not cell.sized:
         return Built(cell, "no size")
-    largest = max((need.value or 0 for need in cell.prediction.needs), default=0)
+    largest = max((_units(need) for need in cell.prediction.needs), default=0)
     if largest > budget.size:
         return Built(cell, "beyond the budget", f"{largest} > {budget.size}")
     construct = CONSTRUCTIONS.get(cell.variant.model)
@@ -102,3 +103,9 @@ def build_and_run(cell: Cell, budget: Budget) -> Built:
         detail = f"{found.wrong} of {found.num_symbols} wrong, first at {found.first_wrong}"
         return Built(cell, "WRONG", detail, found.margin)
     return Built(cell, "exact", margin=found.margin)
+
+
+def _units(need: Need) -> int:
+    """The size that a setting stands for: of the width, a quarter, which is a head's of four."""
+    value = need.value or 0
+    return value // 4 if need.setting == "width" else value
