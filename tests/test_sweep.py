@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 from statetrack.errors import RunError, SettingsError, StatetrackError
+from statetrack.models._facts import MODEL_FACTS
 from statetrack.protocols import PROTOCOLS, settings_for
 from statetrack.report.suites import cell_text, curves_markdown, suite_markdown
 from statetrack.report.training import (
@@ -573,7 +574,9 @@ def test_every_protocol_makes_an_experiment_of_each_of_its_models(name):
     for model in PROTOCOLS[name].models:
         values = Experiment.from_values({"model": model}, name, protocol=name).values()
         stated = settings_for(name, model)
-        assert {*STATED, "epsilon", "schedule", "lrs", "steps", "batch_size"} <= set(stated)
+        usual = {"epsilon", "weight_decay", "schedule", "warmup", "clip", "lrs", "steps"}
+        assert {*STATED, *usual, "batch_size"} <= set(stated), "its model's defaults would act"
+        assert set(MODEL_FACTS[model].training_defaults) <= set(stated)
         assert values == {**values, **{key: values[key].__class__(stated[key]) for key in stated}}
 
 

@@ -100,7 +100,7 @@ def _facts(experiment: Experiment) -> Mapping[str, str]:
         "clip": f"gradients clipped at {training.clip:g}" if training.clip else "",
         "steps": f"{training.steps:,} steps",
         "batch": f"{training.batch_size:,} words a step",
-        "lengths": f"words of {words.lengths} symbols",
+        "lengths": f"words of {words.lengths} symbol{'' if str(words.lengths) == '1' else 's'}",
         "curriculum": f"the longest reached after {data.curriculum:.0%} of the steps"
         if data.curriculum
         else "",
