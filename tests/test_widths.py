@@ -62,6 +62,18 @@ def test_widths_and_blocks_of_known_machines(name: str, algebras: dict[str, Alge
         assert "no less suffices while products are bounded" in full.theorem
 
 
+def test_where_bounds_do_not_meet_both_are_printed() -> None:
+    algebra = analyse(load_task("tomita-3").automaton)
+    for model, least, enough in (("bilinear", 3, 4), ("bilinear-block", 2, 3)):
+        found = predict(algebra, model)
+        (need,) = found.needs
+        assert (need.least, need.value, need.smallest) == (least, enough, False)
+        assert f"less than {least} does not suffice" in found.theorem
+    assert predict(algebra, "bilinear", hidden=2).answer == "no"
+    assert predict(algebra, "bilinear", hidden=3).answer == "unknown"
+    assert predict(algebra, "bilinear-cp", rank=2).answer == "no"
+
+
 def assert_runs(choice: Construction, automaton: Automaton, algebra: Algebra) -> None:
     """The real block model with these spaces as blocks is right on 10,000 symbols."""
     size, count = choice.cost, len(choice.parts)

@@ -138,12 +138,11 @@ def _all_signs(rows: Integers) -> bool:
     """Whether labels `[number, k]` show all 2^(k-1) ways to divide k states by two labels."""
     first = rows[:, :1]
     like_first = rows == first
-    other = np.where(like_first, rows.max(axis=1, keepdims=True, initial=0), rows).min(axis=1)
     others = np.where(like_first, NOT_ASKED, rows).max(axis=1)
     two = (others == NOT_ASKED) | (
         np.where(like_first, others[:, None], rows).min(axis=1) == others
     )
-    usable = (rows >= 0).all(axis=1) & two & (other >= 0)
+    usable = (rows >= 0).all(axis=1) & two
     codes = like_first[usable] @ (1 << np.arange(rows.shape[1]))
     return bool(len(np.unique(codes)) == 1 << (rows.shape[1] - 1))
 

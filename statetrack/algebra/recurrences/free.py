@@ -39,12 +39,12 @@ class Dense(LinearRecurrence):
     def predict(self, algebra: Algebra) -> Prediction:
         """The smallest representation of a group, or space of functions of the states."""
         size, why, source = _linear_width(algebra)
-        smallest = self._is_smallest(algebra, size)
+        least = self._least(algebra)
         any_task = Prediction(
             "yes",
-            why + _bounded(smallest),
+            why + _bounded(size, least),
             source,
-            (self.size.at_least(size, smallest),),
+            (self.size.at_least(size, least=least),),
             robust=robustness(algebra),
         )
         choice = algebra.representation or (None if algebra.is_group else algebra.narrowest)
@@ -56,29 +56,27 @@ class Dense(LinearRecurrence):
             else "functions of the states that symbols map into each other and that give the "
             "labels, a space"
         )
-        smallest = self._is_smallest(algebra, choice.cost)
         return replace(
             any_task,
-            theorem=f"{what} of dimension {dimensions_of(choice)}" + _bounded(smallest),
+            theorem=f"{what} of dimension {dimensions_of(choice)}" + _bounded(choice.cost, least),
             source=OWN,
-            needs=(self.size.at_least(choice.cost, smallest),),
+            needs=(self.size.at_least(choice.cost, least=least),),
             margin=choice.readout.margin,
         )
 
-    def _is_smallest(self, algebra: Algebra, width: int) -> bool:
-        """Whether no smaller width than one that is enough suffices."""
+    def _least(self, algebra: Algebra) -> int | None:
+        """A width below which none does while products are bounded; None where none is known."""
         if self.additive != "none":
-            return False
+            return None
         if algebra.is_group:
             choice, space = algebra.representation, algebra.space
-            if choice is None or space is None or choice.cost != width or not choice.smallest:
-                return False
-            return not self.readout_bias or space.labels.tell_states_apart
-        if algebra.order_matters and width == 2:
-            return True
+            if choice is None or space is None or not choice.smallest:
+                return None
+            free = self.readout_bias and not space.labels.tell_states_apart
+            return None if free else choice.cost
         if self.readout_bias or self.reads_product:
-            return False
-        return width == algebra.width_bounds.width
+            return 2 if algebra.order_matters else None
+        return algebra.width_bounds.width
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,12 +98,12 @@ class Blocks(LinearRecurrence):
         """The largest part of a representation of a group, or space of functions of the states."""
         size, why, source = _linear_width(algebra)
         plain = self.additive == "none" and self.linear_readout
-        exact = plain and not algebra.is_group and algebra.width_bounds.block == size
+        least = algebra.width_bounds.block if plain and not algebra.is_group else None
         one_block = Prediction(
             "yes",
-            why + _bounded(exact),
+            why + _bounded(size, least),
             source,
-            (self.size.at_least(size, exact),),
+            (self.size.at_least(size, least=least),),
             robust=robustness(algebra),
         )
         if algebra.is_group:
@@ -123,15 +121,13 @@ class Blocks(LinearRecurrence):
             )
         if not choice or choice.cost > size:
             return one_block
-        smallest = choice.smallest
-        if not algebra.is_group:
-            smallest = choice.cost == algebra.width_bounds.block
-        smallest = smallest and plain
+        if algebra.is_group and choice.smallest and plain:
+            least = choice.cost
         return replace(
             one_block,
-            theorem=f"{what} of dimension {dimensions_of(choice)}" + _bounded(smallest),
+            theorem=f"{what} of dimension {dimensions_of(choice)}" + _bounded(choice.cost, least),
             source=OWN,
-            needs=(self.size.at_least(choice.cost, smallest),),
+            needs=(self.size.at_least(choice.cost, least=least),),
             margin=choice.readout.margin,
         )
 
@@ -154,15 +150,16 @@ class Factored(LinearRecurrence):
         """The smallest number of terms that a known construction needs."""
         width, _, _ = _linear_width(algebra)
         full = Dense(size=self.rank, additive=self.additive, readout_bias=self.readout_bias)
-        least = full.predict(algebra)
-        if not algebra.is_group and least.size is not None:
-            width = least.size
+        width_needed = full.predict(algebra).needs[0]
+        least = width_needed.least
+        if not algebra.is_group:
+            width = width_needed.value or width
         moves, square = algebra.num_moves, width * width
         if square < moves:
             why, size = f"{square} terms a b^T span all matrices of size {width} x {width}", square
         else:
             why, size = "one term a b^T for each pair of a state and a next state", moves
-        needs = (self.rank.at_least(size, least.smallest and size == least.size),)
+        needs = (self.rank.at_least(size, least=least),)
         prediction = Prediction("yes", why, BILINEAR, needs, robust=robustness(algebra))
         choice = algebra.space and algebra.space.with_smallest_sum(algebra.space.ranks)
         if not choice or choice.cost > size:
@@ -171,8 +168,7 @@ class Factored(LinearRecurrence):
             "terms a b^T that span the operators of a real representation with irreducible parts "
             f"of dimension {dimensions_of(choice)}"
         )
-        smallest = least.smallest and choice.cost == least.size
-        needs = (self.rank.at_least(choice.cost, smallest),)
+        needs = (self.rank.at_least(choice.cost, least=least),)
         return replace(prediction, theorem=parts, source=OWN, needs=needs)
 
 
@@ -191,5 +187,8 @@ def _linear_width(algebra: Algebra) -> tuple[int, str, str]:
     return states, why, f"Proposition 1 of {BILINEAR}"
 
 
-def _bounded(smallest: bool) -> str:
-    return "; no less suffices while products are bounded (averaging)" if smallest else ""
+def _bounded(size: int, least: int | None) -> str:
+    if least is None or least == 1:
+        return ""
+    fewer = "no less suffices" if least == size else f"less than {least} does not suffice"
+    return f"; {fewer} while products are bounded (averaging)"
