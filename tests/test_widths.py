@@ -62,6 +62,28 @@ def test_widths_and_blocks_of_known_machines(name: str, algebras: dict[str, Alge
         assert "no less suffices while products are bounded" in full.theorem
 
 
+def cycles(num_points: int, *moved: list[int]) -> list[int]:
+    """A permutation of points from 1 on, as images of points from 0 on."""
+    images = list(range(num_points))
+    for cycle in moved:
+        for point, image in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
+            images[point - 1] = image - 1
+    return images
+
+
+def test_groups_of_mathieu_take_one_dimension_less_than_they_have_points() -> None:
+    turn, fours = list(range(1, 12)), ([3, 7, 11, 8], [4, 10, 5, 6])
+    swaps = ([1, 12], [2, 11], [3, 6], [4, 8], [5, 9], [7, 10])
+    m11 = [cycles(11, turn), cycles(11, *fours)]
+    m12 = [cycles(12, turn), cycles(12, *fours), cycles(12, *swaps)]
+    for generators, order in ((m11, 7_920), (m12, 95_040)):
+        algebra = analyse(Automaton(np.transpose(generators)))
+        assert algebra.monoid is not None and algebra.monoid.size == order
+        for model in ("bilinear", "bilinear-block"):
+            found = predict(algebra, model)
+            assert (found.size, found.smallest) == (len(generators[0]) - 1, True)
+
+
 def test_where_bounds_do_not_meet_both_are_printed() -> None:
     algebra = analyse(load_task("tomita-3").automaton)
     for model, least, enough in (("bilinear", 3, 4), ("bilinear-block", 2, 3)):
