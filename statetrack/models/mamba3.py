@@ -32,11 +32,11 @@ tests/references/test_state_space_models.py; outputs and gradients.
 
 Departures: one input and one output per head (no MIMO), no norm before `outward` (an option of the
 authors' code, off by default), one group of B and C. N = 64 and heads of P = 32 channels, where the
-authors' defaults are 128 and 64. No least decay rate (`--slowest 1e-4` is the source's). Angles are
-accumulated within each chunk only, not over the whole word. Embeddings start as N(0, 1), the
-authors' language models from N(0, 0.02^2), and those divide `outward` by the root of the number of
-layers. The readout has a bias. Norms of the blocks add 1e-6 to the mean square, the source 1e-5.
-Weight decay, where it is asked for, acts on biases and `skip` too.
+authors' defaults are 128 and 64. Angles are accumulated within each chunk only, not over the whole
+word. Embeddings start as N(0, 1), the authors' language models from N(0, 0.02^2), and those divide
+`outward` by the root of the number of layers. The readout has a bias. Norms of the blocks add 1e-6
+to the mean square, the source 1e-5. Weight decay, where it is asked for, acts on biases and `skip`
+too.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ class Mamba3Settings(BlockSettings):
         "(1 + u, or 1 / (1 - u) for u < 0) as in the authors' code since June 2026.",
     )
     slowest: float = option(
-        0.0,
+        1e-4,
         "Least decay rate: with more than 0, half of a state is left after log 2 over it half "
-        "turns (the authors' code has 1e-4).",
+        "turns; with 0 a turn can keep all of it.",
         min=0,
     )
 
