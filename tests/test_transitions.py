@@ -18,7 +18,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from statetrack.algebra.recurrences import Attention, LinearRecurrence
+from statetrack.algebra.recurrences import LinearRecurrence
 from statetrack.models import MODELS
 from statetrack.models._base import LinearModel, RecurrentModel, WithTransition
 from statetrack.models._blocks import BlockModel
@@ -166,7 +166,7 @@ def bend(layer: Layer) -> float:
 def test_a_model_names_the_class_of_its_recurrence_unless_it_has_none(name: str) -> None:
     recurrence = recurrence_of(MODELS[name].settings_class())
     assert recurrence is not None
-    assert isinstance(recurrence, Attention) != (name in RECURRENT)
+    assert recurrence.has_state == (name in RECURRENT)
     if issubclass(MODELS[name], LinearModel):
         assert isinstance(recurrence, LinearRecurrence)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from statetrack.algebra.recurrences import Attention, LinearRecurrence
+from statetrack.algebra.recurrences import LinearRecurrence
 from statetrack.catalogue.fidelity import comparisons, departures
 from statetrack.catalogue.options import describe, flag
 from statetrack.errors import StatetrackError
@@ -66,7 +66,7 @@ def is_linear(kind: type[Settings]) -> bool | None:
     None where there is no recurrent state, or the settings name no class of recurrence.
     """
     recurrence = recurrence_of(kind())
-    if recurrence is None or isinstance(recurrence, Attention):
+    if recurrence is None or not recurrence.has_state:
         return None
     return isinstance(recurrence, LinearRecurrence)
 

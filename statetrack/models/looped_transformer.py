@@ -60,7 +60,7 @@ class LoopedTransformerSettings(TransformerSettings):
     @property
     def recurrence(self) -> Undecided:  # type: ignore[override]
         """Softmax attention of growing depth: no rule is known."""
-        return Undecided()
+        return Undecided(state=False)
 
 
 @MODELS.register("looped-transformer")

@@ -62,7 +62,7 @@ class PathAttentionSettings(BlockSettings):
     @property
     def recurrence(self) -> Undecided:
         """Softmax attention over transformed keys: no rule is known."""
-        return Undecided()
+        return Undecided(state=False)
 
 
 class PathAttentionBlock(nn.Module):

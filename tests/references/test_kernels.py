@@ -51,6 +51,7 @@ CASES: list[tuple[str, dict[str, object]]] = [
     ("mamba2", {}),
     ("hgrn", {}),
     ("hgrn", {"phase": "none"}),
+    ("hgrn2", {"layers": 2}),
     ("rwkv6", {}),
     ("rwkv6", {"layers": 2}),
 ]

@@ -28,6 +28,11 @@ OWN = "own, see statetrack.algebra.recurrences"
 class Recurrence(abc.ABC):
     """The class that the recurrence of a model's layers belongs to, with its parameters."""
 
+    @property
+    def has_state(self) -> bool:
+        """Whether there is a recurrent state of fixed size; attention has none."""
+        return True
+
     @abc.abstractmethod
     def predict(self, algebra: Algebra) -> Prediction:
         """Whether such a recurrence can track the task that an algebra is of, and what it takes."""

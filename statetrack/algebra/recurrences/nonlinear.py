@@ -90,6 +90,11 @@ class Attention(Recurrence):
     """The longest word that can be read at all; None where there is no such bound."""
     has_mlp: bool = True
 
+    @property
+    def has_state(self) -> bool:
+        """No: it grows with the word."""
+        return False
+
     def predict(self, algebra: Algebra) -> Prediction:
         """Tasks in TC0 at most."""
         refused = beyond_tc0(algebra)

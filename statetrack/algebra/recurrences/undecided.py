@@ -16,7 +16,14 @@ UNKNOWN = Prediction("unknown", "no rule for this recurrence", OWN)
 
 @dataclass(frozen=True, kw_only=True)
 class Undecided(Recurrence):
-    """A recurrence that is not linear in the state."""
+    """A recurrence that is not linear in the state, or attention (`state=False`)."""
+
+    state: bool = True
+
+    @property
+    def has_state(self) -> bool:
+        """As it was said."""
+        return self.state
 
     def predict(self, algebra: Algebra) -> Prediction:
         """Unknown."""
