@@ -308,9 +308,13 @@ def test_a_suite_that_gets_a_signal_keeps_a_checkpoint_and_says_how_to_go_on(
         os.kill(os.getpid(), number)
         yield from records
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Run, "train", signalled)
-        assert run(command) == 130
+    before = signal.signal(number, signal.default_int_handler)  # `nohup` has SIGHUP ignored
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(Run, "train", signalled)
+            assert run(command) == 130
+    finally:
+        signal.signal(number, before)
     told = capsys.readouterr().err
     assert "interrupted with 0 of 1 cells finished; the same command continues" in told
     assert "Traceback" not in told
