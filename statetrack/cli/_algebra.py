@@ -83,12 +83,13 @@ def _margin(algebra: Algebra) -> Iterator[Line]:
         return
     yield (
         "margin",
-        f"{share(chosen.readout.margin, 3)} of the state's norm, in {chosen.cost} dimensions",
+        f"{share(chosen.readout.margin, 3)} of the state's norm, in "
+        f"{chosen.cost} dimension{'s' * (chosen.cost > 1)}",
     )
     yield (
         "horizon",
-        f"{_rounded_down(horizons['float32'])} symbols in float32, "
-        f"{_rounded_down(horizons['bfloat16'])} in bfloat16, "
+        f"at least {_rounded_down(horizons['float32'])} symbols in float32 and "
+        f"{_rounded_down(horizons['bfloat16'])} in bfloat16, about "
         f"{_rounded_down(horizons['noise'])} under noise of {NOISE:.0%} a step",
     )
 
