@@ -6,6 +6,11 @@ and every orthogonal matrix with rank(I - A) = n is a product of n reflections (
 Dieudonne). So a head with n factors holds an irreducible part in which rank(I - A(x)) <= n for
 every symbol x, or several for which these ranks sum up to at most n.
 
+*Keys of length 1.* Layers divide a key by the root of |k|^2 + 10^-6, and SiLU bounds its negative
+entries. So along a key with entries of both signs a reflection has the eigenvalue
+-1 + 2 x 10^-6 / |k|^2, which comes near to -1 with many entries and is not -1. Yes is said here of
+keys whose length is 1.
+
 *The first state is 0.* With values v = X^T k the state H is (I - A) X, A being the product so far:
 a point X that the operators move, less itself.
 
@@ -197,9 +202,9 @@ def _reflections(algebra: Algebra, given: Size, layers: int) -> Prediction:
     too_few = layers == 1 and factors == 2 and _one_reflection_is_too_few(algebra)
     return Prediction(
         "yes",
-        f"one layer: rank(I - A(x)) is at most {factors} for every symbol, in irreducible parts of "
-        f"dimension {dimensions_of(choice)}; without a convolution a linear readout needs as many "
-        "reflections",
+        f"one layer, keys of length 1: rank(I - A(x)) is at most {factors} for every symbol, in "
+        f"irreducible parts of dimension {dimensions_of(choice)}; without a convolution a linear "
+        "readout needs as many reflections",
         f"{DELTAPRODUCT}; {NEGATIVE}",
         (given.at_least(factors, smallest=factors == 1 or too_few),),
         robust=robustness(algebra),
