@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 
-from statetrack.algebra.analysing import Algebra, analyse
+from statetrack.algebra.analysing import analyse
 from statetrack.algebra.characters import real_irreducibles
 from statetrack.algebra.groups import Group
 from statetrack.algebra.monoid import Budget, transition_monoid
@@ -30,6 +30,7 @@ from statetrack.predicting import predict
 from statetrack.settings import Settings, build
 from statetrack.sources import Automaton, build_automaton
 from statetrack.spec import TASKS, load_task
+from tests.claims.attacking import word_that_cycles
 from tests.claims.building import built_model
 from tests.claims.running import follow
 
@@ -284,35 +285,11 @@ def labels_that_cycle(automaton: Automaton, most: int) -> list[int] | None:
     return None
 
 
-def word_that_cycles(algebra: Algebra, most: int) -> list[int] | None:
-    """The symbols of a word whose powers go through states that labels tell apart."""
-    apart, actions = algebra.machine.apart, algebra.machine.actions
-    assert apart is not None
-    identity = np.arange(actions.shape[1])
-    known, fresh = {identity.tobytes()}, [([], identity)]
-    while fresh and len(known) < most:
-        longer = []
-        for word, reached in fresh:
-            for symbol, action in enumerate(actions):
-                after = action[reached]
-                if after.tobytes() in known:
-                    continue
-                known.add(after.tobytes())
-                longer.append(([*word, symbol], after))
-                settled = after
-                for _ in range(len(after).bit_length()):
-                    settled = settled[settled]
-                if apart[settled, after[settled]].any():
-                    return longer[-1][0]
-        fresh = longer
-    return None
-
-
 def test_models_whose_states_settle_are_refused_exactly_where_a_word_cycles() -> None:
     names = "s3 a5 permutation-reset flip-flop tomita-3 register modular-addition"
     for name in names.split():
         algebra = analyse(load_task(name).automaton)
-        cycles = word_that_cycles(algebra, 2_000) is not None
+        cycles = word_that_cycles(algebra) is not None
         for model in (told("minmax"), told("deltanet"), told("gated-deltanet")):
             assert (predict(algebra, model).can == "no") == cycles, (name, type(model).__name__)
 

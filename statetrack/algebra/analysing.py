@@ -23,9 +23,8 @@ from statetrack.algebra.fewest_states import FewestStates, fewest_states
 from statetrack.algebra.function_spaces import (
     Construction,
     FunctionSpaces,
+    best_construction,
     completions,
-    construction_of_blocks,
-    narrowest_construction,
 )
 from statetrack.algebra.groups import Group
 from statetrack.algebra.krohn_rhodes import Cascade, cascade_of
@@ -236,14 +235,16 @@ class Algebra:
     def narrowest(self) -> Construction | None:
         """The narrowest linear model that was found; None where the states' indicators are."""
         below = self.linear_dimension or self.num_states
-        return narrowest_construction(self._completed, self.width_bounds.width, below)
+        bound = self.width_bounds.width
+        return best_construction(FunctionSpaces.narrowest, self._completed, bound, below)
 
     @cached_property
     def smallest_blocks(self) -> Construction | None:
         """The linear model of the smallest blocks that was found; None where one block is."""
         below = self.narrowest.cost if self.narrowest else self.linear_dimension or self.num_states
         bound = self.width_bounds.block
-        return construction_of_blocks(self._completed, bound, below) or self.narrowest
+        search = FunctionSpaces.of_smallest_blocks
+        return best_construction(search, self._completed, bound, below) or self.narrowest
 
     @cached_property
     def num_moves(self) -> int:

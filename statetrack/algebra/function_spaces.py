@@ -26,7 +26,7 @@ Letters: S states, V symbols, H dimensions.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -305,25 +305,16 @@ def completions(machine: Machine) -> Iterator[FunctionSpaces]:
         yield FunctionSpaces(maps, start, inside)
 
 
-def narrowest_construction(
-    completed: Sequence[FunctionSpaces], bound: int, below: int
+def best_construction(
+    search: Callable[[FunctionSpaces, int, int], Construction | None],
+    completed: Sequence[FunctionSpaces],
+    bound: int,
+    below: int,
 ) -> Construction | None:
-    """The narrowest model that is found of a machine, over all of its completions."""
+    """The construction of least cost that a search finds, over all completions of a machine."""
     best = None
     for spaces in completed:
-        found = spaces.narrowest(bound, below)
-        if found is not None:
-            best, below = found, found.cost
-    return best
-
-
-def construction_of_blocks(
-    completed: Sequence[FunctionSpaces], bound: int, below: int
-) -> Construction | None:
-    """The model of the smallest blocks that is found of a machine, over all completions."""
-    best = None
-    for spaces in completed:
-        found = spaces.of_smallest_blocks(bound, below)
+        found = search(spaces, bound, below)
         if found is not None:
             best, below = found, found.cost
     return best

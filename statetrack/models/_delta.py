@@ -36,7 +36,7 @@ from statetrack.models._blocks import (
     draw_frame,
 )
 from statetrack.models._heads import draw_small
-from statetrack.models._settings import KernelSettings
+from statetrack.models._settings import BlockSettings, KernelSettings
 from statetrack.models._time_steps import draw_time_steps
 from statetrack.ops.fla.adapters import LARGEST_GATED_KEY
 from statetrack.ops.layer_operators import ColumnwiseOperators, HouseholderOperators
@@ -50,8 +50,8 @@ SMALLEST_SQUARE = 1e-6
 """Added to squared lengths of keys and queries."""
 
 
-class DeltaSettings(KernelSettings):
-    """Settings of every delta rule."""
+class DeltaOptions(BlockSettings):
+    """The options that every delta rule has, whatever else it has."""
 
     heads: int = option(4, "Number N of heads, each with a state of its own.", min=1)
     key_dim: int = option(16, "Size K of a head's keys and queries.", min=1)
@@ -64,7 +64,6 @@ class DeltaSettings(KernelSettings):
     conv: int = option(
         4, "Kernel of the short convolution of queries, keys and values; 0 leaves it out.", min=0
     )
-    output_gate: bool = option(False, "Whether outputs are multiplied by silu of a linear map.")
 
     @property
     def sizes(self) -> Heads:
@@ -76,6 +75,12 @@ class DeltaSettings(KernelSettings):
             value_dim=Size("value_dim", self.value_dim),
             mlp=Size("mlp", math.ceil(self.mlp)),
         )
+
+
+class DeltaSettings(DeltaOptions, KernelSettings):
+    """Settings of a delta rule that another library has a kernel for."""
+
+    output_gate: bool = option(False, "Whether outputs are multiplied by silu of a linear map.")
 
 
 DeltaSettingsT = TypeVar("DeltaSettingsT", bound=DeltaSettings)

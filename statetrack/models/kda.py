@@ -35,13 +35,13 @@ B batch, T time, N heads, K key size, V value size, D width, c positions of a ch
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.algebra.recurrences import Heads, Householder, Size
+from statetrack.algebra.recurrences import Householder
 from statetrack.models import MODELS
 from statetrack.models._base import through
 from statetrack.models._blocks import (
@@ -52,9 +52,8 @@ from statetrack.models._blocks import (
     WindowedMixer,
     draw_frame,
 )
-from statetrack.models._delta import BETA_RANGE, of_unit_length
+from statetrack.models._delta import BETA_RANGE, DeltaOptions, of_unit_length
 from statetrack.models._heads import split_heads
-from statetrack.models._settings import BlockSettings
 from statetrack.models._time_steps import draw_time_steps, inverse_softplus
 from statetrack.ops.layer_operators import ColumnwiseOperators, DiagonalMinusRankOneOperators
 from statetrack.ops.operators import Operators
@@ -65,32 +64,17 @@ CHUNK = 16
 """Positions that are computed at once."""
 
 
-class KDASettings(BlockSettings):
+class KDASettings(DeltaOptions):
     """Settings of Kimi delta attention."""
 
-    heads: int = option(4, "Number N of heads, each with a state of its own.", min=1)
-    key_dim: int = option(16, "Size K of a head's keys and queries.", min=1)
     value_dim: int = option(16, "Size V of a head's values, and rank of the gates.", min=1)
-    beta: Literal["unit", "double"] = option(
-        "unit",
-        "Range of beta: unit is [0, 1], with eigenvalues in [0, 1]; double is [0, 2], with "
-        "eigenvalues in [-1, 1].",
-    )
-    conv: int = option(
-        4, "Kernel of the short convolution of queries, keys and values; 0 leaves it out.", min=0
-    )
 
     @property
     def recurrence(self) -> Householder:
         """One generalised reflection in each head, after gates for each row."""
-        sizes = Heads(
-            layers=Size("layers", self.layers),
-            heads=Size("heads", self.heads),
-            key_dim=Size("key_dim", self.key_dim),
-            value_dim=Size("value_dim", self.value_dim),
-            mlp=Size("mlp", math.ceil(self.mlp)),
+        return Householder(
+            beta=self.beta, sizes=self.sizes, structure="(I - beta k k^T) diag(alpha)"
         )
-        return Householder(beta=self.beta, sizes=sizes, structure="(I - beta k k^T) diag(alpha)")
 
 
 class KDAFactors(NamedTuple):
