@@ -12,6 +12,7 @@ its working directory, so a case can be repeated alone.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
@@ -453,6 +454,7 @@ def _limit_memory() -> None:
     status = Path("/proc/self/status")
     if not status.exists():  # only Linux says how much that is
         return
+    gc.collect()  # what is freed later would be more that a case may need
     sizes = dict(line.split(":", 1) for line in status.read_text().splitlines())
     now = int(sizes["VmData"].split()[0]) * 1024
     resource.setrlimit(resource.RLIMIT_DATA, (now + MOST_MEMORY, now + MOST_MEMORY))
