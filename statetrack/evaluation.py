@@ -162,7 +162,7 @@ class _Reader:
         self._model = model
         self._num_labels = num_labels
         self._device = device
-        self._stream = _stream_of(model)
+        self._stream = stream_of(model)
 
     @property
     def streams(self) -> bool:
@@ -226,7 +226,7 @@ Stream = tuple[Callable[[int], Any], Callable[[Tensor, Any], tuple[Tensor, Any]]
 """`initial_state` of a number of words, and `scan`, which reads a piece from a state."""
 
 
-def _stream_of(model: nn.Module) -> Stream | None:
+def stream_of(model: nn.Module) -> Stream | None:
     """The functions by which a model reads words piece by piece; None without a state."""
     if isinstance(model, Scanning):
         return model.initial_state, model.scan

@@ -1,0 +1,5 @@
+"""Evidence: what a trained model does, beyond the accuracy on sampled words.
+
+`rows` has what is found, as typed values that a run keeps; it imports no torch. Every other module
+finds one of them: of a model, and of the automaton that it should follow, read through `Subject`.
+"""

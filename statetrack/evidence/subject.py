@@ -1,0 +1,218 @@
+"""A trained model as evidence reads it: word by word, or state by state, beside its automaton.
+
+B words, T time, C labels.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from statetrack.errors import SettingsError
+from statetrack.evaluation import CHUNK, stream_of
+from statetrack.sources import Automaton, Source
+from statetrack.spec import Task, load_task
+from statetrack.training.scores import finite_answers
+
+NO_ANSWER = -1
+"""The answer where a logit is NaN or infinite: no label."""
+
+
+class Subject:
+    """A trained model, in evaluation mode, and the automaton that it should follow.
+
+    The model is copied, so that nothing done to it here is seen elsewhere. `dtype` replaces the
+    type of its weights, `device` the device of its first parameter. Raises `SettingsError` where
+    the task has no automaton.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        task: Task | str | Source,
+        *,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> None:
+        source = load_task(task).source if isinstance(task, Task | str) else task
+        if source.automaton is None:
+            raise SettingsError(
+                f"the task is {source.noun}: no automaton says what the model should do on every "
+                "word, so only its accuracy can be measured"
+            )
+        self.automaton: Automaton = source.automaton
+        self.model = copy.deepcopy(model).eval().requires_grad_(False).to(dtype)
+        if device is not None:
+            self.model.to(torch.device(device))
+        first = next(self.model.parameters(), torch.empty(0))
+        self.device, self.dtype = first.device, first.dtype
+        self._stream = stream_of(self.model)
+
+    def in_precision(self, dtype: torch.dtype) -> Subject:
+        """The same model with weights, states and arithmetic of another floating-point type."""
+        return Subject(self.model, self.automaton, dtype=dtype)
+
+    @property
+    def has_state(self) -> bool:
+        """Whether words can be read symbol by symbol."""
+        return self._stream is not None
+
+    def require_state(self, what: str) -> None:
+        """Raise `SettingsError` where the model has no state; `what` needs one."""
+        if not self.has_state:
+            raise SettingsError(
+                f"{what} needs a model that reads words symbol by symbol: this one has no "
+                "`initial_state` with `step` or `scan`"
+            )
+
+    @torch.no_grad()
+    def first(self, num_words: int) -> Any:
+        """The state of so many words before their first symbol."""
+        assert self._stream is not None
+        return self._stream[0](num_words)
+
+    @torch.no_grad()
+    def scan(self, symbols: NDArray[np.integer] | Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Logits [B, T, C] and the last state, after symbols [B, T]."""
+        assert self._stream is not None
+        return self._stream[1](self.tensor(symbols), state)
+
+    def step(self, symbols: NDArray[np.integer] | Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Logits [B, C] and the next state, after one symbol per word, [B]."""
+        logits, state = self.scan(self.tensor(symbols).unsqueeze(1), state)
+        return logits.squeeze(1), state
+
+    def tensor(self, symbols: NDArray[np.integer] | Tensor) -> Tensor:
+        """Symbols as int64 on the model's device."""
+        if isinstance(symbols, Tensor):
+            return symbols.to(self.device, torch.int64)
+        return torch.from_numpy(np.ascontiguousarray(symbols, np.int64)).to(self.device)
+
+    @cached_property
+    def _word_axes(self) -> Any:
+        """For every tensor of a state, the axis of the words; None where all words share it."""
+        return _axes(self.first(2), self.first(3))
+
+    def take(self, state: Any, words: Tensor) -> Any:
+        """The states of the given words [N], in that order, out of those of a batch."""
+        return _mapped(
+            lambda part, axis: part if axis is None else part.index_select(axis, words),
+            self._word_axes,
+            state,
+        )
+
+    def join(self, states: Iterable[Any]) -> Any:
+        """The states of several batches as those of one."""
+        return _mapped(
+            lambda *parts: parts[0] if parts[-1] is None else torch.cat(parts[:-1], parts[-1]),
+            self._word_axes,
+            *states,
+        )
+
+    def vectors(self, state: Any) -> Tensor:
+        """All numbers of every word's state that are floating-point, as rows [B, D].
+
+        Complex numbers are pairs. Raises `SettingsError` where the state has none of its own.
+        """
+        rows: list[Tensor] = []
+
+        def add(part: Tensor, axis: int | None) -> Tensor:
+            real = torch.view_as_real(part) if part.is_complex() else part
+            if axis is not None and real.is_floating_point():
+                moved = real.movedim(axis, 0)
+                rows.append(moved.reshape(len(moved), -1))
+            return part
+
+        _mapped(add, self._word_axes, state)
+        if not rows:
+            raise SettingsError("the model's state has no numbers of its own for every word")
+        return torch.cat(rows, 1)
+
+    def answers_of(self, logits: Tensor) -> NDArray[np.int64]:
+        """The label with the largest logit, [...] of logits [..., C]; `NO_ANSWER` without one."""
+        if logits.shape[-1] != self.automaton.num_labels:
+            raise SettingsError(
+                f"the model gives {logits.shape[-1]} logits, and the task has "
+                f"{self.automaton.num_labels} labels"
+            )
+        answers = logits.argmax(-1).masked_fill(~finite_answers(logits), NO_ANSWER)
+        found: NDArray[np.int64] = answers.cpu().numpy()
+        return found
+
+    def answers(self, words: NDArray[np.integer]) -> NDArray[np.int64]:
+        """The answer after every symbol of words [B, T], each read from the start: [B, T]."""
+        found = np.empty(words.shape, np.int64)
+        for reached, answers in self._answers_by_piece(words):
+            found[:, reached : reached + answers.shape[1]] = answers
+        return found
+
+    def first_errors(self, words: NDArray[np.integer]) -> NDArray[np.int64]:
+        """The position (from 1) of the first wrong answer to each of words [B, T]; 0: none: [B].
+
+        Labels that are not asked for are not compared.
+        """
+        labels, scored = self.automaton.read(words)
+        found = np.zeros(len(words), np.int64)
+        for reached, answers in self._answers_by_piece(words):
+            piece = slice(reached, reached + answers.shape[1])
+            wrong = (answers != labels[:, piece]) & scored[:, piece]
+            new = wrong.any(1) & (found == 0)
+            found[new] = reached + wrong[new].argmax(1) + 1
+            if found.all():
+                break
+        return found
+
+    def _answers_by_piece(
+        self, words: NDArray[np.integer]
+    ) -> Iterable[tuple[int, NDArray[np.int64]]]:
+        """The answers [B, t] to consecutive pieces of words, each after how many symbols."""
+        num_words, length = words.shape
+        if self._stream is None:
+            with torch.no_grad():
+                at_once = max(1, CHUNK // max(1, length))
+                parts = [words[row : row + at_once] for row in range(0, num_words, at_once)]
+                answers = [self.answers_of(self.model(self.tensor(part))) for part in parts]
+            yield 0, np.concatenate(answers)
+            return
+        state = self.first(num_words)
+        size = max(1, CHUNK // num_words)
+        for reached in range(0, length, size):
+            logits, state = self.scan(words[:, reached : reached + size], state)
+            yield reached, self.answers_of(logits)
+
+
+def _axes(two: Any, three: Any) -> Any:
+    """The axis along which the states of two and of three words differ, for every tensor."""
+    if isinstance(two, Tensor):
+        differing = [
+            axis
+            for axis, sizes in enumerate(zip(two.shape, three.shape, strict=True))
+            if sizes == (2, 3)
+        ]
+        return differing[0] if differing else None
+    if isinstance(two, Mapping):
+        return {key: _axes(two[key], three[key]) for key in two}
+    if isinstance(two, tuple | list):
+        return [_axes(one, other) for one, other in zip(two, three, strict=True)]
+    return None
+
+
+def _mapped(function: Any, axes: Any, *states: Any) -> Any:
+    """`function(*tensors, axis)` for every tensor of states of one structure."""
+    first = states[0]
+    if isinstance(first, Tensor):
+        return function(*states, axes)
+    if isinstance(first, Mapping):
+        return {key: _mapped(function, axes[key], *(each[key] for each in states)) for key in first}
+    if isinstance(first, tuple | list):
+        parts = [_mapped(function, axis, *each) for axis, *each in zip(axes, *states, strict=True)]
+        named = hasattr(first, "_fields")
+        return type(first)(*parts) if named else type(first)(parts)
+    return first
