@@ -7,7 +7,7 @@ and read again without torch. Positions count from 1: the position of the first 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,5 +39,61 @@ class Failure:
         return (self.prefix + self.period * repeats)[: self.position]
 
 
-EVIDENCE: dict[str, type[Evidence]] = {}
+# --- certificate ---
+
+Verdict = Literal["all lengths", "to length", "not proven"]
+"""What is proven of all words: of every length, of those up to a length, or nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate(Evidence):
+    """What is proven about the answers to all words that can be drawn, wherever one is asked for.
+
+    `verdict` is about the model as it runs in its own floating-point type, with every rounding
+    counted, and `verdict_real` about the same weights in exact arithmetic. Words are proven up to
+    `length` (`length_real`) symbols where the verdict is "to length", else it is None. No word is
+    proven to be answered wrongly: what is not proven may still hold.
+    """
+
+    kind: ClassVar[str] = "certificate"
+    verdict: Verdict
+    length: int | None
+    verdict_real: Verdict
+    length_real: int | None
+    method: str
+    """What the proof rests on, in a few words."""
+    margin: float | None
+    """The smallest distance between the logits of a right and a wrong label that is proven at the
+    beginning, as a share of the largest logit difference between any two states; None without."""
+    residual: float | None
+    """How far one step may lead off the centres or regions of the states, at most, relative to
+    their size; None where the method knows no such number."""
+    growth: float | None
+    """The factor by which one step may multiply a distance, at most; None without such a number."""
+    reason: str
+    """What ends the proof, in plain terms; empty where nothing does."""
+    complete: bool
+    seconds: float
+
+
+def not_proven(
+    reason: str, *, method: str = "none", complete: bool = True, seconds: float = 0.0
+) -> Certificate:
+    """A certificate of nothing, and why."""
+    return Certificate(
+        verdict="not proven",
+        length=None,
+        verdict_real="not proven",
+        length_real=None,
+        method=method,
+        margin=None,
+        residual=None,
+        growth=None,
+        reason=reason,
+        complete=complete,
+        seconds=seconds,
+    )
+
+
+EVIDENCE: dict[str, type[Evidence]] = {Certificate.kind: Certificate}
 """The kinds of evidence by name."""
