@@ -241,7 +241,7 @@ def keys_of(rows: list[dict]) -> set[str]:
 
 def test_the_files_of_a_run_are_those_that_the_page_names(written):
     names = {path.name for path in (written / "run").iterdir()}
-    passing = {"plugin.py", "checkpoint.pt", ".training.lock"}
+    passing = {"plugin.py", "checkpoint.pt", ".training.lock", "evidence.jsonl"}
     assert names | passing == documented("The run folder")
 
 

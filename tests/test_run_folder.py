@@ -486,6 +486,7 @@ def read_everything(folder: Path) -> None:
     run.folder.cell()
     assert all(record.step for record in run.records)
     assert all(row.length for row in run.rows)
+    assert all(row.kind for row in run.evidence())
     if run.finished:
         assert run.summary and run.selected
         assert run.model() is not None
@@ -497,7 +498,7 @@ def read_everything(folder: Path) -> None:
     "name",
     [
         *("config.yaml", "task.yaml", "environment.json", "metrics.jsonl", "eval.jsonl"),
-        *("summary.json", "weights.safetensors", "cell.json", "checkpoint.pt"),
+        *("summary.json", "weights.safetensors", "cell.json", "checkpoint.pt", "evidence.jsonl"),
     ],
 )
 def test_every_damage_of_every_file_is_one_line(whole: Path, half: Path, name: str) -> None:
@@ -505,6 +506,8 @@ def test_every_damage_of_every_file_is_one_line(whole: Path, half: Path, name: s
     path = folder / name
     if name == "cell.json":
         path.write_text("{}")
+    if name == "evidence.jsonl":
+        path.write_text('{"evidence": {"kind": "of another version"}}\n')
     before = path.read_bytes()
     for about, damage in DAMAGES.items():
         if name.endswith(".yaml") and about in OF_JSON:

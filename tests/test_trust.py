@@ -550,7 +550,7 @@ def test_a_plugin_that_has_changed_since_it_was_imported_is_refused(tmp_path: Pa
         load_plugin(plugin)
 
 
-@pytest.mark.parametrize("name", ["eval.jsonl", "metrics.jsonl"])
+@pytest.mark.parametrize("name", ["eval.jsonl", "metrics.jsonl", "evidence.jsonl"])
 def test_rows_are_not_appended_to_what_a_link_in_a_run_names(name: str, mark: Path) -> None:
     mine = Path("mine.txt")
     mine.write_text("a first line\nno end of the last line")
@@ -567,5 +567,6 @@ def test_the_security_page_names_the_bounds_that_hold() -> None:
     assert yaml_text.MOST_BYTES == 32 * 2**20 and "32 MiB, a depth of 100 and 100,000" in page
     assert (yaml_text.DEEPEST, yaml_text.MOST_REPEATED) == (100, 100_000)
     assert files.LARGEST_JSON == 32 * 2**20 and files.LONGEST_ROW == 64 * 2**10
+    assert files.LONGEST_EVIDENCE == 2**20 and "`evidence.jsonl` 1 MiB" in page
     assert filling.MOST_BYTES == 4 * 2**30 and "4 GiB" in page
     assert f"{MOST_TRANSITIONS:,} transitions" in page and f"end at {LONGEST_ALLOWED:,}" in page

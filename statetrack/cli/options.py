@@ -52,6 +52,26 @@ TrustPlugin = Annotated[
 ]
 """The option for commands that run a model which the run's own plugin may define."""
 
+Replica = Annotated[
+    int | None,
+    typer.Option("--replica", metavar="N", min=0, help="This replica, and not the selected one."),
+]
+"""The option for one replica, of every command that looks for evidence about a run."""
+
+Everyone = Annotated[bool, typer.Option("--all", help="Every replica, not only the selected one.")]
+"""The option for all replicas."""
+
+Seconds = Annotated[
+    float,
+    typer.Option("--seconds", min=0.1, max=10**6, help="Time for the search, for each replica."),
+]
+"""The option for the time that a search may take."""
+
+AsJson = Annotated[
+    bool, typer.Option("--json", help="One JSON object on stdout, and nothing else.")
+]
+"""The option for JSON in place of a report."""
+
 CONTEXT = inspect.Parameter(
     "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
 )

@@ -31,6 +31,10 @@ class Failure:
     label: int
     answer: int | None
 
+    def __post_init__(self) -> None:
+        if not 1 <= self.position or not (self.period or self.position <= len(self.prefix)):
+            raise ValueError(f"'position': the word has no symbol {self.position}")
+
     @property
     def word(self) -> tuple[int, ...]:
         """The symbols up to the wrong answer."""

@@ -43,9 +43,14 @@ def environment(
         "device_name": name,
         "kernel": f"fla {version('fla-core')}" if kernel == "fla" else kernel,
         "threads": torch.get_num_threads(),
-        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "started": timestamp(),
         "command": command,
     }
+
+
+def timestamp() -> str:
+    """The time, UTC, ISO 8601, to the second."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def processor_name() -> str:

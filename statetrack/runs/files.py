@@ -17,7 +17,10 @@ from typing import BinaryIO
 from statetrack.errors import RunError
 
 LONGEST_ROW = 1 << 16
-"""An upper bound of the bytes in a line of the two `.jsonl`, its end included."""
+"""An upper bound of the bytes in a line of metrics.jsonl and eval.jsonl, its end included."""
+
+LONGEST_EVIDENCE = 1 << 20
+"""The same of evidence.jsonl, whose rows may hold an automaton or a long word."""
 
 LARGEST_JSON = 1 << 25
 """An upper bound of the bytes in a `.json` file of a run."""
@@ -93,8 +96,8 @@ def read_file(path: Path, *, missing: str = "is missing", largest: int | None = 
     return content
 
 
-def read_lines(path: Path) -> Iterator[bytes]:
-    """The complete lines of a file, none where there is no file.
+def read_lines(path: Path, longest: int = LONGEST_ROW) -> Iterator[bytes]:
+    """The complete lines of a file, none where there is no file; each of at most `longest` bytes.
 
     A last line without its end is left out: a killed process or a full disk leaves such a line.
     """
@@ -104,8 +107,8 @@ def read_lines(path: Path) -> Iterator[bytes]:
     try:
         with path.open("rb") as file:
             number = 1
-            while line := file.readline(LONGEST_ROW + 1):
-                if len(line) > LONGEST_ROW:
+            while line := file.readline(longest + 1):
+                if len(line) > longest:
                     raise RunError(f"{path}, line {number}: is damaged: longer than any row")
                 if not line.endswith(b"\n"):
                     return
@@ -144,7 +147,7 @@ def _open_no_link(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
-def append_to_file(path: Path, content: bytes) -> None:
+def append_to_file(path: Path, content: bytes, longest: int = LONGEST_ROW) -> None:
     """Append whole lines, all of them or none; a last line without its end is removed first.
 
     Two processes must not do this at once: see `locking.appending`. A symbolic link is refused.
@@ -152,7 +155,7 @@ def append_to_file(path: Path, content: bytes) -> None:
     try:
         with open(path, "a+b", buffering=0, opener=_open_no_link) as file:
             end = file.seek(0, os.SEEK_END)
-            begin = _end_of_lines(path, file, end)
+            begin = _end_of_lines(path, file, end, longest)
             if begin < end:
                 file.truncate(begin)
             try:
@@ -189,9 +192,9 @@ def _synchronise(descriptor: int) -> None:
             raise
 
 
-def _end_of_lines(path: Path, file: BinaryIO, end: int) -> int:
+def _end_of_lines(path: Path, file: BinaryIO, end: int, longest: int) -> int:
     """Where the last complete line ends."""
-    begin = file.seek(max(0, end - LONGEST_ROW))
+    begin = file.seek(max(0, end - longest))
     tail = b""
     while block := file.read(end - begin - len(tail)):
         tail += block

@@ -12,11 +12,12 @@ It writes and reads typed values; torch is imported only where weights are read 
     weights.safetensors   the best weights of every replica, each tensor [R, ...]
     summary.json          every replica's outcome and the selected one; exists when finished
     eval.jsonl            one row per replica and length, appended by `statetrack eval`
+    evidence.jsonl        one row per replica and kind of evidence, appended by `certify` and others
     cell.json             the result of a suite's cell, if the run is one
 
-Every file but the two `.jsonl` is written under a temporary name and then renamed, so a killed
-process leaves either the old file or the new one. An incomplete last line of the two is not read,
-and the next line replaces it. One process at a time trains a run, or appends: see `locking`.
+Every file but the `.jsonl` is written under a temporary name and then renamed, so a killed process
+leaves either the old file or the new one. An incomplete last line of a `.jsonl` is not read, and
+the next line replaces it. One process at a time trains a run, or appends: see `locking`.
 """
 
 from __future__ import annotations
@@ -36,11 +37,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from statetrack import yaml_text
-from statetrack.errors import RunError, setting
+from statetrack.errors import RunError, StatetrackWarning, setting
 from statetrack.plugins import PluginFiles
 from statetrack.runs import locking
 from statetrack.runs.files import (
     LARGEST_JSON,
+    LONGEST_EVIDENCE,
     LONGEST_ROW,
     append_to_file,
     final_name,
@@ -55,7 +57,7 @@ from statetrack.runs.files import (
     write_file,
 )
 from statetrack.runs.identity import Identity
-from statetrack.runs.rows import EvaluationRow, Summary, read_row
+from statetrack.runs.rows import EvaluationRow, EvidenceRow, Summary, read_row
 from statetrack.scoring import plain
 from statetrack.settings import read_yaml
 from statetrack.training.records import Record
@@ -69,6 +71,9 @@ FORMAT = 1
 """Version of the names above and of those inside the files; raised when one changes meaning."""
 
 _START_AGAIN = "delete it to train from the start"
+
+_LONGEST = {"evidence.jsonl": LONGEST_EVIDENCE}
+"""The most bytes in a line, by file; `LONGEST_ROW` in all others."""
 
 SIGNS_OF_A_RUN = ("config.yaml", "task.yaml", "summary.json", "metrics.jsonl")
 """A folder with any of these is a run, possibly a damaged one."""
@@ -243,18 +248,18 @@ class RunFolder:
         return _from_json(text, str(self.path / name))
 
     def append(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Append rows to eval.jsonl, all of them or none, after those of other processes."""
-        path = self.path / name
-        content = _lines(rows, path)
+        """Append rows to a `.jsonl`, all of them or none, after those of other processes."""
+        path, longest = self.path / name, _LONGEST.get(name, LONGEST_ROW)
+        content = _lines(rows, path, longest)
         with locking.appending(path):
-            append_to_file(path, content)
+            append_to_file(path, content, longest)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """The rows of metrics.jsonl or eval.jsonl; a last line cut short by a kill is left out."""
-        path = self.path / name
+        """The rows of a `.jsonl`; a last line cut short by a kill is left out."""
+        path, longest = self.path / name, _LONGEST.get(name, LONGEST_ROW)
         return [
             _from_json(line, f"{path}, line {number}")
-            for number, line in enumerate(read_lines(path), start=1)
+            for number, line in enumerate(read_lines(path, longest), start=1)
         ]
 
     @contextmanager
@@ -316,6 +321,33 @@ class RunFolder:
             "eval.jsonl",
             [row.to_json() | {"evaluation_seed": row.evaluation_seed} for row in rows],
         )
+
+    def evidence(self) -> list[EvidenceRow]:
+        """Read evidence.jsonl: the rows about the weights that the run has now, in their order.
+
+        Rows of a kind that this version does not know are left out, and stay in the file. Rows
+        about other weights are left out too, and a `StatetrackWarning` says how many; those
+        without a hash, and all where there are no weights to compare with, are taken as they are.
+        """
+        rows = [row for row in self._evidence() if row is not None]
+        hashed = self.weights_hash() if any(row.weights for row in rows) else None
+        current = [row for row in rows if None in (hashed, row.weights) or row.weights == hashed]
+        if stale := len(rows) - len(current):
+            warnings.warn(
+                f"{self.path / 'evidence.jsonl'}: {stale} of its rows are about other weights than "
+                "the run has now, and are not counted; look for the evidence again",
+                StatetrackWarning,
+                stacklevel=3,
+            )
+        return current
+
+    def _evidence(self) -> Iterator[EvidenceRow | None]:
+        for number, row in enumerate(self.rows("evidence.jsonl"), start=1):
+            yield EvidenceRow.from_json(row, f"{self.path / 'evidence.jsonl'}, line {number}")
+
+    def append_evidence(self, rows: Sequence[EvidenceRow]) -> None:
+        """Append rows to evidence.jsonl."""
+        self.append("evidence.jsonl", [row.to_json() for row in rows])
 
     def cell(self) -> dict[str, Any] | None:
         """Read cell.json, or None where the run is not a finished cell of a suite."""
@@ -424,6 +456,26 @@ class RunFolder:
         self._require_identity("weights.safetensors", about)
         return weights
 
+    def weights_hash(self) -> str | None:
+        """The hash that weights.safetensors has of its tensors, which are not read.
+
+        None where there is no such file, and where an earlier version wrote no hash.
+        """
+        import safetensors
+
+        path = self.path / "weights.safetensors"
+        if not os.path.lexists(path):
+            return None
+        require_file(path)
+        try:
+            with safetensors.safe_open(path, "np") as file:
+                metadata = file.metadata() or {}
+        except Exception as problem:  # damaged headers raise nearly everything
+            raise RunError(f"{path}: is damaged ({reason_of(problem)})") from None
+        about = _from_json(metadata.get("statetrack", "{}").encode(), str(path))
+        found = about.get("tensors_sha256")
+        return found if isinstance(found, str) else None
+
     def _require_identity(self, name: str, about: Mapping[str, Any], advice: str = "") -> None:
         """Raise `RunError` where a file of the run was written with other settings or tasks."""
         stored = Identity.from_json(about, str(self.path / name))
@@ -464,11 +516,11 @@ def _from_json(text: bytes, where: str) -> dict[str, Any]:
     return content
 
 
-def _lines(rows: Iterable[Mapping[str, Any]], path: Path) -> bytes:
+def _lines(rows: Iterable[Mapping[str, Any]], path: Path, longest: int = LONGEST_ROW) -> bytes:
     """Rows as lines of a `.jsonl`."""
     lines = [f"{to_json(row)}\n".encode() for row in rows]
-    if any(len(line) > LONGEST_ROW for line in lines):
-        raise RunError(f"{path}: cannot be written: a row has more than {LONGEST_ROW:,} bytes")
+    if any(len(line) > longest for line in lines):
+        raise RunError(f"{path}: cannot be written: a row has more than {longest:,} bytes")
     return b"".join(lines)
 
 

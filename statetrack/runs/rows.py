@@ -1,4 +1,4 @@
-"""The rows of a run: the outcome of each replica, and the scores of an evaluation.
+"""The rows of a run: the outcome of each replica, the scores of an evaluation, and evidence.
 
 They are typed in memory, and plain values in the files of a run folder; torch is not imported here.
 """
@@ -6,14 +6,16 @@ They are typed in memory, and plain values in the files of a run folder; torch i
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import cache
-from typing import Any, TypeVar, cast, get_type_hints, overload
+from types import NoneType, UnionType
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints, overload
 
 from pydantic import TypeAdapter, ValidationError
 
 from statetrack.errors import RunError
+from statetrack.evidence.rows import EVIDENCE, Evidence
 from statetrack.scoring import Score
 from statetrack.settings import explain
 
@@ -158,6 +160,57 @@ class Evaluation(Sequence[EvaluationRow]):
         return iter(self.rows)
 
 
+@dataclass(frozen=True, kw_only=True)
+class EvidenceRow:
+    """What was found about one replica, on the words of a task.
+
+    `version` is that of statetrack, and `found` the time, UTC, ISO 8601. `weights` is the hash of
+    the weights that it was found of, as weights.safetensors has it; None where that has none.
+    """
+
+    replica: int
+    seed: int
+    lr: float
+    selected: bool
+    task: str
+    version: str
+    found: str
+    weights: str | None
+    evidence: Evidence
+
+    @property
+    def kind(self) -> str:
+        """The name of its kind of evidence."""
+        return self.evidence.kind
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as evidence.jsonl has it."""
+        about = {field.name: getattr(self, field.name) for field in fields(self)}
+        return about | {"evidence": {"kind": self.kind} | asdict(self.evidence)}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], where: str) -> EvidenceRow | None:
+        """The row that `to_json` gave; None where this version does not know its kind.
+
+        Raises `RunError` as `read_row` does.
+        """
+        evidence = content.get("evidence")
+        kind = evidence.get("kind") if isinstance(evidence, Mapping) else None
+        if not isinstance(kind, str):
+            raise RunError(f"{where}: is damaged: it does not say which kind of evidence it is")
+        if kind not in EVIDENCE:
+            return None
+        return read_row(
+            cls, {**content, "evidence": read_row(EVIDENCE[kind], evidence, where)}, where
+        )
+
+
+def latest_evidence(rows: Iterable[EvidenceRow]) -> list[EvidenceRow]:
+    """Of every replica, task and kind of evidence the last row."""
+    last = {(row.replica, row.task, row.kind): row for row in rows}
+    return list(last.values())
+
+
 def read_row(kind: type[T], content: object, where: str) -> T:
     """A row of a file as one of the classes above, or as a `Record`; unknown keys are ignored.
 
@@ -167,23 +220,35 @@ def read_row(kind: type[T], content: object, where: str) -> T:
     """
     if not isinstance(content, Mapping):
         raise RunError(f"{where}: is damaged: it holds no names and values")
-    numbers = _numbers(cast(Hashable, kind))
-    values = {
-        key: math.nan if value is None and key in numbers else value
-        for key, value in content.items()
-    }
     try:
-        row: T = _adapter(cast(Hashable, kind)).validate_python(values)
+        row: T = _adapter(cast(Hashable, kind)).validate_python(_with_nan(kind, content))
     except ValidationError as invalid:
         raise RunError(f"{where}: is damaged: {explain(invalid)}") from None
     return row
 
 
+def _with_nan(declared: Any, content: Any) -> Any:
+    """Content of a declared type, with NaN for null where that is `float`, and not also None."""
+    if content is None:
+        return math.nan if declared is float else None
+    kinds = [kind for kind in get_args(declared) if kind is not NoneType]
+    if get_origin(declared) is UnionType and len(kinds) == 1:
+        declared = kinds[0]
+    if is_dataclass(declared) and isinstance(content, Mapping):
+        types = _types(cast(Hashable, declared))
+        return {key: _with_nan(types.get(key), value) for key, value in content.items()}
+    if get_origin(declared) is tuple and isinstance(content, list):
+        inside = get_args(declared)
+        each = inside[:1] * len(content) if inside[1:] == (...,) else inside
+        if len(each) == len(content):
+            return [_with_nan(one, value) for one, value in zip(each, content, strict=True)]
+    return content
+
+
 @cache
-def _numbers(kind: Hashable) -> frozenset[str]:
-    """The names of the fields whose type is `float`, and not also None."""
-    types = get_type_hints(cast(Any, kind))
-    return frozenset(name for name, declared in types.items() if declared is float)
+def _types(kind: Hashable) -> dict[str, Any]:
+    """The types of a dataclass's fields."""
+    return get_type_hints(cast(Any, kind))
 
 
 @cache

@@ -23,19 +23,29 @@ from typing import Any, NamedTuple
 
 import torch
 
+import statetrack
 from statetrack.errors import RunError, SettingsError, StatetrackWarning, setting
 from statetrack.evaluation import evaluate
+from statetrack.evidence.rows import Evidence
+from statetrack.evidence.subject import Subject
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
 from statetrack.models._settings import KernelSettings
 from statetrack.ops.devices import choose_device
 from statetrack.ops.memory import keep_freed_memory
 from statetrack.runs.config import Experiment
-from statetrack.runs.environment import environment, prepare_cpu
+from statetrack.runs.environment import environment, prepare_cpu, timestamp
 from statetrack.runs.folder import RunFolder
 from statetrack.runs.identity import Identity
 from statetrack.runs.plugins import load_plugins, plugins_of
-from statetrack.runs.rows import Evaluation, EvaluationRow, Outcome, Summary
+from statetrack.runs.rows import (
+    Evaluation,
+    EvaluationRow,
+    EvidenceRow,
+    Outcome,
+    Summary,
+    latest_evidence,
+)
 from statetrack.runs.shortcuts import strongest_by_length
 from statetrack.runs.tensors import Stored, check_state
 from statetrack.spec import Task, folder_name, load_task
@@ -224,7 +234,22 @@ class Run:
                 )
         return rows
 
-    def _is_foreign(self, one: Outcome | EvaluationRow) -> bool:
+    def evidence(self, kind: type[Evidence] | None = None) -> list[EvidenceRow]:
+        """The evidence about the run's weights: the last of each replica, task and kind.
+
+        With `kind`, only of that kind. Raises `RunError` where a row is not of this run.
+        """
+        rows = self.folder.evidence()
+        if (stranger := next(filter(self._is_foreign, rows), None)) is not None:
+            raise RunError(
+                f"{self.path}: evidence.jsonl does not belong to config.yaml: it has "
+                f"{_named(stranger)}"
+            )
+        return [
+            row for row in latest_evidence(rows) if kind is None or isinstance(row.evidence, kind)
+        ]
+
+    def _is_foreign(self, one: Outcome | EvaluationRow | EvidenceRow) -> bool:
         """Whether no replica of this run has that number, seed and learning rate."""
         replicas = self.experiment.replicas
         return not (
@@ -398,12 +423,59 @@ class Run:
                 )
                 scored.append(row)
                 yield row
-            kept = kept and self._keep(scored)
+            kept = kept and self._kept(partial(self.folder.append_evaluation, scored))
 
-    def _keep(self, rows: Sequence[EvaluationRow]) -> bool:
-        """Append rows to eval.jsonl; where that is not possible, warn, and return False."""
+    def subjects(
+        self,
+        *,
+        replica: int | None = None,
+        everyone: bool = False,
+        task: Task | str | None = None,
+    ) -> Iterator[tuple[Outcome, Subject]]:
+        """The outcome of each replica that is asked for, and its model as evidence reads it.
+
+        That is the selected one, or the given `replica`, or with `everyone` all that did not
+        diverge. `task` is that of `score`. Raises `RunError` and `SettingsError` as `models` and
+        `score` do, and `SettingsError` where the task has no automaton.
+        """
+        if replica is not None and everyone:
+            raise SettingsError("give a replica, or ask for every one, and not both")
+        tested = self.task if task is None else load_task(task)
+        require_same_names(tested, self.task)
+        if replica is not None:
+            chosen: Sequence[int] = (replica,)
+        else:
+            chosen = self.summary.trained if everyone else ()
+            chosen = chosen or (self.selected.replica,)
+        for outcome, model in self.models(chosen):
+            yield outcome, Subject(model, tested)
+
+    def add_evidence(
+        self, evidence: Evidence, outcome: Outcome, task: Task | str | None = None
+    ) -> EvidenceRow:
+        """Append what was found about a replica to evidence.jsonl; where not possible, warn.
+
+        `task` is the one whose words were read, by default the run's own.
+        """
+        tested = self.task if task is None else load_task(task)
+        row = EvidenceRow(
+            replica=outcome.replica,
+            seed=outcome.seed,
+            lr=outcome.lr,
+            selected=outcome.replica == self.summary.selected,
+            task=tested.name,
+            version=statetrack.__version__,
+            found=timestamp(),
+            weights=self.folder.weights_hash(),
+            evidence=evidence,
+        )
+        self._kept(lambda: self.folder.append_evidence([row]))
+        return row
+
+    def _kept(self, append: Callable[[], None]) -> bool:
+        """Append rows to the folder; where that is not possible, warn, and return False."""
         try:
-            self.folder.append_evaluation(rows)
+            append()
         except RunError as problem:
             warnings.warn(
                 f"{problem}; these rows are not kept in the run's folder",
@@ -464,7 +536,7 @@ def summary_of(trainer: Trainer, seconds: float) -> Summary:
     return Summary(trainer.step, round(seconds, 3), selected, outcomes)
 
 
-def _named(one: Outcome | EvaluationRow) -> str:
+def _named(one: Outcome | EvaluationRow | EvidenceRow) -> str:
     return f"replica {one.replica} with seed {one.seed} and learning rate {one.lr:g}"
 
 

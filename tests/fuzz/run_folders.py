@@ -43,7 +43,10 @@ SUITE = {
     "curve_lengths": [3],
 }
 
-HIDDEN = (".training.lock", ".append.lock", "eval.jsonl", "metrics.jsonl", "checkpoint.pt")
+HIDDEN = (
+    *(".training.lock", ".append.lock", "eval.jsonl", "metrics.jsonl", "evidence.jsonl"),
+    "checkpoint.pt",
+)
 """Files that are opened to be written, and need not be there."""
 
 
@@ -133,6 +136,7 @@ def use(case: Case, path: Path) -> None:
         case.call("run.summary", lambda: run.summary)
         case.call("run.rows", lambda: run.rows)
         case.call("run.records", lambda: run.records)
+        case.call("run.evidence()", run.evidence)
         case.call("folder.cell", lambda: _cell(run))
     draw = case.random.random()
     if draw < 0.25 and run is not None:

@@ -1,0 +1,37 @@
+"""What a search is doing, on standard error while it goes on."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from statetrack.evidence.budget import Budget
+from statetrack.report.drawing import error_console
+
+BETWEEN_LINES = 10.0
+"""The least seconds between two lines of progress where there is no terminal."""
+
+
+@contextmanager
+def searching(what: str, seconds: float) -> Iterator[Budget]:
+    """A budget of so many seconds from now on, whose reports are shown behind `what`.
+
+    A terminal has one line, which changes and is removed at the end. Without a terminal a line is
+    printed at most every ten seconds, so that short searches print none.
+    """
+    console = error_console()
+    if sys.stderr.isatty():
+        with console.status(what) as status:
+            yield Budget(seconds, lambda doing: status.update(f"{what}: {doing}"))
+        return
+    printed = time.monotonic()
+
+    def say(doing: str) -> None:
+        nonlocal printed
+        if time.monotonic() - printed >= BETWEEN_LINES:
+            printed = time.monotonic()
+            console.print(f"{what}: {doing}")
+
+    yield Budget(seconds, say)
