@@ -135,6 +135,31 @@ class Subject:
             raise SettingsError("the model's state has no numbers of its own for every word")
         return torch.cat(rows, 1)
 
+    def bits(self, state: Any) -> tuple[NDArray[np.uint8], bytes]:
+        """All bytes of every word's state as rows [B, n], and those that all words share.
+
+        Raises `SettingsError` where a state has no tensor of its own for every word, and where it
+        has something else than tensors and plain values.
+        """
+        rows: list[NDArray[np.uint8]] = []
+        shared = b""
+        for part, axis in _parts(state, self._word_axes):
+            if axis is not None:
+                moved = _bytes_of(part.movedim(axis, 0))
+                rows.append(moved.reshape(part.shape[axis], -1))
+            elif isinstance(part, Tensor):
+                shared += _bytes_of(part).tobytes()
+            elif part is None or isinstance(part, int | float | str):
+                shared += repr(part).encode()
+            else:
+                raise SettingsError(
+                    f"the model's state has a {type(part).__name__}: states can be compared where "
+                    "they are made of tensors, numbers and texts, in tuples, lists or dicts"
+                )
+        if not rows:
+            raise SettingsError("the model's state has no numbers of its own for every word")
+        return np.concatenate(rows, 1), shared
+
     def answers_of(self, logits: Tensor) -> NDArray[np.int64]:
         """The label with the largest logit, [...] of logits [..., C]; `NO_ANSWER` without one."""
         if logits.shape[-1] != self.automaton.num_labels:
@@ -202,6 +227,25 @@ def _axes(two: Any, three: Any) -> Any:
     if isinstance(two, tuple | list):
         return [_axes(one, other) for one, other in zip(two, three, strict=True)]
     return None
+
+
+def _parts(state: Any, axes: Any) -> Iterable[tuple[Any, int | None]]:
+    """Everything in a state that is no container, with the axis of the words."""
+    if isinstance(state, Mapping):
+        for key, part in state.items():
+            yield from _parts(part, axes[key])
+    elif isinstance(state, tuple | list):
+        for part, axis in zip(state, axes, strict=True):
+            yield from _parts(part, axis)
+    else:
+        yield state, axes
+
+
+def _bytes_of(part: Tensor) -> NDArray[np.uint8]:
+    """The bytes of a tensor, whose last axis they lengthen."""
+    real = torch.view_as_real(part) if part.is_complex() else part
+    found: NDArray[np.uint8] = real.contiguous().unsqueeze(-1).view(torch.uint8).cpu().numpy()
+    return found
 
 
 def _mapped(function: Any, axes: Any, *states: Any) -> Any:
