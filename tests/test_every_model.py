@@ -279,6 +279,29 @@ def test_rescaled_states_give_the_exact_answers_on_long_words(name: str, scale: 
     assert torch.equal(logits.argmax(-1)[clear], exact.argmax(-1)[clear])
 
 
+@every_linear_model
+@pytest.mark.parametrize("scale", [0.3, 4.0])
+@pytest.mark.parametrize("piece", [1, 7])
+def test_words_read_in_short_pieces_have_the_answers_of_whole_ones(
+    name: str, scale: float, piece: int
+) -> None:
+    model, symbols = make(name, additive="none", readout_bias=False).eval(), words(B, 301)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(scale)
+        whole, _ = model.scan(symbols, model.initial_state(B))
+        state = model.initial_state(B)
+        pieces = []
+        for part in symbols.split(piece, 1):
+            logits, state = model.scan(part, state)
+            pieces.append(logits)
+    logits = torch.cat(pieces, 1)
+    assert logits.isfinite().all() and (logits.abs().amax(-1) > 0).all()
+    best, second = whole.topk(2).values.unbind(-1)
+    clear = best - second > 1e-3 * whole.norm(dim=-1)
+    assert torch.equal(logits.argmax(-1)[clear], whole.argmax(-1)[clear])
+
+
 def directions_by_matrix_products(model: LinearModel, symbols: Tensor) -> Tensor:
     """Logits of words in float64 up to a positive factor: states are kept at length 1."""
     matrices = model.operators().dense().double()

@@ -199,17 +199,30 @@ class LinearModel(RecurrentModel, WithTransition):
         """Logits [B, T, C] and the last state [B, H], by the fast recurrence.
 
         In evaluation, the states of a scale-invariant model are divided by their norm every few
-        steps: logits are positive multiples of those of `forward`, with the same argmax.
+        steps: logits are positive multiples of those of `forward`, with the same argmax. The last
+        one of a piece that ends between two divisions is multiplied by a power of two, which is
+        exact, so that words can be read in pieces of any size.
         """
         assert isinstance(state, Tensor)
         rescale = self.scale_invariant and not self.training and not torch.is_grad_enabled()
-        return self._read(symbols, state, NORMALISE_EVERY if rescale else 0)
+        logits, last = self._read(symbols, state, NORMALISE_EVERY if rescale else 0)
+        if rescale and symbols.shape[1] % NORMALISE_EVERY:
+            last = _near_one(last)
+        return logits, last
 
     def _read(self, symbols: Tensor, state: Tensor, normalise_every: int) -> tuple[Tensor, Tensor]:
         table = self.additive_table()
         inputs = None if table is None else ops.lookup(table, symbols)
         states = self.operators().recur(symbols, state, inputs, normalise_every=normalise_every)
         return self.readout(states).transpose(0, 1), states[-1]
+
+
+def _near_one(states: Tensor) -> Tensor:
+    """States [B, H] times a power of two for each word: the largest magnitude is in [1/2, 1)."""
+    _, exponents = torch.frexp(states.abs().amax(1, keepdim=True))
+    # in two halves, since 2 to the power of a whole exponent may be out of range
+    half = exponents // 2
+    return torch.ldexp(torch.ldexp(states, -half), half - exponents)
 
 
 class SymbolEmbedding(nn.Module):
