@@ -1,4 +1,4 @@
-"""A trained model as evidence reads it: word by word, or state by state, beside its automaton.
+"""A trained model as evidence reads it: word by word, or state by state, and its automaton.
 
 B words, T time, C labels.
 """
@@ -25,39 +25,30 @@ NO_ANSWER = -1
 """The answer where a logit is NaN or infinite: no label."""
 
 
-class Subject:
-    """A trained model, in evaluation mode, and the automaton that it should follow.
+class Reader:
+    """A trained model, in evaluation mode, that reads words word by word or symbol by symbol.
 
     The model is copied, so that nothing done to it here is seen elsewhere. `dtype` replaces the
-    type of its weights, `device` the device of its first parameter. Raises `SettingsError` where
-    the task has no automaton.
+    type of its weights, `device` the device of its first parameter.
     """
 
     def __init__(
         self,
         model: nn.Module,
-        task: Task | str | Source,
         *,
+        num_symbols: int,
+        num_labels: int,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> None:
-        source = load_task(task).source if isinstance(task, Task | str) else task
-        if source.automaton is None:
-            raise SettingsError(
-                f"the task is {source.noun}: no automaton says what the model should do on every "
-                "word, so only its accuracy can be measured"
-            )
-        self.automaton: Automaton = source.automaton
+        self.num_symbols = num_symbols
+        self.num_labels = num_labels
         self.model = copy.deepcopy(model).eval().requires_grad_(False).to(dtype)
         if device is not None:
             self.model.to(torch.device(device))
         first = next(self.model.parameters(), torch.empty(0))
         self.device, self.dtype = first.device, first.dtype
         self._stream = stream_of(self.model)
-
-    def in_precision(self, dtype: torch.dtype) -> Subject:
-        """The same model with weights, states and arithmetic of another floating-point type."""
-        return Subject(self.model, self.automaton, dtype=dtype)
 
     @property
     def has_state(self) -> bool:
@@ -162,10 +153,9 @@ class Subject:
 
     def answers_of(self, logits: Tensor) -> NDArray[np.int64]:
         """The label with the largest logit, [...] of logits [..., C]; `NO_ANSWER` without one."""
-        if logits.shape[-1] != self.automaton.num_labels:
+        if logits.shape[-1] != self.num_labels:
             raise SettingsError(
-                f"the model gives {logits.shape[-1]} logits, and the task has "
-                f"{self.automaton.num_labels} labels"
+                f"the model gives {logits.shape[-1]} logits, and there are {self.num_labels} labels"
             )
         answers = logits.argmax(-1).masked_fill(~finite_answers(logits), NO_ANSWER)
         found: NDArray[np.int64] = answers.cpu().numpy()
@@ -176,22 +166,6 @@ class Subject:
         found = np.empty(words.shape, np.int64)
         for reached, answers in self._answers_by_piece(words):
             found[:, reached : reached + answers.shape[1]] = answers
-        return found
-
-    def first_errors(self, words: NDArray[np.integer]) -> NDArray[np.int64]:
-        """The position (from 1) of the first wrong answer to each of words [B, T]; 0: none: [B].
-
-        Labels that are not asked for are not compared.
-        """
-        labels, scored = self.automaton.read(words)
-        found = np.zeros(len(words), np.int64)
-        for reached, answers in self._answers_by_piece(words):
-            piece = slice(reached, reached + answers.shape[1])
-            wrong = (answers != labels[:, piece]) & scored[:, piece]
-            new = wrong.any(1) & (found == 0)
-            found[new] = reached + wrong[new].argmax(1) + 1
-            if found.all():
-                break
         return found
 
     def _answers_by_piece(
@@ -211,6 +185,56 @@ class Subject:
         for reached in range(0, length, size):
             logits, state = self.scan(words[:, reached : reached + size], state)
             yield reached, self.answers_of(logits)
+
+
+class Subject(Reader):
+    """A trained model, and the automaton that it should follow.
+
+    Raises `SettingsError` where the task has no automaton.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        task: Task | str | Source,
+        *,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> None:
+        source = load_task(task).source if isinstance(task, Task | str) else task
+        if source.automaton is None:
+            raise SettingsError(
+                f"the task is {source.noun}: no automaton says what the model should do on every "
+                "word, so only its accuracy can be measured"
+            )
+        self.automaton: Automaton = source.automaton
+        super().__init__(
+            model,
+            num_symbols=self.automaton.num_symbols,
+            num_labels=self.automaton.num_labels,
+            dtype=dtype,
+            device=device,
+        )
+
+    def in_precision(self, dtype: torch.dtype) -> Subject:
+        """The same model with weights, states and arithmetic of another floating-point type."""
+        return Subject(self.model, self.automaton, dtype=dtype)
+
+    def first_errors(self, words: NDArray[np.integer]) -> NDArray[np.int64]:
+        """The position (from 1) of the first wrong answer to each of words [B, T]; 0: none: [B].
+
+        Labels that are not asked for are not compared.
+        """
+        labels, scored = self.automaton.read(words)
+        found = np.zeros(len(words), np.int64)
+        for reached, answers in self._answers_by_piece(words):
+            piece = slice(reached, reached + answers.shape[1])
+            wrong = (answers != labels[:, piece]) & scored[:, piece]
+            new = wrong.any(1) & (found == 0)
+            found[new] = reached + wrong[new].argmax(1) + 1
+            if found.all():
+                break
+        return found
 
 
 def _axes(two: Any, three: Any) -> Any:
