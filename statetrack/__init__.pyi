@@ -6,6 +6,8 @@ from .algebra.prediction import Prediction as Prediction
 from .data import stream as stream
 from .errors import StatetrackError as StatetrackError
 from .evaluation import evaluate as evaluate
+from .evidence.bracket import Bracket as Bracket
+from .evidence.certifying import certify as certify
 from .models import MODELS as MODELS
 from .models._base import LinearModel as LinearModel
 from .models._base import RecurrentModel as RecurrentModel

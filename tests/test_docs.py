@@ -222,6 +222,7 @@ def written(tmp_path_factory):
         for line in (
             f"{train} --out run",
             "eval run --length 20 --samples 10",
+            "certify run --seconds 0.5",
             f"{gen} --test-length 20 --format jsonl --out words",
             f"{gen} --test-length 20 --format npz --out arrays",
             f"{gen} --test-length 20 --format csv --out csv",
@@ -241,7 +242,7 @@ def keys_of(rows: list[dict]) -> set[str]:
 
 def test_the_files_of_a_run_are_those_that_the_page_names(written):
     names = {path.name for path in (written / "run").iterdir()}
-    passing = {"plugin.py", "checkpoint.pt", ".training.lock", "evidence.jsonl"}
+    passing = {"plugin.py", "checkpoint.pt", ".training.lock"}
     assert names | passing == documented("The run folder")
 
 
@@ -263,7 +264,7 @@ def test_a_replica_in_the_summary_has_the_documented_keys(written):
     assert keys_of(summary["replicas"]) == documented("A replica in summary.json")
 
 
-@pytest.mark.parametrize("name", ["metrics.jsonl", "eval.jsonl"])
+@pytest.mark.parametrize("name", ["metrics.jsonl", "eval.jsonl", "evidence.jsonl"])
 def test_the_rows_of_a_run_have_the_documented_keys(written, name):
     assert keys_of(rows_of(written / "run" / name)) == documented(name)
 
@@ -284,6 +285,14 @@ def test_eval_json_has_the_documented_keys(written, monkeypatch, capsys):
     assert set(printed) == documented("eval --json")
     assert keys_of(printed["rows"]) == documented("A row of eval --json")
     assert keys_of(printed["rows"]) | {"evaluation_seed"} == documented("eval.jsonl")
+
+
+def test_certify_json_has_the_documented_keys(written, monkeypatch, capsys):
+    monkeypatch.chdir(written)
+    assert run(["certify", "run", "--seconds", "0.5", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert set(printed) == documented("certify --json")
+    assert keys_of(printed["replicas"]) == documented("A replica in certify --json")
 
 
 def test_audit_json_has_the_documented_keys(written, monkeypatch, capsys):

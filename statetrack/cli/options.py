@@ -67,6 +67,11 @@ Seconds = Annotated[
 ]
 """The option for the time that a search may take."""
 
+Device = Annotated[
+    str | None, typer.Option(help="auto, cpu, cuda or cuda:INDEX; by default the run's own.")
+]
+"""The option for the device that a run's model is read on."""
+
 AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object on stdout, and nothing else.")
 ]

@@ -1,0 +1,134 @@
+"""Bound how far a run is right: the length that is proven, and the first word that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from statetrack.cli import options
+from statetrack.settings import GREATEST_SEED
+
+if TYPE_CHECKING:
+    from statetrack.evidence.bracket import Bracket
+    from statetrack.evidence.rows import Failure
+    from statetrack.runs.rows import Outcome
+    from statetrack.sources import Automaton
+
+PLACE = 3.2
+"""Its place among the commands that `statetrack --help` lists."""
+
+
+def build(argv: list[str]) -> Callable[..., None]:
+    """The command; its options do not depend on the arguments."""
+    return certify
+
+
+def certify(
+    run: Annotated[
+        Path | None, typer.Argument(metavar="[RUN]", help="A run folder; by default the newest.")
+    ] = None,
+    *,
+    task: Annotated[
+        str | None,
+        typer.Option(help="Another task with the same symbols and labels.", metavar="TASK"),
+    ] = None,
+    seconds: options.Seconds = 40.0,
+    replica: options.Replica = None,
+    everyone: options.Everyone = False,
+    seed: Annotated[int, typer.Option(help="Seed of the searches.", min=0, max=GREATEST_SEED)] = 0,
+    as_json: options.AsJson = False,
+    device: options.Device = None,
+    trust_plugin: options.TrustPlugin = False,
+) -> None:
+    """Bound how far a run is right: the length that is proven, and the first word that fails.
+
+    The longest length at which every word is answered rightly lies between the two. All words up to
+    some length are read, through the states that they lead to; a certificate proves a length, or
+    all, from the weights. Each part is kept in the run's folder as soon as it is found.
+    """
+    # what follows imports torch, which `--help` does not need
+    from statetrack.cli._json import print_json
+    from statetrack.cli._progress import searching
+    from statetrack.evidence.bracket import Bracket
+    from statetrack.evidence.certifying import search
+    from statetrack.evidence.rows import Evidence
+    from statetrack.runs.folder import newest_run
+    from statetrack.runs.run import RUNS, Run
+    from statetrack.scoring import plain
+    from statetrack.spec import load_task
+
+    path = newest_run(RUNS).path if run is None else run
+    opened = Run.open(path, device=device, trust_plugin=trust_plugin)
+    tested = opened.task if task is None else load_task(task)
+    found: list[tuple[Outcome, Bracket]] = []
+    for outcome, subject in opened.subjects(replica=replica, everyone=everyone, task=tested):
+        evidence, skipped = [], []
+        with searching(f"replica {outcome.replica}", seconds) as budget:
+            for each in search(subject, budget=budget, seed=seed):
+                if isinstance(each, Evidence):
+                    evidence.append(opened.add_evidence(each, outcome, tested).evidence)
+                else:
+                    skipped.append(each)
+        bracket = Bracket.of(evidence, skipped)
+        bracket.require_consistent()
+        found.append((outcome, bracket))
+    about = {"run": str(path), "task": tested.name, "model": opened.experiment.model}
+    if as_json:
+        selected = opened.summary.selected
+        rows = [
+            _as_json(outcome, selected, bracket, tested.automaton) for outcome, bracket in found
+        ]
+        print_json(plain(about | {"replicas": rows}))
+    else:
+        _draw(about, found, tested.automaton)
+
+
+def _as_json(
+    outcome: Outcome, selected: int | None, bracket: Bracket, automaton: Automaton
+) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "replica": outcome.replica,
+        "seed": outcome.seed,
+        "lr": outcome.lr,
+        "selected": outcome.replica == selected,
+        "verdict": bracket.verdict,
+        "proven": bracket.proven,
+        "proven_by": bracket.proven_by,
+        "failure": _failure(bracket.failure, automaton),
+        "evidence": {each.kind: asdict(each) for each in bracket.evidence},
+        "skipped": dict(bracket.skipped),
+    }
+
+
+def _failure(failure: Failure | None, automaton: Automaton) -> dict[str, Any] | None:
+    """A failure by the names of its symbols and labels."""
+    if failure is None:
+        return None
+    return {
+        "position": failure.position,
+        "prefix": [automaton.symbols[symbol] for symbol in failure.prefix],
+        "period": [automaton.symbols[symbol] for symbol in failure.period],
+        "label": automaton.labels[failure.label],
+        "answer": None if failure.answer is None else automaton.labels[failure.answer],
+    }
+
+
+def _draw(
+    about: dict[str, str], found: list[tuple[Outcome, Bracket]], automaton: Automaton
+) -> None:
+    from statetrack.report.drawing import console, facts
+    from statetrack.report.evidence import bracket_lines, evidence_lines
+
+    to = console()
+    for outcome, bracket in found:
+        to.print(f"{about['model']} on {about['task']}, seed {outcome.seed}, lr {outcome.lr:g}")
+        for line in bracket_lines(bracket, automaton.symbols, automaton.labels):
+            to.print(line, soft_wrap=True)
+        to.print(facts([(f"  {kind}", said) for kind, said in evidence_lines(bracket)]))
+        to.print()
+    to.print(f"run: {about['run']}", soft_wrap=True)

@@ -1,0 +1,101 @@
+"""What is proven of a model and where it fails, as two ends of one bracket.
+
+The longest length at which every word is answered rightly lies between the length that is proven
+and the position of the first failure that was found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from statetrack.evidence.rows import Certificate, Evidence, Exhaustive, Failure, Verdict
+
+
+class ContradictionError(RuntimeError):
+    """A proof and a failure that cannot both be true: a mistake in this program, not in its use."""
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """The evidence about one model on one task, each kind at most once; None was not looked for.
+
+    `skipped` names kinds that could not be looked for, each with the reason.
+    """
+
+    exhaustive: Exhaustive | None = None
+    certificate: Certificate | None = None
+    skipped: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, evidence: Iterable[Evidence], skipped: Iterable[tuple[str, str]] = ()) -> Bracket:
+        """The bracket of some evidence; of several of one kind the last counts."""
+        found: dict[str, Any] = {}
+        for each in evidence:
+            match each:
+                case Exhaustive():
+                    found["exhaustive"] = each
+                case Certificate():
+                    found["certificate"] = each
+        return cls(**found, skipped=tuple(skipped))
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """All that was found."""
+        return tuple(each for each in (self.exhaustive, self.certificate) if each is not None)
+
+    @property
+    def _proofs(self) -> list[tuple[float, str]]:
+        """The length up to which each proof goes, infinity for every length, and its kind."""
+        proofs: list[tuple[float, str]] = []
+        words, proof = self.exhaustive, self.certificate
+        if words is not None and words.tolerance == 0:
+            proofs.append((math.inf if words.closed else words.length, words.kind))
+        if proof is not None and proof.verdict != "not proven":
+            proofs.append((math.inf if proof.length is None else proof.length, proof.kind))
+        return [each for each in proofs if each[0] > 0]
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is proven."""
+        longest = max((length for length, _ in self._proofs), default=0)
+        return "all lengths" if longest == math.inf else "to length" if longest else "not proven"
+
+    @property
+    def proven(self) -> int | None:
+        """The length up to which every word is proven to be right; None for every length."""
+        longest = max((length for length, _ in self._proofs), default=0)
+        return None if longest == math.inf else int(longest)
+
+    @property
+    def proven_by(self) -> str | None:
+        """The kind of evidence that proves it; None where nothing is proven."""
+        return max(self._proofs, default=(0, None))[1]
+
+    @property
+    def failure(self) -> Failure | None:
+        """The shortest word that is known to be answered wrongly."""
+        found = [self.exhaustive.failure if self.exhaustive is not None else None]
+        return min(filter(None, found), key=lambda each: each.position, default=None)
+
+    @property
+    def contradiction(self) -> str | None:
+        """The proof and the failure that exclude each other, in words; None where none do."""
+        failure = self.failure
+        if failure is None:
+            return None
+        for length, kind in self._proofs:
+            if failure.position <= length:
+                to = "of every length" if length == math.inf else f"of up to {length:,} symbols"
+                return (
+                    f"the evidence '{kind}' proves that every word {to} is answered rightly, and "
+                    f"symbol {failure.position:,} of a word is answered wrongly"
+                )
+        return None
+
+    def require_consistent(self) -> None:
+        """Raise `ContradictionError` where a word fails that is proven to be right."""
+        if (wrong := self.contradiction) is not None:
+            raise ContradictionError(f"{wrong}: both cannot be true, so a search has a mistake")

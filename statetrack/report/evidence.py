@@ -1,0 +1,97 @@
+"""Evidence in sentences: what is proven, and the first word that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from statetrack.evidence.bracket import Bracket
+from statetrack.evidence.rows import ENDINGS, Certificate, Exhaustive, Failure
+
+SYMBOLS_SHOWN = 24
+"""The most symbols of a word that are shown on one line."""
+
+
+def word_text(failure: Failure, symbols: Sequence[str]) -> str:
+    """The word of a failure by the names of its symbols, shortened where it is long."""
+
+    def named(word: Sequence[int]) -> str:
+        shown = " ".join(symbols[symbol] for symbol in word[:SYMBOLS_SHOWN])
+        return shown if len(word) <= SYMBOLS_SHOWN else f"{shown} ... ({len(word):,} symbols)"
+
+    once = failure.prefix[: failure.position]
+    if len(once) == failure.position:
+        return named(once)
+    turns = failure.position - len(once)
+    if turns <= len(failure.period):
+        return named(once + failure.period[:turns])
+    again = f"{named(failure.period)} again and again"
+    return f"{named(once)}, then {again}" if once else again
+
+
+def failure_text(failure: Failure, symbols: Sequence[str], labels: Sequence[str]) -> str:
+    """`symbol 1,702 of 0 3 2 again and again: 4, and right is 1`."""
+    given = "no answer" if failure.answer is None else labels[failure.answer]
+    return (
+        f"symbol {failure.position:,} of {word_text(failure, symbols)}: the answer is {given}, "
+        f"and {labels[failure.label]} is right"
+    )
+
+
+def bracket_lines(bracket: Bracket, symbols: Sequence[str], labels: Sequence[str]) -> list[str]:
+    """What is proven, where the model fails, and what lies between: one sentence each."""
+    failure = bracket.failure
+    if bracket.verdict == "not proven":
+        lines = ["proven: nothing"]
+    else:
+        to = "every length" if bracket.proven is None else f"up to {_symbols(bracket.proven)}"
+        lines = [f"proven: every word of {to} is answered rightly ({bracket.proven_by})"]
+    if failure is not None:
+        lines.append(f"fails: {failure_text(failure, symbols, labels)}")
+    elif bracket.proven is not None:
+        lines.append("fails: no word that was tried")
+    if failure is not None:
+        low, high = bracket.proven or 0, failure.position - 1
+        between = f"is {high:,}" if low == high else f"lies between {low:,} and {high:,}"
+        lines.append(f"the longest length at which every word is right {between}")
+    return lines
+
+
+def evidence_lines(bracket: Bracket) -> list[tuple[str, str]]:
+    """Each kind of evidence, and what it says."""
+    told: list[tuple[str, str]] = []
+    for each in bracket.evidence:
+        match each:
+            case Exhaustive():
+                told.append((each.kind, _exhaustive(each)))
+            case Certificate():
+                told.append((each.kind, _certificate(each)))
+    return told + [(kind, f"not looked for: {reason}") for kind, reason in bracket.skipped]
+
+
+def _exhaustive(found: Exhaustive) -> str:
+    which = "all words that the task draws" if found.forbids else "all words"
+    if found.closed:
+        what = f"{which} of every length are right: {found.states:,} states lead to no others"
+        return what if found.tolerance == 0 else f"{what} (to {found.tolerance:g}: no proof)"
+    words = "" if found.words is None else f" ({found.words:,})"
+    ended = "" if found.failure is not None else f"; ended: {ENDINGS[found.reason]}"
+    return f"{which} of up to {_symbols(found.length)}{words} are right{ended}"
+
+
+def _certificate(found: Certificate) -> str:
+    parts = [f"{_proven(found.verdict, found.length)}, rounding counted"]
+    if (found.verdict_real, found.length_real) != (found.verdict, found.length):
+        parts.append(f"{_proven(found.verdict_real, found.length_real)} in exact arithmetic")
+    if found.method != "none":
+        parts.append(f"method: {found.method}")
+    if found.reason:
+        parts.append(found.reason)
+    return "; ".join(parts)
+
+
+def _proven(verdict: str, length: int | None) -> str:
+    return verdict if length is None else f"proven {verdict} {length:,}"
+
+
+def _symbols(number: int) -> str:
+    return "1 symbol" if number == 1 else f"{number:,} symbols"

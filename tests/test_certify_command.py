@@ -1,0 +1,223 @@
+"""`certify`: the length that is proven and the first word that fails, of a run and of any model."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import statetrack as st
+from statetrack.cli.app import run as command
+from statetrack.errors import SettingsError
+from statetrack.evidence import certifying
+from statetrack.evidence.bracket import Bracket, ContradictionError
+from statetrack.evidence.rows import Certificate, Exhaustive, Failure, not_proven
+from statetrack.report.evidence import bracket_lines, word_text
+from statetrack.runs.run import Run
+from tests.computing import Computes, with_wrong_transition
+from tests.test_docs import documented
+
+S3 = st.load_task("s3").automaton
+BINARY = ("0", "1")
+
+
+def exhaustive(**changed: Any) -> Exhaustive:
+    """All words of up to 5 symbols are right, and one of 6 is not."""
+    given: dict[str, Any] = {
+        "length": 5,
+        "words": 62,
+        "forbids": False,
+        "closed": False,
+        "states": 9,
+        "tolerance": 0.0,
+        "failure": Failure((0, 1, 0, 0, 1, 1), (), 6, 1, 0),
+        "reason": "failure",
+        "complete": True,
+        "seconds": 0.1,
+    }
+    return Exhaustive(**given | changed)
+
+
+def certificate(length: int | None, verdict: Any = "to length") -> Certificate:
+    return Certificate(
+        verdict=verdict,
+        length=length,
+        verdict_real=verdict,
+        length_real=length,
+        method="of a test",
+        margin=0.5,
+        residual=0.0,
+        growth=1.0,
+        reason="",
+        complete=True,
+        seconds=0.1,
+    )
+
+
+# --- the bracket ---
+
+
+def test_the_bracket_is_between_the_longest_proof_and_the_shortest_failure() -> None:
+    bracket = Bracket.of([exhaustive(), certificate(3)])
+    assert (bracket.verdict, bracket.proven, bracket.proven_by) == ("to length", 5, "exhaustive")
+    assert bracket.failure is not None and bracket.failure.position == 6
+    assert bracket.contradiction is None
+    assert bracket_lines(bracket, BINARY, BINARY) == [
+        "proven: every word of up to 5 symbols is answered rightly (exhaustive)",
+        "fails: symbol 6 of 0 1 0 0 1 1: the answer is 0, and 1 is right",
+        "the longest length at which every word is right is 5",
+    ]
+
+
+@pytest.mark.parametrize("proof", [certificate(6), certificate(None, "all lengths")])
+def test_a_word_that_fails_within_the_proven_length_is_an_error_of_the_program(
+    proof: Certificate,
+) -> None:
+    bracket = Bracket.of([exhaustive(), proof])
+    with pytest.raises(ContradictionError, match=r"'certificate' proves .* symbol 6 of a word"):
+        bracket.require_consistent()
+    Bracket.of([exhaustive(), certificate(5)]).require_consistent()
+
+
+def test_a_closed_orbit_within_a_tolerance_proves_nothing() -> None:
+    closed = {"closed": True, "failure": None, "reason": "closed"}
+    assert Bracket.of([exhaustive(**closed)]).verdict == "all lengths"
+    assert Bracket.of([exhaustive(**closed, tolerance=1e-6)]).verdict == "not proven"
+    assert Bracket.of([not_proven("no method")]).proven == 0
+
+
+def test_without_evidence_nothing_is_proven_and_nothing_fails() -> None:
+    bracket = Bracket()
+    assert (bracket.verdict, bracket.proven, bracket.proven_by) == ("not proven", 0, None)
+    assert bracket.failure is None and bracket.evidence == ()
+
+
+def test_long_words_are_shown_by_their_period_and_shortened() -> None:
+    assert word_text(Failure((), (0, 1, 0), 1702, 1, 0), BINARY) == "0 1 0 again and again"
+    assert word_text(Failure((1, 1), (0,), 90, 1, 0), BINARY) == "1 1, then 0 again and again"
+    assert word_text(Failure((1, 1), (0, 1), 3, 1, 0), BINARY) == "1 1 0"
+    assert word_text(Failure((1, 1, 0), (), 2, 1, 0), BINARY) == "1 1"
+    many = word_text(Failure((1,) * 10**6, (), 10**6, 1, 0), BINARY)
+    assert many.endswith("1 ... (1,000,000 symbols)") and len(many) < 100
+
+
+# --- any model ---
+
+
+def test_a_model_that_computes_the_automaton_is_proven_for_all_lengths() -> None:
+    bracket = st.certify(Computes(S3), "s3", seconds=20)
+    assert (bracket.verdict, bracket.proven, bracket.failure) == ("all lengths", None, None)
+
+
+def test_a_wrong_transition_is_found_and_everything_shorter_is_proven() -> None:
+    state = int(S3.delta[S3.delta[S3.start, 1], 2])
+    right = int(S3.delta[state, 3])
+    wrong = next(to for to in range(S3.num_states) if S3.output[to] != S3.output[right])
+    model = Computes(with_wrong_transition(S3, state, 3, wrong))
+    bracket = st.certify(model, "s3", seconds=20)
+    assert bracket.failure is not None and bracket.proven == bracket.failure.position - 1
+    word = np.array([bracket.failure.word])
+    assert S3.read(word)[0][0, -1] == bracket.failure.label != bracket.failure.answer
+
+
+def test_what_a_model_does_not_allow_is_skipped_with_the_reason() -> None:
+    bracket = st.certify(st.make_model("transformer", "parity"), "parity", seconds=2)
+    assert dict(bracket.skipped)["exhaustive"].startswith("reading every word needs a model that")
+
+
+def test_a_task_without_an_automaton_is_refused() -> None:
+    name = next(name for name in st.TASKS if not st.TASKS[name].has_automaton)
+    with pytest.raises(SettingsError, match="no automaton says"):
+        st.certify(Computes(S3), name)
+
+
+# --- runs ---
+
+
+@pytest.fixture(scope="module")
+def exact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on parity: replica 0 swaps its two numbers on a 1, replica 1 forgets them on a 0."""
+    settings = {"model": "bilinear", "task": "parity", "hidden": 2, "steps": 1, "seeds": 2}
+    quick = {"validation_words": 4, "batch_size": 2, "validate_every": 1, "device": "cpu"}
+    path = tmp_path_factory.mktemp("runs") / "exact"
+    run = Run.start(out=path, **settings, **quick)  # type: ignore[arg-type]
+    for _ in run.train():
+        pass
+    swap, keep = torch.eye(2).flip(0), torch.eye(2)
+    forget = torch.tensor([[1.0, 1.0], [0.0, 0.0]])
+    weights = run.folder.weights()
+    hand_built = {
+        "weight": torch.stack([torch.stack([keep, swap]), torch.stack([forget, swap])]),
+        "first": torch.tensor([[1.0, 0.0]] * 2),
+        "readout.weight": torch.stack([keep, keep]),
+    }
+    for name, value in weights.items():
+        weights[name] = hand_built.pop(name).reshape(value.shape)
+    assert not hand_built
+    run.folder.write_weights(weights)
+    return path
+
+
+@pytest.fixture
+def runs(exact: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return shutil.copytree(exact, tmp_path / "exact")
+
+
+def test_certify_prints_both_ends_and_keeps_the_rows(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(["certify", str(runs), "--all", "--seconds", "20"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    right, wrong = printed.out.split("\n\n")[:2]
+    assert "proven: every word of every length is answered rightly (" in right
+    assert "fails: no word that was tried" not in right
+    assert "proven: every word of up to 1 symbol is answered" in wrong
+    assert "fails: symbol 2 of 1 0: the answer is 0, and 1 is right" in wrong
+    kinds = [(row.replica, row.kind) for row in Run.open(runs).evidence()]
+    assert kinds == [(n, kind) for n in (0, 1) for kind in certifying.SEARCHES]
+
+
+def test_certify_prints_json(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(["certify", str(runs), "--replica", "1", "--seconds", "20", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    (row,) = printed["replicas"]
+    assert (row["replica"], row["verdict"], row["proven"]) == (1, "to length", 1)
+    assert row["failure"] == {
+        "position": 2,
+        "prefix": ["1", "0"],
+        "period": [],
+        "label": "1",
+        "answer": "0",
+    }
+    assert set(row["failure"]) == documented("A failure in certify --json")
+    assert list(row["evidence"]) == list(certifying.SEARCHES)
+
+
+def test_a_contradiction_is_an_internal_error_and_its_rows_are_kept(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searches = {
+        "exhaustive": (0.5, lambda subject, **_: exhaustive()),
+        "certificate": (1.0, lambda subject, **_: certificate(None, "all lengths")),
+    }
+    monkeypatch.setattr(certifying, "SEARCHES", searches)
+    assert command(["certify", str(runs)]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert re.match(r"error: this is an internal error of statetrack: Contradiction", said.err)
+    assert len(Run.open(runs).evidence()) == 2
+
+
+def test_certify_reads_another_task_with_the_same_names(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(["certify", str(runs), "--task", "s3", "--seconds", "1"]) == 1
+    assert "task 's3' has other symbols than 'parity'" in capsys.readouterr().err
