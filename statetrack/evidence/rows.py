@@ -153,8 +153,166 @@ ENDINGS: dict[str, str] = {
 """What ends an exhaustive search: `Exhaustive.reason`, and what it says."""
 
 
+# --- representation ---
+
+Complexes = tuple[tuple[float, float], ...]
+"""Complex numbers as pairs of their real and imaginary part."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spectrum:
+    """The eigenvalues of one symbol's operator: in the used subspace, and all of them."""
+
+    symbol: str
+    used: Complexes
+    every: Complexes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plane:
+    """What every symbol does to one plane, or to one line, that all of them keep.
+
+    `angles` are in radians, in (-pi, pi], turned so that the symbol that counts 1 has none below 0;
+    None where an operator is no rotation of the plane, up to its length and a change of basis.
+    `weight` is the share of the squared logits that is read from the plane.
+    """
+
+    dimension: int
+    weight: float
+    angles: tuple[float | None, ...]
+    moduli: tuple[float, ...]
+    harmonic: float | None
+    """The angle of the symbol that counts 1, over 2 pi / m; None where the task does not count."""
+    integer: int | None
+    """The whole number nearest to what all symbols' angles say."""
+    deviation: float | None
+    """How far an angle is from that of the whole number, in radians, at most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commutators:
+    """Spectral norms of A_x A_y - A_y A_x in the used subspace, over pairs of symbols.
+
+    `relative` is the largest as a part of |A_x| |A_y|. `largest_of_commuting` is over pairs whose
+    maps of the automaton's states commute (0 in an exact representation), `smallest_of_others` over
+    the rest; None where there are none.
+    """
+
+    pairs: int
+    largest: float
+    relative: float
+    largest_of_commuting: float | None
+    smallest_of_others: float | None
+    complete: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Homomorphism:
+    """How far words that do the same are from being the same operator, on the used subspace.
+
+    For every map g of the states that words make, with a shortest word w for it, and every symbol
+    x: the spectral norm of A_x A_w - A_v, with v the shortest word for what w x does, in the norm
+    of the used subspace, in which an exact operator of a group has norm 1. What leaves the
+    subspace counts too. `mean` is the root of the mean square over pairs and directions.
+    """
+
+    elements: int
+    pairs: int
+    largest: float
+    mean: float
+    complete: bool
+    """Whether these are all maps that words make."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Irreducible:
+    """One irreducible representation over the reals, and how often it was learned.
+
+    `multiplicity` is the inner product of characters, as it comes out; `weight` the share of the
+    squared logits that is read from it. `character` has a value for each conjugacy class.
+    """
+
+    name: str
+    dimension: int
+    type: str
+    faithful: bool
+    multiplicity: float
+    weight: float
+    character: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedGroup:
+    """The representation of one group among the maps of the states, by its character.
+
+    Of a task whose symbols permute the states it is the whole group; else one maximal subgroup of
+    the transition monoid, on the image of its identity. `dimension` is the trace of the identity's
+    operator; the multiplicities times the dimensions of the irreducibles add up to it. `accounted`
+    is that sum with whole multiplicities, `residue` how far one is from a whole number.
+    """
+
+    name: str
+    order: int
+    dimension: float
+    irreducibles: tuple[Irreducible, ...]
+    accounted: int
+    residue: float
+    class_sizes: tuple[int, ...]
+    class_orders: tuple[int, ...]
+    class_words: tuple[str, ...]
+    """A shortest word of a member of each class; empty for the identity of the group."""
+    character: tuple[float, ...]
+    """The mean trace over each class."""
+    spread: float
+    """How far the trace of an element is from the mean of its class, at most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Representation(Evidence):
+    """The linear representation that a model with one operator per symbol has learned.
+
+    Everything is said of the used subspace: what mean hidden states of the automaton's states span,
+    as far as it is read (`statetrack.evidence.used_space`). `growth` is by which factor every
+    symbol's operator makes the mean states longer, in least squares; where answers do not depend on
+    the size of states, operators are divided by it for characters and defects.
+    """
+
+    kind: ClassVar[str] = "representation"
+
+    symbols: tuple[str, ...]
+    width: int
+    affine: bool
+    """Whether something is added at every step: then states have a further coordinate, always 1."""
+    read: bool
+    """Whether the readout is linear in the state, so that what it does not read is left out."""
+    dimension: int
+    strengths: tuple[float, ...]
+    """Root mean square of the mean states along the directions of the subspace, largest first."""
+    spread: float
+    """The largest spread of one state's hidden states along these, as a part of the strength."""
+    next_strength: float
+    """The strength of the strongest direction that was left out."""
+    growth: tuple[float, ...]
+    spectra: tuple[Spectrum, ...]
+    planes: tuple[Plane, ...]
+    planes_are: str
+    """What the planes are, or why there are none."""
+    modulus: int | None
+    """m, where the task's group is cyclic of that order."""
+    unit: int | None
+    """The first symbol that generates it: the one that counts 1."""
+    commutators: Commutators | None
+    homomorphism: Homomorphism | None
+    groups: tuple[LearnedGroup, ...]
+    groups_are: str
+    """Empty, or why there are no groups."""
+    complete: bool
+    seconds: float
+
+
 EVIDENCE: dict[str, type[Evidence]] = {
     Certificate.kind: Certificate,
     Exhaustive.kind: Exhaustive,
+    Representation.kind: Representation,
 }
 """The kinds of evidence by name."""
