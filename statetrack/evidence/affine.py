@@ -107,7 +107,8 @@ def affine_maps(subject: Subject, *, seed: int = 0) -> AffineMaps:
                 f"{MOST_ENTRIES:,} entries are the most"
             )
         matrices = reader.transition(symbols).dense()
-        _, moved = reader.scan(symbols, reader.with_recurrent_part(state, torch.zeros_like(part)))
+        zero = reader.with_recurrent_part(state, torch.zeros_like(part))
+        _, moved = reader.step(symbols.squeeze(1), zero)
         terms = reader.recurrent_part(moved).flatten(1)
         _require_same(reader, inputs, matrices, terms, num_symbols, seed)
     readout, bias = _linear_readout(model)
@@ -146,7 +147,8 @@ def _require_same(
     part = reader.recurrent_part(state)
     shift = torch.randn(part.shape, generator=draw, dtype=torch.float64).to(part)
     before = part + shift * part.abs().amax().clamp_min(1.0)
-    _, after = reader.scan(inputs(last.unsqueeze(1)), reader.with_recurrent_part(state, before))
+    moved = reader.with_recurrent_part(state, before)
+    _, after = reader.step(inputs(last.unsqueeze(1)).squeeze(1), moved)
     found = reader.recurrent_part(after).flatten(1)
     expected = torch.einsum("bij,bj->bi", matrices[last], before.flatten(1)) + terms[last]
     scale = float(expected.abs().amax().clamp_min(1.0))
