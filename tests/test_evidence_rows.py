@@ -46,6 +46,8 @@ class Measured(Evidence):
 
     kind: ClassVar[str] = "measured"
 
+    complete: bool = True
+    seconds: float = 0.0
     reach: int | None
     margin: float
     failure: Failure | None = None

@@ -10,17 +10,26 @@ class Budget:
     """A number of seconds from now on, and a function that is told what is being done.
 
     A search looks at `spent` between two pieces of work, none of which takes long, and returns
-    what it has found so far; its result says that the search is not complete.
+    what it has found so far; its result says that the search is not complete. Where there is a
+    function `stop`, no time is left once it returns True.
     """
 
-    def __init__(self, seconds: float, report: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        seconds: float,
+        report: Callable[[str], None] | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> None:
         self.seconds = seconds
         self._report = report
+        self._stop = stop
         self._end = time.monotonic() + seconds
 
     @property
     def left(self) -> float:
         """The seconds that are left, at least 0."""
+        if self._stop is not None and self._stop():
+            return 0.0
         return max(0.0, self._end - time.monotonic())
 
     @property
@@ -35,4 +44,4 @@ class Budget:
 
     def part(self, share: float) -> Budget:
         """A budget of a share of the seconds that are left, with the same reports."""
-        return Budget(self.left * share, self._report)
+        return Budget(self.left * share, self._report, self._stop)

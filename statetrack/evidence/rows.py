@@ -12,9 +12,14 @@ from typing import ClassVar, Literal
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """One kind of evidence about one trained model; `kind` is its name in evidence.jsonl."""
+    """One kind of evidence about one trained model; `kind` is its name in evidence.jsonl.
+
+    It is `complete` unless the time of the search was spent before its end.
+    """
 
     kind: ClassVar[str]
+    complete: bool
+    seconds: float
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,7 @@ class EvidenceRow:
     def to_json(self) -> dict[str, Any]:
         """The row as evidence.jsonl has it."""
         about = {field.name: getattr(self, field.name) for field in fields(self)}
-        return about | {"evidence": {"kind": self.kind} | asdict(self.evidence)}
+        return about | {"evidence": evidence_to_json(self.evidence)}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], where: str) -> EvidenceRow | None:
@@ -194,15 +194,24 @@ class EvidenceRow:
 
         Raises `RunError` as `read_row` does.
         """
-        evidence = content.get("evidence")
-        kind = evidence.get("kind") if isinstance(evidence, Mapping) else None
-        if not isinstance(kind, str):
-            raise RunError(f"{where}: is damaged: it does not say which kind of evidence it is")
-        if kind not in EVIDENCE:
-            return None
-        return read_row(
-            cls, {**content, "evidence": read_row(EVIDENCE[kind], evidence, where)}, where
-        )
+        evidence = read_evidence(content.get("evidence"), where)
+        return None if evidence is None else read_row(cls, {**content, "evidence": evidence}, where)
+
+
+def evidence_to_json(evidence: Evidence) -> dict[str, Any]:
+    """Evidence as files have it: its kind, and its fields."""
+    return {"kind": evidence.kind} | asdict(evidence)
+
+
+def read_evidence(content: object, where: str) -> Evidence | None:
+    """The evidence that a file has; None where this version does not know its kind.
+
+    Raises `RunError` as `read_row` does.
+    """
+    kind = content.get("kind") if isinstance(content, Mapping) else None
+    if not isinstance(kind, str):
+        raise RunError(f"{where}: is damaged: it does not say which kind of evidence it is")
+    return read_row(EVIDENCE[kind], content, where) if kind in EVIDENCE else None
 
 
 def latest_evidence(rows: Iterable[EvidenceRow]) -> list[EvidenceRow]:
