@@ -27,7 +27,8 @@ class Failure:
     """A word that a model answers wrongly: `prefix`, then `period` again and again.
 
     `position` is that of the first wrong answer, after which the word may end; there the task asks
-    for `label` and the model gives `answer` (None where its logits are not all finite).
+    for `label` and the model gives `answer` (None where its logits are not all finite). A `suffix`
+    takes the place of the last symbols up to `position`.
     """
 
     prefix: tuple[int, ...]
@@ -35,6 +36,7 @@ class Failure:
     position: int
     label: int
     answer: int | None
+    suffix: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.position or not (self.period or self.position <= len(self.prefix)):
@@ -43,9 +45,10 @@ class Failure:
     @property
     def word(self) -> tuple[int, ...]:
         """The symbols up to the wrong answer."""
-        missing = self.position - len(self.prefix)
+        length = self.position - len(self.suffix)
+        missing = length - len(self.prefix)
         repeats = -(-missing // len(self.period)) if missing > 0 else 0
-        return (self.prefix + self.period * repeats)[: self.position]
+        return (self.prefix + self.period * repeats)[:length] + self.suffix
 
 
 # --- certificate ---
@@ -315,9 +318,58 @@ class Representation(Evidence):
     seconds: float
 
 
+# --- worst-case ---
+
+
+@dataclass(frozen=True)
+class Family:
+    """Words of one kind that were tried: how many, and how far the longest was read.
+
+    `settled` of them came back to a state that they had been in, so that they are right at every
+    length. `first_error` is the earliest position of a wrong answer, None where there was none:
+    then, or up to there, all of them are right.
+    """
+
+    name: str
+    words: int
+    longest: int
+    settled: int
+    first_error: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorstCase(Evidence):
+    """The earliest wrong answer that was found to any word, and what was tried.
+
+    `horizon` is the length up to which every word tried is right: `tested`, the length of the
+    longest, where no wrong answer was found, else `failure.position - 1`. Words not tried may be
+    wrong earlier. `predicted` is the position at which float64 arithmetic on the eigenvalues of a
+    linear model says that the failing word fails, None where nothing was predicted;
+    `position_float64` that at which the model fails in float64, None where it does not up to
+    `longest`, the greatest length asked for. `drawable_only` says that no word was tried that the
+    task does not draw.
+    """
+
+    kind: ClassVar[str] = "worst-case"
+
+    horizon: int
+    tested: int
+    longest: int
+    failure: Failure | None
+    family: str | None
+    predicted: int | None
+    position_float64: int | None
+    families: tuple[Family, ...]
+    drawable_only: bool
+    seed: int
+    complete: bool
+    seconds: float
+
+
 EVIDENCE: dict[str, type[Evidence]] = {
     Certificate.kind: Certificate,
     Exhaustive.kind: Exhaustive,
     Representation.kind: Representation,
+    WorstCase.kind: WorstCase,
 }
 """The kinds of evidence by name."""

@@ -1,0 +1,318 @@
+"""When a linear model first answers u w w w ... wrongly, predicted from the eigenvalues of A_w.
+
+The state after u w^n is A_w^n h, with h the state after u. With A_w v_i = lambda_i v_i and
+h = sum_i a_i v_i, the logits after u w^n x_1 .. x_j (the period w begins with x_1 .. x_j) are
+
+    C A(x_j) ... A(x_1) sum_i lambda_i^n a_i v_i
+
+so the logits at any n are one sum over modes, and the word need not be read. A mode that the right
+label does not need grows against those that it does: the first n at which the right label's logit
+is not the largest is the predicted failure. All arithmetic is in float64; nothing is rounded to
+float32, so a mode that only rounding excites is not seen.
+
+An additive term and a readout's bias are one more coordinate, which is always 1.
+
+H hidden, V symbols, C labels, U prefixes, P period, M modes, N repetitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from statetrack.evidence.primitive_words import Periodic, Word, state_after
+from statetrack.models._base import LinearModel
+from statetrack.sources import Automaton
+
+Floats = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+STEPS = 48
+"""Repetitions that are read one by one before the modes are followed."""
+
+KEPT = 0.5
+"""Modes whose eigenvalue is smaller than this share of the largest have vanished by then."""
+
+TOLERANCE = 1e-6
+"""The relative error with which modes give the state; where it is larger, nothing is predicted."""
+
+RATIO = 1.05
+"""Between two numbers of repetitions that are looked at first."""
+
+AT_ONCE = 1 << 22
+"""Most numbers of a table of modes or logits."""
+
+
+@dataclass(frozen=True)
+class LinearForm:
+    """h_t = A(x_t) h_{t-1}, logits = C h_t, in float64, with one more coordinate where needed."""
+
+    operators: Floats  # [V, H, H]
+    first: Floats  # [H]
+    readout: Floats  # [C, H]
+
+    @classmethod
+    def of(cls, model: nn.Module) -> LinearForm | None:
+        """That of a linear model; None for any other."""
+        if not isinstance(model, LinearModel):
+            return None
+        with torch.no_grad():
+            exact = [
+                None if part is None else part.detach().cpu().double().numpy()
+                for part in (
+                    model.operators().dense(),
+                    model.first,
+                    model.readout.weight,
+                    model.additive_table(),
+                    model.readout.bias,
+                )
+            ]
+        operators, first, readout, additive, bias = exact
+        assert operators is not None and first is not None and readout is not None
+        if additive is None and bias is None:
+            return cls(operators, first, readout)
+        num_symbols, hidden = operators.shape[:2]
+        larger = np.zeros((num_symbols, hidden + 1, hidden + 1))
+        larger[:, :hidden, :hidden], larger[:, hidden, hidden] = operators, 1.0
+        if additive is not None:
+            larger[:, :hidden, hidden] = additive
+        column = np.zeros(len(readout)) if bias is None else bias
+        return cls(larger, np.append(first, 1.0), np.column_stack([readout, column]))
+
+    def after(self, word: Word) -> Floats:
+        """The state after a word, divided by its norm: [H]."""
+        state = self.first
+        for symbol in word:
+            state = self.operators[symbol] @ state
+            norm = np.linalg.norm(state)
+            state = state / norm if np.isfinite(norm) and norm > 0 else state
+        return state
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The position of the first wrong answer to a word, from 1; None: none up to `longest`.
+
+    `known` is False where modes do not give the state well enough to say.
+    """
+
+    word: Periodic
+    position: int | None
+    known: bool
+
+
+def predict_failures(
+    form: LinearForm, automaton: Automaton, words: Sequence[Periodic], longest: int
+) -> list[Prediction]:
+    """The predictions for words whose periods are equal."""
+    (period,) = {word.period for word in words}
+    return _Power(form, automaton, period).predict(words, longest)
+
+
+class _Power:
+    """One word w, which is repeated after different prefixes."""
+
+    def __init__(self, form: LinearForm, automaton: Automaton, period: Word) -> None:
+        self._form = form
+        self._automaton = automaton
+        self._period = period
+        product = np.eye(len(form.first))
+        reads = []
+        for symbol in period:
+            product = form.operators[symbol] @ product
+            reads.append(form.readout @ product)
+        self._product = product
+        self._reads = np.stack(reads)  # [P, C, H]: logits inside the period from the state before
+        self._orbits: dict[int, _Orbit] = {}
+
+    def predict(self, words: Sequence[Periodic], longest: int) -> list[Prediction]:
+        with np.errstate(all="ignore"):  # what overflows is not finite, and says "not known"
+            return self._predict(words, longest)
+
+    def _predict(self, words: Sequence[Periodic], longest: int) -> list[Prediction]:
+        last = max(1, -(-longest // len(self._period)))  # repetitions
+        states = np.stack([self._form.after(word.prefix) for word in words])  # [U, H]
+        starts = [state_after(self._automaton, word.prefix) for word in words]
+        repeats = np.arange(min(STEPS, last))
+        logits = []
+        for _ in repeats:
+            logits.append(np.einsum("pch,uh->upc", self._reads, states))
+            states = states @ self._product.T
+            norms = np.linalg.norm(states, axis=1, keepdims=True)
+            states = states / np.where(norms > 0, norms, 1.0)
+        read = np.stack(logits, 1)  # [U, N, P, C]
+        found = [
+            self._first_wrong(each, start, repeats)
+            for each, start in zip(read, starts, strict=True)
+        ]
+        open_rows = [row for row, place in enumerate(found) if place is None]
+        known = np.ones(len(words), bool)
+        if open_rows and last > STEPS:
+            known[open_rows] = self._follow(states, starts, open_rows, found, last)
+        return [
+            Prediction(word, self._position(word, place, longest), bool(sure))
+            for word, place, sure in zip(words, found, known, strict=True)
+        ]
+
+    def _position(self, word: Periodic, place: tuple[int, int] | None, longest: int) -> int | None:
+        if place is None:
+            return None
+        position = len(word.prefix) + place[0] * len(self._period) + place[1] + 1
+        return position if position <= longest else None
+
+    def _follow(
+        self,
+        states: Floats,
+        starts: Sequence[int],
+        rows: Sequence[int],
+        found: list[tuple[int, int] | None],
+        last: int,
+    ) -> NDArray[np.bool_]:
+        """Find the first wrong answer of some words from `STEPS` repetitions on, by modes.
+
+        Returns whether modes give their states.
+        """
+        sure = np.zeros(len(rows), bool)
+        if not (np.isfinite(states).all() and np.isfinite(self._product).all()):
+            return sure
+        values, vectors = np.linalg.eig(self._product)
+        kept = np.abs(values) >= KEPT * np.abs(values).max()
+        values, vectors = values[kept].astype(complex), vectors[:, kept].astype(complex)
+        weights = np.linalg.lstsq(vectors, states[rows].T.astype(complex), rcond=None)[0]  # [M, U]
+        errors = np.linalg.norm(vectors @ weights - states[rows].T, axis=0)
+        reads = np.einsum("pch,hm->mpc", self._reads, vectors)  # [M, P, C]
+        for number, row in enumerate(rows):
+            if not errors[number] <= TOLERANCE:
+                continue
+            sure[number] = True
+            modes = _Modes(values, weights[:, number], reads)
+            found[row] = self._search(modes, starts[row], last)
+        return sure
+
+    def _search(self, modes: _Modes, start: int, last: int) -> tuple[int, int] | None:
+        """The first wrong answer: the repetition, from 0, and the place in the period."""
+        grid = _geometric(STEPS, last)
+        wrong = self._any_wrong(modes, start, grid)
+        if not wrong.any():
+            return None
+        place = int(wrong.argmax())
+        low, high = int(grid[max(0, place - 2)]), int(grid[place])
+        size = max(1, AT_ONCE // (modes.num_entries + 1))
+        for begin in range(low, high + 1, size):
+            repeats = np.arange(begin, min(begin + size, high + 1))
+            first = self._first_wrong(modes.logits(repeats - STEPS), start, repeats)
+            if first is not None:
+                return first
+        return None
+
+    def _any_wrong(
+        self, modes: _Modes, start: int, repeats: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        wrong = np.zeros(len(repeats), bool)
+        size = max(1, AT_ONCE // (modes.num_entries + 1))
+        for begin in range(0, len(repeats), size):
+            piece = slice(begin, begin + size)
+            logits = modes.logits(repeats[piece] - STEPS)
+            wrong[piece] = self._wrong(logits, start, repeats[piece]).any(1)
+        return wrong
+
+    def _first_wrong(
+        self, logits: Floats, start: int, repeats: NDArray[np.int64]
+    ) -> tuple[int, int] | None:
+        wrong = self._wrong(logits, start, repeats)
+        if not wrong.any():
+            return None
+        row = int(wrong.any(1).argmax())
+        return int(repeats[row]), int(wrong[row].argmax())
+
+    def _wrong(self, logits: Floats, start: int, repeats: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether logits [N, P, C] after so many repetitions answer wrongly: [N, P]."""
+        orbit = self._orbit(start)
+        numbers = orbit.numbers(repeats)
+        wanted = orbit.labels[numbers]  # [N, P]
+        right = np.take_along_axis(logits, wanted[..., None], 2)
+        others = logits.copy()
+        np.put_along_axis(others, wanted[..., None], -np.inf, 2)
+        wrong: NDArray[np.bool_] = ~(right[..., 0] > others.max(2)) & orbit.scored[numbers]
+        return wrong
+
+    def _orbit(self, start: int) -> _Orbit:
+        """What is asked for inside every repetition, from a state on."""
+        if start not in self._orbits:
+            self._orbits[start] = _Orbit.of(self._automaton, self._period, start)
+        return self._orbits[start]
+
+
+@dataclass(frozen=True)
+class _Orbit:
+    """Labels inside repetitions of a word: those of number `back` follow the last ones."""
+
+    labels: NDArray[np.int64]  # [N, P]
+    scored: NDArray[np.bool_]  # [N, P]
+    back: int
+
+    @classmethod
+    def of(cls, automaton: Automaton, period: Word, start: int) -> _Orbit:
+        """From a state of the automaton on."""
+        seen: dict[int, int] = {}
+        state = start
+        rows = []
+        while state not in seen:
+            seen[state] = len(seen)
+            row = []
+            for symbol in period:
+                state = int(automaton.delta[state, symbol])
+                row.append(state)
+            rows.append(row)
+        states = np.array(rows)
+        return cls(automaton.output[states], automaton.scored[states], seen[state])
+
+    def numbers(self, repeats: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The row of each repetition, counted from 0."""
+        rows = len(self.labels)
+        return np.where(
+            repeats < rows, repeats, self.back + (repeats - self.back) % (rows - self.back)
+        )
+
+
+@dataclass(frozen=True)
+class _Modes:
+    """A state as a sum of modes: `weights` times `values` to the power of repetitions."""
+
+    values: Complexes  # [M]
+    weights: Complexes  # [M]
+    reads: Complexes  # [M, P, C]
+
+    @property
+    def num_entries(self) -> int:
+        """Of a row of the largest table that `logits` makes."""
+        return int(max(4 * len(self.values), 2 * self.reads[0].size))
+
+    def logits(self, repeats: NDArray[np.int64]) -> Floats:
+        """Logits [N, P, C] after so many repetitions, each row times a positive number."""
+        sizes = np.log(np.abs(self.weights) + 1e-300) + np.log(
+            np.abs(self.reads).max((1, 2)) + 1e-300
+        )
+        growth = np.log(np.abs(self.values))
+        scale = (repeats[:, None] * growth + sizes).max(1)
+        powers = np.exp(
+            repeats[:, None] * np.log(self.values) + np.log(self.weights + 1e-300) - scale[:, None]
+        )  # [N, M]
+        flat = self.reads.reshape(len(self.values), -1)
+        logits: Floats = powers.real @ flat.real - powers.imag @ flat.imag
+        return np.reshape(logits, (-1, *self.reads.shape[1:]))
+
+
+@lru_cache(8)
+def _geometric(first: int, last: int) -> NDArray[np.int64]:
+    """Numbers of repetitions from first to last - 1, each at most `RATIO` times the one before."""
+    grid = [first]
+    while grid[-1] < last - 1:
+        grid.append(min(last - 1, max(grid[-1] + 1, int(grid[-1] * RATIO))))
+    return np.array(grid)
