@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from statetrack import ops
 from statetrack.errors import SettingsError, setting
 from statetrack.models._settings import LinearSettings
+from statetrack.ops.boxes import Box
 from statetrack.ops.operators import Operators
 from statetrack.settings import Settings
 
@@ -91,6 +92,30 @@ class WithTransition(abc.ABC):
         `inputs` are symbols [B, T] for a model and vectors [B, T, D] for a layer; `state` is the
         state before the first of them (by default the initial state). The operator of word b
         at position t has index b T + t.
+        """
+
+
+class WithBoxes(abc.ABC):
+    """The interface of a recurrent model through whose steps boxes of states can be followed.
+
+    A state is one vector here, [D], whose numbers all have bounds. `unit` says how exactly the
+    model is computed (`statetrack.ops.boxes`): with 0 it is exact, with `FLOAT32` the boxes also
+    contain the states that are reached in float32. Gradients go through all of it.
+    """
+
+    @abc.abstractmethod
+    def flat(self, state: Any) -> Tensor:
+        """The vectors [B, D] of states of the model."""
+
+    @abc.abstractmethod
+    def box_step(self, symbols: Tensor, box: Box, unit: float = 0.0) -> Box:
+        """Boxes [B, D] that contain what a symbol [B] makes of the states in boxes [B, D]."""
+
+    @abc.abstractmethod
+    def box_leads(self, box: Box, labels: Tensor, unit: float = 0.0) -> Tensor:
+        """By how much the logit of each label can be above that of the given one: [B, C].
+
+        Boxes are [B, D] and labels [B]; the entry of the given label is 0.
         """
 
 

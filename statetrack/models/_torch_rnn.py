@@ -1,19 +1,28 @@
 """The frame of the three recurrent networks of `torch.nn`: embedding, layers, linear readout.
 
-B batch, T time, L layers, H hidden.
+Each of them says how it takes boxes of states to boxes, from the weights of a layer.
+
+B batch, T time, L layers, H hidden, D numbers of a state.
 """
 
 from __future__ import annotations
 
+import abc
 from typing import ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from statetrack.algebra.recurrences import Saturating, Size
-from statetrack.models._base import RecurrentModel, State
+from statetrack.models._base import RecurrentModel, State, WithBoxes
 from statetrack.models._settings import MOST_LAYERS, ModelSettings
+from statetrack.ops import boxes
+from statetrack.ops.boxes import Box
 from statetrack.ops.precision import in_full_precision
 from statetrack.settings import option
+
+HIDDEN = (..., 0, slice(None))
+"""The part of a layer's state [..., parts, H] that is h."""
 
 
 class TorchRNNSettings(ModelSettings):
@@ -29,7 +38,7 @@ class TorchRNNSettings(ModelSettings):
         return Saturating(units=Size("hidden", self.hidden))
 
 
-class TorchRNN(RecurrentModel):
+class TorchRNN(RecurrentModel, WithBoxes):
     """Embedding, a recurrent network of torch.nn, linear readout; the first state is zero."""
 
     settings_class = TorchRNNSettings
@@ -65,3 +74,45 @@ class TorchRNN(RecurrentModel):
         """Logits [B, C] and the next state, after one symbol per word, [B]."""
         logits, state = self.scan(symbols.unsqueeze(1), state)
         return logits.squeeze(1), state
+
+    def flat(self, state: State) -> Tensor:
+        """The state of every layer, one after the other: [B, D], D = L H (2 L H for an LSTM)."""
+        parts = state if isinstance(state, tuple) else (state,)
+        stacked = torch.stack([part for part in parts if isinstance(part, Tensor)])
+        return stacked.permute(2, 1, 0, 3).flatten(1)  # [B, L, parts, H]
+
+    def box_step(self, symbols: Tensor, box: Box, unit: float = 0.0) -> Box:
+        """Layer by layer; the inputs of the first are points."""
+        vectors = self.embedding(symbols)
+        inputs, after = Box(vectors, vectors), []
+        for layer, own in enumerate(self._layers(box)):
+            weight, recurrent, bias, more = (
+                getattr(self.network, f"{name}_l{layer}")
+                for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+            )
+            read = boxes.affine(inputs, weight, bias, unit)
+            remembered = boxes.affine(own.part(HIDDEN), recurrent, more, unit)
+            own = self.box_layer(read, remembered, own, unit)
+            inputs = own.part(HIDDEN)
+            after.append(own)
+        stacked = (torch.stack(bounds, -3).flatten(-3) for bounds in zip(*after, strict=True))
+        return Box(*stacked)
+
+    def _layers(self, box: Box) -> list[Box]:
+        """The part of every layer, [B, parts, H], of boxes [B, D]."""
+        network = self.network
+        sizes = (network.num_layers, self.state_parts, network.hidden_size)
+        split = box.mapped(lambda bound: bound.unflatten(-1, sizes))
+        return [split.part((..., layer, slice(None), slice(None))) for layer in range(sizes[0])]
+
+    @abc.abstractmethod
+    def box_layer(self, read: Box, remembered: Box, state: Box, unit: float) -> Box:
+        """What one layer makes of its state [B, parts, H], as a box of the same shape.
+
+        `read` and `remembered` are the affine maps of its input and of its h, for all gates.
+        """
+
+    def box_leads(self, box: Box, labels: Tensor, unit: float = 0.0) -> Tensor:
+        """From h of the last layer."""
+        hidden = self._layers(box)[-1].part(HIDDEN)
+        return boxes.leads(hidden, self.readout.weight, self.readout.bias, labels, unit)

@@ -20,7 +20,9 @@ from __future__ import annotations
 from torch import nn
 
 from statetrack.models import MODELS
-from statetrack.models._torch_rnn import TorchRNN
+from statetrack.models._torch_rnn import HIDDEN, TorchRNN
+from statetrack.ops import boxes
+from statetrack.ops.boxes import Box
 
 
 @MODELS.register("gru")
@@ -29,3 +31,14 @@ class GRU(TorchRNN):
 
     source = "Cho et al. 2014, arXiv:1406.1078"
     network_class = nn.GRU
+
+    def box_layer(self, read: Box, remembered: Box, state: Box, unit: float) -> Box:
+        """The gates r, z and the candidate n are the thirds of the maps."""
+        reads, remembereds = read.chunks(3), remembered.chunks(3)
+        reset, update = (
+            boxes.sigmoid(boxes.plus(reads[gate], remembereds[gate], unit), unit) for gate in (0, 1)
+        )
+        kept = boxes.gated(reset, remembereds[2], unit)
+        new = boxes.tanh(boxes.plus(reads[2], kept, unit), unit)
+        after = boxes.between(update, new, state.part(HIDDEN), unit)
+        return after.mapped(lambda bound: bound.unsqueeze(-2))

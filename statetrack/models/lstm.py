@@ -19,10 +19,13 @@ cuts them at the gates; symbols have learned embeddings.
 
 from __future__ import annotations
 
+import torch
 from torch import nn
 
 from statetrack.models import MODELS
 from statetrack.models._torch_rnn import TorchRNN
+from statetrack.ops import boxes
+from statetrack.ops.boxes import Box
 
 
 @MODELS.register("lstm")
@@ -32,3 +35,13 @@ class LSTM(TorchRNN):
     source = "Hochreiter & Schmidhuber 1997, doi:10.1162/neco.1997.9.8.1735"
     network_class = nn.LSTM
     state_parts = 2
+
+    def box_layer(self, read: Box, remembered: Box, state: Box, unit: float) -> Box:
+        """The gates i, f, g and o are the quarters of the maps; the state is h and c."""
+        enter, forget, new, out = boxes.plus(read, remembered, unit).chunks(4)
+        old = state.part((..., 1, slice(None)))
+        kept = boxes.gated(boxes.sigmoid(forget, unit), old, unit)
+        entered = boxes.gated(boxes.sigmoid(enter, unit), boxes.tanh(new, unit), unit)
+        cell = boxes.plus(kept, entered, unit)
+        hidden = boxes.gated(boxes.sigmoid(out, unit), boxes.tanh(cell, unit), unit)
+        return Box(*(torch.stack(bounds, -2) for bounds in zip(hidden, cell, strict=True)))

@@ -19,6 +19,8 @@ from torch import nn
 
 from statetrack.models import MODELS
 from statetrack.models._torch_rnn import TorchRNN
+from statetrack.ops import boxes
+from statetrack.ops.boxes import Box
 
 
 @MODELS.register("rnn")
@@ -28,3 +30,8 @@ class RNN(TorchRNN):
     source = "Elman 1990, doi:10.1207/s15516709cog1402_1"
     training_defaults = {"lrs": (1e-2,), "steps": 1000}
     network_class = nn.RNN
+
+    def box_layer(self, read: Box, remembered: Box, state: Box, unit: float) -> Box:
+        """The sum, behind tanh."""
+        after = boxes.tanh(boxes.plus(read, remembered, unit), unit)
+        return after.mapped(lambda bound: bound.unsqueeze(-2))

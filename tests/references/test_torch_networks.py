@@ -68,3 +68,20 @@ def test_logits_are_those_of_the_equations(name: str, layer: type[nn.RNNBase], s
     torch.testing.assert_close(
         model(symbols), torch.stack(expected, 1), rtol=0, atol=stated_difference(name)
     )
+
+
+def test_a_second_order_network_is_tanh_of_the_matrix_of_each_symbol():
+    torch.manual_seed(0)
+    kind = MODELS["second-order-rnn"]
+    settings = build(kind.settings_class, {"hidden": H}, "second-order-rnn")
+    model = kind(settings, num_symbols=V, num_labels=3).double()
+    symbols = torch.randint(V, (B, T))
+    expected = torch.empty(B, T, 3, dtype=torch.float64)
+    for b, word in enumerate(symbols.tolist()):
+        h = torch.tanh(model.first)
+        for t, x in enumerate(word):
+            h = torch.tanh(model.matrices[x] @ h + model.biases[x])
+            expected[b, t] = model.readout.weight @ h + model.readout.bias
+    torch.testing.assert_close(
+        model(symbols), expected, rtol=0, atol=stated_difference("second-order-rnn")
+    )

@@ -11,6 +11,7 @@ from typing import Protocol
 from torch import nn
 
 from statetrack.evidence.budget import Budget
+from statetrack.evidence.certificate.saturating import certify_saturating, saturates
 from statetrack.evidence.rows import Certificate, not_proven
 from statetrack.evidence.subject import Subject
 
@@ -22,7 +23,9 @@ class Method(Protocol):
         """What is proven."""
 
 
-METHODS: list[tuple[Callable[[nn.Module], bool], Method]] = []
+METHODS: list[tuple[Callable[[nn.Module], bool], Method]] = [
+    (saturates, certify_saturating),
+]
 """For which models which method is; the first that fits is taken."""
 
 

@@ -19,6 +19,7 @@ from tests.claims.constructions.linear import (
 from tests.claims.constructions.saturating import (
     matrix_network,
     scalar_lstm,
+    second_order,
     stacked_lstm,
     torch_network,
 )
@@ -58,6 +59,7 @@ CONSTRUCTIONS: dict[str, Construction] = {
     "rwkv6": layered.rwkv6,
     "rwkv7": layered.rwkv7,
     "sd-ssm": sd_ssm,
+    "second-order-rnn": second_order,
     "slice": slice_blocks,
     "slstm": scalar_lstm,
     "state-gated-rnn": state_gated,

@@ -106,6 +106,30 @@ def torch_network(case: Case) -> Any:
     return model
 
 
+def second_order(case: Case) -> Any:
+    """A unit for each state, on (+1) in it and off (-1) elsewhere; matrices are tables of moves.
+
+    A unit is as far from 0 as `GAIN` before tanh: of all units of states that a symbol leads into
+    its state, one is on, or none.
+    """
+    machine = case.algebra.machine
+    size, num_states = case.size("hidden"), len(machine.delta)
+    if size < num_states:
+        raise NotBuilt(f"{num_states} units are known, {size} are predicted")
+    model = case.blank()
+    moves = np.zeros((case.automaton.num_symbols, size, size))
+    state = np.arange(num_states)
+    for symbol in range(case.automaton.num_symbols):
+        moves[symbol, machine.delta[:, symbol], state] = GAIN
+    put(model.matrices, moves)
+    put(model.biases, moves.sum(-1) - GAIN)
+    first = np.full(size, -GAIN)
+    first[machine.automaton.start] = GAIN
+    put(model.first, first)
+    read_labels(model, case)
+    return model
+
+
 def scalar_lstm(case: Case) -> Any:
     """The units as the scalar LSTM's candidates, in its last layer and in one head.
 

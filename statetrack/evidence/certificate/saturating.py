@@ -1,0 +1,317 @@
+"""The certificate of a network with saturating units: finitely many boxes, mapped into each other.
+
+Every box belongs to a state of the task's automaton. The first contains the network's first state.
+The image of a box under a symbol lies in the box that interval bounds give (`WithBoxes`); where no
+box of the next automaton state contains that image, it becomes a box itself, a little larger than
+it is. Where the network corrects errors faster than the added size grows, images soon lie in boxes
+that are there already, and nothing is left to do: then every state that any word leads to is in a
+box of the right automaton state, and where the right label's logit is the largest on all of them,
+every answer to every word, of any length, is right. Where a label is not proven, or there are too
+many boxes, answers to words up to the number of symbols at which that happened are still proven.
+
+The boxes need not be those of the automaton's states: a network that knows a state in several ways,
+by its last symbols for instance, gets a box for each of them.
+
+As implemented: bounds are computed in float64, and every operation is given the error that it may
+have in float32 (`statetrack.ops.boxes` states the assumptions), so the boxes contain the states of
+the network as torch runs it in float32 on a CPU, and those of exact arithmetic. Only words that can
+be drawn count.
+
+Interval bounds are written out here, not taken from auto_LiRPA: the proof needs boxes that are
+mapped into each other, with rounding counted, and no bound of that library counts rounding.
+
+Source: interval bounds as in Gowal et al. (2018), arXiv:1810.12715; a network that keeps to
+disjoint regions of its states as in Casey (1996), doi:10.1162/neco.1996.8.6.1135, and Omlin & Giles
+(1996), doi:10.1145/235809.235811.
+
+S states, V symbols, C labels, D numbers of a state, N boxes.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from statetrack.evidence.budget import Budget
+from statetrack.evidence.rows import Certificate, Verdict, not_proven
+from statetrack.evidence.subject import Subject
+from statetrack.models._base import WithBoxes
+from statetrack.ops.boxes import FLOAT32, UNITS_OF_A_FUNCTION, Box
+from statetrack.sources import Automaton
+from statetrack.sources.arrays import Integers
+
+MOST_BOXES: Final = 20_000
+"""Boxes of one attempt."""
+
+FEW_BOXES: Final = 2_000
+"""Boxes of every attempt, before any is given more."""
+
+AT_ONCE: Final = 4_096
+"""Images that are computed together."""
+
+COMPARED_AT_ONCE: Final = 2**22
+"""Numbers that are compared together."""
+
+GROWN_ALIKE: Final = (0.1, 0.03, 0.2, 0.01)
+"""By how much new boxes grow, alike in all directions, in the order in which it is tried."""
+
+GROWN_BY_NEED: Final = (0.1, 0.03, 0.01, 0.003, 0.001)
+"""The same where each number of the state grows as errors of it do."""
+
+SMALL: Final = 1e-6
+"""The size of an error whose growth is measured."""
+
+LARGEST_WEIGHT: Final = 2.0**40
+"""Larger weights may leave the range of float32."""
+
+METHOD: Final = "boxes of states that are mapped into each other"
+
+
+def saturates(model: nn.Module) -> bool:
+    """Whether boxes of states can be followed through the model's steps."""
+    return isinstance(model, WithBoxes)
+
+
+@torch.no_grad()
+def certify_saturating(
+    subject: Subject, *, budget: Budget, seed: int = 0, most_boxes: int = MOST_BOXES
+) -> Certificate:
+    """What boxes prove about every word that can be drawn.
+
+    `seed` draws the words on which the growth of errors is measured: they decide how boxes grow,
+    not what is proven. Attempts that end with many boxes are continued up to `most_boxes`.
+    """
+    begin = time.monotonic()
+    model = subject.in_precision(torch.float64).model.cpu()
+    if subject.dtype not in (torch.float32, torch.float64):
+        return not_proven(f"rounding in {subject.dtype} is not counted", method=METHOD)
+    if max(float(weight.abs().max()) for weight in model.parameters()) > LARGEST_WEIGHT:
+        return not_proven("a weight is beyond 2^40, or not finite", method=METHOD)
+    network = Network(Subject(model, subject.automaton))
+    alike = torch.ones(network.automaton.num_states, network.first.lower.shape[-1])
+    attempts = [(size, alike.double()) for size in GROWN_ALIKE]
+    needed, growth = network.growth(seed)
+    attempts += [(size, needed) for size in GROWN_BY_NEED]
+    best: Cover | None = None
+    for most in sorted({min(FEW_BOXES, most_boxes), most_boxes}):
+        again = []
+        for size, scale in attempts:
+            if budget.spent:
+                break
+            budget.say(f"boxes grown by {size:g}")
+            cover = Cover(network, size * scale, most)
+            cover.run(budget)
+            if best is None or (cover.closed, cover.proven) > (best.closed, best.proven):
+                best = cover
+            if cover.closed:
+                break
+            if cover.num_boxes >= most:
+                again.append((size, scale))
+        if best is not None and best.closed:
+            break
+        attempts = again
+    seconds = time.monotonic() - begin
+    if best is None:
+        return not_proven("no time", method=METHOD, complete=False, seconds=seconds)
+    return _certificate(best, growth, not budget.spent or best.closed, seconds)
+
+
+def _certificate(best: Cover, growth: float, complete: bool, seconds: float) -> Certificate:
+    """What the best attempt proves."""
+    length = None if best.closed or not best.proven else best.proven
+    verdict: Verdict = "to length" if best.proven else "not proven"
+    if best.closed:
+        verdict = "all lengths"
+    drifts = f"near sampled states a step multiplies an error by up to {growth:.3g}"
+    return Certificate(
+        verdict=verdict,
+        length=length,
+        verdict_real=verdict,
+        length_real=length,
+        method=f"{METHOD}: {best.num_boxes:,}" if best.closed else METHOD,
+        margin=best.share if verdict != "not proven" else None,
+        residual=None,
+        growth=None,
+        reason="" if best.closed else f"{best.reason} ({drifts})",
+        complete=complete,
+        seconds=seconds,
+    )
+
+
+class Network:
+    """A model's boxes, beside its automaton."""
+
+    def __init__(self, subject: Subject) -> None:
+        assert isinstance(subject.model, WithBoxes)
+        self.subject = subject
+        self.model: WithBoxes = subject.model
+        self.automaton: Automaton = subject.automaton
+        point = self.model.flat(subject.first(1))
+        self.first = Box(point, point).grown(UNITS_OF_A_FUNCTION * FLOAT32)
+        self.output = torch.from_numpy(self.automaton.output.copy())
+
+    def images(self, box: Box, symbols: Tensor) -> Box:
+        """Boxes that contain what symbols make of boxes, in float32 too."""
+        return self.model.box_step(symbols, box, FLOAT32)
+
+    def worst_leads(self, box: Box, states: Tensor) -> tuple[Tensor, Tensor]:
+        """Of boxes in automaton states: the right label's lead, at least, and the widest lead."""
+        labels = self.output[states]
+        found = self.model.box_leads(box, labels, FLOAT32)
+        others = found.scatter(-1, labels.unsqueeze(-1), -torch.inf)
+        if others.shape[-1] == 1:
+            others = torch.full_like(others, -torch.inf)
+        middle = self.model.box_leads(Box(box.centre, box.centre), labels)
+        return -others.amax(-1), middle.amax(-1) - middle.amin(-1)
+
+    def growth(self, seed: int, num_words: int = 64, length: int = 48) -> tuple[Tensor, float]:
+        """How errors share out over the numbers of a state, [S, D], and the factor of one step.
+
+        Small errors of those sizes become, after one symbol, errors of at most those sizes times
+        the factor, at the states that were sampled.
+        """
+        words, states = self._walks(seed, num_words, length)
+        hidden = [self.model.flat(self.subject.first(num_words))]
+        state = self.subject.first(num_words)
+        for symbols in words.T:
+            state = self.subject.step(symbols, state)[1]
+            hidden.append(self.model.flat(state))
+        points = torch.cat(hidden[:-1])
+        before = torch.from_numpy(states[:, :-1].T.reshape(-1))
+        after = torch.from_numpy(states[:, 1:].T.reshape(-1))
+        symbols = torch.from_numpy(words.T.reshape(-1))
+        size = points.shape[-1]
+        scale = torch.ones(self.automaton.num_states, size, dtype=torch.float64)
+        factor = 1.0
+        for _ in range(20):
+            radius = SMALL * scale[before]
+            image = self.model.box_step(symbols, Box(points - radius, points + radius))
+            grown = torch.zeros_like(scale).scatter_reduce(
+                0, after.unsqueeze(-1).expand(-1, size), image.radius / SMALL, "amax"
+            )
+            factor = float((grown / scale).amax())
+            scale = (grown / grown.amax()).clamp(min=0.05)
+        return scale, factor
+
+    def _walks(self, seed: int, num_words: int, length: int) -> tuple[Integers, Integers]:
+        """Words [B, T] of symbols that can be drawn, all alike, and the states around them."""
+        rng = np.random.default_rng(seed)
+        drawable, delta = self.automaton.drawable, self.automaton.delta
+        states = np.full((num_words, length + 1), self.automaton.start, np.int64)
+        words = np.zeros((num_words, length), np.int64)
+        for position in range(length):
+            now = states[:, position]
+            words[:, position] = (rng.random((num_words, len(delta[0]))) * drawable[now]).argmax(1)
+            states[:, position + 1] = delta[now, words[:, position]]
+        return words, states
+
+
+@dataclass
+class Cover:
+    """Boxes that cover the states of a network: those that were found, and what they prove."""
+
+    network: Network
+    grown: Tensor  # [S, D]: by how much a new box is larger than an image
+    most_boxes: int
+    proven: int = 0
+    """Answers to words of so many symbols are proven."""
+    closed: bool = False
+    """Whether every image lies in a box."""
+    margin: float = float("inf")
+    """The least lead of a right label, in logits."""
+    widest: float = 0.0
+    """The largest difference between two logits at a centre."""
+    reason: str = ""
+    lower: Tensor = field(init=False)  # [N, D]
+    upper: Tensor = field(init=False)
+    states: Tensor = field(init=False)  # [N]
+
+    def __post_init__(self) -> None:
+        automaton = self.network.automaton
+        self.states = torch.tensor([automaton.start])
+        box = self.network.first.grown(self.grown[self.states])
+        self.lower, self.upper = box
+        self._drawable = torch.from_numpy(automaton.drawable.copy())
+        self._delta = torch.from_numpy(automaton.delta.copy())
+        self._scored = torch.from_numpy(automaton.scored.copy())
+
+    @property
+    def num_boxes(self) -> int:
+        """N."""
+        return len(self.states)
+
+    @property
+    def share(self) -> float | None:
+        """The margin as a share of the widest difference of logits."""
+        return self.margin / self.widest if self.widest else None
+
+    def run(self, budget: Budget) -> None:
+        """Add boxes until all images are covered, or a label, a cap or the budget ends it."""
+        done = 0
+        while done < self.num_boxes:
+            end = self.num_boxes  # boxes that no shorter word needs
+            size = max(1, AT_ONCE // self._delta.shape[1])
+            for first in range(done, end, size):
+                if budget.spent:
+                    self.reason = f"the budget ended after {self.num_boxes:,} boxes"
+                    return
+                if not self._follow(first, min(end, first + size)):
+                    return
+            done = end
+            self.proven += 1
+        self.closed = True
+
+    def _follow(self, first: int, end: int) -> bool:
+        """Cover the images of boxes; False where a label is not proven, or there are too many."""
+        rows, symbols = self._drawable[self.states[first:end]].nonzero(as_tuple=True)
+        rows = rows + first
+        after = self._delta[self.states[rows], symbols]
+        images = self.network.images(Box(self.lower[rows], self.upper[rows]), symbols)
+        asked = self._scored[after]
+        if bool(asked.any()):
+            margins, widths = self.network.worst_leads(images.part(asked), after[asked])
+            self.widest = max(self.widest, float(widths.max()))
+            if not bool((margins > 0).all()):
+                state = self.network.automaton.states[int(after[asked][margins.argmin()])]
+                self.reason = f"a box of state '{state}' has no single answer"
+                return False
+            self.margin = min(self.margin, float(margins.min()))
+        for state in after.unique().tolist():
+            self._cover(state, images.part(after == state))
+            if self.num_boxes >= self.most_boxes:
+                self.reason = f"{self.num_boxes:,} boxes do not cover all states"
+                return False
+        return True
+
+    def _cover(self, state: int, images: Box) -> None:
+        """Add boxes of an automaton state until all images lie in one."""
+        own = self.states == state
+        left = ~contained(images, Box(self.lower[own], self.upper[own]))
+        images = images.part(left)
+        images = images.part(images.radius.sum(-1).argsort(descending=True))
+        while len(images.lower) and self.num_boxes < self.most_boxes:
+            new = images.part(slice(1)).grown(self.grown[state])
+            self.lower = torch.cat([self.lower, new.lower])
+            self.upper = torch.cat([self.upper, new.upper])
+            self.states = torch.cat([self.states, torch.tensor([state])])
+            left = ~contained(images, new)
+            images = images.part(left)
+
+
+def contained(inner: Box, outer: Box) -> Tensor:
+    """Whether each of some boxes [M, D] lies in one of others [N, D]: [M]."""
+    found = torch.zeros(len(inner.lower), dtype=torch.bool)
+    if not len(outer.lower):
+        return found
+    size = max(1, COMPARED_AT_ONCE // outer.lower.numel())
+    for first in range(0, len(found), size):
+        piece = slice(first, first + size)
+        above = inner.lower[piece].unsqueeze(1) >= outer.lower
+        below = inner.upper[piece].unsqueeze(1) <= outer.upper
+        found[piece] = (above & below).all(-1).any(-1)
+    return found
