@@ -10,25 +10,21 @@ from statetrack.sources import Automaton
 
 
 class Computes(nn.Module):
-    """Follows an automaton: its state is one-hot [B, S], multiplied by `scale` at every step."""
+    """Follows an automaton: its state is the number of the automaton's, as a float [B, 1]."""
 
-    def __init__(self, automaton: Automaton, scale: float = 1.0) -> None:
+    def __init__(self, automaton: Automaton) -> None:
         super().__init__()
-        moves = torch.from_numpy(np.eye(automaton.num_states, dtype="f4")[automaton.delta])
         self.start = automaton.start
-        self.scale = scale
-        self.moves = nn.Parameter(moves)  # [S, V, S]
+        self.register_buffer("moves", torch.from_numpy(automaton.delta.copy()))  # [S, V]
         labels = np.eye(automaton.num_labels, dtype="f4")[automaton.output]
         self.labels = nn.Parameter(torch.from_numpy(labels))  # [S, C]
 
     def initial_state(self, num_words: int) -> Tensor:
-        state = self.moves.new_zeros(num_words, len(self.moves))
-        state[:, self.start] = 1
-        return state
+        return self.labels.new_full((num_words, 1), self.start)
 
     def step(self, symbols: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        state = torch.einsum("bs,sbt->bt", state, self.moves[:, symbols]) * self.scale
-        return state @ self.labels, state
+        reached = self.moves[state[:, 0].long(), symbols]
+        return self.labels[reached], reached[:, None].to(self.labels.dtype)
 
     def forward(self, symbols: Tensor) -> Tensor:
         state, logits = self.initial_state(len(symbols)), []
@@ -36,6 +32,23 @@ class Computes(nn.Module):
             output, state = self.step(symbol, state)
             logits.append(output)
         return torch.stack(logits, 1)
+
+
+class Shrinks(Computes):
+    """The same with one-hot states [B, S] that are multiplied by a number at every step."""
+
+    def __init__(self, automaton: Automaton, factor: float) -> None:
+        super().__init__(automaton)
+        self.factor = factor
+        one_hot = np.eye(automaton.num_states, dtype="f4")[automaton.delta]
+        self.operators = nn.Parameter(torch.from_numpy(one_hot))  # [S, V, S]
+
+    def initial_state(self, num_words: int) -> Tensor:
+        return torch.eye(len(self.operators))[self.start].repeat(num_words, 1)
+
+    def step(self, symbols: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        state = torch.einsum("bs,sbt->bt", state, self.operators[:, symbols]) * self.factor
+        return state @ self.labels, state
 
 
 class CountsToo(Computes):

@@ -15,7 +15,7 @@ from statetrack.models._making import make_model
 from statetrack.sources import Automaton
 from statetrack.sources.automaton import reachable
 from statetrack.spec import load_task
-from tests.computing import Computes, CountsToo, right_for, with_wrong_transition
+from tests.computing import Computes, CountsToo, Shrinks, right_for, with_wrong_transition
 
 AMPLE = 600.0
 STEPS_OF_MAMBA = 200
@@ -106,7 +106,7 @@ def test_a_counter_in_the_state_never_closes():
 
 def test_states_that_shrink_close_within_a_tolerance_only_where_they_are_compared_by_size():
     automaton = automaton_of("parity")
-    model = Computes(automaton, scale=0.999)
+    model = Shrinks(automaton, 0.999)
     assert not exhaustive(model, automaton, max_length=20).closed
     found = exhaustive(model, automaton, tolerance=0.01)
     assert found.closed and found.verdict == "closed within tolerance" and found.tolerance == 0.01

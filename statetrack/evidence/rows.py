@@ -366,10 +366,74 @@ class WorstCase(Evidence):
     seconds: float
 
 
+# --- extraction ---
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extraction(Evidence):
+    """The machine that a network computes, as L* or KV learn it from its answers: a hypothesis.
+
+    The machine is as small as possible: it has `states`, where the task needs `needed` (None
+    without a task), not counted the void one that words with forbidden symbols lead to. `delta`
+    has for each state where each symbol leads, `output` its label, which is None where none is
+    asked for, and the number of labels where logits are not finite. Without any state, nothing was
+    extracted.
+
+    `equivalent` says whether machine and task agree on every word; False where the network was seen
+    to answer some word wrongly; None where there is no task, and where learning was ended before
+    either was known. `difference` is the shortest word that the network was seen to answer wrongly:
+    where `reason` is "tested", the shortest on which machine and task differ.
+
+    The network has read `words` words, of up to `longest` symbols, and all that are drawn of up to
+    `all_to`. Where `reason` is "tested", the machine agrees with all of them, the last of which
+    were `random_words` of up to `random_length` symbols; and if the network is a machine with at
+    most `extra_states` more states, it is this one (None: not even that is known). Other reasons
+    are in `EXTRACTION_ENDINGS`; then the machine is the last hypothesis, which may be wrong.
+    """
+
+    kind: ClassVar[str] = "extraction"
+
+    algorithm: str
+    states: int
+    needed: int | None
+    equivalent: bool | None
+    difference: Failure | None
+    words: int
+    longest: int
+    all_to: int
+    random_words: int
+    random_length: int
+    extra_states: int | None
+    delta: tuple[tuple[int, ...], ...]
+    output: tuple[int | None, ...]
+    start: int
+    reason: str
+    complete: bool
+    seconds: float
+
+    @property
+    def verdict(self) -> str:
+        """What was found, in a few words."""
+        if self.equivalent is False and self.difference is not None:
+            return f"differs at length {self.difference.position}"
+        if self.equivalent:
+            return "equivalent"
+        return "not decided" if self.needed is not None else f"{self.states} states"
+
+
+EXTRACTION_ENDINGS: dict[str, str] = {
+    "tested": "no word was found on which machine and network differ",
+    "states": "the machine has more states than the cap",
+    "words": "as many words were read as the cap allows",
+    "time": "the time was spent",
+}
+"""What ends an extraction: `Extraction.reason`, and what it says."""
+
 EVIDENCE: dict[str, type[Evidence]] = {
     Certificate.kind: Certificate,
     Exhaustive.kind: Exhaustive,
     Representation.kind: Representation,
     WorstCase.kind: WorstCase,
+    Extraction.kind: Extraction,
 }
 """The kinds of evidence by name."""

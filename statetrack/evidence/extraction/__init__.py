@@ -1,0 +1,142 @@
+"""The machine that a network computes, learned from its answers by L* or KV.
+
+What is learned is a Moore machine: the label of the network after every word of one symbol or more.
+Before the first symbol a network has no answer, so that the start is told apart from every other
+state while learning, and is left out of the result where another state continues alike. Where
+there is a task, labels are read where it asks for one, and words with a symbol that it never draws
+lead to a void state: the result says what the network does on the words of the task. It is as
+small as possible (`needed_machine`), and its number of states can be compared with that which the
+task needs.
+
+*A machine that was extracted is a hypothesis.* It agrees with the network on every word that was
+read, and nothing is proven of other words, but for this: if the network is some machine with at
+most `extra_states` states more, then it is this one (`WMethodOracle`). Where machine and task
+differ, the shortest word on which they do is read by the network: if the network does not side
+with the machine, learning goes on. So a difference that is reported is a word that the network
+really answers wrongly.
+
+A network that is right for n symbols only may be a machine with n times as many states as the task,
+which L* and KV go on learning: hence the caps on states, words and time. Where a cap ends learning,
+the machine is the last hypothesis, which need not agree with the network.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import Literal
+
+import numpy as np
+
+from statetrack.errors import SettingsError, nearest
+from statetrack.evidence.budget import Budget
+from statetrack.evidence.extraction.learners import LEARNERS
+from statetrack.evidence.extraction.machine import num_needed, smallest
+from statetrack.evidence.extraction.oracles import (
+    Chain,
+    RandomWordsOracle,
+    ShortWordsOracle,
+    TaskOracle,
+    WMethodOracle,
+)
+from statetrack.evidence.extraction.teacher import Stop, Teacher
+from statetrack.evidence.rows import Extraction
+from statetrack.evidence.subject import Reader, Subject
+from statetrack.sources import Automaton
+from statetrack.sources.comparing import shortest_difference
+
+Algorithm = Literal["lstar", "kv"]
+
+MOST_STATES, MOST_WORDS, RANDOM_WORDS, LONGEST = 200, 1_000_000, 1000, 200
+"""The caps by default: on states, on words that are read, on random words and on their length."""
+
+
+SPARE_STATES = 2
+"""States of a hypothesis that are no states of the result: that before the first symbol, and void.
+"""
+
+
+def find_extraction(
+    reader: Reader,
+    *,
+    budget: Budget,
+    seed: int = 0,
+    algorithm: Algorithm = "lstar",
+    max_states: int = MOST_STATES,
+    max_words: int = MOST_WORDS,
+    random_words: int = RANDOM_WORDS,
+    max_length: int = LONGEST,
+) -> Extraction:
+    """Learn the machine that a network computes; of a `Subject`, compare it with the task's.
+
+    `random_words` of up to `max_length` symbols are tried on every hypothesis that agrees on all
+    others. `max_words` caps all words that are read, of whatever length. Raises `SettingsError`
+    for an algorithm that is not known.
+    """
+    if algorithm not in LEARNERS:
+        raise SettingsError(
+            f"algorithm '{algorithm}': there are {' and '.join(LEARNERS)}."
+            f"{nearest(algorithm, LEARNERS)}"
+        )
+    started = time.monotonic()
+    task = reader.automaton if isinstance(reader, Subject) else None
+    teacher = Teacher(reader, task, budget, max_words)
+    drawing = task or Automaton(np.zeros((1, reader.num_symbols), np.int64))
+    short = ShortWordsOracle(teacher, drawing)
+    numbers = np.random.default_rng(seed)
+    drawn = RandomWordsOracle(teacher, drawing, numbers, random_words, max_length)
+    suites = WMethodOracle(teacher)
+    room = max_states + SPARE_STATES
+    oracle = Chain(teacher, [TaskOracle(teacher), short, drawn, suites], budget, room)
+    reason = "tested"
+    try:
+        LEARNERS[algorithm](teacher, oracle, room)
+    except Stop as stop:
+        reason = stop.args[0]
+    found = None if oracle.last is None else smallest(oracle.last, teacher.num_labels)
+    if reason != "tested" and found is not None:
+        _replay_difference(found, teacher)
+    delta, output, start = _tables(found)
+    agrees = None if teacher.needed is None or reason != "tested" else True
+    return Extraction(
+        algorithm=algorithm,
+        states=0 if found is None else num_needed(found),
+        needed=None if task is None else num_needed(task),
+        equivalent=False if teacher.failure is not None else agrees,
+        difference=teacher.failure,
+        words=teacher.words,
+        longest=teacher.longest,
+        all_to=short.all_to,
+        random_words=random_words if reason == "tested" else 0,
+        random_length=max_length,
+        extra_states=suites.extra_states if reason == "tested" else None,
+        delta=delta,
+        output=output,
+        start=start,
+        reason=reason,
+        complete=reason != "time",
+        seconds=time.monotonic() - started,
+    )
+
+
+def _replay_difference(found: Automaton, teacher: Teacher) -> None:
+    """Read the shortest word on which a machine and the task differ, so that a failure is noted."""
+    if teacher.needed is None:
+        return
+    word = shortest_difference(found, teacher.needed)
+    if word is not None:
+        with suppress(Stop):
+            teacher.read(np.array([word]))
+
+
+def _tables(
+    found: Automaton | None,
+) -> tuple[tuple[tuple[int, ...], ...], tuple[int | None, ...], int]:
+    """The transitions, labels and start of a machine, as plain values."""
+    if found is None:
+        return (), (), 0
+    output = [
+        label if asked else None
+        for label, asked in zip(found.output.tolist(), found.scored.tolist(), strict=True)
+    ]
+    return tuple(map(tuple, found.delta.tolist())), tuple(output), found.start

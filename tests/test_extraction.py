@@ -1,0 +1,232 @@
+"""Extraction: the machine that a network computes, compared with the task's."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import statetrack as st
+from statetrack.algebra.machine import needed_machine
+from statetrack.errors import SettingsError
+from statetrack.evidence.budget import Budget
+from statetrack.evidence.exhaustive import find_exhaustive
+from statetrack.evidence.extraction import find_extraction
+from statetrack.evidence.extraction.machine import Hypothesis, machine_of
+from statetrack.evidence.subject import Reader, Subject
+from statetrack.sources import Automaton, equivalent, minimise
+from statetrack.spec import load_task
+from tests.computing import Computes, right_for, with_wrong_transition
+
+AMPLE = 600.0
+ALGORITHMS = ["lstar", "kv"]
+
+
+def automaton_of(task):
+    automaton = load_task(task).source.automaton
+    assert automaton is not None
+    return automaton
+
+
+def extract(model, task, **caps):
+    caps = {"random_words": 100, "max_length": 100} | caps
+    return find_extraction(Subject(model, task), budget=Budget(AMPLE), **caps)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(
+    "task", ["s3", "tomita-3", "tomita-5", "flip-flop", "random-fsm", "turnstile", "a5"]
+)
+def test_a_model_that_computes_the_automaton_is_extracted_and_equivalent(task, algorithm):
+    automaton = automaton_of(task)
+    found = extract(Computes(automaton), task, algorithm=algorithm)
+    assert found.equivalent is True and found.difference is None
+    assert found.reason == "tested" and found.complete and found.verdict == "equivalent"
+    assert found.states == found.needed == needed_machine(automaton).live.sum()
+    assert found.extra_states is not None and found.all_to > 0
+    machine = machine_of(found, automaton)
+    assert machine.num_states == found.states
+    assert set(machine.states) <= set(needed_machine(automaton).automaton.states)
+    assert equivalent(needed_machine(machine).automaton, needed_machine(automaton).automaton)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_one_wrong_transition_is_extracted_and_the_shortest_difference_is_the_networks(algorithm):
+    automaton = automaton_of("s3")
+    for state, symbol in itertools.product(range(6), range(2)):
+        to = (int(automaton.delta[state, symbol]) + 1) % 6
+        wrong = with_wrong_transition(automaton, state, symbol, to)
+        subject = Subject(Computes(wrong), automaton)
+        found = extract(Computes(wrong), automaton, algorithm=algorithm)
+        assert found.equivalent is False and found.reason == "tested"
+        shortest = find_exhaustive(subject, budget=Budget(AMPLE)).failure
+        difference = found.difference
+        assert difference.position == shortest.position
+        assert found.verdict == f"differs at length {shortest.position}"
+        answers = subject.answers(np.array([difference.word]))
+        assert answers[0, -1] == difference.answer != difference.label
+        assert automaton.labels_of(difference.word)[-1] == difference.label
+        assert equivalent(machine_of(found, automaton), minimise(wrong))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_model_that_is_right_for_forty_symbols_is_a_machine_with_a_state_for_each(algorithm):
+    automaton = automaton_of("parity")
+    found = extract(Computes(right_for(automaton, 40)), automaton, algorithm=algorithm)
+    assert found.states == 81 and found.equivalent is False and found.reason == "tested"
+    assert found.difference.position == 41
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_caps_end_learning_are_said_and_leave_the_failure_that_was_met(algorithm):
+    automaton = automaton_of("parity")
+    late = Computes(right_for(automaton, 40))
+    found = extract(late, automaton, algorithm=algorithm, max_states=30)
+    assert found.reason == "states" and found.complete and found.states <= 30
+    assert found.equivalent is False and found.difference.position == 41
+    assert found.random_words == 0 and found.extra_states is None
+    few = extract(late, automaton, algorithm=algorithm, max_words=50)
+    assert few.reason == "words" and few.words <= 50
+    assert few.equivalent is None and few.verdict == "not decided"
+
+
+def test_no_time_gives_no_machine_and_says_so():
+    automaton = automaton_of("parity")
+    found = find_extraction(Subject(Computes(automaton), automaton), budget=Budget(0.0))
+    assert found.reason == "time" and not found.complete
+    assert found.states == 0 and found.equivalent is None and found.delta == ()
+    with pytest.raises(ValueError, match="no machine"):
+        machine_of(found)
+
+
+def test_labels_that_are_not_asked_for_are_not_learned():
+    delta = [[0, 1], [1, 2], [2, 0]]
+    task = Automaton(delta, [0, 1, 1], scored=[True, True, False], labels=["0", "1"])
+    other = Automaton(delta, [0, 1, 0])
+    found = extract(Computes(other), task)
+    assert found.equivalent and found.states == 3
+    assert sorted(found.output, key=str) == [0, 1, None]
+
+
+def test_what_a_network_does_after_forbidden_symbols_is_not_learned():
+    task = Automaton([[1, 0], [0, 1]], [0, 1], weights=[[1, 1], [1, 0]])
+    wild = Automaton([[1, 0], [0, 2], [3, 4], [4, 2], [2, 3]], [0, 1, 1, 0, 1])
+    found = extract(Computes(wild), task)
+    assert found.equivalent and found.states == found.needed == 2
+    machine = machine_of(found, task)
+    place = [machine.states.index(state) for state in task.states]
+    assert (machine.drawable[place] == task.drawable).all()
+
+
+class NotFinite(Computes):
+    """Logits that are NaN where its label is 1."""
+
+    def step(self, symbols, state):
+        logits, state = super().step(symbols, state)
+        return logits.masked_fill(logits[:, 1:2] == 1, torch.nan), state
+
+
+def test_logits_that_are_not_finite_are_a_label_of_their_own():
+    found = extract(NotFinite(automaton_of("parity")), "parity")
+    assert found.equivalent is False and found.difference.answer is None
+    machine = machine_of(found, automaton_of("parity"))
+    assert machine.labels == ("0", "1", "not-finite") and set(found.output) == {0, 2}
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_module_without_a_task_is_extracted(algorithm):
+    automaton = automaton_of("random-fsm")
+    found = find_extraction(
+        Reader(Computes(automaton), num_symbols=5, num_labels=5),
+        budget=Budget(AMPLE),
+        algorithm=algorithm,
+        random_words=100,
+    )
+    assert found.needed is None and found.equivalent is None and found.verdict == "5 states"
+    assert equivalent(machine_of(found), minimise(automaton))
+
+
+class Whole(nn.Module):
+    """The last two symbols, added: a module without a state, as convolutions are."""
+
+    def forward(self, symbols):
+        before = nn.functional.pad(symbols, (1, 0))[:, :-1]
+        return nn.functional.one_hot(symbols + before, 3).float()
+
+
+def test_a_module_without_a_state_is_extracted():
+    found = find_extraction(Reader(Whole(), num_symbols=2, num_labels=3), budget=Budget(AMPLE))
+    assert found.states == 4 and found.reason == "tested"
+
+
+def test_the_same_seed_gives_the_same_row_and_the_global_generator_is_left_alone():
+    automaton = automaton_of("parity")
+    before = random.getstate()
+    rows = [
+        extract(Computes(right_for(automaton, 12)), automaton, algorithm="kv", seed=seed)
+        for seed in (1, 1)
+    ]
+    assert random.getstate() == before
+    first, second = (vars(row) | {"seconds": 0} for row in rows)
+    assert first == second
+
+
+def test_words_that_tell_apart_do_so_for_every_pair_of_states():
+    for task in ("s3", "tomita-6", "random-fsm", "gridworld"):
+        automaton = minimise(automaton_of(task).with_uniform_weights())
+        hypothesis = Hypothesis(automaton.delta, automaton.output, ())
+        words = hypothesis.telling_apart
+        rows = set()
+        for state in range(automaton.num_states):
+            reached = [state] * len(words)
+            for place, word in enumerate(words):
+                for symbol in word:
+                    reached[place] = int(automaton.delta[reached[place], symbol])
+            rows.add(tuple(automaton.output[reached].tolist()))
+        assert len(rows) == automaton.num_states
+
+
+def test_the_w_method_finds_what_short_and_random_words_do_not():
+    """A lock that three of 17 symbols open: too many words of three symbols to read all of them."""
+    delta = np.full((5, 17), 4)
+    delta[[0, 1, 2], [3, 1, 4]] = [1, 2, 3]
+    lock = Automaton(delta, [0, 0, 0, 1, 0])
+    reader = Reader(Computes(lock), num_symbols=17, num_labels=2)
+    found = find_extraction(reader, budget=Budget(AMPLE), random_words=1, max_length=1)
+    assert found.all_to == 2 and found.states == 5
+    assert equivalent(machine_of(found), lock)
+    assert found.extra_states == 1  # suites to that depth were few enough
+
+
+def test_an_algorithm_that_is_not_known_is_refused():
+    with pytest.raises(SettingsError, match="there are lstar and kv"):
+        extract(Computes(automaton_of("parity")), "parity", algorithm="ttt")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "model", "states"),
+    [
+        ("tomita-1", "gru", 2),
+        ("tomita-3", "lstm", 5),
+        ("tomita-4", "gru", 4),
+        ("tomita-5", "lstm", 4),
+        ("tomita-6", "gru", 3),
+        ("tomita-7", "lstm", 5),
+        ("s3", "gru", 6),
+        ("modular-addition", "lstm", 5),
+        ("random-fsm:states=18,symbols=2", "gru", 18),
+    ],
+)
+def test_machines_of_trained_networks_are_those_of_their_targets(task, model, states):
+    """The bar of TAYSIR 2023: machines of 2 to 18 states at error 0 on regular targets."""
+    loaded = load_task(task)
+    network = st.make_model(model, loaded, hidden=32)
+    for _ in st.train(network, loaded, steps=3000, lr=3e-3):
+        pass
+    for algorithm in ALGORITHMS:
+        found = extract(network, loaded, algorithm=algorithm)
+        assert found.equivalent, found
+        assert abs(found.states - states) <= 0
