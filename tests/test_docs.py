@@ -223,6 +223,7 @@ def written(tmp_path_factory):
             f"{train} --out run",
             "eval run --length 20 --samples 10",
             "certify run --seconds 0.5",
+            "probe run --seconds 2",
             f"{gen} --test-length 20 --format jsonl --out words",
             f"{gen} --test-length 20 --format npz --out arrays",
             f"{gen} --test-length 20 --format csv --out csv",
@@ -293,6 +294,14 @@ def test_certify_json_has_the_documented_keys(written, monkeypatch, capsys):
     printed = json.loads(capsys.readouterr().out)
     assert set(printed) == documented("certify --json")
     assert keys_of(printed["replicas"]) == documented("A replica in certify --json")
+
+
+def test_probe_json_has_the_documented_keys(written, monkeypatch, capsys):
+    monkeypatch.chdir(written)
+    assert run(["probe", "run", "--seconds", "2", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert set(printed) == documented("probe --json")
+    assert keys_of(printed["replicas"]) == documented("A replica in probe --json")
 
 
 def test_audit_json_has_the_documented_keys(written, monkeypatch, capsys):

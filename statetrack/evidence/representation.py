@@ -457,16 +457,21 @@ def _groups(
         points = np.unique(elements[0])
         group = Group(np.searchsorted(points, elements[:, points]))
         places = [represented.find(element) for element in elements]
-        found.append(_learned(represented, group, places, symbols))
+        found.append(_learned(represented, group, places, points, symbols))
     why = "" if found else "words make no group of maps: none permutes states"
     return tuple(sorted(found, key=lambda each: -each.order)), why
 
 
 def _learned(
-    represented: _Represented, group: Group, places: Sequence[int], symbols: Sequence[str]
+    represented: _Represented,
+    group: Group,
+    places: Sequence[int],
+    states: Integers,
+    symbols: Sequence[str],
 ) -> rows.LearnedGroup:
-    """What was learned of a group whose elements are those with the given numbers."""
+    """What was learned of a group of elements with these numbers, which permutes these states."""
     space = represented.space
+    points = space.points[states]
     operators = np.stack([space.project @ represented.operators[place] for place in places])
     traces = np.trace(operators, axis1=1, axis2=2)
     sizes = np.bincount(group.classes)
@@ -474,7 +479,7 @@ def _learned(
     first = np.unique(group.classes, return_index=True)[1]
     irreducibles = []
     accounted, residue = 0, 0.0
-    energy = max(float((space.points**2).sum()), 1e-300)
+    energy = max(float((points**2).sum()), 1e-300)
     for real in _real_characters(group):
         norm = float((real.values**2 * sizes).sum()) / len(group)
         multiplicity = float((character * real.values * sizes).sum()) / len(group) / norm
@@ -491,7 +496,7 @@ def _learned(
                 type=real.type,
                 faithful=kernel.tolist() == [0],
                 multiplicity=_number(multiplicity),
-                weight=_number(float(((space.points @ onto.T) ** 2).sum()) / energy),
+                weight=_number(float(((points @ onto.T) ** 2).sum()) / energy),
                 character=_rounded(real.values),
             )
         )

@@ -237,7 +237,8 @@ class Irreducible:
     """One irreducible representation over the reals, and how often it was learned.
 
     `multiplicity` is the inner product of characters, as it comes out; `weight` the share of the
-    squared logits that is read from it. `character` has a value for each conjugacy class.
+    squared logits that is read from it, in the states that the group permutes. `character` has a
+    value for each conjugacy class.
     """
 
     name: str

@@ -1,0 +1,118 @@
+"""Measure how a run keeps its state: the representation it learned, and how errors grow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from statetrack.cli import options
+from statetrack.settings import GREATEST_SEED
+
+if TYPE_CHECKING:
+    from statetrack.evidence.probing import Probe
+    from statetrack.runs.rows import Outcome
+
+PLACE = 3.4
+"""Its place among the commands that `statetrack --help` lists."""
+
+
+def build(argv: list[str]) -> Callable[..., None]:
+    """The command; its options do not depend on the arguments."""
+    return probe
+
+
+def probe(
+    run: Annotated[
+        Path | None, typer.Argument(metavar="[RUN]", help="A run folder; by default the newest.")
+    ] = None,
+    *,
+    task: Annotated[
+        str | None,
+        typer.Option(help="Another task with the same symbols and labels.", metavar="TASK"),
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(help="Parts, separated by commas: representation.", metavar="PARTS"),
+    ] = None,
+    seconds: options.Seconds = 40.0,
+    replica: options.Replica = None,
+    everyone: options.Everyone = False,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the sampled words.", min=0, max=GREATEST_SEED)
+    ] = 0,
+    as_json: options.AsJson = False,
+    device: options.Device = None,
+    trust_plugin: options.TrustPlugin = False,
+) -> None:
+    """Measure how a run keeps its state: the representation it learned, and how errors grow.
+
+    Of a model with one matrix for each symbol, the representation: eigenvalues, the angles of
+    planes and their harmonics, commutators, how far words that do the same differ, and the
+    irreducible representations by their characters. Each part is kept in the run's folder as soon
+    as it is found.
+    """
+    # what follows imports torch, which `--help` does not need
+    from statetrack.cli._json import print_json
+    from statetrack.cli._progress import searching
+    from statetrack.evidence.probing import Probe, parts_of, search
+    from statetrack.evidence.rows import Evidence
+    from statetrack.runs.folder import newest_run
+    from statetrack.runs.run import RUNS, Run
+    from statetrack.scoring import plain
+    from statetrack.spec import load_task
+
+    parts = parts_of([each.strip() for each in only.split(",")] if only else ())
+    path = newest_run(RUNS).path if run is None else run
+    opened = Run.open(path, device=device, trust_plugin=trust_plugin)
+    tested = opened.task if task is None else load_task(task)
+    found: list[tuple[Outcome, Probe]] = []
+    for outcome, subject in opened.subjects(replica=replica, everyone=everyone, task=tested):
+        evidence, skipped = [], []
+        with searching(f"replica {outcome.replica}", seconds) as budget:
+            for each in search(subject, budget=budget, only=parts, seed=seed):
+                if isinstance(each, Evidence):
+                    evidence.append(opened.add_evidence(each, outcome, tested).evidence)
+                else:
+                    skipped.append(each)
+        found.append((outcome, Probe(tuple(evidence), tuple(skipped))))
+    about = {"run": str(path), "task": tested.name, "model": opened.experiment.model}
+    if as_json:
+        selected = opened.summary.selected
+        print_json(
+            plain(about | {"replicas": [_as_json(each, selected, was) for each, was in found]})
+        )
+    else:
+        _draw(about, found)
+
+
+def _as_json(outcome: Outcome, selected: int | None, probe: Probe) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "replica": outcome.replica,
+        "seed": outcome.seed,
+        "lr": outcome.lr,
+        "selected": outcome.replica == selected,
+        "evidence": {each.kind: asdict(each) for each in probe.evidence},
+        "skipped": dict(probe.skipped),
+    }
+
+
+def _draw(about: dict[str, str], found: list[tuple[Outcome, Probe]]) -> None:
+    from statetrack.report.drawing import console
+    from statetrack.report.representation import representation_lines
+
+    to = console()
+    for outcome, probe in found:
+        to.print(f"{about['model']} on {about['task']}, seed {outcome.seed}, lr {outcome.lr:g}")
+        if probe.representation is not None:
+            to.print("representation")
+            for line in representation_lines(probe.representation):
+                to.print(line)
+        for kind, reason in probe.skipped:
+            to.print(f"{kind}: not measured: {reason}")
+        to.print()
+    to.print(f"run: {about['run']}", soft_wrap=True)
