@@ -293,6 +293,27 @@ def test_a_rotation_that_is_a_little_off_is_predicted_to_the_position():
     assert predicted.position == pytest.approx(math.pi / 5 / off, abs=2)
 
 
+@pytest.mark.parametrize("growth", [1.0005, 1.0007, 1.0011, 1.0013, 1.0017, 1.0019, 1.0023])
+def test_a_failure_at_one_label_of_a_cycle_is_predicted_to_the_position(growth):
+    task = "modular-addition:m=5"
+    model = make_model("bilinear", task, hidden=6)
+    labels = torch.arange(5)
+    with torch.no_grad():
+        model.weight.zero_()
+        for number in range(5):
+            model.weight[number, (labels + number) % 5, labels] = 1.0
+            model.weight[number, 5, 5] = growth if number == 1 else 1.0
+        model.first.copy_(torch.tensor([1.0, 0, 0, 0, 0, 0.5]))
+        model.readout.weight.zero_()
+        model.readout.weight[labels, labels] = torch.tensor([4.0, 4.0, 4.0, 1.0, 4.0])
+        model.readout.weight[0, 5] = 1.0  # a rival of label 3 long before one of the others
+    (predicted,) = predict_failures(
+        LinearForm.of(model), automaton_of(task), [Periodic((), (1,))], 100_000
+    )
+    first = math.ceil(math.log(2) / math.log(growth))
+    assert predicted.position == first + (3 - first) % 5
+
+
 def test_an_exact_model_has_no_worst_word():
     model = growing(begin=0.0)
     found = worst(model, "modular-addition:m=5", longest=20_000)

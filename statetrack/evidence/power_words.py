@@ -45,6 +45,9 @@ TOLERANCE = 1e-6
 RATIO = 1.05
 """Between two numbers of repetitions that are looked at first."""
 
+LONGEST_CYCLE = 64
+"""Most repetitions that follow one another among these."""
+
 AT_ONCE = 1 << 22
 """Most numbers of a table of modes or logits."""
 
@@ -196,13 +199,19 @@ class _Power:
         return sure
 
     def _search(self, modes: _Modes, start: int, last: int) -> tuple[int, int] | None:
-        """The first wrong answer: the repetition, from 0, and the place in the period."""
-        grid = _geometric(STEPS, last)
+        """The first wrong answer: the repetition, from 0, and the place in the period.
+
+        What is asked for repeats after a cycle of repetitions, and the margin may differ from one
+        to the next of them: all of a cycle are looked at, at distances that grow.
+        """
+        cycle = min(self._orbit(start).cycle, LONGEST_CYCLE)
+        grid = np.unique(np.add.outer(_geometric(STEPS, last), np.arange(cycle)))
+        grid = grid[grid < last]
         wrong = self._any_wrong(modes, start, grid)
         if not wrong.any():
             return None
-        place = int(wrong.argmax())
-        low, high = int(grid[max(0, place - 2)]), int(grid[place])
+        high = int(grid[wrong.argmax()])
+        low = max(STEPS, int(high / RATIO**2) - 2 * cycle)
         size = max(1, AT_ONCE // (modes.num_entries + 1))
         for begin in range(low, high + 1, size):
             repeats = np.arange(begin, min(begin + size, high + 1))
@@ -272,6 +281,11 @@ class _Orbit:
             rows.append(row)
         states = np.array(rows)
         return cls(automaton.output[states], automaton.scored[states], seen[state])
+
+    @property
+    def cycle(self) -> int:
+        """After how many repetitions the same is asked for again."""
+        return len(self.labels) - self.back
 
     def numbers(self, repeats: NDArray[np.int64]) -> NDArray[np.int64]:
         """The row of each repetition, counted from 0."""
