@@ -22,7 +22,7 @@ from statetrack.runs.folder import RunFolder
 from statetrack.runs.plugins import code_of, needs_plugin
 from statetrack.runs.rows import EvaluationRow, Summary
 from statetrack.runs.run import Run
-from statetrack.scoring import horizon_of
+from statetrack.scoring import horizon
 from statetrack.spec import Task, WordSpec, golden_hash
 
 Verdict = Literal["tracks", "partly", "no"]
@@ -46,10 +46,11 @@ DISAGREEMENTS: tuple[Outcome, ...] = ("predicted no, tracks", "predicted yes, no
 class Measured:
     """The result of one replica on words longer than those it was trained on.
 
-    It `tracks` if its accuracy is 1 in every evaluation at any of these lengths, and `partly` if
-    it is 1 up to one of them, or if at the longest the lower end of the 95 % interval is above the
-    floor. Of several evaluations at one length the worst counts. `nonfinite_from` is the first
-    position of the words of `length` at which a logit was NaN or infinite, or None.
+    It `tracks` if every answer at every position is right in every evaluation at any of these
+    lengths, and `partly` if that holds up to one of them, or if at the longest the lower end of the
+    95 % interval of the accuracy is above the floor. Of several evaluations at one length the worst
+    counts. `nonfinite_from` is the first position of the words of `length` at which a logit was NaN
+    or infinite, or None.
     """
 
     replica: int
@@ -342,7 +343,7 @@ def _agreement(bare: Comparison, best: Measured, below: str) -> str:
         return f"predicted yes, measured right up to {best.length:,}{few}"
     if best.horizon:
         return f"{_predicted_no(below)}, measured right up to {best.horizon:,} and not beyond"
-    return f"{_predicted_no(below)}, not right at any length tested"
+    return f"{_predicted_no(below)}, not right at every position at any length tested"
 
 
 def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
@@ -388,26 +389,26 @@ def _measure(run: Run, summary: Summary) -> dict[int, Measured]:
     }
 
 
-def _evidence(row: EvaluationRow) -> tuple[float, float]:
+def _evidence(row: EvaluationRow) -> tuple[bool, float, float, float]:
     """A key that is least for the worst evaluation: lower accuracy, then more words."""
-    return row.accuracy, -row.sequences
+    return row.all_right, row.accuracy, row.prefix_accuracy, -row.sequences
 
 
 def _measured(rows: Mapping[int, EvaluationRow], longest_trained: int) -> Measured:
     """The verdict on one replica, from one row for each length."""
     beyond = sorted(length for length in rows if length > longest_trained)
     farthest = rows[beyond[-1]]
-    horizon = horizon_of((length, rows[length].accuracy) for length in sorted(rows))
-    if all(_all_right(rows[length]) for length in beyond):
+    reach = horizon(rows.values())
+    if all(rows[length].all_right for length in beyond):
         verdict: Verdict = "tracks"
-    elif horizon > longest_trained or farthest.low > farthest.floor:
+    elif reach > longest_trained or farthest.low > farthest.floor:
         verdict = "partly"
     else:
         verdict = "no"
     return Measured(
         replica=farthest.replica,
         verdict=verdict,
-        horizon=horizon,
+        horizon=reach,
         length=farthest.length,
         sequences=farthest.sequences,
         accuracy=farthest.accuracy,
@@ -416,11 +417,6 @@ def _measured(rows: Mapping[int, EvaluationRow], longest_trained: int) -> Measur
         floor=farthest.floor,
         nonfinite_from=farthest.nonfinite_from,
     )
-
-
-def _all_right(row: EvaluationRow) -> bool:
-    """Whether every answer is right, and no logit before it is NaN or infinite."""
-    return row.accuracy == 1.0 and row.nonfinite_from is None
 
 
 def _merit(measured: Measured, selected: int | None) -> tuple[bool, int, int, float, bool]:

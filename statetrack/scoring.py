@@ -33,8 +33,9 @@ class Accuracies:
 
     `accuracy` is over the last scored position of each word, with its 95 % Wilson interval
     `low` to `high`; `symbol_accuracy` over all scored positions; `prefix_accuracy` is the share
-    of words with every scored position right. `sequences` is the number of words that have a
-    scored position; where it is 0, all others are NaN.
+    of words with every scored position right, and `first_error` the earliest position, from 1, at
+    which any word is answered wrongly, None without one. `sequences` is the number of words that
+    have a scored position; where it is 0, all shares are NaN.
     """
 
     sequences: int
@@ -43,6 +44,7 @@ class Accuracies:
     high: float
     symbol_accuracy: float
     prefix_accuracy: float
+    first_error: int | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ class Score:
 
     An answer is right only where all its logits are finite. `nonfinite_from` is the first position,
     counted from 1 and up to `length`, at which a logit of any word is NaN or infinite; None where
-    all are finite.
+    all are finite. `first_error` is the earliest position at which any word is answered wrongly;
+    None where every answer is right, and in rows of earlier versions.
     """
 
     length: int
@@ -73,6 +76,12 @@ class Score:
     scaled: float
     scaled_to_floor: float
     nonfinite_from: int | None = None
+    first_error: int | None = None
+
+    @property
+    def all_right(self) -> bool:
+        """Whether every answer at every scored position is right, and all logits are finite."""
+        return self.prefix_accuracy == 1.0 and self.nonfinite_from is None
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -89,11 +98,19 @@ class Tally:
         self.num_right = np.zeros(num_words, np.int64)
         self.num_scored = np.zeros(num_words, np.int64)
         self.last_right = np.zeros(num_words, bool)
+        self.first_wrong = np.zeros(num_words, np.int64)  # the position, from 1; 0: none
+        self.reached = 0
 
     def add(self, right: NDArray[np.bool_], scored: NDArray[np.bool_]) -> None:
         """Add the next positions, [B, T]: whether each is right, and whether it is scored."""
         if not right.shape[1]:
             return
+        import numpy as np
+
+        wrong = scored & ~right
+        new = np.flatnonzero(wrong.any(1) & (self.first_wrong == 0))
+        self.first_wrong[new] = self.reached + wrong[new].argmax(1) + 1
+        self.reached += right.shape[1]
         self.num_right += (right & scored).sum(1)
         self.num_scored += scored.sum(1)
         last = right.shape[1] - 1 - scored[:, ::-1].argmax(1)
@@ -106,6 +123,7 @@ class Tally:
         part.num_right = self.num_right[first:last]
         part.num_scored = self.num_scored[first:last]
         part.last_right = self.last_right[first:last]
+        part.first_wrong = self.first_wrong[first:last]
         return part
 
     def accuracies(self) -> Accuracies:
@@ -114,6 +132,7 @@ class Tally:
         total = int(counted.sum())
         hits = int(self.last_right[counted].sum())
         low, high = wilson(hits, total)
+        wrong = self.first_wrong[self.first_wrong > 0]
         return Accuracies(
             sequences=total,
             accuracy=ratio(hits, total),
@@ -121,6 +140,7 @@ class Tally:
             high=high,
             symbol_accuracy=ratio(self.num_right.sum(), self.num_scored.sum()),
             prefix_accuracy=ratio((self.num_right == self.num_scored)[counted].sum(), total),
+            first_error=int(wrong.min()) if len(wrong) else None,
         )
 
 
@@ -178,6 +198,15 @@ def horizon_of(accuracies: Iterable[tuple[int, float]], at_least: float = HORIZO
         elif accuracy < at_least:
             break
     return longest
+
+
+def horizon(scores: Iterable[Score]) -> int:
+    """The longest tested length up to which every answer at every scored position is right."""
+    rising = sorted(scores, key=lambda score: score.length)
+    return horizon_of(
+        (score.length, score.prefix_accuracy if score.nonfinite_from is None else 0.0)
+        for score in rising
+    )
 
 
 def score_of(

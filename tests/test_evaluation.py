@@ -17,7 +17,9 @@ from statetrack.data import stream_words
 from statetrack.evaluation import evaluate
 from statetrack.models import MODELS
 from statetrack.models._base import RecurrentModel, SequenceModel, State
-from statetrack.scoring import Z_95, Score, horizon_of, wilson
+from statetrack.report.tables import closing_sentence
+from statetrack.runs.rows import EvaluationRow
+from statetrack.scoring import Z_95, Score, horizon, horizon_of, wilson
 from statetrack.settings import Settings
 from statetrack.sources import Automaton
 from statetrack.spec import load_task
@@ -398,3 +400,76 @@ def test_the_horizon_is_the_last_length_before_the_first_failure(
     accuracies: list[tuple[int, float]], at_least: float, horizon: int
 ) -> None:
     assert horizon_of(accuracies, at_least) == horizon
+
+
+class ErrsOnceOn(Fallible):
+    """Runs the automaton, and errs on some of the words at one position only."""
+
+    def __init__(self, automaton: Automaton, position: int, every: int) -> None:
+        super().__init__(automaton, 0)
+        self.position = position
+        self.every = every
+
+    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        logits, (states, time) = super().step(symbols, state)
+        errs = (time == self.position) & (torch.arange(len(symbols)) % self.every == 0)
+        return torch.where(errs[:, None], -logits, logits), (states, time)
+
+
+def test_a_model_that_errs_before_the_end_of_a_word_has_no_horizon_beyond() -> None:
+    automaton = load_task("modular-addition:m=3").automaton
+    scores = scores_of(ErrsOnceOn(automaton, position=12, every=2), automaton, [5, 20, 40])
+    assert [score.accuracy for score in scores] == [1.0, 1.0, 1.0]
+    assert [score.prefix_accuracy for score in scores] == [1.0, 0.5, 0.5]
+    assert [score.first_error for score in scores] == [None, 12, 12]
+    assert [score.all_right for score in scores] == [True, False, False]
+    assert horizon(scores) == 5
+
+
+@pytest.mark.parametrize("chunk", [1, 50, 350, 1 << 18])
+def test_the_first_error_is_the_earliest_wrong_position_wherever_pieces_end(
+    monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    monkeypatch.setattr(evaluation, "CHUNK", chunk)
+    automaton = load_task("s3").automaton
+    for position in (1, 7, 30):
+        scores = scores_of(ErrsOnceOn(automaton, position, every=5), automaton, [6, 7, 30])
+        expected = [position if position <= length else None for length in (6, 7, 30)]
+        assert [score.first_error for score in scores] == expected
+
+
+def test_positions_that_are_not_scored_hold_no_first_error() -> None:
+    automaton = load_task("flip-flop").automaton
+    scores = scores_of(Fallible(automaton, errs_every=1), automaton, [1, 40])
+    assert scores[0].first_error is None
+    words = next(iter(stream_words(automaton, 50, 40, 0)))
+    assert scores[1].first_error == words.scored.any(0).argmax() + 1
+
+
+def rows_of(scores: Sequence[Score]) -> list[EvaluationRow]:
+    about = {"replica": 0, "seed": 0, "lr": 0.1, "selected": True}
+    return [EvaluationRow(**asdict(score), **about) for score in scores]
+
+
+def test_the_closing_sentence_counts_every_position() -> None:
+    automaton = load_task("modular-addition:m=3").automaton
+    perfect = scores_of(Fallible(automaton, errs_every=0), automaton, [5, 40])
+    assert closing_sentence(rows_of(perfect)) == (
+        "every answer correct up to length 40 of those tested"
+    )
+    partly = rows_of(scores_of(ErrsOnceOn(automaton, 12, every=5), automaton, [5, 20, 40]))
+    assert closing_sentence(partly) == (
+        "every answer correct up to length 5 of those tested; at length 40, 0.80 of the words are "
+        "right at every position, and the first error is at position 12"
+    )
+    assert closing_sentence(partly[1:]).startswith("at length 40, 0.80 of the words are right")
+    never = rows_of(scores_of(ErrsOnceOn(automaton, 1, every=1), automaton, [5]))
+    assert closing_sentence(never) == (
+        "at length 5, no word is right at every position, and the first error is at position 1"
+    )
+
+
+def test_the_closing_sentence_of_rows_without_labels_says_so() -> None:
+    automaton = load_task("flip-flop").automaton
+    rows = rows_of(scores_of(Fallible(automaton, errs_every=0), automaton, [1]))
+    assert closing_sentence(rows) == "no label is asked for at any length tested"

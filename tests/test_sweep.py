@@ -84,7 +84,7 @@ def test_a_suite_trains_and_evaluates_every_cell_once(
     for result in results:
         assert len(result.rows) == 2 and result.selected in result.rows
         assert result.selected.length == 30 and result.steps == 10
-        right = [row.accuracy == 1.0 for row in result.rows]
+        right = [row.prefix_accuracy == 1.0 for row in result.rows]
         assert result.success == sum(right) / 2
         assert result.horizon in (0, 30, 60, 90)
         assert RunFolder.open(Path(result.run)).finished

@@ -69,7 +69,8 @@ def evaluate(
     Words of all lengths are prefixes of the same test words; for a sampler, separate words are
     drawn for each length. They are drawn apart from those of training. Words longer than those of
     training are new to the model; shorter ones may occur in training too. Accuracy is that at the
-    last scored position of each word; an answer whose logits are not all finite is wrong.
+    last scored position of each word; an answer whose logits are not all finite is wrong. The
+    sentence below the table is about the answers at all positions.
     """
     if as_json and as_csv:
         raise SettingsError("--json and --csv: choose one")
@@ -126,8 +127,7 @@ def _write_csv(about: dict[str, str], rows: Iterable[EvaluationRow]) -> None:
 def _draw(about: dict[str, str], rows: Sequence[EvaluationRow], samples: int) -> None:
     from statetrack.report.curves import accuracy_curve
     from statetrack.report.drawing import console
-    from statetrack.report.tables import evaluation_table
-    from statetrack.scoring import horizon_of
+    from statetrack.report.tables import closing_sentence, evaluation_table
 
     out = console()
     rows = sorted(rows, key=lambda row: row.length)
@@ -138,16 +138,6 @@ def _draw(about: dict[str, str], rows: Sequence[EvaluationRow], samples: int) ->
         typer.echo(accuracy_curve(rows, coloured=out.is_terminal))
     for replica in dict.fromkeys(row.replica for row in rows):
         mine = [row for row in rows if row.replica == replica]
-        broken = [row.nonfinite_from for row in mine if row.nonfinite_from is not None]
-        reach = horizon_of(
-            (row.length, row.accuracy if row.nonfinite_from is None else 0.0) for row in mine
-        )
-        found = (
-            f"every answer correct up to length {reach:,} of those tested"
-            if reach
-            else "not right at any length tested"
-        )
-        if broken:
-            found += f"; logits are NaN or infinite from length {min(broken):,}"
-        out.print(f"seed {mine[0].seed}, lr {mine[0].lr:g}: {found}")
+        said = closing_sentence(mine)
+        out.print(f"seed {mine[0].seed}, lr {mine[0].lr:g}: {said}", soft_wrap=True)
     out.print(f"run: {about['run']}", soft_wrap=True)

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from statetrack.report.drawing import framed_table, interval, share, small
 from statetrack.runs.rows import EvaluationRow, Summary
+from statetrack.scoring import horizon
 
 MARK = "◀"
 """The mark of the replica that validation selected."""
@@ -63,3 +64,30 @@ def evaluation_table(title: str, rows: Sequence[EvaluationRow]) -> Table:
             end_section=several and last,
         )
     return table
+
+
+def closing_sentence(rows: Sequence[EvaluationRow]) -> str:
+    """Up to which length one replica is right at every position, and where it is not, how often."""
+    reach = horizon(rows)
+    said = [f"every answer correct up to length {reach:,} of those tested"] if reach else []
+    wrong = [row for row in rows if row.length > reach and row.prefix_accuracy < 1]
+    if wrong:
+        farthest = max(wrong, key=lambda row: row.length)
+        said.append(
+            f"at length {farthest.length:,}, {_share_of_words(farthest.prefix_accuracy)} right at "
+            "every position"
+        )
+        errors = [row.first_error for row in wrong if row.first_error is not None]
+        if errors:
+            said[-1] += f", and the first error is at position {min(errors):,}"
+    broken = [row.nonfinite_from for row in rows if row.nonfinite_from is not None]
+    if broken:
+        said.append(f"logits are NaN or infinite from length {min(broken):,}")
+    return "; ".join(said) or "no label is asked for at any length tested"
+
+
+def _share_of_words(value: float) -> str:
+    if value == 0:
+        return "no word is"
+    shown = share(value)
+    return f"{shown if float(shown) else 'less than 0.01'} of the words are"

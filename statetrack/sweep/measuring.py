@@ -11,7 +11,7 @@ from statetrack.plugins import explain_mistake
 from statetrack.runs.folder import RunFolder, is_run, to_json
 from statetrack.runs.rows import EvaluationRow
 from statetrack.runs.run import Run
-from statetrack.scoring import horizon_of
+from statetrack.scoring import horizon
 from statetrack.spec import Task, WordSpec, golden_hash, load_task
 from statetrack.sweep.cells import Cell
 from statetrack.sweep.results import HORIZON_SEED, SEED, CellResult, Measurement, num_right
@@ -105,11 +105,6 @@ def _result(suite: Suite, cell: Cell, run: Run, scored: Sequence[EvaluationRow])
     far = [row for row in scored if row.evaluation_seed == HORIZON_SEED]
     rows = tuple(row for row in curves if row.length == suite.length)
     selected = next((row for row in rows if row.selected), None)
-    reached = sorted(
-        (row.length, row.accuracy if row.nonfinite_from is None else 0.0)
-        for row in (selected, *far)
-        if row is not None
-    )
     summary = run.summary
     return CellResult(
         row=cell.row,
@@ -120,7 +115,7 @@ def _result(suite: Suite, cell: Cell, run: Run, scored: Sequence[EvaluationRow])
         curves=curves if suite.curve_lengths else (),
         selected=selected,
         success=num_right(rows) / len(summary.replicas),
-        horizon=horizon_of(reached),
+        horizon=horizon(row for row in (selected, *far) if row is not None),
         steps=summary.steps,
         seconds=summary.seconds,
         measured=Measurement.of(suite, run.task),

@@ -14,6 +14,9 @@ from statetrack.sweep.suite import Suite
 SEED, HORIZON_SEED = 0, 1
 """The seeds of the test words: at the suite's lengths, and at those of the horizon."""
 
+POSITIONS = "every"
+"""Of which positions of a word the answers count in `success` and `horizon`."""
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -32,6 +35,9 @@ class Measurement:
     horizon_lengths: tuple[int, ...]
     horizon_samples: int
     horizon_seed: int
+    positions: str = "last"
+    """Which answers count as right or wrong in `success` and `horizon`: earlier versions counted
+    the last one of a word, and did not say so."""
 
     @classmethod
     def of(cls, suite: Suite, task: Task) -> Measurement:
@@ -46,6 +52,7 @@ class Measurement:
             horizon_lengths=suite.horizon_lengths,
             horizon_samples=suite.horizon_samples,
             horizon_seed=HORIZON_SEED,
+            positions=POSITIONS,
         )
 
     def is_of_the_same_words(self, other: Measurement) -> bool:
@@ -112,5 +119,5 @@ def _rows(content: object, where: str) -> list[EvaluationRow]:
 
 
 def num_right(rows: tuple[EvaluationRow, ...]) -> int:
-    """The number of rows in which every answer is right, and all logits are finite."""
-    return sum(row.accuracy == 1.0 and row.nonfinite_from is None for row in rows)
+    """The number of rows in which every answer at every scored position is right."""
+    return sum(row.all_right for row in rows)
