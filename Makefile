@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STATETRACK := $(CURDIR)/$(BIN)/statetrack
 
-.PHONY: demo test lint docs benchmarks fuzz claims clean
+.PHONY: demo test lint docs benchmarks fuzz claims evidence clean
 
 demo: $(VENV)/installed
 	rm -rf demo && mkdir demo
@@ -32,6 +32,9 @@ fuzz: $(VENV)/installed-dev
 
 claims: $(VENV)/installed-dev
 	$(BIN)/python -m tests.claims
+
+evidence: $(VENV)/installed-dev
+	$(BIN)/python -m tests.evidence
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
