@@ -1,11 +1,13 @@
-"""What tests start from that need no run folder: an experiment with its task, a suite's cell."""
+"""What tests start from that need no run folder: an experiment, a suite's cell, evidence."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
+from statetrack.evidence.rows import Certificate, Exhaustive, Failure, WorstCase
 from statetrack.models._base import SequenceModel
 from statetrack.ops.devices import choose_device
 from statetrack.runs.config import Experiment
@@ -58,3 +60,57 @@ def cell_of(row: str, column: str, rows: tuple[EvaluationRow, ...]) -> CellResul
         seconds=0.1,
         measured=Measurement("0", 1, rows[0].length, 9, 0, (rows[0].length,), (), 9, 1),
     )
+
+
+def exhaustive_of(**changed: Any) -> Exhaustive:
+    """All words of up to 5 symbols are right, and one of 6 is not."""
+    given: dict[str, Any] = {
+        "length": 5,
+        "words": 62,
+        "forbids": False,
+        "closed": False,
+        "states": 9,
+        "tolerance": 0.0,
+        "failure": Failure((0, 1, 0, 0, 1, 1), (), 6, 1, 0),
+        "reason": "failure",
+        "complete": True,
+        "seconds": 0.1,
+    }
+    return Exhaustive(**given | changed)
+
+
+def certificate_of(length: int | None) -> Certificate:
+    """A proof to a length; None: to every length."""
+    verdict: Any = "all lengths" if length is None else "to length"
+    return Certificate(
+        verdict=verdict,
+        length=length,
+        verdict_real=verdict,
+        length_real=length,
+        method="of a test",
+        margin=0.5,
+        residual=0.0,
+        growth=1.0,
+        reason="",
+        complete=True,
+        seconds=0.1,
+    )
+
+
+def worst_case_of(failure: Failure | None = None, **changed: Any) -> WorstCase:
+    """A search of words of up to 900 symbols, and the failure that it found."""
+    given: dict[str, Any] = {
+        "horizon": 900 if failure is None else failure.position - 1,
+        "tested": 900,
+        "longest": 900,
+        "failure": failure,
+        "family": None,
+        "predicted": None,
+        "position_float64": None,
+        "families": (),
+        "drawable_only": False,
+        "seed": 0,
+        "complete": True,
+        "seconds": 0.1,
+    }
+    return WorstCase(**given | changed)

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,54 +16,22 @@ from statetrack.cli.app import run as command
 from statetrack.errors import SettingsError
 from statetrack.evidence import certifying
 from statetrack.evidence.bracket import Bracket, ContradictionError
-from statetrack.evidence.rows import Certificate, Exhaustive, Failure, not_proven
+from statetrack.evidence.rows import Certificate, Failure, not_proven
 from statetrack.report.evidence import bracket_lines, word_text
 from statetrack.runs.run import Run
 from tests.computing import Computes, with_wrong_transition
+from tests.setups import certificate_of, exhaustive_of, worst_case_of
 from tests.test_docs import documented
 
 S3 = st.load_task("s3").automaton
 BINARY = ("0", "1")
 
 
-def exhaustive(**changed: Any) -> Exhaustive:
-    """All words of up to 5 symbols are right, and one of 6 is not."""
-    given: dict[str, Any] = {
-        "length": 5,
-        "words": 62,
-        "forbids": False,
-        "closed": False,
-        "states": 9,
-        "tolerance": 0.0,
-        "failure": Failure((0, 1, 0, 0, 1, 1), (), 6, 1, 0),
-        "reason": "failure",
-        "complete": True,
-        "seconds": 0.1,
-    }
-    return Exhaustive(**given | changed)
-
-
-def certificate(length: int | None, verdict: Any = "to length") -> Certificate:
-    return Certificate(
-        verdict=verdict,
-        length=length,
-        verdict_real=verdict,
-        length_real=length,
-        method="of a test",
-        margin=0.5,
-        residual=0.0,
-        growth=1.0,
-        reason="",
-        complete=True,
-        seconds=0.1,
-    )
-
-
 # --- the bracket ---
 
 
 def test_the_bracket_is_between_the_longest_proof_and_the_shortest_failure() -> None:
-    bracket = Bracket.of([exhaustive(), certificate(3)])
+    bracket = Bracket.of([exhaustive_of(), certificate_of(3)])
     assert (bracket.verdict, bracket.proven, bracket.proven_by) == ("to length", 5, "exhaustive")
     assert bracket.failure is not None and bracket.failure.position == 6
     assert bracket.contradiction is None
@@ -75,20 +42,32 @@ def test_the_bracket_is_between_the_longest_proof_and_the_shortest_failure() -> 
     ]
 
 
-@pytest.mark.parametrize("proof", [certificate(6), certificate(None, "all lengths")])
+@pytest.mark.parametrize("proof", [certificate_of(6), certificate_of(None)])
 def test_a_word_that_fails_within_the_proven_length_is_an_error_of_the_program(
     proof: Certificate,
 ) -> None:
-    bracket = Bracket.of([exhaustive(), proof])
+    bracket = Bracket.of([exhaustive_of(), proof])
     with pytest.raises(ContradictionError, match=r"'certificate' proves .* symbol 6 of a word"):
         bracket.require_consistent()
-    Bracket.of([exhaustive(), certificate(5)]).require_consistent()
+    Bracket.of([exhaustive_of(), certificate_of(5)]).require_consistent()
+
+
+def test_the_worst_word_found_ends_the_bracket_and_contradicts_what_is_proven() -> None:
+    fails = worst_case_of(Failure((), (1, 0), 31, 1, 0))
+    right = exhaustive_of(failure=None, reason="time")
+    bracket = Bracket.of([right, fails])
+    assert (bracket.proven, bracket.failure) == (5, fails.failure)
+    assert bracket_lines(bracket, BINARY, BINARY)[2] == (
+        "the longest length at which every word is right lies between 5 and 30"
+    )
+    with pytest.raises(ContradictionError, match=r"up to 31 symbols .* symbol 31 of a word"):
+        Bracket.of([right, fails, certificate_of(31)]).require_consistent()
 
 
 def test_a_closed_orbit_within_a_tolerance_proves_nothing() -> None:
     closed = {"closed": True, "failure": None, "reason": "closed"}
-    assert Bracket.of([exhaustive(**closed)]).verdict == "all lengths"
-    assert Bracket.of([exhaustive(**closed, tolerance=1e-6)]).verdict == "not proven"
+    assert Bracket.of([exhaustive_of(**closed)]).verdict == "all lengths"
+    assert Bracket.of([exhaustive_of(**closed, tolerance=1e-6)]).verdict == "not proven"
     assert Bracket.of([not_proven("no method")]).proven == 0
 
 
@@ -103,6 +82,8 @@ def test_long_words_are_shown_by_their_period_and_shortened() -> None:
     assert word_text(Failure((1, 1), (0,), 90, 1, 0), BINARY) == "1 1, then 0 again and again"
     assert word_text(Failure((1, 1), (0, 1), 3, 1, 0), BINARY) == "1 1 0"
     assert word_text(Failure((1, 1, 0), (), 2, 1, 0), BINARY) == "1 1"
+    ended = Failure((1,), (0,), 90, 1, 0, (1, 1))
+    assert word_text(ended, BINARY) == "1, then 0 for 87 symbols, then 1 1"
     many = word_text(Failure((1,) * 10**6, (), 10**6, 1, 0), BINARY)
     assert many.endswith("1 ... (1,000,000 symbols)") and len(many) < 100
 
@@ -205,8 +186,8 @@ def test_a_contradiction_is_an_internal_error_and_its_rows_are_kept(
     runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     searches = {
-        "exhaustive": (0.5, lambda subject, **_: exhaustive()),
-        "certificate": (1.0, lambda subject, **_: certificate(None, "all lengths")),
+        "exhaustive": lambda subject, **_: exhaustive_of(),
+        "certificate": lambda subject, **_: certificate_of(None),
     }
     monkeypatch.setattr(certifying, "SEARCHES", searches)
     assert command(["certify", str(runs)]) == 1

@@ -20,6 +20,7 @@ from statetrack.runs.folder import RunFolder
 from statetrack.runs.run import Run
 from statetrack.training.records import Record
 
+BRIEF = ["--stress-seconds", "0.2"]
 QUICK = ["--steps", "20", "--hidden", "8", "--validation-words", "32", "--batch-size", "16"]
 
 TURNSTILE = """
@@ -276,15 +277,20 @@ def test_a_suite_is_one_table_and_goes_on_where_it_was(capsys: pytest.CaptureFix
         "length: 20\nsamples: 50\nhorizon_lengths: [40]\nhorizon_samples: 20\n"
         "published: {real: {parity: 1.0}}\n"
     )
-    succeed("reproduce", "mine.yaml", "--jobs", "1", "--out", "cells", "--markdown", "mine.md")
+    succeed(
+        "reproduce", "mine.yaml", "--jobs", "1", *BRIEF, "--out", "cells", "--markdown", "mine.md"
+    )
     first = capsys.readouterr().out
     assert "Elman" in first and "[1.00]" in first
     how = "squared-error; adam (beta1 0.9, beta2 0.95, epsilon 1e-08); "
     assert f"trained with: {how}" in first and "  Elman: learning rate 0.01\n" in first
     times = {path: path.stat().st_mtime_ns for path in Path("cells").rglob("cell.json")}
     assert len(times) == 2
-    succeed("reproduce", "mine.yaml", "--jobs", "1", "--out", "cells")
+    succeed("reproduce", "mine.yaml", "--jobs", "1", *BRIEF, "--out", "cells")
     assert {path: path.stat().st_mtime_ns for path in times} == times
+    assert "every word tried is right up to that length" in capsys.readouterr().out
+    succeed("reproduce", "mine.yaml", "--jobs", "1", "--stress-seconds", "0", "--out", "cells")
+    assert "worst-case horizon: not measured" in capsys.readouterr().out
     line = complaint(capsys, "reproduce", "mine.yaml", "--seeds", "1", "--out", "cells")
     assert "other settings" in line
     report = Path("mine.md").read_text()
@@ -299,7 +305,7 @@ def test_a_suite_that_gets_a_signal_keeps_a_checkpoint_and_says_how_to_go_on(
         "title: One by one\nsettings: {steps: 9, validate_every: 2, lrs: [0.01]}\n"
         "models: {real: diagonal-real}\ntasks: {parity: parity}\nlength: 20\nsamples: 50\n"
     )
-    command = ["reproduce", "mine.yaml", "--jobs", "1"]
+    command = ["reproduce", "mine.yaml", "--jobs", "1", *BRIEF]
     train = Run.train
 
     def signalled(self: Run, stop: Callable[[], bool]) -> Iterator[Record]:
@@ -348,7 +354,7 @@ def test_a_full_disk_does_not_hide_the_table_of_a_suite(capsys: pytest.CaptureFi
         "title: One by one\nsettings: {steps: 2, validation_words: 16, seeds: 1}\n"
         "models: {real: diagonal-real}\ntasks: {parity: parity}\nlength: 20\nsamples: 50\n"
     )
-    assert run(["reproduce", "mine.yaml", "--jobs", "1", "--markdown", "/dev/full"]) == 1
+    assert run(["reproduce", "mine.yaml", "--jobs", "1", *BRIEF, "--markdown", "/dev/full"]) == 1
     printed = capsys.readouterr()
     assert "One by one" in printed.out and "runs: suites/mine" in printed.out
     assert "error: --markdown /dev/full: cannot be written: No space left on device" in printed.err

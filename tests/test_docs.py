@@ -227,7 +227,7 @@ def written(tmp_path_factory):
             f"{gen} --test-length 20 --format jsonl --out words",
             f"{gen} --test-length 20 --format npz --out arrays",
             f"{gen} --test-length 20 --format csv --out csv",
-            "reproduce suite.yaml --jobs 1 --out suite",
+            "reproduce suite.yaml --jobs 1 --stress-seconds 0.5 --out suite",
         ):
             assert run(line.split()) == 0, line
     return folder

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,9 +20,18 @@ import pytest
 import yaml
 
 from statetrack.errors import RunError, SettingsError, StatetrackError
+from statetrack.evidence.budget import Budget
+from statetrack.evidence.rows import Failure, WorstCase
+from statetrack.evidence.subject import Subject
 from statetrack.models._facts import MODEL_FACTS
 from statetrack.protocols import PROTOCOLS, settings_for
-from statetrack.report.suites import cell_text, curves_markdown, suite_markdown
+from statetrack.report.suites import (
+    cell_text,
+    curves_markdown,
+    evidence_markdown,
+    suite_markdown,
+    worst_text,
+)
 from statetrack.report.training import (
     TrainedCell,
     training_lines,
@@ -31,14 +41,17 @@ from statetrack.report.training import (
 from statetrack.runs.config import Experiment
 from statetrack.runs.folder import RunFolder
 from statetrack.runs.run import Run
-from statetrack.spec import folder_name, load_task
+from statetrack.spec import TASKS, folder_name, load_task
 from statetrack.spec.names import LONGEST_FOLDER_NAME
+from statetrack.sweep import searching
 from statetrack.sweep.cells import Cell, cells_of
 from statetrack.sweep.cores import _quota, available_cores
 from statetrack.sweep.measuring import run_cell
 from statetrack.sweep.results import CellResult
 from statetrack.sweep.running import run_suite
+from statetrack.sweep.searching import Searching
 from statetrack.sweep.suite import SUITES, Suite, load_suite
+from tests.setups import certificate_of, worst_case_of
 from tests.test_run import SMALL, start, stop_after, the_error_of, train_until
 
 SUITE: dict[str, Any] = {
@@ -396,7 +409,9 @@ def test_a_cell_whose_replicas_diverged_says_so_and_is_finished(
     assert cell_text(every, "success", None) == "0.000"
     assert cell_text(some, "accuracy", None).endswith(f" {some.num_right}/2")
     lines = suite_markdown(["all", "some"], ["p"], [every, some], {}, "").splitlines()
-    assert lines[2].startswith("| p | all | diverged | diverged | - | - | 0/1 | 0 |")
+    assert lines[2].startswith(
+        "| p | all | diverged | - | diverged | - | - | 0/1 | 0 | not measured |"
+    )
     assert "| diverged 0." in lines[3] or "| diverged 1." in lines[3]
     assert "| p | all | diverged | diverged |" in curves_markdown([every, some])
     monkeypatch.setattr(Run, "train", never)
@@ -416,6 +431,119 @@ def test_a_cell_without_a_scored_position_has_no_accuracy(
     assert cell_text(result, "accuracy", None) == "- 0/2"
     suite_markdown(["Signs"], ["bit"], [result], {}, "")
     assert run_once(suite, steps=1).to_json().keys() == result.to_json().keys()
+
+
+# --- the worst word of a cell, and other evidence ---
+
+
+class Asked:
+    """A search that counts how often it is asked, and says what it was given."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, found: WorstCase | None = None) -> None:
+        self.seconds: list[float] = []
+        self.found = found or worst_case_of()
+        monkeypatch.setattr(searching, "FINDERS", {"worst-case": self})
+
+    def __call__(self, subject: Subject, *, budget: Budget, seed: int) -> WorstCase:
+        self.seconds.append(budget.seconds)
+        return self.found
+
+
+def search_once(suite: Suite, seconds: float) -> CellResult:
+    cells = cells_of(suite, Path("out"), {})
+    (result,) = run_suite(suite, cells, jobs=1, searching=Searching(worst=seconds))
+    return result
+
+
+def test_the_worst_word_of_a_finished_cell_is_sought_once_and_nothing_else_again(
+    in_a_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = run_once(suite_of())
+    assert before.evidence == () and worst_text(before) == "not measured"
+    asked = Asked(monkeypatch)
+    monkeypatch.setattr(Run, "score", never)
+    result = search_once(suite_of(), 5.0)
+    assert result.evidence == (worst_case_of(),) and result.searched == {"worst-case": 5.0}
+    assert replace(result, evidence=(), searched={}) == before
+    assert Run.open(in_a_copy).evidence()[0].evidence == worst_case_of()
+    kept = json.loads((in_a_copy / "cell.json").read_text())
+    assert CellResult.from_json(kept, "cell.json").to_json() == result.to_json()
+    assert search_once(suite_of(), 5.0).to_json() == result.to_json()
+    assert run_once(suite_of()).to_json() == result.to_json()
+    assert asked.seconds == [5.0]
+
+
+def test_a_search_that_was_cut_is_done_again_with_more_time_only(
+    in_a_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Asked(monkeypatch, worst_case_of(complete=False))
+    for seconds in (5.0, 2.0, 5.0, 9.0):
+        search_once(suite_of(), seconds)
+    assert asked.seconds == [5.0, 9.0]
+
+
+def test_a_search_that_is_asked_to_stop_keeps_nothing_and_is_done_the_next_time(
+    in_a_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Asked(monkeypatch)
+    cells = cells_of(suite_of(), Path("out"), {})
+    assert not list(run_suite(suite_of(), cells, 1, stop_after(2), Searching(worst=1.0)))
+    assert "evidence" not in json.loads((in_a_copy / "cell.json").read_text()) or (
+        not json.loads((in_a_copy / "cell.json").read_text())["evidence"]
+    )
+    assert search_once(suite_of(), 1.0).evidence and len(asked.seconds) <= 2
+
+
+def test_a_cell_of_a_version_without_evidence_is_read(in_a_copy: Path) -> None:
+    file = in_a_copy / "cell.json"
+    kept = json.loads(file.read_text())
+    file.write_text(
+        json.dumps({k: v for k, v in kept.items() if k not in ("evidence", "searched")})
+    )
+    result = run_once(suite_of())
+    assert result.evidence == () and result.searched == {}
+    assert "evidence" not in json.loads(file.read_text())
+
+
+def test_what_cannot_be_searched_is_not_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = Asked(monkeypatch)
+    name = next(name for name in TASKS if not TASKS[name].has_automaton)
+    models = {"all": {"model": "bilinear", "hidden": 4, "lrs": [1e30], "patience": 1}}
+    for tasks in ({"x": name}, {"p": "parity"}):
+        suite = suite_of(models=models | {"real": "diagonal-real"}, tasks=tasks)
+        cells = cells_of(suite, Path("out"), {"seeds": 1, "steps": 2})
+        results = list(run_suite(suite, cells, 1, searching=Searching(worst=1.0)))
+        assert [each.searched for each in results] == [{"worst-case": 1.0}] * 2
+        assert worst_text(results[0]) == "-"
+        monkeypatch.setattr(Run, "open", Run.open)
+        again = list(run_suite(suite, cells, 1, searching=Searching(worst=1.0)))
+        assert [each.to_json() for each in again] == [each.to_json() for each in results]
+    assert len(asked.seconds) == 1
+
+
+def test_a_cell_shows_the_worst_word_beside_the_random_ones(in_a_copy: Path) -> None:
+    bare = replace(run_once(suite_of()), searched={"worst-case": 5.0})
+    assert bare.selected is not None
+    sure = replace(bare, selected=replace(bare.selected, first_error=None))
+    failure = Failure((), (0, 1), 701, 1, 0)
+    fails = worst_case_of(failure)
+    assert worst_text(replace(sure, evidence=(worst_case_of(),))) == ">= 900"
+    assert worst_text(replace(sure, evidence=(fails,))) == "700"
+    wrong = replace(bare, selected=replace(bare.selected, first_error=12))
+    assert worst_text(replace(wrong, evidence=(worst_case_of(),))) == "11"
+    assert worst_text(replace(wrong, evidence=(fails,))) == "11"
+    shown = replace(sure, evidence=(fails,))
+    assert cell_text(shown, "accuracy", None).endswith("\n700")
+    line = suite_markdown(["Signs"], ["mine"], [shown], {}, "").splitlines()[2]
+    assert f"| {shown.horizon} | 700 | 10 |" in line
+    proof = certificate_of(None)
+    lines = evidence_markdown(["Signs"], ["mine"], [replace(sure, evidence=(proof,))]).splitlines()
+    assert len({line.count("|") for line in lines}) == 1 and "all lengths" in lines[2]
+    impossible = replace(sure, evidence=(fails, proof))
+    assert "CONTRADICTION" in evidence_markdown(["Signs"], ["mine"], [impossible])
 
 
 # --- processes ---

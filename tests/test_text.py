@@ -578,7 +578,7 @@ def test_the_tables_of_a_suite_show_rows_and_columns_as_they_are(name, capsys):
     console().print(table)
     assert capsys.readouterr().out.count(name) >= 3
     cells = parsed(suite_markdown([name], [name], results, published, name))
-    assert cells[10:13] == [name, name, name]
+    assert cells[12:15] == [name, name, name]
     assert parsed(curves_markdown(results)) == ["task", "model", "6", name, name, "1.00"]
 
 

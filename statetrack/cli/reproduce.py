@@ -54,15 +54,43 @@ def reproduce(
     markdown: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write every cell as a Markdown table.")
     ] = None,
+    stress_seconds: Annotated[
+        float,
+        typer.Option(
+            help="Time for the worst word of each cell's selected replica; 0: none is sought.",
+            min=0.0,
+            max=10**6,
+        ),
+    ] = 5.0,
+    evidence: Annotated[
+        bool,
+        typer.Option(
+            "--evidence",
+            help="Also all other evidence about each cell's selected replica, in a second table.",
+        ),
+    ] = False,
+    evidence_seconds: Annotated[
+        float,
+        typer.Option(help="Time for each other kind of evidence of a cell.", min=0.1, max=10**6),
+    ] = 15.0,
 ) -> None:
     """Train and evaluate a whole suite: models x tasks, one table.
+
+    Below each accuracy stands the worst-case horizon: the length up to which every word is right
+    that was tried against the selected replica.
 
     An interrupted suite continues where it was: finished cells are not run again, and others
     continue from their last checkpoint.
     """
     from tqdm import tqdm  # this and torch are not needed for `--help`
 
-    from statetrack.report.suites import curves_markdown, suite_markdown, suite_table
+    from statetrack.report.suites import (
+        curves_markdown,
+        evidence_markdown,
+        evidence_table,
+        suite_markdown,
+        suite_table,
+    )
     from statetrack.report.training import (
         TrainedCell,
         training_lines,
@@ -72,6 +100,7 @@ def reproduce(
     from statetrack.sweep.cells import cells_of
     from statetrack.sweep.cores import available_cores
     from statetrack.sweep.running import run_suite
+    from statetrack.sweep.searching import Searching
 
     chosen = load_suite(suite)
     if markdown is not None:
@@ -80,11 +109,12 @@ def reproduce(
     folder = out or Path("suites") / Path(suite).stem
     overrides = {key: number for key, number in given.items() if number}
     cells = cells_of(chosen, folder, overrides)
+    searching = Searching(worst=stress_seconds, others=evidence_seconds if evidence else 0.0)
     started = time.perf_counter()
     with interruptible() as stop:
         results = list(
             tqdm(
-                run_suite(chosen, cells, jobs or available_cores(), stop),
+                run_suite(chosen, cells, jobs or available_cores(), stop, searching),
                 total=len(cells),
                 unit="cell",
                 desc=visible(Path(suite).stem),
@@ -104,6 +134,12 @@ def reproduce(
     to = console()
     to.print(suite_table(title, rows, columns, results, chosen.published, chosen.measure))
     to.print(_legend(chosen))
+    to.print(_legend_of_worst(stress_seconds))
+    if evidence:
+        to.print(evidence_table(rows, columns, results))
+    for result in results:
+        if (wrong := result.bracket.contradiction) is not None:
+            typer.echo(f"warning: {result.column}, {result.row}: CONTRADICTION: {wrong}", err=True)
     training = training_of([TrainedCell(each.row, each.column, each.experiment) for each in cells])
     for line in training_lines(training):
         to.print(line)
@@ -119,7 +155,8 @@ def reproduce(
         in_order = sorted(results, key=lambda result: places[result.row, result.column])
         curves = curves_markdown(in_order)
         about = training_markdown(training, chosen.reference, chosen.departures)
-        _write(markdown, "\n".join(filter(None, [about, table, curves])))
+        second = evidence_markdown(rows, columns, results) if evidence else ""
+        _write(markdown, "\n".join(filter(None, [about, table, second, curves])))
 
 
 def _refuse_unwritable(file: Path) -> None:
@@ -158,3 +195,12 @@ def _write(file: Path, text: str) -> None:
 def _legend(chosen: Suite) -> str:
     text = LEGENDS[chosen.measure]
     return text + (f"; in brackets: {chosen.published_as}" if chosen.published else "")
+
+
+def _legend_of_worst(seconds: float) -> str:
+    if not seconds:
+        return "worst-case horizon: not measured (--stress-seconds)"
+    return (
+        "below it the worst-case horizon: every word tried is right up to that length, and one of "
+        "the next fails; >= where none that was tried fails"
+    )

@@ -11,7 +11,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from statetrack.evidence.rows import Certificate, Evidence, Exhaustive, Failure, Verdict
+from statetrack.evidence.rows import (
+    Certificate,
+    Evidence,
+    Exhaustive,
+    Extraction,
+    Failure,
+    Verdict,
+    WorstCase,
+)
 
 
 class ContradictionError(RuntimeError):
@@ -26,6 +34,8 @@ class Bracket:
     """
 
     exhaustive: Exhaustive | None = None
+    worst_case: WorstCase | None = None
+    extraction: Extraction | None = None
     certificate: Certificate | None = None
     skipped: tuple[tuple[str, str], ...] = ()
 
@@ -37,6 +47,10 @@ class Bracket:
             match each:
                 case Exhaustive():
                     found["exhaustive"] = each
+                case WorstCase():
+                    found["worst_case"] = each
+                case Extraction():
+                    found["extraction"] = each
                 case Certificate():
                     found["certificate"] = each
         return cls(**found, skipped=tuple(skipped))
@@ -44,7 +58,8 @@ class Bracket:
     @property
     def evidence(self) -> tuple[Evidence, ...]:
         """All that was found."""
-        return tuple(each for each in (self.exhaustive, self.certificate) if each is not None)
+        found = (self.exhaustive, self.worst_case, self.extraction, self.certificate)
+        return tuple(each for each in found if each is not None)
 
     @property
     def _proofs(self) -> list[tuple[float, str]]:
@@ -77,8 +92,12 @@ class Bracket:
     @property
     def failure(self) -> Failure | None:
         """The shortest word that is known to be answered wrongly."""
-        found = [self.exhaustive.failure if self.exhaustive is not None else None]
-        return min(filter(None, found), key=lambda each: each.position, default=None)
+        seen = (
+            None if self.exhaustive is None else self.exhaustive.failure,
+            None if self.worst_case is None else self.worst_case.failure,
+            None if self.extraction is None else self.extraction.difference,
+        )
+        return min(filter(None, seen), key=lambda each: each.position, default=None)
 
     @property
     def contradiction(self) -> str | None:

@@ -11,18 +11,20 @@ from statetrack.evidence.bracket import Bracket
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.certificate import find_certificate
 from statetrack.evidence.exhaustive import find_exhaustive
-from statetrack.evidence.rows import Certificate, Evidence, Exhaustive
+from statetrack.evidence.rows import Certificate, Evidence, Exhaustive, WorstCase
 from statetrack.evidence.subject import Subject
+from statetrack.evidence.worst_words import find_worst_case
 from statetrack.sources import Source
 from statetrack.spec import Task
 
 Search = Callable[..., Evidence]
 
-SEARCHES: dict[str, tuple[float, Search]] = {
-    Exhaustive.kind: (0.25, find_exhaustive),
-    Certificate.kind: (1.0, find_certificate),
+SEARCHES: dict[str, Search] = {
+    Exhaustive.kind: find_exhaustive,
+    WorstCase.kind: find_worst_case,
+    Certificate.kind: find_certificate,
 }
-"""Every search in its order, with the share that it gets of the time that is left."""
+"""Every search in its order."""
 
 Skipped = tuple[str, str]
 """A kind of evidence that a model does not allow to be looked for, and the reason."""
@@ -58,10 +60,10 @@ def certify(
 
 
 def search(subject: Subject, *, budget: Budget, seed: int = 0) -> Iterator[Evidence | Skipped]:
-    """What each search finds, within one budget: the time that one leaves is for those after it."""
-    for kind, (share, find) in SEARCHES.items():
+    """What each search finds: each has its share of the time that those before it have left."""
+    for waiting, (kind, find) in zip(range(len(SEARCHES), 0, -1), SEARCHES.items(), strict=True):
         budget.say(kind)
         try:
-            yield find(subject, budget=budget.part(share), seed=seed)
+            yield find(subject, budget=budget.part(1 / waiting), seed=seed)
         except SettingsError as reason:
             yield kind, str(reason)

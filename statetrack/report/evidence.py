@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from statetrack.evidence.bracket import Bracket
-from statetrack.evidence.rows import ENDINGS, Certificate, Exhaustive, Failure
+from statetrack.evidence.rows import (
+    ENDINGS,
+    Certificate,
+    Exhaustive,
+    Extraction,
+    Failure,
+    Verdict,
+    WorstCase,
+)
 
 SYMBOLS_SHOWN = 24
 """The most symbols of a word that are shown on one line."""
@@ -18,14 +26,14 @@ def word_text(failure: Failure, symbols: Sequence[str]) -> str:
         shown = " ".join(symbols[symbol] for symbol in word[:SYMBOLS_SHOWN])
         return shown if len(word) <= SYMBOLS_SHOWN else f"{shown} ... ({len(word):,} symbols)"
 
-    once = failure.prefix[: failure.position]
-    if len(once) == failure.position:
-        return named(once)
-    turns = failure.position - len(once)
+    turns = failure.position - len(failure.prefix) - len(failure.suffix)
     if turns <= len(failure.period):
-        return named(once + failure.period[:turns])
-    again = f"{named(failure.period)} again and again"
-    return f"{named(once)}, then {again}" if once else again
+        return named(failure.word)
+    again = named(failure.period) + (
+        f" for {turns:,} symbols" if failure.suffix else " again and again"
+    )
+    parts = (named(failure.prefix), again, named(failure.suffix))
+    return ", then ".join(filter(None, parts))
 
 
 def failure_text(failure: Failure, symbols: Sequence[str], labels: Sequence[str]) -> str:
@@ -63,6 +71,10 @@ def evidence_lines(bracket: Bracket) -> list[tuple[str, str]]:
         match each:
             case Exhaustive():
                 told.append((each.kind, _exhaustive(each)))
+            case WorstCase():
+                told.append((each.kind, _worst_case(each)))
+            case Extraction():
+                told.append((each.kind, _extraction(each)))
             case Certificate():
                 told.append((each.kind, _certificate(each)))
     return told + [(kind, f"not looked for: {reason}") for kind, reason in bracket.skipped]
@@ -76,6 +88,28 @@ def _exhaustive(found: Exhaustive) -> str:
     words = "" if found.words is None else f" ({found.words:,})"
     ended = "" if found.failure is not None else f"; ended: {ENDINGS[found.reason]}"
     return f"{which} of up to {_symbols(found.length)}{words} are right{ended}"
+
+
+def _worst_case(found: WorstCase) -> str:
+    words = sum(family.words for family in found.families)
+    tried = f"{words:,} words of up to {_symbols(found.tested)} were tried"
+    if found.failure is None:
+        return f"{tried}: none fails"
+    parts = [f"{tried}: the earliest failure is at symbol {found.failure.position:,}"]
+    if found.predicted is not None:
+        parts.append(f"predicted from eigenvalues at {found.predicted:,}")
+    where = found.position_float64
+    parts.append("right in float64" if where is None else f"in float64 at {where:,}")
+    return "; ".join(parts)
+
+
+def _extraction(found: Extraction) -> str:
+    what = f"a machine of {found.states:,} states"
+    if found.equivalent is False:
+        what = f"{what}, which is not the task's"
+    elif found.equivalent:
+        what = f"{what}, equivalent to the task"
+    return f"{what}; {found.words:,} words were read, of up to {_symbols(found.longest)}"
 
 
 def _certificate(found: Certificate) -> str:
@@ -95,3 +129,18 @@ def _proven(verdict: str, length: int | None) -> str:
 
 def _symbols(number: int) -> str:
     return "1 symbol" if number == 1 else f"{number:,} symbols"
+
+
+def length_text(verdict: Verdict, length: int | None) -> str:
+    """What is proven, in a cell of a table: `408`, `all lengths`, or `-` for nothing."""
+    if verdict == "not proven":
+        return "-"
+    return verdict if length is None else f"{length:,}"
+
+
+def machine_text(found: Extraction | None) -> str:
+    """The machine extracted, in a cell of a table: `equivalent (6)`, `differs (9)`, `-`."""
+    if found is None:
+        return "-"
+    known = {True: "equivalent", False: "differs", None: "not decided"}[found.equivalent]
+    return f"{known} ({found.states:,})"

@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 
+from statetrack.evidence.rows import WorstCase
 from statetrack.markup import markdown
 from statetrack.report.drawing import framed_table, share
+from statetrack.report.evidence import length_text, machine_text
 from statetrack.runs.rows import EvaluationRow
 from statetrack.sweep.results import CellResult
+
+WORST = WorstCase.kind
 
 DIVERGED = "diverged"
 """Stands for the accuracy of a replica, or of a whole cell, that has no trained weights."""
@@ -43,7 +47,8 @@ def suite_table(
 def cell_text(result: CellResult, measure: str, published: float | None) -> str:
     """`1.00 3/3`: the selected replica's accuracy and how many replicas are right on every word.
 
-    Where all replicas diverged, it says so: `diverged 0/3`.
+    Where all replicas diverged, it says so: `diverged 0/3`. Below stands the worst-case horizon of
+    the selected replica, where one was looked for.
     """
     if measure == "success":
         text = share(result.success, 3)
@@ -51,7 +56,27 @@ def cell_text(result: CellResult, measure: str, published: float | None) -> str:
         text = f"{DIVERGED} {_right(result)}"
     else:
         text = f"{share(getattr(result.selected, measure))} {_right(result)}"
-    return text if published is None else f"{text} [{published:.2f}]"
+    text = text if published is None else f"{text} [{published:.2f}]"
+    return f"{text}\n{worst_text(result)}" if WORST in result.searched else text
+
+
+def worst_text(result: CellResult) -> str:
+    """The length up to which every word tried is right: `1,701`, or `>= 30,000` without a failure.
+
+    A wrong answer to the random words counts too. `not measured` where no word was sought, and `-`
+    where none could be.
+    """
+    selected, failure = result.selected, result.bracket.failure
+    if WORST not in result.searched:
+        return "not measured"
+    wrong = [
+        failure.position if failure is not None else None,
+        selected.first_error if selected is not None else None,
+    ]
+    if first := min(filter(None, wrong), default=0):
+        return f"{first - 1:,}"
+    tried = [each.tested for each in result.evidence if isinstance(each, WorstCase)]
+    return f">= {tried[0]:,}" if tried else "-"
 
 
 def suite_markdown(
@@ -64,9 +89,10 @@ def suite_markdown(
     """One line per cell, with all measurements of it."""
     found = {(result.row, result.column): result for result in results}
     head = (
-        "| task | model | selected | all replicas | scaled | floor | right | horizon | steps | s |"
+        "| task | model | selected | prefixes | all replicas | scaled | floor | right | horizon "
+        "| worst case | steps | s |"
     )
-    lines = [head, "|---|---|---|---|---|---|---|---|---|---|"]
+    lines = [head, "|---" * 12 + "|"]
     if published:
         lines = [f"{head} {markdown(published_as)} |", lines[1] + "---|"]
     for column in columns:
@@ -97,23 +123,78 @@ def curves_markdown(results: Sequence[CellResult]) -> str:
     return "\n".join(lines) + "\n"
 
 
+EVIDENCE_COLUMNS = (
+    *("task", "model", "accuracy", "prefixes", "random words right to", "worst word right to"),
+    *("machine", "proven to", "in exact arithmetic"),
+)
+"""What the selected replica of each cell really does: the columns."""
+
+
+def evidence_table(
+    rows: Sequence[str], columns: Sequence[str], results: Sequence[CellResult]
+) -> Table:
+    """What the selected replica of each cell really does, to the worst word: one line per cell."""
+    table = framed_table("evidence about the selected replicas")
+    for column in EVIDENCE_COLUMNS:
+        table.add_column(column)
+    for result in _in_order(rows, columns, results):
+        table.add_row(result.column, result.row, *_evidence_cells(result))
+    return table
+
+
+def evidence_markdown(
+    rows: Sequence[str], columns: Sequence[str], results: Sequence[CellResult]
+) -> str:
+    """The same in Markdown."""
+    lines = ["| " + " | ".join(EVIDENCE_COLUMNS) + " |", "|---" * len(EVIDENCE_COLUMNS) + "|"]
+    for result in _in_order(rows, columns, results):
+        names = [markdown(result.column), markdown(result.row)]
+        lines.append("| " + " | ".join([*names, *_evidence_cells(result)]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _in_order(
+    rows: Sequence[str], columns: Sequence[str], results: Sequence[CellResult]
+) -> list[CellResult]:
+    """The results column by column."""
+    found = {(result.row, result.column): result for result in results}
+    return [found[row, column] for column in columns for row in rows if (row, column) in found]
+
+
+def _evidence_cells(result: CellResult) -> list[str]:
+    selected, bracket = result.selected, result.bracket
+    proof = bracket.certificate
+    proven = length_text(bracket.verdict, bracket.proven)
+    return [
+        DIVERGED if selected is None else share(selected.accuracy),
+        "-" if selected is None else share(selected.prefix_accuracy),
+        f"{result.horizon:,}",
+        worst_text(result),
+        machine_text(bracket.extraction),
+        "CONTRADICTION" if bracket.contradiction else proven,
+        "-" if proof is None else length_text(proof.verdict_real, proof.length_real),
+    ]
+
+
 def _line(result: CellResult, published: Mapping[str, Mapping[str, float]]) -> str:
     selected, each = result.selected, _of_each(result.rows, result)
     few = " ".join(each[:9]) + (" .." if len(each) > 9 else "")
     if selected is None:
-        accuracy, scaled, floor = DIVERGED, "-", "-"
+        accuracy, prefixes, scaled, floor = DIVERGED, "-", "-", "-"
     else:
-        accuracy = share(selected.accuracy)
+        accuracy, prefixes = share(selected.accuracy), share(selected.prefix_accuracy)
         scaled, floor = share(selected.scaled), share(selected.floor)
     cells = [
         markdown(result.column),
         markdown(result.row),
         accuracy,
+        prefixes,
         few,
         scaled,
         floor,
         _right(result),
         f"{result.horizon:,}",
+        worst_text(result),
         f"{result.steps:,}",
         f"{result.seconds:.1f}",
     ]

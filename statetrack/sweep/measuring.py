@@ -15,6 +15,7 @@ from statetrack.scoring import horizon
 from statetrack.spec import Task, WordSpec, golden_hash, load_task
 from statetrack.sweep.cells import Cell
 from statetrack.sweep.results import HORIZON_SEED, SEED, CellResult, Measurement, num_right
+from statetrack.sweep.searching import NO_SEARCH, Searching, with_evidence
 from statetrack.sweep.suite import Suite
 from statetrack.training.settings import DataSettings
 
@@ -48,15 +49,18 @@ def kept_result(suite: Suite, cell: Cell) -> CellResult | None:
     return replace(kept, row=cell.row, column=cell.column, run=str(cell.path))
 
 
-def run_cell(suite: Suite, cell: Cell, stop: Stop = lambda: False) -> CellResult | None:
+def run_cell(
+    suite: Suite, cell: Cell, stop: Stop = lambda: False, searching: Searching = NO_SEARCH
+) -> CellResult | None:
     """Train one cell (or continue it), evaluate it, and keep the result in its folder.
 
-    Returns None where `stop` returned True first; a checkpoint is then written. Raises
+    What is there already is not done again. Returns None where `stop` returned True first; a
+    checkpoint is then written. Raises
     `StatetrackError`, whose message names row and column, for whatever goes wrong.
     """
     where = f"suite row '{cell.row}', column '{cell.column}'"
     try:
-        return _run_cell(suite, cell, stop)
+        return _run_cell(suite, cell, stop, searching)
     except StatetrackError as error:
         raise type(error)(f"{where}: {error.args[0]}") from error
     except (Exception, SystemExit) as error:
@@ -64,9 +68,23 @@ def run_cell(suite: Suite, cell: Cell, stop: Stop = lambda: False) -> CellResult
         raise RunError(f"{where}: {what}. STATETRACK_DEBUG=1 shows the whole traceback.") from error
 
 
-def _run_cell(suite: Suite, cell: Cell, stop: Stop) -> CellResult | None:
+def _run_cell(suite: Suite, cell: Cell, stop: Stop, searching: Searching) -> CellResult | None:
     if stop():
         return None
+    result = kept_result(suite, cell)
+    if result is None:
+        result = _measured(suite, cell, stop)
+    if result is None or not searching.missing(result):
+        return result
+    run = Run.open(cell.path)
+    result = with_evidence(result, run, searching, stop)
+    if result is not None:
+        run.folder.write_cell(result.to_json())
+    return result
+
+
+def _measured(suite: Suite, cell: Cell, stop: Stop) -> CellResult | None:
+    """Train and evaluate a cell; None where `stop` returned True first."""
     if is_run(cell.path):
         _refuse_another(RunFolder.open(cell.path), cell)
         run = Run.open(cell.path)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from statetrack.errors import RunError
-from statetrack.runs.rows import EvaluationRow, read_row
+from statetrack.evidence.bracket import Bracket
+from statetrack.evidence.rows import Evidence
+from statetrack.runs.rows import EvaluationRow, evidence_to_json, read_evidence, read_row
 from statetrack.spec import Task, golden_hash
 from statetrack.sweep.suite import Suite
 
@@ -67,7 +69,8 @@ class CellResult:
     `replicas` is their number, `rows` are those of every replica that did not diverge, at the
     suite's length; `curves` are also those at `curve_lengths`. `selected` is None where all
     replicas diverged. `success` is the fraction of all replicas with every answer right, `horizon`
-    the horizon of the selected one. `measured` says how.
+    the horizon of the selected one. `measured` says how. `evidence` is about the selected one, each
+    kind once; `searched` has the seconds that were given to each kind looked for.
     """
 
     row: str
@@ -82,6 +85,13 @@ class CellResult:
     steps: int
     seconds: float
     measured: Measurement
+    evidence: tuple[Evidence, ...] = ()
+    searched: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def bracket(self) -> Bracket:
+        """What is proven of the selected replica, and where it fails."""
+        return Bracket.of(self.evidence)
 
     @property
     def num_right(self) -> int:
@@ -95,6 +105,7 @@ class CellResult:
             "curves": [row.to_json() for row in self.curves],
             "selected": None if self.selected is None else self.selected.to_json(),
             "measured": vars(self.measured),
+            "evidence": [evidence_to_json(each) for each in self.evidence],
         }
 
     @classmethod
@@ -109,13 +120,23 @@ class CellResult:
         selected = content.get("selected")
         if selected is not None:
             selected = read_row(EvaluationRow, selected, f"{where}, selected")
-        return read_row(cls, {**content, **rows, "selected": selected}, where)
+        read = {**rows, "selected": selected, "evidence": _evidence(content, where)}
+        return read_row(cls, {**content, **read}, where)
 
 
 def _rows(content: object, where: str) -> list[EvaluationRow]:
     if not isinstance(content, list):
         raise RunError(f"{where}: is damaged: it is no list")
     return [read_row(EvaluationRow, row, where) for row in content]
+
+
+def _evidence(content: Mapping[str, Any], where: str) -> list[Evidence]:
+    """The evidence of a cell; an earlier version wrote none."""
+    rows = content.get("evidence", [])
+    if not isinstance(rows, list):
+        raise RunError(f"{where}, evidence: is damaged: it is no list")
+    found = (read_evidence(row, f"{where}, evidence") for row in rows)
+    return [each for each in found if each is not None]
 
 
 def num_right(rows: tuple[EvaluationRow, ...]) -> int:

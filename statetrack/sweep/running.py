@@ -25,6 +25,7 @@ from statetrack.errors import RunError, setting
 from statetrack.sweep.cells import Cell
 from statetrack.sweep.measuring import Stop, kept_result, run_cell
 from statetrack.sweep.results import CellResult
+from statetrack.sweep.searching import NO_SEARCH, Searching
 from statetrack.sweep.suite import Suite
 
 POLL = 0.2
@@ -35,42 +36,49 @@ GRACE = 20.0
 
 
 def run_suite(
-    suite: Suite, cells: Sequence[Cell], jobs: int, stop: Stop = lambda: False
+    suite: Suite,
+    cells: Sequence[Cell],
+    jobs: int,
+    stop: Stop = lambda: False,
+    searching: Searching = NO_SEARCH,
 ) -> Iterator[CellResult]:
     """Train and evaluate every cell, `jobs` at a time with one thread each; yield each result.
 
     Finished cells come first and are not run again; those that were measured otherwise than the
-    suite says are evaluated again. Once `stop`, which is called all the time, returns True, the
-    cells in training write a checkpoint, and the iterator ends before all results are yielded.
+    suite says are evaluated again, and those that lack only evidence are searched for it. Once
+    `stop`, which is called all the time, returns True, the cells in training write a checkpoint,
+    and the iterator ends before all results are yielded.
 
     Raises `StatetrackError` where a cell cannot be trained or evaluated, `RunError` where its
     folder holds another run, where another process runs a suite in the same folder, and where a
     worker process was killed. No process is left behind, even where this one is killed.
     """
     found = [(cell, kept_result(suite, cell)) for cell in cells]
-    waiting = [cell for cell, kept in found if kept is None]
-    kept_results = [kept for _, kept in found if kept is not None]
+    kept_results = [kept for _, kept in found if kept is not None and not searching.missing(kept)]
+    waiting = [cell for cell, kept in found if kept is None or searching.missing(kept)]
     if not waiting:
         yield from kept_results
         return
     with _alone_in(waiting[0].path.parents[1]):
         yield from kept_results
         if jobs == 1:
-            yield from _one_by_one(suite, waiting, stop)
+            yield from _one_by_one(suite, waiting, stop, searching)
         else:
-            yield from _in_parallel(suite, waiting, min(jobs, len(waiting)), stop)
+            yield from _in_parallel(suite, waiting, min(jobs, len(waiting)), stop, searching)
 
 
-def _one_by_one(suite: Suite, waiting: Sequence[Cell], stop: Stop) -> Iterator[CellResult]:
+def _one_by_one(
+    suite: Suite, waiting: Sequence[Cell], stop: Stop, searching: Searching
+) -> Iterator[CellResult]:
     for cell in waiting:
-        result = run_cell(suite, cell, stop)
+        result = run_cell(suite, cell, stop, searching)
         if result is None:
             return
         yield result
 
 
 def _in_parallel(
-    suite: Suite, waiting: Sequence[Cell], jobs: int, stop: Stop
+    suite: Suite, waiting: Sequence[Cell], jobs: int, stop: Stop, searching: Searching
 ) -> Iterator[CellResult]:
     context = multiprocessing.get_context("spawn")
     stopping = context.RawValue("b", 0)
@@ -78,7 +86,7 @@ def _in_parallel(
     pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(stopping,))
     try:
         with _deaf_to_the_terminal():
-            pending = {pool.submit(_work, suite, cell) for cell in waiting}
+            pending = {pool.submit(_work, suite, cell, searching) for cell in waiting}
         while pending and not stop():
             done, pending = wait(pending, POLL, FIRST_COMPLETED)
             for future in done:
@@ -174,5 +182,5 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _work(suite: Suite, cell: Cell) -> CellResult | None:
-    return run_cell(suite, cell, lambda: bool(_stopping.value))
+def _work(suite: Suite, cell: Cell, searching: Searching) -> CellResult | None:
+    return run_cell(suite, cell, lambda: bool(_stopping.value), searching)

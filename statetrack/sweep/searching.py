@@ -1,0 +1,87 @@
+"""Evidence about the selected replica of a cell: what a suite looks for beyond accuracies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from statetrack.errors import SettingsError
+from statetrack.evidence.budget import Budget
+from statetrack.evidence.certificate import find_certificate
+from statetrack.evidence.exhaustive import find_exhaustive
+from statetrack.evidence.extraction import find_extraction
+from statetrack.evidence.rows import Certificate, Evidence, Exhaustive, Extraction, WorstCase
+from statetrack.evidence.worst_words import find_worst_case
+from statetrack.runs.run import Run
+from statetrack.sweep.results import CellResult
+
+Find = Callable[..., Evidence]
+
+FINDERS: dict[str, Find] = {
+    WorstCase.kind: find_worst_case,
+    Exhaustive.kind: find_exhaustive,
+    Extraction.kind: find_extraction,
+    Certificate.kind: find_certificate,
+}
+"""What finds each kind of evidence."""
+
+SEED = 0
+"""The seed of the searches."""
+
+
+@dataclass(frozen=True)
+class Searching:
+    """The seconds for the worst word of each cell, and for every other kind; 0: not looked for."""
+
+    worst: float = 0.0
+    others: float = 0.0
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """The seconds for each kind that is looked for."""
+        given = {kind: self.worst if kind == WorstCase.kind else self.others for kind in FINDERS}
+        return {kind: seconds for kind, seconds in given.items() if seconds}
+
+    def missing(self, result: CellResult) -> dict[str, float]:
+        """The seconds for each kind that a result lacks, or has of a shorter search."""
+        return {
+            kind: seconds
+            for kind, seconds in self.seconds.items()
+            if result.searched.get(kind, 0.0) < seconds and not _is_complete(result, kind)
+        }
+
+
+NO_SEARCH = Searching()
+"""Accuracies are enough."""
+
+
+def _is_complete(result: CellResult, kind: str) -> bool:
+    """Whether a search came to its end, so that more time would change nothing."""
+    return any(each.kind == kind and each.complete for each in result.evidence)
+
+
+def with_evidence(
+    result: CellResult, run: Run, searching: Searching, stop: Callable[[], bool]
+) -> CellResult | None:
+    """A result with the evidence that is asked for and that it lacks; None where `stop` was True.
+
+    What is found is appended to the run's evidence. A replica that diverged, a task without an
+    automaton and a model that a search cannot read have none.
+    """
+    missing = searching.missing(result)
+    found = {each.kind: each for each in result.evidence}
+    subjects = iter(()) if result.selected is None else run.subjects()
+    try:
+        outcome, subject = next(subjects)
+    except (StopIteration, SettingsError):
+        return replace(result, searched={**result.searched, **missing})
+    for kind, seconds in missing.items():
+        try:
+            evidence = FINDERS[kind](subject, budget=Budget(seconds, stop=stop), seed=SEED)
+        except SettingsError:
+            continue
+        if stop():
+            return None
+        found[kind] = run.add_evidence(evidence, outcome).evidence
+    in_order = tuple(found[kind] for kind in FINDERS if kind in found)
+    return replace(result, evidence=in_order, searched={**result.searched, **missing})
