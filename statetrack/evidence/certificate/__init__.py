@@ -11,6 +11,7 @@ from typing import Protocol
 from torch import nn
 
 from statetrack.evidence.budget import Budget
+from statetrack.evidence.certificate.linear import certify_linear, is_linear
 from statetrack.evidence.certificate.saturating import certify_saturating, saturates
 from statetrack.evidence.rows import Certificate, not_proven
 from statetrack.evidence.subject import Subject
@@ -24,6 +25,7 @@ class Method(Protocol):
 
 
 METHODS: list[tuple[Callable[[nn.Module], bool], Method]] = [
+    (is_linear, certify_linear),
     (saturates, certify_saturating),
 ]
 """For which models which method is; the first that fits is taken."""

@@ -1,0 +1,254 @@
+"""What a linear model computes at every step: its matrices, and bounds on the rounding of each.
+
+A state h of n coordinates goes to A(x) h, and what is computed differs from it by at most E(x) |h|,
+coordinate by coordinate. The matrices are those of the weights as they are, in exact arithmetic, up
+to what float64 cannot hold; that is in `own`, which every bound adds. `rounding` covers whatever
+the model runs: `step`, `scan` in pieces of any lengths, any order of summation, fused or separate
+multiplications, and the running normalisation.
+
+With unit roundoff u and gamma_k = k u / (1 - k u), a sum of k products is off by at most gamma_k
+times the sum of their magnitudes (Higham 2002, Accuracy and Stability of Numerical Algorithms,
+section 3.1); a product with a weight that is zero is exact, so k counts the other ones. By
+structure, with 2 u more where states are normalised:
+
+- Dense matrices and blocks: gamma_k |A(x)| for k weights in a row. An additive term is one more
+  weight, of a coordinate that is always 1.
+- Factors, A(x) = L diag(s) R^T: the state is p = R^T h in rank space, A(x) = R^T L diag(s).
+  `scan` multiplies by the product R^T L, rounded once, `step` and the seam between two pieces go
+  through h = L z; gamma_(H + K + 3) |R^T| |L| |s| covers both. The logits read z = s * p, so they
+  belong to a state and the symbol that follows.
+- Gains: u |s| for real ones, complex products are sums of two; 4 u |s| covers both, and words that
+  are scanned in chunks, where products of gains are rounded once more at every step.
+- Rotations: `step` multiplies by rounded cosines and sines. `scan` sums the angles of a piece and
+  turns its first state: to 64 symbols in float32 (on a CPU accumulated in float64 and rounded once
+  at every position, so that the sum S is off by u |S|), beyond that in float64, reduced modulo
+  2 pi and rounded. The angle of t symbols is off by at most t (a + 1) u, a the largest angle, for
+  pieces to 2^20 symbols. Cosine and sine are taken to be right to 2 units in the last place, as
+  the vector libraries under torch promise 1. So every entry of E is (a + 6) u.
+
+Denormal numbers: what underflows is off by less than 2^-120 of the largest coordinate, which is in
+`own` too as long as states keep a magnitude between 2^-40 and 2^40.
+
+V symbols, n coordinates, C labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from statetrack.models._base import LinearModel
+from statetrack.ops.operators import (
+    BlockOperators,
+    ComplexDiagonalOperators,
+    DenseOperators,
+    DiagonalOperators,
+    FactoredOperators,
+    RotationOperators,
+)
+from statetrack.sources.arrays import Floats
+
+OWN = 2.0**-52
+"""Twice the unit roundoff of the float64 in which bounds are computed."""
+
+LONGEST_FLOAT32_SUM = 64
+"""Symbols of a piece up to which `rotation_recurrence` keeps the sum of angles in float32."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Arithmetic:
+    """The matrices of every symbol, what rounding adds to them, and the first state and readout.
+
+    `readout` acts on the state after a symbol, [1, C, n], or on the state before it, [V, C, n].
+    """
+
+    matrices: Floats  # [V, n, n]
+    rounding: Floats  # [V, n, n], nonnegative
+    first: Floats  # [n]
+    first_rounding: Floats  # [n], nonnegative
+    readout: Floats  # [1 or V, C, n]
+    readout_rounding: Floats  # [1 or V, C, n], nonnegative
+    blocks: tuple[slice, ...]  # coordinates that no matrix mixes with others
+
+    @property
+    def reads_before(self) -> bool:
+        """Whether logits are read from the state before a symbol."""
+        return len(self.readout) > 1
+
+
+class Unsupported(Exception):
+    """The arithmetic of this model is not covered; the text says what of it."""
+
+
+@dataclass(frozen=True)
+class Both:
+    """What a model computes in its own floating-point type, and the same weights computed exactly.
+
+    The matrices are the same; the rounding of the second is that of float64, in which its bounds
+    are computed.
+    """
+
+    executed: Arithmetic
+    real: Arithmetic
+
+
+def arithmetic_of(model: LinearModel) -> Both:
+    """What a linear model computes. Raises `Unsupported` for what is not covered."""
+    with torch.no_grad():
+        operators = model.operators()
+        table = model.additive_table()
+    unit = torch.finfo(model.readout.weight.dtype).eps / 2
+    scaled = 2 * unit if model.scale_invariant else 0.0
+    weight, first = exactly(model.readout.weight), exactly(model.first)
+    bias = None if model.readout.bias is None else exactly(model.readout.bias)
+    terms = None if table is None else exactly(table)
+    if terms is not None and not isinstance(operators, DenseOperators | BlockOperators):
+        raise Unsupported("additive terms beside operators that are not dense or in blocks")
+    if isinstance(operators, FactoredOperators):
+        if bias is not None:
+            raise Unsupported("a readout bias beside factored operators")
+        return _factored(operators, first, weight, unit, scaled)
+    if isinstance(operators, RotationOperators):
+        matrices, rounding, size = _rotations(operators, unit)
+    elif isinstance(operators, DenseOperators | BlockOperators):
+        matrices = exactly(operators.dense())
+        counts = _gamma(_terms(matrices) + (terms is not None), unit)
+        rounding = (counts[..., None] + scaled) * abs(matrices)
+        size = len(first)
+        if isinstance(operators, BlockOperators):
+            size = operators.blocks.shape[-1]
+    elif isinstance(operators, DiagonalOperators | ComplexDiagonalOperators):
+        matrices = exactly(operators.dense())
+        rounding = (4 * unit + scaled) * abs(matrices)
+        size = 1 if isinstance(operators, DiagonalOperators) else 2
+    else:
+        raise Unsupported("operators of this structure")
+    executed = Arithmetic(
+        matrices=matrices,
+        rounding=rounding,
+        first=first,
+        first_rounding=np.zeros_like(first),
+        readout=weight[None],
+        readout_rounding=(_gamma(_terms(weight) + 1, unit)[:, None] * abs(weight))[None],
+        blocks=tuple(slice(at, at + size) for at in range(0, len(first), size)),
+    )
+    if terms is not None or bias is not None:
+        executed = _with_constant(executed, terms, bias, unit)
+    own = (executed.matrices.shape[-1] + 4) * OWN
+    return _both(
+        executed,
+        own * abs(executed.matrices),
+        own * abs(executed.first),
+        own * abs(executed.readout),
+    )
+
+
+def _both(executed: Arithmetic, matrices: Floats, first: Floats, readout: Floats) -> Both:
+    """The arithmetic with bounds on the rounding of float64 added, and with nothing else."""
+    real = replace(executed, rounding=matrices, first_rounding=first, readout_rounding=readout)
+    return Both(
+        replace(
+            executed,
+            rounding=executed.rounding + matrices,
+            first_rounding=executed.first_rounding + first,
+            readout_rounding=executed.readout_rounding + readout,
+        ),
+        real,
+    )
+
+
+def exactly(tensor: Tensor) -> Floats:
+    """The numbers of a tensor, float32 or float64, in float64."""
+    found: Floats = tensor.detach().to("cpu", torch.float64).numpy()
+    return found
+
+
+def _gamma(count: Floats | int, unit: float) -> Floats:
+    product = np.asarray(count, np.float64) * unit
+    bound: Floats = product / (1 - product)
+    return bound
+
+
+def _terms(matrices: Floats) -> Floats:
+    """How many weights of each row are not zero."""
+    counts: Floats = (matrices != 0).sum(-1).astype(np.float64)
+    return counts
+
+
+def _rotations(operators: RotationOperators, unit: float) -> tuple[Floats, Floats, int]:
+    angles = exactly(operators.angles)
+    blocks = np.empty((*angles.shape, 2, 2))
+    blocks[..., 0, 0] = blocks[..., 1, 1] = np.cos(angles)
+    blocks[..., 1, 0] = np.sin(angles)
+    blocks[..., 0, 1] = -blocks[..., 1, 0]
+    per_angle = 1 if operators.angles.device.type == "cpu" else LONGEST_FLOAT32_SUM
+    largest = np.broadcast_to(abs(angles).max(0), angles.shape)
+    bounds = ((per_angle * largest + 6) * unit)[..., None, None] * np.ones((2, 2))
+    return _assembled(blocks), _assembled(bounds), 2
+
+
+def _assembled(blocks: Floats) -> Floats:
+    """Block-diagonal matrices [V, n, n] of blocks [V, N, b, b]."""
+    num_symbols, count, size, _ = blocks.shape
+    matrices = np.zeros((num_symbols, count, size, count, size))
+    places = np.arange(count)
+    matrices[:, places, :, places] = blocks.transpose(1, 0, 2, 3)
+    return matrices.reshape(num_symbols, count * size, count * size)
+
+
+def _factored(
+    operators: FactoredOperators, first: Floats, weight: Floats, unit: float, scaled: float
+) -> Both:
+    left, right = exactly(operators.left), exactly(operators.right)
+    gains = exactly(operators.gains)[:, None, :]
+    hidden, rank = left.shape
+    bound = float(_gamma(hidden + rank + 3, unit)) + scaled
+    own = (hidden + 4) * OWN
+    sizes = abs(right).T @ abs(left) * abs(gains)
+    first_sizes = abs(first) @ abs(right)
+    readout_sizes = abs(weight) @ abs(left) * abs(gains)
+    executed = Arithmetic(
+        matrices=right.T @ left * gains,
+        rounding=bound * sizes,
+        first=first @ right,
+        first_rounding=_gamma(hidden, unit) * first_sizes,
+        readout=weight @ left * gains,
+        readout_rounding=bound * readout_sizes,
+        blocks=(slice(0, rank),),
+    )
+    return _both(executed, own * sizes, own * first_sizes, own * readout_sizes)
+
+
+def _with_constant(
+    found: Arithmetic, terms: Floats | None, bias: Floats | None, unit: float
+) -> Arithmetic:
+    """With one more coordinate, which is 1: what it is multiplied by is added."""
+    num_symbols, size, _ = found.matrices.shape
+    matrices = np.zeros((num_symbols, size + 1, size + 1))
+    rounding = np.zeros_like(matrices)
+    matrices[:, :size, :size], rounding[:, :size, :size] = found.matrices, found.rounding
+    matrices[:, size, size] = 1.0
+    if terms is not None:
+        matrices[:, :size, size] = terms
+        counts = _gamma(_terms(found.matrices) + 1, unit)
+        rounding[:, :size, size] = counts * abs(terms)
+    num_labels = found.readout.shape[1]
+    column = np.zeros(num_labels) if bias is None else bias
+    counts = _gamma(_terms(found.readout[0]) + 1, unit)
+    return replace(
+        found,
+        matrices=matrices,
+        rounding=rounding,
+        first=np.append(found.first, 1.0),
+        first_rounding=np.append(found.first_rounding, 0.0),
+        readout=np.append(found.readout, column[None, :, None], -1),
+        readout_rounding=np.append(
+            found.readout_rounding, (counts * abs(column))[None, :, None], -1
+        ),
+        blocks=(slice(0, size + 1),)
+        if terms is not None
+        else (*found.blocks, slice(size, size + 1)),
+    )

@@ -1,0 +1,143 @@
+"""Comparison: how far an error can grow, part by part, and for how many steps that is harmless.
+
+An error is split into k parts with a norm each. What one step does to the norms z is bounded by
+z' = G z + e, with nonnegative G [k, k] and e [k]. The answers are right at every step at which
+
+    margins - costs z > 0        margins [P], costs [P, k] >= 0
+
+one row for every label that a right answer could be confused with. G, e, z and costs only ever
+enter by sums and products of nonnegative numbers, so that a relative error of float64 is small and
+can be put on top (`UP`): what is proven is proven of numbers rounded upwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from statetrack.sources.arrays import Floats
+
+UP = 1 + 2.0**-43
+"""What sums of up to 1,000 nonnegative products are multiplied by, so as not to be too small."""
+
+STEPS_ONE_BY_ONE = 512
+"""Steps that are worked out one by one, before those that follow are bounded by powers of G."""
+
+DOUBLINGS = 40
+"""Lengths are counted up to 2^40."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A comparison system: z <= `first` before the first step, then z' <= `gains` z + `terms`."""
+
+    gains: Floats  # [k, k]
+    terms: Floats  # [k]
+    first: Floats  # [k]
+    margins: Floats  # [P]
+    costs: Floats  # [P, k]
+    reads_before: bool = False
+
+    def harmless(self, norms: Floats) -> bool:
+        """Whether an error of these norms changes no answer."""
+        if not np.isfinite(norms).all():
+            return False
+        return bool((self.margins > (self.costs @ norms) * UP).all())
+
+    def step(self, norms: Floats) -> Floats:
+        """A bound on the norms one step later."""
+        found: Floats = (self.gains @ norms + self.terms) * UP
+        return found
+
+    def longest(self) -> int | None:
+        """The number of symbols up to which every answer is right; None where all are."""
+        norms = self.first
+        for length in range(1, STEPS_ONE_BY_ONE + 1):
+            after = self.step(norms)
+            if not self.harmless(norms if self.reads_before else after):
+                return length - 1
+            norms = after
+        return self._later(norms)
+
+    def _later(self, norms: Floats) -> int | None:
+        """The same beyond the steps worked out one by one, at which the norms are given.
+
+        Parts that shrink by themselves, F, follow the others, S. Let q and R be nonnegative with
+        q >= G_FF q + e_F, q >= z_F and R >= G_FF R + G_FS. As long as z_S stays below Z, z_F stays
+        below q + R Z, by induction over steps: G_FF (q + R Z) + G_FS Z + e_F <= q + R Z. So z_S is
+        bounded by Z' = (G_SS + G_SF R) Z + (e_S + G_SF q), where the diagonal is raised to 1 at
+        least, so that Z never falls and one check at the end covers all steps before.
+        """
+        followed = self._followed(norms)
+        if followed is None:
+            return STEPS_ONE_BY_ONE
+        slow, fast, offset, response = followed
+        step = self.gains[np.ix_(slow, slow)] + self.gains[np.ix_(slow, fast)] @ response * UP
+        np.fill_diagonal(step, np.maximum(step.diagonal(), 1.0))
+        added = (self.terms[slow] + self.gains[np.ix_(slow, fast)] @ offset) * UP
+
+        def all_norms(slow_norms: Floats) -> Floats:
+            found = np.empty(len(norms))
+            found[slow] = slow_norms
+            found[fast] = (offset + response @ slow_norms) * UP
+            return found
+
+        now = norms[slow]
+        if not self.harmless(all_norms(now)):
+            return STEPS_ONE_BY_ONE
+        if not (added > 0).any() and np.array_equal(step @ now, now):
+            return None
+        size = len(slow)
+        powers = [np.block([[step, added[:, None]], [np.zeros((1, size)), np.ones((1, 1))]])]
+        for _ in range(DOUBLINGS - 1):
+            with np.errstate(over="ignore", invalid="ignore"):
+                powers.append(powers[-1] @ powers[-1] * UP)
+        reached, state = STEPS_ONE_BY_ONE, np.append(now, 1.0)
+        for doubling in reversed(range(DOUBLINGS)):
+            with np.errstate(over="ignore", invalid="ignore"):
+                later = powers[doubling] @ state * UP
+            if self.harmless(all_norms(later[:-1])):
+                reached, state = reached + 2**doubling, np.append(later[:-1], 1.0)
+        return reached
+
+    def _followed(self, norms: Floats) -> tuple[list[int], list[int], Floats, Floats] | None:
+        """The slow parts and the fast ones, with q [F] and R [F, S]; None without such."""
+        order = np.argsort(self.gains.diagonal())
+        count = int((self.gains.diagonal() < 1).sum())
+        while count >= 0:
+            fast, slow = sorted(order[:count].tolist()), sorted(order[count:].tolist())
+            among = self.gains[np.ix_(fast, fast)]
+            towards = self.gains[np.ix_(fast, slow)]
+            if np.max(abs(np.linalg.eigvals(among)), initial=0.0) >= 1:
+                count -= 1
+                continue
+            wanted = np.column_stack([self.terms[fast], towards, np.ones(len(fast))])
+            solved = np.maximum(np.linalg.solve(np.eye(len(fast)) - among, wanted), 0.0)
+            # a little of what every part answers to 1 pays for the rounding of the solution
+            slack = solved[:, -1:] * np.maximum(solved[:, :-1].max(0, initial=0.0), 1e-300) * 1e-9
+            found = solved[:, :-1] + slack
+            decaying = self._decaying(among, norms[fast])
+            if decaying is None:
+                count -= 1
+                continue
+            offset = found[:, 0] + decaying
+            response = found[:, 1:]
+            holds = (offset >= (among @ offset + self.terms[fast]) * UP).all()
+            holds = holds and (response >= (among @ response + towards) * UP).all()
+            if holds and (offset >= norms[fast]).all():
+                return slow, fast, offset, response
+            count -= 1
+        return None
+
+    @staticmethod
+    def _decaying(among: Floats, norms: Floats) -> Floats | None:
+        """A vector v >= norms with G_FF v <= v, for G_FF of spectral radius below 1."""
+        if not len(norms) or not norms.any():
+            return norms
+        ones = np.ones(len(among))
+        found: Floats = np.linalg.solve(np.eye(len(among)) - among, ones).astype(np.float64)
+        if not (found > 0).all():
+            return None
+        ratio = float((norms / found).max())
+        return found * (ratio * UP)

@@ -1,0 +1,383 @@
+"""The certificate of a linear model, h_t = A(x_t) h_{t-1} with logits C h_t.
+
+*Centres.* Every state s of the automaton has a point psi(s) near the hidden states of words that
+lead to s (`centres`). Any points will do for a proof, good ones give a long one. Where s becomes t
+by the symbol x, A(x) psi(s) = psi(t) + r(s, x), with a small residual r. A hidden state is written
+as h = c (psi(s) + d) with a factor c > 0 that changes no answer (1 where there is a bias), and one
+step leads to
+
+    c' (psi(t) + d'),    d' = A(x) d + r(s, x) + f,    |f| <= E(x) |psi(s) + d|
+
+where f is what is rounded (`arithmetic`), or 0 for the weights in exact arithmetic.
+
+*Parts.* The error is d = sum_j U_j w_j, with coordinates w_j of parts j (`splitting`): U_j spans
+the centres, or those on one block, or the rest. A step maps coordinates by K_i A(x) U_j, so that
+bounds z_j on the norms |w_j| follow a nonnegative system, z' = G z + e (`comparison`), with
+G_ij >= |K_i A(x) U_j| plus rounding, and e_i >= |K_i (r + f)| at the centres. The logit of a wrong
+label exceeds what it has at psi(s) by at most sum_j |(C_y' - C_y) U_j|* z_j, in the dual norms, so
+all answers are right while that stays below the margin at the centres.
+
+*Two norms for which G is 1 plus the residual.* No search is needed, since the centres give them.
+
+1. Let the columns of U be the centres, and |w|_1 the norm: its ball is the polytope with the
+   corners psi(s) and -psi(s). The column s of K A(x) U may be taken as e_t + K r(s, x), because
+   A(x) psi(s) = psi(t) + r, so that G <= 1 + max |K r(s, x)|_1. This holds for every automaton,
+   with resets as well, for which no Euclidean norm has G = 1.
+2. Let the columns of U be an orthonormal basis of the centres' span, stretched such that
+   sum_s psi(s) psi(s)^T becomes the identity, and |w|_2 the norm. Where every symbol permutes the
+   states and r = 0, A(x) (sum_s psi(s) psi(s)^T) A(x)^T is the same sum again, so K A(x) U is
+   orthogonal and G = 1. Else G is computed: a largest singular value.
+
+*The rest* is a complement of the span: the orthogonal one, or that which is orthogonal in the sense
+of what is read after many symbols, which is where operators that forget it lead to nothing. Its
+norm is Euclidean in coordinates that shorten it (`splitting`). What leaks from one part to another
+is in G, and where blocks do not mix it is 0.
+
+All is computed in float64 with its own rounding on top: of every product of matrices as in
+`arithmetic`, with u = 2^-52; of sums K U that are not quite 1 (`Splitting.defect`); and of the
+comparison system by factors above 1. Singular values are taken to be right to 1e-13 of themselves.
+The operators are those that the model computes from its weights here; with learned embeddings,
+another machine may round them otherwise.
+
+Letters: S states, V symbols, C labels, n coordinates, k parts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from torch import nn
+
+from statetrack.evidence.budget import Budget
+from statetrack.evidence.certificate.arithmetic import (
+    OWN,
+    Arithmetic,
+    Both,
+    Unsupported,
+    arithmetic_of,
+)
+from statetrack.evidence.certificate.centres import Transitions, find_centres
+from statetrack.evidence.certificate.comparison import UP, Comparison
+from statetrack.evidence.certificate.exact import closes_exactly
+from statetrack.evidence.certificate.splitting import Part, Splitting, gain, splittings
+from statetrack.evidence.rows import Certificate, Verdict, not_proven
+from statetrack.evidence.subject import Subject
+from statetrack.models._base import LinearModel
+from statetrack.sources.arrays import Floats
+
+UNDERFLOW = 2.0**-80
+"""More than underflow adds to a coordinate, relative to the largest one of states in range."""
+
+RANGE = (2.0**-40, 2.0**40)
+"""The sizes of centres for which that is so."""
+
+
+METHOD = "equivariant centres"
+EXACT = "closed orbit of exact states"
+
+TOLERANCES = (1e-9, 1e-5, 1e-3, 1e-2, 1e-1)
+"""Directions in which the centres extend by less than this share may belong to the rest."""
+
+NOISY = (None, 1e-2, 1e-4)
+"""Blocks whose centres miss each other by more than this share may be left to the rest."""
+
+ROUNDS_OF_READING = 200
+"""Symbols after which the Gramian of what is read later is taken."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Proof:
+    """A splitting's lengths, None for all, and its numbers."""
+
+    real: int | None
+    executed: int | None
+    comparison: Comparison  # of what is executed
+    splitting: Splitting
+
+    @property
+    def order(self) -> tuple[float, float]:
+        """What a better proof has more of."""
+        return _rank(self.executed), _rank(self.real)
+
+
+def _rank(length: int | None) -> float:
+    return float("inf") if length is None else float(length)
+
+
+def is_linear(model: nn.Module) -> bool:
+    """Whether a model's operators depend on the symbol alone."""
+    return isinstance(model, LinearModel)
+
+
+def certify_linear(subject: Subject, *, budget: Budget, seed: int = 0) -> Certificate:
+    """The certificate of a linear model; nothing in it is drawn at random."""
+    began = time.monotonic()
+    model = subject.model
+    assert isinstance(model, LinearModel)
+    minimal = Transitions.of(subject.automaton, minimal=True)
+    budget.say("following states that are computed exactly")
+    if closes_exactly(model, minimal, budget):
+        return Certificate(
+            verdict="all lengths",
+            length=None,
+            verdict_real="all lengths",
+            length_real=None,
+            method=EXACT,
+            margin=None,
+            residual=0.0,
+            growth=None,
+            reason="",
+            complete=True,
+            seconds=time.monotonic() - began,
+        )
+    try:
+        both = arithmetic_of(model)
+    except Unsupported as error:
+        return not_proven(f"the arithmetic of {error} is not covered", method=METHOD)
+    if not all(np.isfinite(part).all() for part in (both.real.matrices, both.real.first)):
+        return not_proven("a weight is not finite", method=METHOD)
+    best: _Proof | None = None
+    complete = True
+    for transitions in _automata(subject, minimal):
+        budget.say("averaging the states of the model over words")
+        centres = find_centres(both.real.matrices, both.real.first, transitions)
+        sizes = abs(centres).max(1)
+        if not (np.isfinite(sizes).all() and RANGE[0] < sizes.min() <= sizes.max() < RANGE[1]):
+            continue
+        for splitting, kept in _splittings(both.real, centres, transitions):
+            if budget.spent:
+                complete = False
+                break
+            budget.say(f"bounding errors: {splitting.name}")
+            proof = _prove(both, kept, transitions, splitting)
+            if best is None or proof.order > best.order:
+                best, found = proof, (kept, transitions)
+        if best is not None and best.order > (0.0, 0.0):
+            break
+    if best is None:
+        return not_proven(
+            "the states of the model vanish or grow beyond all bounds"
+            if complete
+            else "the budget ended before the first bound",
+            method=METHOD,
+            complete=complete,
+            seconds=time.monotonic() - began,
+        )
+    return _certificate(best, both, *found, complete, time.monotonic() - began)
+
+
+def _automata(subject: Subject, minimal: Transitions) -> Iterator[Transitions]:
+    """The smallest machine, and the automaton as it is given where that has more states."""
+    yield minimal
+    given = Transitions.of(subject.automaton, minimal=False)
+    if given.num_states > minimal.num_states:
+        yield given
+
+
+def _splittings(
+    arithmetic: Arithmetic, centres: Floats, transitions: Transitions
+) -> Iterator[tuple[Splitting, Floats]]:
+    """Splittings to try, each with the centres that it is for."""
+    blocks = arithmetic.blocks
+    observed = _observed(arithmetic.matrices)
+    tried = set()
+    for share in NOISY if len(blocks) > 1 else NOISY[:1]:
+        kept = centres if share is None else _without_noise(arithmetic, centres, transitions, share)
+        values = [np.linalg.svd(kept[:, block], compute_uv=False) for block in blocks]
+        for tolerance in TOLERANCES:
+            least = tolerance * float(np.linalg.norm(centres, 2))
+            ranks = tuple(int((part > least).sum()) for part in values)
+            if not any(ranks) or (ranks, kept.any(0).tobytes()) in tried:
+                continue
+            tried.add((ranks, kept.any(0).tobytes()))
+            for metric in (None, observed):
+                for found in splittings(kept, blocks, arithmetic.matrices, metric, least):
+                    yield found, kept
+
+
+def _observed(matrices: Floats) -> Floats | None:
+    """The mean of A_w^T A_w over long words w, up to a factor: [n, n]; None where it vanishes."""
+    gramian = np.eye(matrices.shape[1])
+    for _ in range(ROUNDS_OF_READING):
+        images = gramian @ matrices
+        gramian = np.einsum("vij,vik->jk", matrices, images)
+        size = np.trace(gramian)
+        if not np.isfinite(size) or size <= 0:
+            return None
+        gramian /= size
+    return gramian
+
+
+def _without_noise(
+    arithmetic: Arithmetic, centres: Floats, transitions: Transitions, share: float
+) -> Floats:
+    """The centres, with zeros in blocks where they miss each other by more than a share."""
+    images = np.matmul(centres, arithmetic.matrices.transpose(0, 2, 1))
+    residuals = images[transitions.symbol, transitions.source] - centres[transitions.target]
+    kept = centres.copy()
+    for block in arithmetic.blocks:
+        if np.abs(residuals[:, block]).max() > share * np.abs(centres[:, block]).max():
+            kept[:, block] = 0.0
+    return kept
+
+
+def _prove(both: Both, centres: Floats, transitions: Transitions, splitting: Splitting) -> _Proof:
+    executed = compare(both.executed, centres, transitions, splitting)
+    real = compare(both.real, centres, transitions, splitting)
+    return _Proof(real.longest(), executed.longest(), executed, splitting)
+
+
+def _certificate(
+    proof: _Proof,
+    both: Both,
+    centres: Floats,
+    transitions: Transitions,
+    complete: bool,
+    seconds: float,
+) -> Certificate:
+    comparison = proof.comparison
+    images = np.matmul(centres, both.real.matrices.transpose(0, 2, 1))
+    residuals = images[transitions.symbol, transitions.source] - centres[transitions.target]
+    residual = np.linalg.norm(residuals, axis=1).max() / np.linalg.norm(centres, axis=1).max()
+    margin = float((comparison.margins / np.maximum(comparison.costs.sum(1), 1e-300)).min())
+    return Certificate(
+        verdict=_verdict(proof.executed),
+        length=proof.executed or None,
+        verdict_real=_verdict(proof.real),
+        length_real=proof.real or None,
+        method=f"{METHOD}, {proof.splitting.name}",
+        margin=margin,
+        residual=float(residual),
+        growth=float(comparison.gains.diagonal().max()),
+        reason=_reason(proof, centres, transitions, both),
+        complete=complete,
+        seconds=seconds,
+    )
+
+
+def _verdict(length: int | None) -> Verdict:
+    if length is None:
+        return "all lengths"
+    return "to length" if length else "not proven"
+
+
+def _reason(proof: _Proof, centres: Floats, transitions: Transitions, both: Both) -> str:
+    """What ends the proof, in plain terms."""
+    if proof.executed is None:
+        return ""
+    comparison = proof.comparison
+    if not (comparison.margins > 0).all():
+        return "the readout does not give the mean state of every automaton state its label"
+    if proof.executed == 0:
+        if not comparison.harmless(comparison.first):
+            return "the first state is too far from the mean of the states it should be among"
+        return "one symbol leads too far from the mean state of the automaton state it leads to"
+    return "rounding and the residual of the operators add up to the margin"
+
+
+def compare(
+    arithmetic: Arithmetic, centres: Floats, transitions: Transitions, splitting: Splitting
+) -> Comparison:
+    """The comparison system of a splitting."""
+    matrices, rounding = arithmetic.matrices, arithmetic.rounding
+    parts, defect = splitting.parts, splitting.defect
+    source, symbol, target = transitions.source, transitions.symbol, transitions.target
+    sizes = abs(centres)
+    residuals = np.matmul(centres, matrices.transpose(0, 2, 1))[symbol, source] - centres[target]
+    spread = np.matmul(sizes, rounding.transpose(0, 2, 1))[symbol, source]
+    spread += sizes[target] * OWN + UNDERFLOW * sizes.max()
+    terms = [_size(part, residuals, spread, defect).max() for part in parts]
+    start = (arithmetic.first - centres[transitions.start])[None]
+    first = [_size(part, start, arithmetic.first_rounding[None], defect)[0] for part in parts]
+    gains = np.zeros((len(parts), len(parts)))
+    for place, part in enumerate(parts):
+        gains[:, place] = _gains(part, parts, arithmetic, defect, transitions)
+    margins, costs = _readouts(arithmetic, centres, transitions, parts)
+    return Comparison(
+        gains=gains * UP,
+        terms=np.array(terms) * UP,
+        first=np.array(first) * UP,
+        margins=margins,
+        costs=costs,
+        reads_before=arithmetic.reads_before,
+    )
+
+
+def _size(part: Part, vectors: Floats, spread: Floats, defect: Floats) -> Floats:
+    """Norms [N] in a part of vectors [N, n] that are off by up to `spread` by coordinate."""
+    width = vectors.shape[1]
+    off = spread + (width * OWN) * abs(vectors) + 2 * (abs(vectors) + spread) @ defect.T
+    found: Floats = part.size(part.coordinates @ vectors.T)
+    return found + part.size(abs(part.coordinates) @ off.T)
+
+
+def _gains(
+    part: Part,
+    parts: Sequence[Part],
+    arithmetic: Arithmetic,
+    defect: Floats,
+    transitions: Transitions,
+) -> Floats:
+    """What one step makes of a unit of one part, in every part: [k].
+
+    Where the columns are centres, a centre becomes the centre of the next state and a residual.
+    """
+    width = len(defect)
+    images = arithmetic.matrices @ part.columns  # [V, n, d]
+    reach = part.dual(images)  # [V, n]
+    off = arithmetic.rounding @ part.reach + (width * OWN) * reach
+    off += part.reach * OWN + UNDERFLOW * part.reach.max()
+    off += 2 * (reach + off) @ defect.T
+    source, symbol, target = transitions.source, transitions.symbol, transitions.target
+    if part.centres:
+        images[symbol, :, source] -= part.columns[:, target].T
+    touched = images.any((0, 2))
+    found = np.zeros(len(parts))
+    for place, other in enumerate(parts):
+        rounded = float(other.size(abs(other.coordinates) @ off.T).max())
+        if other is not part and not other.coordinates[:, touched].any():
+            found[place] = rounded
+            continue
+        inside = other.coordinates @ images  # [V, d', d]
+        if part.centres and other is part:
+            inside[symbol, target, source] += 1
+        found[place] = gain(inside, part, other) + rounded
+    return found
+
+
+def _readouts(
+    arithmetic: Arithmetic, centres: Floats, transitions: Transitions, parts: Sequence[Part]
+) -> tuple[Floats, Floats]:
+    """By how much right logits exceed others at the centres, [P], and what an error costs, [P, k].
+
+    One row for every state that is asked for and every wrong label; where logits are read from the
+    state before a symbol, for every transition and every wrong label.
+    """
+    label, asked = transitions.label, transitions.asked
+    if arithmetic.reads_before:
+        wanted = asked[transitions.target]
+        at, answer = transitions.source[wanted], label[transitions.target[wanted]]
+        which = transitions.symbol[wanted]
+    else:
+        entered = np.unique(transitions.target)
+        at = entered[asked[entered]]
+        answer, which = label[at], np.zeros(len(at), np.int64)
+    num_labels = arithmetic.readout.shape[1]
+    values = np.einsum("pcn,pn->pc", arithmetic.readout[which], centres[at])
+    spread = np.einsum("pcn,pn->pc", arithmetic.readout_rounding[which], abs(centres[at]))
+    wrong = np.arange(num_labels) != answer[:, None]
+    rows = np.arange(len(at))
+    margins = values[rows, answer][:, None] - values
+    margins -= (spread[rows, answer][:, None] + spread) * UP + OWN * abs(values).max()
+    pairs, others = np.nonzero(wrong)
+    cost = np.empty((*arithmetic.readout.shape[:1], num_labels, num_labels, len(parts)))
+    for place, part in enumerate(parts):
+        seen = arithmetic.readout @ part.columns
+        off = arithmetic.readout_rounding @ part.reach
+        for index, rows_seen in enumerate(seen):
+            differences = rows_seen[:, None] - rows_seen[None]
+            cost[index, :, :, place] = part.dual(differences) + off[index][:, None] + off[index]
+    return margins[pairs, others], cost[which[pairs], answer[pairs], others] * UP
