@@ -8,6 +8,8 @@ from .errors import StatetrackError as StatetrackError
 from .evaluation import evaluate as evaluate
 from .evidence.bracket import Bracket as Bracket
 from .evidence.certifying import certify as certify
+from .evidence.extraction import Extracted as Extracted
+from .evidence.extraction import extract as extract
 from .evidence.probing import Probe as Probe
 from .evidence.probing import probe as probe
 from .models import MODELS as MODELS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from statetrack.models._base import SequenceModel
 from statetrack.ops.devices import choose_device
 from statetrack.runs.config import Experiment
 from statetrack.runs.rows import EvaluationRow
-from statetrack.runs.run import make_replica
+from statetrack.runs.run import Run, make_replica
 from statetrack.spec import Task, load_task
 from statetrack.sweep.results import CellResult, Measurement, num_right
 from statetrack.training.words import SeedStreams, TaskWords, Words
@@ -114,3 +115,25 @@ def worst_case_of(failure: Failure | None = None, **changed: Any) -> WorstCase:
         "seconds": 0.1,
     }
     return WorstCase(**given | changed)
+
+
+def parity_run(path: Path) -> Path:
+    """A run on parity: replica 0 swaps its two numbers on a 1, replica 1 forgets them on a 0."""
+    settings = {"model": "bilinear", "task": "parity", "hidden": 2, "steps": 1, "seeds": 2}
+    quick = {"validation_words": 4, "batch_size": 2, "validate_every": 1, "device": "cpu"}
+    run = Run.start(out=path, **settings, **quick)  # type: ignore[arg-type]
+    for _ in run.train():
+        pass
+    swap, keep = torch.eye(2).flip(0), torch.eye(2)
+    forget = torch.tensor([[1.0, 1.0], [0.0, 0.0]])
+    weights = run.folder.weights()
+    hand_built = {
+        "weight": torch.stack([torch.stack([keep, swap]), torch.stack([forget, swap])]),
+        "first": torch.tensor([[1.0, 0.0]] * 2),
+        "readout.weight": torch.stack([keep, keep]),
+    }
+    for name, value in weights.items():
+        weights[name] = hand_built.pop(name).reshape(value.shape)
+    assert not hand_built
+    run.folder.write_weights(weights)
+    return path

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 import statetrack as st
 from statetrack.cli.app import run as command
@@ -20,7 +19,7 @@ from statetrack.evidence.rows import Certificate, Failure, not_proven
 from statetrack.report.evidence import bracket_lines, word_text
 from statetrack.runs.run import Run
 from tests.computing import Computes, with_wrong_transition
-from tests.setups import certificate_of, exhaustive_of, worst_case_of
+from tests.setups import certificate_of, exhaustive_of, parity_run, worst_case_of
 from tests.test_docs import documented
 
 S3 = st.load_task("s3").automaton
@@ -123,26 +122,8 @@ def test_a_task_without_an_automaton_is_refused() -> None:
 
 @pytest.fixture(scope="module")
 def exact(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run on parity: replica 0 swaps its two numbers on a 1, replica 1 forgets them on a 0."""
-    settings = {"model": "bilinear", "task": "parity", "hidden": 2, "steps": 1, "seeds": 2}
-    quick = {"validation_words": 4, "batch_size": 2, "validate_every": 1, "device": "cpu"}
-    path = tmp_path_factory.mktemp("runs") / "exact"
-    run = Run.start(out=path, **settings, **quick)  # type: ignore[arg-type]
-    for _ in run.train():
-        pass
-    swap, keep = torch.eye(2).flip(0), torch.eye(2)
-    forget = torch.tensor([[1.0, 1.0], [0.0, 0.0]])
-    weights = run.folder.weights()
-    hand_built = {
-        "weight": torch.stack([torch.stack([keep, swap]), torch.stack([forget, swap])]),
-        "first": torch.tensor([[1.0, 0.0]] * 2),
-        "readout.weight": torch.stack([keep, keep]),
-    }
-    for name, value in weights.items():
-        weights[name] = hand_built.pop(name).reshape(value.shape)
-    assert not hand_built
-    run.folder.write_weights(weights)
-    return path
+    """A run on parity whose replica 1 is wrong."""
+    return parity_run(tmp_path_factory.mktemp("runs") / "exact")
 
 
 @pytest.fixture

@@ -58,15 +58,18 @@ def test_probe_prints_the_representation_of_each_replica_and_keeps_the_rows(runs
     assert [row.evidence.dimension for row in rows] == [4, 4]
 
 
-def test_probe_fits_into_80_columns(runs, capsys, monkeypatch):
+def test_probe_prints_how_errors_grow_and_fits_into_80_columns(runs, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    assert command(["probe", str(runs)]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    assert command(["probe", str(runs), "--seconds", "1.5"]) == 0
+    printed = capsys.readouterr()
+    assert "R/M of states" in printed.out and "float32" in printed.out
+    assert "noise 0.1" in printed.out and "margin" in printed.out
+    lines = printed.out.splitlines()
     assert max(map(len, lines[:-1])) <= 80  # the last one is the path
 
 
 def test_probe_prints_json(runs, capsys):
-    assert command(["probe", str(runs), "--replica", "1", "--json"]) == 0
+    assert command(["probe", str(runs), "--replica", "1", "--seconds", "1.5", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     (row,) = printed["replicas"]
     assert row["replica"] == 1
@@ -89,7 +92,8 @@ def test_a_model_that_is_not_linear_says_why_its_representation_is_not_measured(
 
 def test_a_module_of_ones_own_is_probed():
     said: list[str] = []
-    probe = st.probe(model_of_parts("s3", (2,)), "s3", report=said.append)
+    probe = st.probe(model_of_parts("s3", (2,)), "s3", seconds=1, report=said.append)
     assert probe.representation is not None
     assert probe.representation.groups[0].name == "S3"
-    assert "representation" in said
+    assert probe.error_control is not None and probe.error_control.states == 6
+    assert {"representation", "error-control"} <= set(said)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from statetrack.evidence.rows import Failure
+    from statetrack.sources import Automaton
 
 
 def print_json(content: Any) -> None:
@@ -13,6 +17,19 @@ def print_json(content: Any) -> None:
     """
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     print("\n".join(map(_printable, text.split("\n"))))
+
+
+def failure_json(failure: Failure | None, automaton: Automaton) -> dict[str, Any] | None:
+    """A failure by the names of its symbols and labels."""
+    if failure is None:
+        return None
+    return {
+        "position": failure.position,
+        "prefix": [automaton.symbols[symbol] for symbol in failure.prefix],
+        "period": [automaton.symbols[symbol] for symbol in failure.period],
+        "label": automaton.labels[failure.label],
+        "answer": None if failure.answer is None else automaton.labels[failure.answer],
+    }
 
 
 def _printable(line: str) -> str:

@@ -13,7 +13,6 @@ from statetrack.settings import GREATEST_SEED
 
 if TYPE_CHECKING:
     from statetrack.evidence.bracket import Bracket
-    from statetrack.evidence.rows import Failure
     from statetrack.runs.rows import Outcome
     from statetrack.sources import Automaton
 
@@ -91,6 +90,8 @@ def _as_json(
 ) -> dict[str, Any]:
     from dataclasses import asdict
 
+    from statetrack.cli._json import failure_json
+
     return {
         "replica": outcome.replica,
         "seed": outcome.seed,
@@ -99,22 +100,9 @@ def _as_json(
         "verdict": bracket.verdict,
         "proven": bracket.proven,
         "proven_by": bracket.proven_by,
-        "failure": _failure(bracket.failure, automaton),
+        "failure": failure_json(bracket.failure, automaton),
         "evidence": {each.kind: asdict(each) for each in bracket.evidence},
         "skipped": dict(bracket.skipped),
-    }
-
-
-def _failure(failure: Failure | None, automaton: Automaton) -> dict[str, Any] | None:
-    """A failure by the names of its symbols and labels."""
-    if failure is None:
-        return None
-    return {
-        "position": failure.position,
-        "prefix": [automaton.symbols[symbol] for symbol in failure.prefix],
-        "period": [automaton.symbols[symbol] for symbol in failure.period],
-        "label": automaton.labels[failure.label],
-        "answer": None if failure.answer is None else automaton.labels[failure.answer],
     }
 
 

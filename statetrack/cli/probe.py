@@ -35,7 +35,9 @@ def probe(
     ] = None,
     only: Annotated[
         str | None,
-        typer.Option(help="Parts, separated by commas: representation.", metavar="PARTS"),
+        typer.Option(
+            help="Parts, separated by commas: representation, error-control.", metavar="PARTS"
+        ),
     ] = None,
     seconds: options.Seconds = 40.0,
     replica: options.Replica = None,
@@ -51,7 +53,9 @@ def probe(
 
     Of a model with one matrix for each symbol, the representation: eigenvalues, the angles of
     planes and their harmonics, commutators, how far words that do the same differ, and the
-    irreducible representations by their characters. Each part is kept in the run's folder as soon
+    irreducible representations by their characters. Of a model with a state, error control: how far
+    hidden states of one automaton state are apart along words, where the decoder fails by that, the
+    noise it bears, and which precision fails first. Each part is kept in the run's folder as soon
     as it is found.
     """
     # what follows imports torch, which `--help` does not need
@@ -102,16 +106,18 @@ def _as_json(outcome: Outcome, selected: int | None, probe: Probe) -> dict[str, 
 
 
 def _draw(about: dict[str, str], found: list[tuple[Outcome, Probe]]) -> None:
+    from statetrack.evidence.rows import ErrorControl, Representation
     from statetrack.report.drawing import console
+    from statetrack.report.error_control import error_control_lines
     from statetrack.report.representation import representation_lines
 
     to = console()
     for outcome, probe in found:
         to.print(f"{about['model']} on {about['task']}, seed {outcome.seed}, lr {outcome.lr:g}")
         if probe.representation is not None:
-            to.print("representation")
-            for line in representation_lines(probe.representation):
-                to.print(line)
+            to.print(Representation.kind, *representation_lines(probe.representation), sep="\n")
+        if probe.error_control is not None:
+            to.print(ErrorControl.kind, *error_control_lines(probe.error_control), sep="\n")
         for kind, reason in probe.skipped:
             to.print(f"{kind}: not measured: {reason}")
         to.print()

@@ -10,8 +10,9 @@ from torch import nn
 
 from statetrack.errors import SettingsError, nearest
 from statetrack.evidence.budget import Budget
+from statetrack.evidence.error_control import find_error_control
 from statetrack.evidence.representation import find_representation
-from statetrack.evidence.rows import Evidence, Representation
+from statetrack.evidence.rows import ErrorControl, Evidence, Representation
 from statetrack.evidence.subject import Subject
 from statetrack.sources import Source
 from statetrack.spec import Task
@@ -20,7 +21,8 @@ Search = Callable[..., Evidence]
 Found = TypeVar("Found", bound=Evidence)
 
 SEARCHES: dict[str, tuple[float, Search]] = {
-    Representation.kind: (0.5, find_representation),
+    Representation.kind: (0.4, find_representation),
+    ErrorControl.kind: (1.0, find_error_control),
 }
 """Every part in its order, with the share that it gets of the time that is left."""
 
@@ -43,6 +45,11 @@ class Probe:
     def representation(self) -> Representation | None:
         """The linear representation that was learned."""
         return self.get(Representation)
+
+    @property
+    def error_control(self) -> ErrorControl | None:
+        """How errors of the state grow, and where the decoder fails by them."""
+        return self.get(ErrorControl)
 
 
 def probe(

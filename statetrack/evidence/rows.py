@@ -161,6 +161,115 @@ ENDINGS: dict[str, str] = {
 """What ends an exhaustive search: `Exhaustive.reason`, and what it says."""
 
 
+# --- error control ---
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """How far hidden states of one automaton state are apart at one position of random words.
+
+    `spread` R is the root mean square distance of hidden states from the mean of their automaton
+    state's at this position; `separation` M the smallest distance of two such means; `ratio` is
+    R / M. The same in the projection that the decoder sees, the logits less their mean, with M over
+    pairs of states of different labels (`output_...`). `displacement` is the root mean square
+    distance there from the *reference* means, those at `ErrorControl.reference`, over their M: it
+    also sees what moves all hidden states of one automaton state alike. None where fewer than two
+    states, or none twice, were met. `wrong` is the share of wrong answers.
+    """
+
+    position: int
+    spread: float | None
+    separation: float | None
+    ratio: float | None
+    output_ratio: float | None
+    displacement: float | None
+    wrong: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseRow:
+    """Words read with Gaussian noise on all numbers of the state after every symbol.
+
+    `size` is the expected length of what is added to a word's state, as a part of the state's.
+    `first_error` is the position of the first wrong answer to any word, None where `length` symbols
+    brought none. `predicted` is the position where three standard deviations of it reach the
+    margin, if operators keep lengths; None where there is no margin.
+    """
+
+    size: float
+    words: int
+    length: int
+    first_error: int | None
+    predicted: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrecisionRow:
+    """The same words read with weights, states and arithmetic of one type.
+
+    `first_difference` is the first position where an answer is not that of float64, `first_wrong`
+    the first where it is wrong; None where `length` symbols brought none. `reason` is why the type
+    cannot be used, or empty.
+    """
+
+    precision: str
+    words: int
+    length: int
+    first_difference: int | None
+    first_wrong: int | None
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorControl(Evidence):
+    """How errors of the state grow with length, and where the decoder fails by them.
+
+    After Chung, Choi and Kim (2026, arXiv:2605.07755), whose R and M the source leaves open: here
+    they are those of `Spread`. Hidden states are divided by their length first, and logits by
+    theirs, where answers do not depend on it.
+
+    `threshold` is the displacement at which 1 % of answers are wrong, measured with noise on the
+    hidden states of short words; None where no noise has that effect. `drift` is the growth of the
+    displacement per symbol, in least squares over positions up to `drift_to`. `predicted` is their
+    quotient, T_cross = tau M / |W eta| of Corollary 1, from where the line is; None without growth.
+    `exponent` is that of a power law through the same positions, and `predicted_by_growth` where
+    that crosses. `observed` is the first position at which 1 % of the answers are wrong,
+    `first_error` that of the first wrong answer of all `words`, read to `length`.
+
+    `margin` is the smallest distance of a reference mean from the boundary of its label, over the
+    length of the longest; `horizons` are the symbols for which rounding, at worst, stays within it
+    if operators keep lengths, by precision. None where the readout is not linear in the state.
+    """
+
+    kind: ClassVar[str] = "error-control"
+
+    states: int
+    words: int
+    length: int
+    reference: tuple[int, int]
+    """The first and the last position that reference means are taken from."""
+    spreads: tuple[Spread, ...]
+    threshold: float | None
+    drift: float | None
+    drift_to: int
+    exponent: float | None
+    predicted: int | None
+    predicted_by_growth: int | None
+    observed: int | None
+    first_error: int | None
+    noise: tuple[NoiseRow, ...]
+    precisions: tuple[PrecisionRow, ...]
+    fails_first: str | None
+    """The precision with the earliest wrong answer, float64 where others are not earlier.
+
+    Then it is not rounding that fails. None where none is wrong.
+    """
+    margin: float | None
+    horizons: tuple[tuple[str, int], ...]
+    complete: bool
+    seconds: float
+
+
 # --- representation ---
 
 Complexes = tuple[tuple[float, float], ...]
@@ -433,6 +542,7 @@ EXTRACTION_ENDINGS: dict[str, str] = {
 EVIDENCE: dict[str, type[Evidence]] = {
     Certificate.kind: Certificate,
     Exhaustive.kind: Exhaustive,
+    ErrorControl.kind: ErrorControl,
     Representation.kind: Representation,
     WorstCase.kind: WorstCase,
     Extraction.kind: Extraction,

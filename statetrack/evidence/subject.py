@@ -126,6 +126,23 @@ class Reader:
             raise SettingsError("the model's state has no numbers of its own for every word")
         return torch.cat(rows, 1)
 
+    def with_vectors(self, state: Any, rows: Tensor) -> Any:
+        """The state with other numbers [B, D], in the order of `vectors`: the inverse of it."""
+        taken = 0
+
+        def put(part: Tensor, axis: int | None) -> Tensor:
+            nonlocal taken
+            real = torch.view_as_real(part) if part.is_complex() else part
+            if axis is None or not real.is_floating_point():
+                return part
+            shape = real.movedim(axis, 0).shape
+            size = shape[1:].numel()
+            own = rows[:, taken : taken + size].to(real).reshape(shape).movedim(0, axis)
+            taken += size
+            return torch.view_as_complex(own.contiguous()) if part.is_complex() else own
+
+        return _mapped(put, self._word_axes, state)
+
     def bits(self, state: Any) -> tuple[NDArray[np.uint8], bytes]:
         """All bytes of every word's state as rows [B, n], and those that all words share.
 

@@ -26,6 +26,7 @@ from scipy import sparse
 
 from statetrack.algebra.machine import Machine
 from statetrack.evidence.affine import AffineMaps
+from statetrack.evidence.random_words import RandomWords, drawable_symbols
 from statetrack.sources.arrays import Booleans, Floats, Integers
 
 WINDOW = 60
@@ -82,14 +83,14 @@ class UsedSpace:
 def used_space(maps: AffineMaps, machine: Machine, *, seed: int = 0) -> UsedSpace:
     """The used subspace of a model with these maps, for the states of a machine."""
     matrices, first, readout = maps.homogeneous
-    drawable = _drawable(machine)
+    drawable = drawable_symbols(machine)
     centres, again = _centres(matrices, first, machine, drawable, rescale=maps.scale_invariant)
     growth = np.ones(len(matrices))
     if maps.scale_invariant:
         growth = _growth(matrices, centres, machine.delta, drawable & again[:, None])
         matrices = matrices / growth[:, None, None]
     weigh = np.eye(len(first)) if readout is None else _root(_read_ahead(matrices, readout))
-    samples, states = _sampled(matrices, first, machine, drawable, seed)
+    samples, states = _sampled(matrices, first, machine, seed)
     live = np.flatnonzero(machine.live)
     points = centres[live] @ weigh.T / len(live) ** 0.5  # [S, K']
     right, strengths, left = np.linalg.svd(points, full_matrices=False)  # left [., K'] rows
@@ -113,14 +114,6 @@ def used_space(maps: AffineMaps, machine: Machine, *, seed: int = 0) -> UsedSpac
         spreads=spreads,
         samples=samples,
     )
-
-
-def _drawable(machine: Machine) -> Booleans:
-    """Which symbols can be drawn in which states, `[S, V]`."""
-    drawable = np.ones(machine.delta.shape, bool)
-    if machine.void is not None:
-        drawable = machine.delta != machine.void
-    return drawable
 
 
 def _centres(
@@ -207,22 +200,16 @@ def _root(gram: Floats) -> Floats:
 
 
 def _sampled(
-    matrices: Floats, first: Floats, machine: Machine, drawable: Booleans, seed: int
+    matrices: Floats, first: Floats, machine: Machine, seed: int
 ) -> tuple[Floats, Integers]:
     """Hidden states `[words, LAST, K]` at the last positions of sampled words, and the states."""
-    draw = np.random.default_rng(seed)
-    ends = (drawable / np.maximum(drawable.sum(axis=1, keepdims=True), 1)).cumsum(axis=1)
-    ends[:, -1] = np.inf
-    states = np.full(NUM_WORDS, machine.automaton.start)
+    symbols, states = RandomWords(machine, NUM_WORDS, seed).read(LENGTH)
     hidden = np.tile(first, (NUM_WORDS, 1))
-    kept, where = [], []
+    kept = []
     for position in range(LENGTH):
-        symbols = (draw.random(NUM_WORDS)[:, None] >= ends[states]).sum(axis=1)
-        for symbol in np.unique(symbols):
-            chosen = symbols == symbol
+        for symbol in np.unique(symbols[:, position]):
+            chosen = symbols[:, position] == symbol
             hidden[chosen] = hidden[chosen] @ matrices[symbol].T
-        states = machine.delta[states, symbols]
         if position >= LENGTH - LAST:
             kept.append(hidden.copy())
-            where.append(states)
-    return np.stack(kept, axis=1), np.stack(where, axis=1)
+    return np.stack(kept, axis=1), states[:, LENGTH - LAST :]

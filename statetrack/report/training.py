@@ -106,12 +106,20 @@ def _facts(experiment: Experiment) -> Mapping[str, str]:
         else "",
         "samples": f"{data.train_samples:,} words in all" if data.train_samples else "",
         "labels": f"a label after {'the last' if words.supervision == 'last' else 'every'} symbol",
+        "robust": _robust(training),
         "freeze": "the readout alone" if training.freeze == "recurrence" else "",
         "precision": training.precision if training.precision != "float32" else "",
         "seeds": f"seed {training.seed}"
         if training.seeds == 1
         else f"seeds {training.seed}-{last_seed}",
     }
+
+
+def _robust(training: TrainSettings) -> str:
+    if training.robust == "none":
+        return ""
+    size = f" of size {training.robust_size:g}" if training.robust_size else ""
+    return f"robust training by {training.robust}{size} after {training.robust_start:.0%}"
 
 
 def _optimiser(training: TrainSettings) -> str:

@@ -81,23 +81,36 @@ class Population:
 
     def __call__(self, symbols: Tensor) -> Tensor:
         """Logits [R, B, T, C] of symbols [R, B, T]."""
-        weights = self.parameters | self.buffers
+        vectorises = not isinstance(self.model, SequenceModel) or self.model.vectorises
+        return self.through(self.model, "", vectorises, symbols)
+
+    def through(self, module: nn.Module, name: str, vectorises: bool, *inputs: Tensor) -> Tensor:
+        """What a module that has the model as its submodule `name` gives for inputs [R, ...].
+
+        An empty name is that of the module itself. With `vectorises` all replicas are computed as
+        one.
+        """
+        prefix = name and f"{name}."
+        weights = {prefix + key: value for key, value in (self.parameters | self.buffers).items()}
+
+        def run(weights: Weights, *inputs: Tensor) -> Tensor:
+            given: Tensor = functional_call(module, weights, inputs)
+            return given
+
         if len(self) == 1:
-            alone = {name: value.squeeze(0) for name, value in weights.items()}
-            return self._run(alone, symbols.squeeze(0)).unsqueeze(0)
-        if not isinstance(self.model, SequenceModel) or self.model.vectorises:
-            return vmap(self._run, randomness="different")(weights, symbols)
-        apart = {name: value.unbind(0) for name, value in weights.items()}
+            alone = {key: value.squeeze(0) for key, value in weights.items()}
+            return run(alone, *(each.squeeze(0) for each in inputs)).unsqueeze(0)
+        if vectorises:
+            return vmap(run, randomness="different")(weights, *inputs)
+        apart = {key: value.unbind(0) for key, value in weights.items()}
         return torch.stack(
             [
-                self._run({name: values[r] for name, values in apart.items()}, symbols[r])
+                run(
+                    {key: values[r] for key, values in apart.items()}, *(each[r] for each in inputs)
+                )
                 for r in range(len(self))
             ]
         )
-
-    def _run(self, weights: Weights, symbols: Tensor) -> Tensor:
-        logits: Tensor = functional_call(self.model, weights, (symbols,))
-        return logits
 
     def keep(self, rows: Sequence[int]) -> None:
         """Keep only the replicas in the given rows."""

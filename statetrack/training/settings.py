@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import field_validator, model_validator
 
 from statetrack.settings import GREATEST_SEED, NameIn, Settings, option
-from statetrack.training.registries import LOSSES, OPTIMISERS
+from statetrack.training.registries import LOSSES, OPTIMISERS, ROBUST
 
 
 class DataSettings(Settings):
@@ -74,6 +74,25 @@ class TrainSettings(Settings):
         0.0, "Share of the steps over which the learning rate rises.", min=0, max=0.9
     )
     clip: float = option(0.0, "Largest gradient norm of a replica; 0 means unlimited.", min=0)
+    robust: Annotated[str, NameIn(ROBUST)] = option(
+        "none",
+        "Training of the states around a word's own: the loss of the worst of them (interval), "
+        "noise on every state, a margin of the right logit, or operators that do not expand "
+        "(spectral).",
+    )
+    robust_size: float = option(
+        0.0,
+        "How far states are off (interval: 0.1), the noise's deviation (0.1), the margin (1), or "
+        "the weight of the penalty (spectral: 1); 0 takes the number in brackets.",
+        min=0,
+    )
+    robust_start: float = option(
+        0.3,
+        "Share of the steps before robust training begins; its size then grows for half of the "
+        "others.",
+        min=0,
+        max=0.99,
+    )
     freeze: Literal["none", "recurrence"] = option(
         "none", "Train everything, or the readout alone on a frozen random recurrence."
     )
@@ -118,6 +137,12 @@ class TrainSettings(Settings):
         ]
         if changed and changed[0] not in OPTIMISERS[self.optimizer].uses:
             raise ValueError(f"{changed[0]} is Adam's: {self.optimizer} has no such setting")
+        return self
+
+    @model_validator(mode="after")
+    def _size_is_of_a_kind(self) -> Self:
+        if self.robust == "none" and self.robust_size:
+            raise ValueError("robust_size is that of robust training: say which, by robust")
         return self
 
     @field_validator("device")

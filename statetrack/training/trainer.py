@@ -20,8 +20,9 @@ from torch import Tensor
 from statetrack.training.losses import Loss
 from statetrack.training.population import Population, Weights
 from statetrack.training.records import Progress, Record, Replica
-from statetrack.training.registries import LOSSES
-from statetrack.training.scores import accuracy, mean_over_scored
+from statetrack.training.registries import LOSSES, ROBUST
+from statetrack.training.robust import Robust
+from statetrack.training.scores import accuracy
 from statetrack.training.settings import TrainSettings
 from statetrack.training.stepping import Optimiser
 from statetrack.training.words import Batches, Words
@@ -52,6 +53,7 @@ class Trainer:
     totals: Tensor = field(init=False)  # [2, R]: loss and accuracy, summed since the last record
     counted: int = field(init=False)
     loss: Loss = field(init=False)
+    robust: Robust = field(init=False)
     optimiser: Optimiser | None = field(init=False)
     word_rows: Tensor = field(init=False)  # [R]: which row of the words a replica reads
     replica_rows: Tensor = field(init=False)  # [R]: which row of `best` a replica has
@@ -63,6 +65,7 @@ class Trainer:
         self.progress = [Progress() for _ in self.everyone]
         self.best = self.population.weights()
         self.loss = LOSSES[self.settings.loss](self.settings)
+        self.robust = ROBUST[self.settings.robust](self.settings, self.population.model)
         self.optimiser = Optimiser(self.population, self.settings, {})
         self._regroup()
         self._restart_totals()
@@ -112,8 +115,7 @@ class Trainer:
         """One optimisation step; the loss and accuracy of each replica before it, [2, R]."""
         self.population.model.train()
         with self._precision():
-            logits = self.population(words.symbols)
-        losses = mean_over_scored(self.loss(logits, words.labels), words.scored)
+            logits, losses = self.robust.train(self.population, words, self.loss, self.step)
         losses.sum().backward()
         assert self.optimiser is not None
         self.optimiser.step(self.step)
@@ -132,7 +134,7 @@ class Trainer:
         words = self.validation[self.word_rows]
         with self._precision():
             logits = self.population(words.symbols)
-        losses = mean_over_scored(self.loss(logits, words.labels), words.scored)
+            losses = self.robust.validate(self.population, words, logits, self.loss)
         return losses, accuracy(logits, words.labels, words.scored)
 
     def _records(self, validate: bool) -> list[Record]:

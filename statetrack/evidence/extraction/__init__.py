@@ -23,15 +23,18 @@ the machine is the last hypothesis, which need not agree with the network.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from torch import nn
 
 from statetrack.errors import SettingsError, nearest
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.extraction.learners import LEARNERS
-from statetrack.evidence.extraction.machine import num_needed, smallest
+from statetrack.evidence.extraction.machine import machine_of, num_needed, smallest
 from statetrack.evidence.extraction.oracles import (
     Chain,
     RandomWordsOracle,
@@ -42,8 +45,9 @@ from statetrack.evidence.extraction.oracles import (
 from statetrack.evidence.extraction.teacher import Stop, Teacher
 from statetrack.evidence.rows import Extraction
 from statetrack.evidence.subject import Reader, Subject
-from statetrack.sources import Automaton
+from statetrack.sources import Automaton, Source
 from statetrack.sources.comparing import shortest_difference
+from statetrack.spec import Task
 
 Algorithm = Literal["lstar", "kv"]
 
@@ -54,6 +58,61 @@ MOST_STATES, MOST_WORDS, RANDOM_WORDS, LONGEST = 200, 1_000_000, 1000, 200
 SPARE_STATES = 2
 """States of a hypothesis that are no states of the result: that before the first symbol, and void.
 """
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """The machine that a network computes, None where none was extracted, and what is known of it.
+
+    `machine` has the names of the task's symbols and labels; `Task.from_automaton` makes a task of
+    it.
+    """
+
+    found: Extraction
+    machine: Automaton | None
+
+
+def extract(
+    model: nn.Module,
+    task: Task | str | Source | None = None,
+    *,
+    num_symbols: int | None = None,
+    num_labels: int | None = None,
+    seconds: float = 40.0,
+    report: Callable[[str], None] | None = None,
+    seed: int = 0,
+    algorithm: Algorithm = "lstar",
+    max_states: int = MOST_STATES,
+    max_words: int = MOST_WORDS,
+    random_words: int = RANDOM_WORDS,
+    max_length: int = LONGEST,
+) -> Extracted:
+    """Learn the machine that a module computes, and compare it with a task's, if one is given.
+
+    The module maps symbols [B, T] to logits [B, T, C]; where it has `initial_state` and `step` or
+    `scan`, long words are read in constant memory. Without a task, `num_symbols` and `num_labels`
+    say how many there are. Learning ends after `seconds`; `report` is told what it is doing. The
+    others are those of `find_extraction`. Raises `SettingsError` where neither a task nor both
+    numbers are given, and where the task has no automaton.
+    """
+    if task is not None:
+        reader: Reader = Subject(model, task)
+    elif num_symbols is None or num_labels is None:
+        raise SettingsError("extract: give a task, or else num_symbols and num_labels")
+    else:
+        reader = Reader(model, num_symbols=num_symbols, num_labels=num_labels)
+    found = find_extraction(
+        reader,
+        budget=Budget(seconds, report),
+        seed=seed,
+        algorithm=algorithm,
+        max_states=max_states,
+        max_words=max_words,
+        random_words=random_words,
+        max_length=max_length,
+    )
+    automaton = reader.automaton if isinstance(reader, Subject) else None
+    return Extracted(found, machine_of(found, automaton) if found.states else None)
 
 
 def find_extraction(

@@ -1,0 +1,194 @@
+"""Extract the machine that a run's network computes, and compare it with the task's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from statetrack.cli import options
+from statetrack.errors import SettingsError
+from statetrack.settings import GREATEST_SEED
+
+if TYPE_CHECKING:
+    from statetrack.evidence.rows import Extraction
+    from statetrack.runs.rows import Outcome
+    from statetrack.spec import Task
+
+PLACE = 3.4
+"""Its place among the commands that `statetrack --help` lists."""
+
+MOST_STATES_SHOWN = 30
+"""The most rows of a transition table that is printed; files and `--json` have all."""
+
+
+def build(argv: list[str]) -> Callable[..., None]:
+    """The command; its options do not depend on the arguments."""
+    return extract
+
+
+def extract(
+    run: Annotated[
+        Path | None, typer.Argument(metavar="[RUN]", help="A run folder; by default the newest.")
+    ] = None,
+    *,
+    task: Annotated[
+        str | None,
+        typer.Option(help="Another task with the same symbols and labels.", metavar="TASK"),
+    ] = None,
+    algorithm: Annotated[
+        Literal["lstar", "kv"], typer.Option(help="The algorithm that learns the machine.")
+    ] = "lstar",
+    states: Annotated[int, typer.Option(help="The most states to learn.", min=1, max=10**5)] = 200,
+    words: Annotated[
+        int, typer.Option(help="The most words that the network reads.", min=1, max=10**9)
+    ] = 10**6,
+    random_words: Annotated[
+        int, typer.Option(help="Random words that a machine is tested on.", min=1, max=10**7)
+    ] = 1000,
+    length: Annotated[
+        int, typer.Option(help="The length of the longest of these.", min=1, max=10**6)
+    ] = 200,
+    seconds: options.Seconds = 40.0,
+    replica: options.Replica = None,
+    everyone: options.Everyone = False,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the random words.", min=0, max=GREATEST_SEED)
+    ] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the machine: .dot for Graphviz, .yaml for a task file.", metavar="FILE"
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw the machine: .svg, .png or .pdf.", metavar="FILE"),
+    ] = None,
+    as_json: options.AsJson = False,
+    device: options.Device = None,
+    trust_plugin: options.TrustPlugin = False,
+) -> None:
+    """Extract the machine that a run computes, and compare it with the task's.
+
+    L* or KV learn the machine from the network's answers; it is made as small as possible. Either
+    it is equivalent to the task, or the shortest word on which they differ is one that the network
+    answers wrongly. An extracted machine agrees with the network on every word that was read; of
+    other words it is a hypothesis.
+    """
+    writer = None if out is None else _writer(out)
+    if everyone and (out is not None or plot is not None):
+        raise SettingsError("--all: --out and --plot take one machine: choose it with --replica")
+    # what follows imports torch, which `--help` does not need
+    from statetrack.cli._json import print_json
+    from statetrack.cli._progress import searching
+    from statetrack.evidence.extraction import find_extraction
+    from statetrack.evidence.extraction.machine import machine_of
+    from statetrack.runs.folder import newest_run
+    from statetrack.runs.run import RUNS, Run
+    from statetrack.scoring import plain
+    from statetrack.spec import Task, load_task
+
+    path = newest_run(RUNS).path if run is None else run
+    opened = Run.open(path, device=device, trust_plugin=trust_plugin)
+    tested = opened.task if task is None else load_task(task)
+    about = {"run": str(path), "task": tested.name, "model": opened.experiment.model}
+    rows: list[tuple[Outcome, Extraction, Task | None]] = []
+    for outcome, subject in opened.subjects(replica=replica, everyone=everyone, task=tested):
+        with searching(f"replica {outcome.replica}", seconds) as budget:
+            found = find_extraction(
+                subject,
+                budget=budget,
+                seed=seed,
+                algorithm=algorithm,
+                max_states=states,
+                max_words=words,
+                random_words=random_words,
+                max_length=length,
+            )
+        opened.add_evidence(found, outcome, tested)
+        machine = None
+        if found.states:
+            machine = Task.from_automaton(
+                machine_of(found, subject.automaton),
+                name=f"{tested.name}-extracted",
+                title=f"The machine that {about['model']} computes, trained on {opened.task.name}",
+                train_length=tested.spec.train_length,
+                test_lengths=tested.spec.test_lengths,
+            )
+        rows.append((outcome, found, machine))
+    if as_json:
+        selected = opened.summary.selected
+        replicas = [
+            {
+                "replica": outcome.replica,
+                "seed": outcome.seed,
+                "lr": outcome.lr,
+                "selected": outcome.replica == selected,
+                **_as_json(found, machine, tested),
+            }
+            for outcome, found, machine in rows
+        ]
+        print_json(plain(about | {"replicas": replicas}))
+    else:
+        _draw(about, rows, tested)
+    for _, _, machine in rows:
+        if machine is None and (out is not None or plot is not None):
+            raise SettingsError("no machine was extracted in this time: give more --seconds")
+        if machine is not None and out is not None and writer is not None:
+            _write(out, writer(machine))
+        if machine is not None and plot is not None:
+            from statetrack.pictures.pictures import draw_task
+
+            draw_task(machine, plot)
+
+
+def _writer(out: Path) -> Callable[[Task], str]:
+    """The function that makes the text of a file with this ending."""
+    ending = out.suffix.lower()
+    if ending in (".dot", ".gv"):
+        from statetrack.pictures.dot import dot
+        from statetrack.pictures.drawn import drawn_machine
+
+        return lambda machine: dot(drawn_machine(machine))
+    if ending in (".yaml", ".yml"):
+        return lambda machine: machine.document()
+    raise SettingsError(f"--out: {out}: the file's name must end in .dot or .yaml")
+
+
+def _write(out: Path, text: str) -> None:
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise SettingsError(f"--out: {out}: cannot be written: {problem.strerror}") from None
+
+
+def _as_json(found: Extraction, machine: Task | None, tested: Task) -> dict[str, Any]:
+    from statetrack.cli._json import failure_json
+
+    return {
+        "verdict": found.verdict,
+        **asdict(found),
+        "difference": failure_json(found.difference, tested.automaton),
+        "machine": None if machine is None else machine.spec.automaton,
+    }
+
+
+def _draw(
+    about: dict[str, str], rows: list[tuple[Outcome, Extraction, Task | None]], tested: Task
+) -> None:
+    from statetrack.report.drawing import console, facts
+    from statetrack.report.extraction import extraction_lines, transitions
+
+    to = console()
+    for outcome, found, machine in rows:
+        to.print(f"{about['model']} on {about['task']}, seed {outcome.seed}, lr {outcome.lr:g}")
+        to.print(facts(extraction_lines(found, tested.automaton.symbols, tested.automaton.labels)))
+        to.print()
+        if machine is not None and found.states <= MOST_STATES_SHOWN:
+            to.print(transitions(machine.automaton))
+            to.print()
+    to.print(f"run: {about['run']}", soft_wrap=True)

@@ -1,0 +1,80 @@
+"""An extracted machine in the terminal: what is known of it, and its transitions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from statetrack.evidence.rows import EXTRACTION_ENDINGS, Extraction
+from statetrack.report.drawing import plain_table
+from statetrack.report.evidence import failure_text
+from statetrack.sources import Automaton
+
+ALGORITHMS = {"lstar": "L*", "kv": "KV"}
+"""The algorithms as they are written."""
+
+
+def extraction_lines(
+    found: Extraction, symbols: Sequence[str], labels: Sequence[str]
+) -> list[tuple[str, str]]:
+    """What was found, and how far it was tested: names and values."""
+    lines = [("machine", _size(found)), ("compared", _comparison(found, symbols, labels))]
+    read = f"{found.words:,} words, of up to {found.longest:,} symbols"
+    if found.all_to:
+        read += f"; all that are drawn of up to {found.all_to}"
+    lines.append(("read", read))
+    lines.append(("tested", _tests(found)))
+    return lines
+
+
+def transitions(machine: Automaton) -> Table:
+    """The transition table; a symbol that is never drawn in a state has `-`."""
+    table = plain_table("state", "label", *machine.symbols)
+    for state, targets in enumerate(machine.delta.tolist()):
+        label = machine.labels[machine.output[state]] if machine.scored[state] else "-"
+        reached = [
+            machine.states[target] if drawn else Text("-", "dim")
+            for target, drawn in zip(targets, machine.drawable[state], strict=True)
+        ]
+        style = "bold" if state == machine.start else None
+        table.add_row(machine.states[state], label, *reached, style=style)
+    return table
+
+
+def _size(found: Extraction) -> str:
+    if not found.states:
+        return "none was extracted"
+    states = f"{found.states:,} state{'s' if found.states > 1 else ''}"
+    if found.needed is None:
+        return f"{states}, by {ALGORITHMS[found.algorithm]}"
+    return f"{states}, by {ALGORITHMS[found.algorithm]}; the task needs {found.needed:,}"
+
+
+def _comparison(found: Extraction, symbols: Sequence[str], labels: Sequence[str]) -> str:
+    if found.difference is not None:
+        shortest = found.reason == "tested" or found.difference.position <= found.all_to + 1
+        which = "the shortest word" if shortest else "the shortest word that was met"
+        return (
+            f"not equivalent to the task; {which}: "
+            f"{failure_text(found.difference, symbols, labels)}"
+        )
+    if found.equivalent:
+        return "equivalent to the task: the machine answers every word as the task does"
+    return "not decided"
+
+
+def _tests(found: Extraction) -> str:
+    if found.reason != "tested":
+        ended = EXTRACTION_ENDINGS[found.reason]
+        return f"not to the end: {ended}; the machine is the last hypothesis"
+    more = (
+        ""
+        if found.extra_states is None
+        else (f"; a network with at most {found.extra_states} more states is this machine")
+    )
+    return (
+        f"{found.random_words:,} random words of up to {found.random_length:,} symbols among them: "
+        f"machine and network agree on all{more}"
+    )

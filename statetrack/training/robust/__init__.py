@@ -1,0 +1,59 @@
+"""Robust training, one kind per file: a file `interval.py` registers the kind `interval`.
+
+What training asks of the states around those of a word, or of the answers beyond being right, so
+that answers stay right where states are not exact. Every kind has a size, which is 0 at first and
+then grows (`size_at`).
+
+R replicas, B batch, T time, C labels.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from statetrack.training.losses import Loss
+from statetrack.training.population import Population
+from statetrack.training.scores import mean_over_scored
+from statetrack.training.settings import TrainSettings
+from statetrack.training.words import Words
+
+
+class Robust(abc.ABC):
+    """What is minimised at a training step, and by which loss the best weights are chosen.
+
+    `default_size` is the size where the settings give none. Raises `SettingsError` for a model
+    that this kind of training is not possible with.
+    """
+
+    default_size: ClassVar[float]
+
+    def __init__(self, settings: TrainSettings, model: nn.Module) -> None:
+        self.settings = settings
+        self.size = settings.robust_size or self.default_size
+        self.check(model)
+
+    @abc.abstractmethod
+    def check(self, model: nn.Module) -> None:
+        """Raise `SettingsError` unless a model can be trained in this way."""
+
+    def size_at(self, step: int) -> float:
+        """The size at step number `step` (from 0).
+
+        It is 0 for a share of the steps, `robust_start`, and grows to the whole size until half of
+        the others are done.
+        """
+        done, start = step / self.settings.steps, self.settings.robust_start
+        return self.size * min(1.0, max(0.0, 2 * (done - start) / (1 - start)))
+
+    @abc.abstractmethod
+    def train(
+        self, population: Population, words: Words, loss: Loss, step: int
+    ) -> tuple[Tensor, Tensor]:
+        """Logits [R, B, T, C], for the accuracy, and the loss of each replica [R]."""
+
+    def validate(self, population: Population, words: Words, logits: Tensor, loss: Loss) -> Tensor:
+        """The loss by which the best weights are chosen, [R]: by default that of the logits."""
+        return mean_over_scored(loss(logits, words.labels), words.scored)

@@ -1,0 +1,188 @@
+"""Robust training: every kind does what it says, for each replica as if it were alone.
+
+B batch, T time, C labels.
+"""
+
+import pytest
+import torch
+
+from statetrack.errors import SettingsError
+from statetrack.evidence.budget import Budget
+from statetrack.evidence.certificate.saturating import certify_saturating
+from statetrack.evidence.subject import Subject
+from statetrack.models import MODELS
+from statetrack.runs.config import Experiment
+from statetrack.runs.run import Run
+from statetrack.training.population import Population
+from statetrack.training.registries import ROBUST
+from statetrack.training.robust.interval import Bounds
+from statetrack.training.robust.margin import lead
+from statetrack.training.robust.noise import Noisy, noise, shapes_of
+from statetrack.training.robust.spectral import Excess
+from statetrack.training.settings import TrainSettings
+from statetrack.training.trainer import Trainer
+from tests.setups import Setup
+
+SMALL = {
+    "task": "modular-addition:m=3",
+    "hidden": 5,
+    "batch_size": 8,
+    "train_length": "2-6",
+    "validation_words": 40,
+    "validate_every": 4,
+    "loss": "cross-entropy",
+    "steps": 12,
+    "robust_start": 0.2,
+    "device": "cpu",
+}
+KINDS = [
+    ("second-order-rnn", "interval"),
+    ("lstm", "interval"),
+    ("second-order-rnn", "noise"),
+    ("gru", "noise"),
+    ("bilinear", "noise"),
+    ("bilinear", "margin"),
+    ("bilinear-cp", "spectral"),
+]
+
+
+def experiment_of(**values):
+    return Experiment.from_values({**SMALL, **values}, "test")
+
+
+def trainer_of(**values):
+    """A trainer as a run has it, in float64."""
+    setup = Setup.of(experiment_of(**values))
+    population = Population(
+        lambda: setup.make_model().double(), setup.experiment.replicas, setup.device
+    )
+    return Trainer(population, *setup.words(), setup.experiment.training, setup.device)
+
+
+def finish(trainer):
+    return [record for records in trainer.run() for record in records]
+
+
+def model_of(name, **values):
+    setup = Setup.of(experiment_of(model=name, **values))
+    torch.manual_seed(0)
+    return setup.make_model().double()
+
+
+def test_every_kind_is_tested_here():
+    assert {kind for _, kind in KINDS} | {"none"} == set(ROBUST)
+
+
+@pytest.mark.parametrize(("model", "robust"), KINDS)
+def test_a_replica_is_trained_as_it_is_alone_and_differently_from_plain_training(model, robust):
+    common = {"model": model, "seeds": 2, "robust": robust}
+    both = trainer_of(lrs=(1e-2, 3e-2), **common)
+    finish(both)
+    alone = trainer_of(lrs=(3e-2,), **common)
+    finish(alone)
+    plain = trainer_of(lrs=(3e-2,), model=model, seeds=2)
+    finish(plain)
+    weights = both.population.weights()
+    differs = False
+    for key, value in alone.population.weights().items():
+        torch.testing.assert_close(weights[key][2:], value, rtol=1e-6, atol=1e-9)
+        differs |= not torch.equal(value, plain.population.weights()[key])
+    assert differs
+
+
+@pytest.mark.parametrize("robust", ["interval", "noise"])
+def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(tmp_path, robust):
+    experiment = experiment_of(model="second-order-rnn", robust=robust, checkpoint_every=3)
+    straight = Run.start(experiment, out=tmp_path / "straight")
+    list(straight.train())
+    stopped = Run.start(experiment, out=tmp_path / "stopped")
+    for record in stopped.train():
+        if record.step >= 8:
+            break
+    resumed = Run.resume(tmp_path / "stopped")
+    list(resumed.train())
+    weights = resumed.folder.weights()
+    assert all(torch.equal(value, weights[key]) for key, value in straight.folder.weights().items())
+
+
+@pytest.mark.parametrize(
+    ("model", "robust", "says"),
+    [
+        ("bilinear", "interval", "robust='interval' needs a model whose steps have bounds"),
+        ("transformer", "noise", "robust='noise' needs a model that reads symbol by symbol"),
+        ("lstm", "spectral", "robust='spectral' is for linear models"),
+    ],
+)
+def test_a_model_that_a_kind_is_not_for_is_refused_in_one_line(model, robust, says):
+    settings = TrainSettings(robust=robust)
+    kind = MODELS[model]
+    made = kind(kind.settings_class(), num_symbols=2, num_labels=2)
+    with pytest.raises(SettingsError, match=says) as refused:
+        ROBUST[robust](settings, made)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_size_without_a_kind_is_refused():
+    with pytest.raises(SettingsError, match="robust_size is that of robust training"):
+        TrainSettings(robust_size=0.2)
+
+
+def test_the_size_grows_from_0_and_is_whole_before_the_end():
+    settings = TrainSettings(steps=100, robust="noise", robust_start=0.2, robust_size=0.5)
+    kind = ROBUST["noise"](settings, model_of("gru"))
+    sizes = [kind.size_at(step) for step in range(100)]
+    assert sizes[:21] == [0.0] * 21 and sizes == sorted(sizes)
+    assert sizes[40:61:20] == pytest.approx([0.25, 0.5]) and sizes[61:] == [0.5] * 39
+    assert ROBUST["noise"](TrainSettings(robust="noise"), model_of("gru")).size == 0.1
+
+
+@pytest.mark.parametrize("model", ["second-order-rnn", "rnn", "gru", "lstm"])
+def test_no_errors_of_the_stated_size_give_logits_worse_than_the_worst(model):
+    net = model_of(model)
+    symbols, size = torch.randint(3, (6, 7)), 0.2
+    labels = torch.randint(3, (6, 7))
+    worst = Bounds(net, size)(symbols, labels)
+    torch.testing.assert_close(worst.mean(-1), torch.zeros(6, 7, dtype=worst.dtype))
+    worst = worst - worst.gather(-1, labels.unsqueeze(-1))
+    exact = Bounds(net, 0.0)(symbols, labels)
+    logits = net(symbols)
+    given = logits - logits.gather(-1, labels.unsqueeze(-1))
+    torch.testing.assert_close(exact - exact.gather(-1, labels.unsqueeze(-1)), given)
+    shapes = list(shapes_of(net.initial_state(6)))
+    for _ in range(20):
+        off = [size * (2 * torch.rand(7, *shape, dtype=worst.dtype) - 1) for shape in shapes]
+        logits = Noisy(net)(symbols, *off)
+        moved = logits - logits.gather(-1, labels.unsqueeze(-1))
+        assert (moved <= worst + 1e-12).all() and (moved - given).abs().max() > 1e-3
+
+
+def test_noise_is_normal_and_given_by_seed_and_step():
+    shapes, device = [torch.Size([3, 4]), torch.Size([3])], torch.device("cpu")
+    first, again = noise(5, 7, 2000, shapes, device), noise(5, 7, 2000, shapes, device)
+    assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
+    assert [part.shape for part in first] == [(2000, 3, 4), (2000, 3)]
+    assert abs(float(first[0].std()) - 1) < 0.02 and abs(float(first[0].mean())) < 0.02
+    for seed, step in ((6, 7), (5, 8)):
+        assert not torch.equal(noise(seed, step, 2000, shapes, device)[0], first[0])
+
+
+def test_a_lead_is_over_the_best_of_the_others():
+    logits = torch.tensor([[1.0, 4.0, 3.0], [1.0, 4.0, 3.0]])
+    assert lead(logits, torch.tensor([1, 0])).tolist() == [1.0, -3.0]
+
+
+def test_the_penalty_is_of_norms_above_1():
+    model = model_of("bilinear")
+    with torch.no_grad():
+        model.weight.copy_(torch.eye(5) * torch.tensor([0.5, 1.0, 1.5]).view(3, 1, 1))
+    assert float(Excess(model)().detach()) == pytest.approx(0.25 / 3)
+
+
+def test_parity_is_learned_with_a_proof_for_all_lengths():
+    values = {"model": "second-order-rnn", "task": "parity", "hidden": 4, "steps": 200}
+    trainer = trainer_of(**values, robust="interval", lrs=(3e-2,), batch_size=16)
+    finish(trainer)
+    model = model_of("second-order-rnn", task="parity", hidden=4).float()
+    model.load_state_dict({key: value[0] for key, value in trainer.best.items()})
+    found = certify_saturating(Subject(model, "parity"), budget=Budget(60), most_boxes=500)
+    assert found.verdict == "all lengths"
