@@ -198,6 +198,66 @@ def test_logits_that_are_not_finite_are_wrong_answers_and_reported(
     assert said in printed.out and "every answer" not in printed.out and said in printed.err
 
 
+def test_eval_shows_failing_words_with_labels_and_answers(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    succeed("train", "--task", "parity", "--model", "diagonal-positive", *QUICK, "--out", "mine")
+    capsys.readouterr()
+    asked = ["eval", "mine", "--length", "20", "--length", "40", "--samples", "30", "--errors", "2"]
+    succeed(*asked, "--json")
+    result = json.loads(capsys.readouterr().out)
+    row = result["rows"][-1]
+    (errors,) = result["errors"]
+    assert (errors["length"], errors["sequences"], errors["replica"]) == (40, 30, 0)
+    assert errors["failing"] == round(30 * (1 - row["prefix_accuracy"])) > 2
+    first, second = errors["words"]
+    assert row["first_error"] == first["position"] <= second["position"]
+    for word in (first, second):
+        place = word["position"] - word["begin"]
+        assert word["labels"][place] != word["answers"][place]
+        before = [*zip(word["labels"], word["answers"], strict=True)][:place]
+        assert all(label == answer for label, answer in before)
+    succeed(*asked)
+    printed = capsys.readouterr().out
+    assert f"length 40: {errors['failing']} of 30 words are answered wrongly" in printed
+    assert f"word {first['word']}, position {first['position']}: the answer is" in printed
+    assert printed.splitlines()[-1] == "run: mine"
+
+
+def test_eval_under_stress_finds_a_word_that_fails_and_keeps_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    succeed("train", "--task", "parity", "--model", "diagonal-positive", *QUICK, "--out", "mine")
+    capsys.readouterr()
+    asked = ["eval", "mine", "--length", "20", "--samples", "30", "--stress"]
+    succeed(*asked, "--json")
+    result = json.loads(capsys.readouterr().out)
+    (worst,) = result["stress"]
+    failure, window = worst["failure"], worst["window"]
+    assert worst["horizon"] == failure["position"] - 1
+    assert failure["label"] != failure["answer"]
+    place = failure["position"] - window["begin"]
+    assert (window["labels"][place], window["answers"][place]) == (
+        failure["label"],
+        failure["answer"],
+    )
+    word = failure["prefix"] + failure["period"] * failure["position"]
+    ones = (word[: failure["position"] - len(failure["suffix"])] + failure["suffix"]).count("1")
+    assert failure["label"] == str(ones % 2)
+    (kept,) = [row for row in Run.open("mine").evidence() if row.evidence.kind == "worst-case"]
+    assert kept.evidence.horizon == worst["horizon"] == worst["evidence"]["horizon"]
+    succeed(*asked)
+    printed = capsys.readouterr().out
+    assert f"worst-case horizon: {worst['horizon']} (random words: " in printed
+    assert f"fails: symbol {failure['position']} of " in printed
+
+
+def test_stress_and_errors_say_what_they_cannot_do(capsys: pytest.CaptureFixture[str]) -> None:
+    succeed("train", "--task", "boolean-3", "--model", "gru", *QUICK, "--out", "mine")
+    assert "no automaton says" in complaint(capsys, "eval", "mine", "--stress")
+    assert "--csv" in complaint(capsys, "eval", "mine", "--errors", "3", "--csv")
+
+
 def test_eval_says_where_test_words_may_have_been_trained_on(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -286,6 +286,11 @@ def test_eval_json_has_the_documented_keys(written, monkeypatch, capsys):
     assert set(printed) == documented("eval --json")
     assert keys_of(printed["rows"]) == documented("A row of eval --json")
     assert keys_of(printed["rows"]) | {"evaluation_seed"} == documented("eval.jsonl")
+    asked = ["eval", "run", "--length", "20", "--samples", "10", "--json", "--errors", "1"]
+    assert run([*asked, "--stress", "--seconds", "2"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    for name in ("stress", "errors"):
+        assert keys_of(printed[name]) == documented(f"An entry of {name} in eval --json")
 
 
 def test_certify_json_has_the_documented_keys(written, monkeypatch, capsys):

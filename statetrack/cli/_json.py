@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from statetrack.evidence.rows import Failure
-    from statetrack.sources import Automaton
+    from statetrack.sources import Source
 
 
 def print_json(content: Any) -> None:
@@ -19,16 +19,17 @@ def print_json(content: Any) -> None:
     print("\n".join(map(_printable, text.split("\n"))))
 
 
-def failure_json(failure: Failure | None, automaton: Automaton) -> dict[str, Any] | None:
+def failure_json(failure: Failure | None, task: Source) -> dict[str, Any] | None:
     """A failure by the names of its symbols and labels."""
     if failure is None:
         return None
     return {
         "position": failure.position,
-        "prefix": [automaton.symbols[symbol] for symbol in failure.prefix],
-        "period": [automaton.symbols[symbol] for symbol in failure.period],
-        "label": automaton.labels[failure.label],
-        "answer": None if failure.answer is None else automaton.labels[failure.answer],
+        "prefix": [task.symbols[symbol] for symbol in failure.prefix],
+        "period": [task.symbols[symbol] for symbol in failure.period],
+        "suffix": [task.symbols[symbol] for symbol in failure.suffix],
+        "label": task.labels[failure.label],
+        "answer": None if failure.answer is None else task.labels[failure.answer],
     }
 
 

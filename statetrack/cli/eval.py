@@ -15,6 +15,7 @@ from statetrack.errors import SettingsError
 from statetrack.settings import GREATEST_SEED
 
 if TYPE_CHECKING:
+    from statetrack.cli._failures import Errors
     from statetrack.runs.rows import EvaluationRow
 
 CURVE_FROM = 5
@@ -59,6 +60,23 @@ def evaluate(
         bool, typer.Option("--json", help="One JSON object on stdout, and nothing else.")
     ] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="The rows as CSV on stdout.")] = False,
+    errors: Annotated[
+        int,
+        typer.Option(
+            help="Show so many test words of the longest length that are answered wrongly.",
+            metavar="N",
+            min=0,
+            max=10_000,
+        ),
+    ] = 0,
+    stress: Annotated[
+        bool,
+        typer.Option("--stress", help="Search for the word that is answered wrongly earliest."),
+    ] = False,
+    seconds: Annotated[
+        float,
+        typer.Option(help="Time for --stress, for each replica.", min=0.1, max=10**6),
+    ] = 20.0,
     device: Annotated[
         str | None, typer.Option(help="auto, cpu, cuda or cuda:INDEX; by default the run's own.")
     ] = None,
@@ -74,9 +92,12 @@ def evaluate(
     """
     if as_json and as_csv:
         raise SettingsError("--json and --csv: choose one")
+    if as_csv and (stress or errors):
+        raise SettingsError("--csv has rows of accuracies only: leave out --stress and --errors")
     # what follows imports torch, which `--help` does not need
     from tqdm import tqdm
 
+    from statetrack.cli._failures import errors_of, stressed
     from statetrack.cli._warnings import (
         warn_of_divergence,
         warn_of_nonfinite_logits,
@@ -84,6 +105,7 @@ def evaluate(
         warn_of_trained_lengths,
     )
     from statetrack.data import parse_lengths
+    from statetrack.evidence.subject import Subject
     from statetrack.runs.folder import newest_run, to_json
     from statetrack.runs.run import RUNS, Run
     from statetrack.spec import load_task
@@ -92,6 +114,8 @@ def evaluate(
     evaluated = Run.open(path, device=device, trust_plugin=trust_plugin)
     tested = evaluated.task if task is None else load_task(task)
     lengths = parse_lengths(length or []) or tested.spec.test_lengths
+    if stress:
+        Subject.require_automaton(tested.source)
     summary = evaluated.summary
     everyone = everyone and summary.selected is not None  # of none `score` says that all diverged
     scoring = evaluated.score(lengths, num_words=samples, seed=seed, everyone=everyone, task=tested)
@@ -104,12 +128,27 @@ def evaluate(
         "task": evaluated.task.name,
         "model": evaluated.experiment.model,
     }
+    source = tested.source
+    worst = stressed(evaluated, tested, rows, seconds=seconds, seed=seed) if stress else ()
+    wrong: Iterable[Errors] = ()
+    if errors and rows:
+        wrong = errors_of(evaluated, tested, rows, samples=samples, seed=seed, most=errors)
     if as_json:
-        typer.echo(to_json({**about, "rows": [row.to_json() for row in rows]}))
+        found = {**about, "rows": [row.to_json() for row in rows]}
+        if stress:
+            found["stress"] = [each.to_json(source) for each in worst]
+        if errors:
+            found["errors"] = [each.to_json(source) for each in wrong]
+        typer.echo(to_json(found))
     elif as_csv:
         _write_csv(about, rows)
     else:
         _draw(about, rows, samples)
+        for one in worst:
+            one.draw(source)
+        for other in wrong:
+            other.draw(source)
+        typer.echo(f"run: {about['run']}")
     if everyone:
         warn_of_divergence(summary)
     warn_of_nonfinite_logits(rows)
@@ -140,4 +179,3 @@ def _draw(about: dict[str, str], rows: Sequence[EvaluationRow], samples: int) ->
         mine = [row for row in rows if row.replica == replica]
         said = closing_sentence(mine)
         out.print(f"seed {mine[0].seed}, lr {mine[0].lr:g}: {said}", soft_wrap=True)
-    out.print(f"run: {about['run']}", soft_wrap=True)

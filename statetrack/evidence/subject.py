@@ -219,12 +219,7 @@ class Subject(Reader):
         device: torch.device | str | None = None,
     ) -> None:
         source = load_task(task).source if isinstance(task, Task | str) else task
-        if source.automaton is None:
-            raise SettingsError(
-                f"the task is {source.noun}: no automaton says what the model should do on every "
-                "word, so only its accuracy can be measured"
-            )
-        self.automaton: Automaton = source.automaton
+        self.automaton: Automaton = self.require_automaton(source)
         super().__init__(
             model,
             num_symbols=self.automaton.num_symbols,
@@ -232,6 +227,16 @@ class Subject(Reader):
             dtype=dtype,
             device=device,
         )
+
+    @staticmethod
+    def require_automaton(source: Source) -> Automaton:
+        """The automaton that a source is; `SettingsError` where it has none."""
+        if source.automaton is None:
+            raise SettingsError(
+                f"the task is {source.noun}: no automaton says what the model should do on every "
+                "word, so only its accuracy can be measured"
+            )
+        return source.automaton
 
     def in_precision(self, dtype: torch.dtype) -> Subject:
         """The same model with weights, states and arithmetic of another floating-point type."""

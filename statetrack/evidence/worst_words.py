@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from torch import nn
 
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.long_words import Found, Reading, first_error
@@ -24,6 +25,8 @@ from statetrack.evidence.short_words import search_short_words
 from statetrack.evidence.shortening import shorten
 from statetrack.evidence.subject import NO_ANSWER, Subject
 from statetrack.evidence.suspect_words import idle_runs, sampled_words, words_in_groups
+from statetrack.sources import Source
+from statetrack.spec import Task
 
 LONGEST = 100_000
 """How far the words that are most likely to fail are read."""
@@ -42,7 +45,7 @@ class Caps:
     stages: tuple[tuple[int, int], ...] = ((256, 2_000), (32, 16_000), (4, LONGEST))
     """How many words of a family are read, and how far; those with the least margin are read on,
     the last ones to the greatest length asked for."""
-    predicted: int = 2_000
+    predicted: int = 1_000
     """Powers of words whose failure is predicted for a linear model."""
     replayed: int = 16
     """Of these, how many are read: those that are predicted to fail first."""
@@ -90,6 +93,27 @@ def find_worst_case(
     return _Search(subject, budget, seed, longest, caps or Caps()).run()
 
 
+def stress(
+    model: nn.Module,
+    task: Task | str | Source,
+    *,
+    seconds: float = 20.0,
+    seed: int = 0,
+    longest: int = LONGEST,
+    report: Callable[[str], None] | None = None,
+) -> WorstCase:
+    """The word that a model answers wrongly earliest, of those that are likely to fail.
+
+    The model maps symbols [B, T] to logits [B, T, C]; with `initial_state` and `step` or `scan` it
+    is tried on words of up to `longest` symbols, without on words of up to 2,000. The search ends
+    after about so many `seconds`; `report` is told what it is doing.
+
+    Raises `SettingsError` where the task has no automaton.
+    """
+    budget = Budget(seconds, report)
+    return find_worst_case(Subject(model, task), budget=budget, seed=seed, longest=longest)
+
+
 class _Search:
     """One search: families of words, tried one after the other, up to the earliest failure."""
 
@@ -113,7 +137,7 @@ class _Search:
         started = time.monotonic()
         self._try(SHORT_WORDS, 0.2, self._short_words)
         self._try(IDLE, 0.25, self._idle_runs)
-        self._try(POWERS, 0.5, self._powers)
+        self._try(POWERS, 0.6, self._powers)
         self._try(GROUPS, 0.3, self._words_in_groups)
         self._try(RANDOM, 0.4, self._random_words)
         failing, failure = self._confirmed()
@@ -166,7 +190,7 @@ class _Search:
         automaton = self._subject.automaton
         if self._form is not None and self._limit > LEAST_PREDICTED:
             words = periodic_words(automaton, self._caps.predicted, self._draw)
-            predictions = self._predict(self._form, words, budget.part(0.5))
+            predictions = self._predict(self._form, words, budget.part(0.6))
             suspects = sorted(
                 (each for each in predictions if each.position is not None),
                 key=lambda each: each.position or 0,

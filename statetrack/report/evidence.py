@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
 
 from statetrack.evidence.bracket import Bracket
 from statetrack.evidence.rows import (
@@ -14,6 +18,10 @@ from statetrack.evidence.rows import (
     Verdict,
     WorstCase,
 )
+from statetrack.report.drawing import facts
+
+if TYPE_CHECKING:
+    from statetrack.evidence.failing_words import FailingWords, Window
 
 SYMBOLS_SHOWN = 24
 """The most symbols of a word that are shown on one line."""
@@ -144,3 +152,71 @@ def machine_text(found: Extraction | None) -> str:
         return "-"
     known = {True: "equivalent", False: "differs", None: "not decided"}[found.equivalent]
     return f"{known} ({found.states:,})"
+
+
+def worst_case_lines(
+    found: WorstCase, symbols: Sequence[str], labels: Sequence[str], random_horizon: int
+) -> list[str]:
+    """Up to which length all words that were tried are right, and the one that fails first."""
+    words = sum(family.words for family in found.families)
+    beside = f"random words: {random_horizon:,}"
+    cut = "" if found.complete else "; the time was spent before all of them were read"
+    lines = [f"worst-case horizon: {found.horizon:,} ({beside}), over {words:,} words tried{cut}"]
+    failure = found.failure
+    if failure is None:
+        return [*lines, "fails: no word that was tried"]
+    lines.append(f"fails: {failure_text(failure, symbols, labels)}")
+    exact = found.position_float64
+    where = [] if found.predicted is None else [f"predicted at {found.predicted:,}"]
+    where.append(f"in float64 {'no wrong answer' if exact is None else f'at {exact:,}'}")
+    return [*lines, "; ".join(where)]
+
+
+def families_table(found: WorstCase) -> Table:
+    """Which words were tried, and how far they were read."""
+    rows = []
+    for family in found.families:
+        said = f"{family.words:,}, read to {_symbols(family.longest)}"
+        if family.settled:
+            said += f"; {family.settled:,} come back to a state, so are right at every length"
+        if family.first_error is not None:
+            said += f"; fails at {family.first_error:,}"
+        rows.append((f"  {family.name}", said))
+    return facts(rows)
+
+
+def window_table(window: Window, symbols: Sequence[str], labels: Sequence[str]) -> Table:
+    """What stands around a wrong answer: positions, symbols, labels and answers as columns."""
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    for _ in window.symbols:
+        table.add_column(justify="right", no_wrap=True)
+    wrong = window.position - window.begin
+
+    def cells(texts: Sequence[str], marked: str = "") -> list[Text]:
+        return [Text(text, marked if place == wrong else "") for place, text in enumerate(texts)]
+
+    def named(row: Sequence[int | None], none: str) -> list[str]:
+        return [none if each is None else labels[each] for each in row]
+
+    asked = [label is not None for label in window.labels]
+    answers = [
+        (text if is_asked else "-")
+        for text, is_asked in zip(named(window.answers, "none"), asked, strict=True)
+    ]
+    positions = [f"{window.begin + place:,}" for place in range(len(window.symbols))]
+    table.add_row("  position", *cells(positions, "bold"))
+    table.add_row("  symbol", *cells([symbols[each] for each in window.symbols]))
+    table.add_row("  label", *cells(named(window.labels, "-"), "bold green"))
+    table.add_row("  answer", *cells(answers, "bold red"))
+    return table
+
+
+def failing_words_line(found: FailingWords) -> str:
+    """How many test words fail, and how many of them follow."""
+    if not found.failing:
+        return f"length {found.length:,}: none of {found.words:,} words is answered wrongly"
+    return (
+        f"length {found.length:,}: {found.failing:,} of {found.words:,} words are answered "
+        f"wrongly, of which the earliest {len(found.shown):,}:"
+    )

@@ -1,0 +1,172 @@
+"""What `eval` adds with `--stress` and `--errors`: the worst word, and test words that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from statetrack.cli._json import failure_json
+from statetrack.report.drawing import console
+from statetrack.report.evidence import (
+    failing_words_line,
+    families_table,
+    window_table,
+    worst_case_lines,
+)
+from statetrack.scoring import horizon, plain
+
+if TYPE_CHECKING:
+    from statetrack.evidence.failing_words import FailingWords, Window
+    from statetrack.evidence.rows import WorstCase
+    from statetrack.runs.rows import EvaluationRow, Outcome
+    from statetrack.runs.run import Run
+    from statetrack.sources import Source
+    from statetrack.spec import Task
+
+
+@dataclass(frozen=True)
+class Stressed:
+    """The worst case of one replica, beside the horizon of its test words."""
+
+    outcome: Outcome
+    selected: bool
+    found: WorstCase
+    window: Window | None
+    random_horizon: int
+
+    def to_json(self, source: Source) -> dict[str, Any]:
+        """As `eval --json` prints it: an entry of `stress`."""
+        about = _about(self.outcome, self.selected)
+        found = self.found
+        content: dict[str, Any] = plain(
+            about
+            | {
+                "horizon": found.horizon,
+                "random_horizon": self.random_horizon,
+                "failure": failure_json(found.failure, source),
+                "window": None if self.window is None else _window_json(self.window, source),
+                "evidence": asdict(found),
+            }
+        )
+        return content
+
+    def draw(self, source: Source) -> None:
+        """The report."""
+        out = console()
+        out.print(f"seed {self.outcome.seed}, lr {self.outcome.lr:g}, worst words")
+        names = source.symbols, source.labels
+        for line in worst_case_lines(self.found, *names, self.random_horizon):
+            out.print(f"  {line}", soft_wrap=True)
+        if self.window is not None:
+            out.print(window_table(self.window, *names))
+        out.print(families_table(self.found))
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The test words that one replica answers wrongly."""
+
+    outcome: Outcome
+    selected: bool
+    found: FailingWords
+
+    def to_json(self, source: Source) -> dict[str, Any]:
+        """As `eval --json` prints it: an entry of `errors`."""
+        found = self.found
+        return _about(self.outcome, self.selected) | {
+            "length": found.length,
+            "sequences": found.words,
+            "failing": found.failing,
+            "words": [{"word": each.word} | _window_json(each, source) for each in found.shown],
+        }
+
+    def draw(self, source: Source) -> None:
+        """The report."""
+        out = console()
+        outcome, names = self.outcome, (source.symbols, source.labels)
+        line = failing_words_line(self.found)
+        out.print(f"seed {outcome.seed}, lr {outcome.lr:g}: {line}", soft_wrap=True)
+        for each in self.found.shown:
+            answer = "no answer" if each.answer is None else source.labels[each.answer]
+            assert each.label is not None, "a label is asked for where an answer is wrong"
+            out.print(
+                f"word {each.word:,}, position {each.position:,}: the answer is {answer}, and "
+                f"{source.labels[each.label]} is right",
+                soft_wrap=True,
+            )
+            out.print(window_table(each, *names))
+
+
+def stressed(
+    run: Run, task: Task, rows: Sequence[EvaluationRow], *, seconds: float, seed: int
+) -> Iterable[Stressed]:
+    """The worst case of every replica that has rows; each is kept in the run's folder."""
+    import numpy as np
+
+    from statetrack.cli._progress import searching
+    from statetrack.evidence.failing_words import window_of
+    from statetrack.evidence.subject import Subject
+    from statetrack.evidence.worst_words import find_worst_case
+
+    selected = run.summary.selected
+    for outcome, model in run.models(_replicas(rows)):
+        subject = Subject(model, task)
+        with searching(f"replica {outcome.replica}", seconds) as budget:
+            found = find_worst_case(subject, budget=budget, seed=seed)
+        run.add_evidence(found, outcome, task)
+        window = None
+        if (failure := found.failure) is not None:
+            window = window_of(subject, np.array(failure.word), failure.position)
+        mine = [row for row in rows if row.replica == outcome.replica]
+        chosen = outcome.replica == selected
+        yield Stressed(outcome, chosen, found, window, horizon(mine))
+
+
+def errors_of(
+    run: Run, task: Task, rows: Sequence[EvaluationRow], *, samples: int, seed: int, most: int
+) -> Iterable[Errors]:
+    """The failing test words of the longest length, of every replica that has rows."""
+    from statetrack.evidence.failing_words import find_failing_words
+
+    selected = run.summary.selected
+    longest = max(row.length for row in rows)
+    for outcome, model in run.models(_replicas(rows)):
+        found = find_failing_words(
+            model,
+            task.source,
+            longest,
+            num_words=samples,
+            seed=seed,
+            most=most,
+            device=run.device,
+        )
+        yield Errors(outcome, outcome.replica == selected, found)
+
+
+def _replicas(rows: Sequence[EvaluationRow]) -> list[int]:
+    return list(dict.fromkeys(row.replica for row in rows))
+
+
+def _about(outcome: Outcome, selected: bool) -> dict[str, Any]:
+    return {
+        "replica": outcome.replica,
+        "seed": outcome.seed,
+        "lr": outcome.lr,
+        "selected": selected,
+    }
+
+
+def _window_json(window: Window, source: Source) -> dict[str, Any]:
+    """A window by the names of symbols and labels."""
+
+    def named(row: Sequence[int | None]) -> list[str | None]:
+        return [None if each is None else source.labels[each] for each in row]
+
+    return {
+        "position": window.position,
+        "begin": window.begin,
+        "symbols": [source.symbols[each] for each in window.symbols],
+        "labels": named(window.labels),
+        "answers": named(window.answers),
+    }
