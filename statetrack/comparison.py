@@ -9,13 +9,17 @@ The facts of each run are gathered first, and judged afterwards.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from statetrack.algebra.analysing import Algebra, analyse
 from statetrack.algebra.prediction import Prediction
 from statetrack.errors import StatetrackError, TaskError
+from statetrack.evidence.bracket import Bracket
+from statetrack.evidence.rows import Evidence
+from statetrack.evidence.rows import Verdict as Proven
+from statetrack.evidence.word_text import word_text
 from statetrack.models import MODELS
 from statetrack.predicting import identification_by, predict
 from statetrack.runs.folder import RunFolder
@@ -30,6 +34,7 @@ Outcome = Literal[
     "agree",
     "predicted no, tracks",
     "predicted yes, not reached",
+    "contradiction",
     "nothing predicted",
     "not evaluated",
     "diverged",
@@ -38,8 +43,12 @@ Outcome = Literal[
     "broken",
 ]
 
-DISAGREEMENTS: tuple[Outcome, ...] = ("predicted no, tracks", "predicted yes, not reached")
-"""The outcomes in which measurement and prediction differ."""
+DISAGREEMENTS: tuple[Outcome, ...] = (
+    "predicted no, tracks",
+    "predicted yes, not reached",
+    "contradiction",
+)
+"""The outcomes in which measurement and prediction differ, or a proof from either."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,12 @@ class Measured:
     95 % interval of the accuracy is above the floor. Of several evaluations at one length the worst
     counts. `nonfinite_from` is the first position of the words of `length` at which a logit was NaN
     or infinite, or None.
+
+    A word that is known to be answered wrongly makes it `partly` at best: `fails_at` is the
+    position of the first wrong answer, `failing_word` the word. `worst_case` is the length up to
+    which all words are right that were sought to make it fail. `proven` says what is proven,
+    `proven_length` to which length (None: every length), and `machine` whether the machine that was
+    extracted is the task's. They are None where they are not known.
     """
 
     replica: int
@@ -63,6 +78,12 @@ class Measured:
     high: float
     floor: float
     nonfinite_from: int | None
+    fails_at: int | None = None
+    failing_word: str | None = None
+    worst_case: int | None = None
+    proven: Proven | None = None
+    proven_length: int | None = None
+    machine: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -129,6 +150,8 @@ class Facts:
     unpredictable: str
     summary: Summary | None
     measured: Mapping[int, Measured]
+    brackets: Mapping[int, Bracket] = field(default_factory=dict)
+    """Of each replica about which there is evidence, what is proven and where it fails."""
     identified: bool | None = None
     """Whether words of the training lengths identify the task's machine; None if not known."""
 
@@ -226,13 +249,15 @@ def gather(run: Run, algebras: Algebras) -> Facts:
     settings = run.experiment.model_settings.model_dump(mode="json")
     prediction, unpredictable = _predict(run, algebras)
     summary = run.summary if run.finished else None
+    brackets = {} if summary is None else _brackets(run, summary)
     return Facts(
         run=run,
         settings=settings,
         prediction=prediction,
         unpredictable=unpredictable,
         summary=summary,
-        measured={} if summary is None else _measure(run, summary),
+        measured={} if summary is None else _measure(run, summary, brackets),
+        brackets=brackets,
         identified=algebras.identified_by(run.words.spec, run.task) if prediction else None,
     )
 
@@ -271,6 +296,14 @@ def judge(facts: Facts) -> Comparison:
             advice="train again with lower --lrs, or with gradients clipped (--clip 1)",
         )
     bare = replace(bare, selected=facts.measured.get(summary.selected))
+    if (wrong := _contradiction(facts)) is not None:
+        return replace(
+            bare,
+            outcome="contradiction",
+            reason=wrong,
+            advice=f"look again (`statetrack certify {run.path} --all`), and report it if it is "
+            "still there",
+        )
     if best is None:
         longest = run.words.lengths.longest
         far = max([*run.task.spec.test_lengths, 10 * longest])
@@ -283,6 +316,20 @@ def judge(facts: Facts) -> Comparison:
     if prediction is None:
         return replace(bare, outcome="nothing predicted", reason=facts.unpredictable)
     return _judge_prediction(bare, best, prediction)
+
+
+def _contradiction(facts: Facts) -> str | None:
+    """Proofs that exclude a failing word, or the prediction; None where there are none."""
+    for replica, bracket in facts.brackets.items():
+        if (wrong := bracket.contradiction) is not None:
+            return f"CONTRADICTION in replica {replica}: {wrong}"
+        prediction = facts.prediction
+        if bracket.verdict == "all lengths" and prediction and prediction.answer == "no":
+            return (
+                f"CONTRADICTION: predicted no, and the evidence '{bracket.proven_by}' proves that "
+                f"replica {replica} is right on every word of every length"
+            )
+    return None
 
 
 def _predict(run: Run, algebras: Algebras) -> tuple[Prediction | None, str]:
@@ -312,8 +359,9 @@ def _judge_prediction(bare: Comparison, best: Measured, found: Prediction) -> Co
             outcome="predicted no, tracks",
             reason=f"{_predicted_no(below)}, measured right up to {best.length:,}",
             advice="the prediction is about words of every length: test longer ones "
-            f"(`statetrack eval {bare.run} --length {far}`) and more of them (--samples); "
-            "accuracy on shorter words does not contradict it",
+            f"(`statetrack eval {bare.run} --length {far}`) and more of them (--samples), and seek "
+            f"one that fails (`statetrack certify {bare.run}`); accuracy on shorter words does not "
+            "contradict it",
         )
     if bare.predicted == "yes" and not tracks:
         reason, advice = _not_reached(bare, best)
@@ -342,8 +390,18 @@ def _agreement(bare: Comparison, best: Measured, below: str) -> str:
         few = "" if chosen == best else f", by replica {best.replica} and not by the selected one"
         return f"predicted yes, measured right up to {best.length:,}{few}"
     if best.horizon:
-        return f"{_predicted_no(below)}, measured right up to {best.horizon:,} and not beyond"
+        return f"{_predicted_no(below)}, {_right_and_not_beyond(best)}"
     return f"{_predicted_no(below)}, not right at every position at any length tested"
+
+
+def _right_and_not_beyond(best: Measured) -> str:
+    """Up to where a replica is right that does not track the task."""
+    if best.horizon == best.length and best.fails_at is not None:
+        return (
+            f"right on every random word up to {best.horizon:,}, wrong at symbol "
+            f"{best.fails_at:,} of {best.failing_word}"
+        )
+    return f"measured right up to {best.horizon:,} and not beyond"
 
 
 def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
@@ -352,6 +410,8 @@ def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
     others = f"evaluate the other {unseen} replicas (`statetrack eval {bare.run} --all`)"
     if best.verdict == "partly" and best.horizon:
         reason = f"predicted yes, measured right up to {best.horizon:,}, not {best.length:,}"
+        if best.horizon == best.length and best.fails_at is not None:
+            reason = f"predicted yes, {_right_and_not_beyond(best)}"
         if best.nonfinite_from is not None:
             reason += f"; logits are NaN or infinite from position {best.nonfinite_from:,}"
         elif bare.prediction and bare.prediction.robust == "no":
@@ -366,7 +426,16 @@ def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
     return reason, "; ".join([others] * (unseen > 0) + tries)
 
 
-def _measure(run: Run, summary: Summary) -> dict[int, Measured]:
+def _brackets(run: Run, summary: Summary) -> dict[int, Bracket]:
+    """The evidence about each replica on the run's own task, of those that did not diverge."""
+    found: dict[int, list[Evidence]] = {}
+    for row in run.evidence():
+        if row.task == run.task.name and row.replica in summary.trained:
+            found.setdefault(row.replica, []).append(row.evidence)
+    return {replica: Bracket.of(evidence) for replica, evidence in found.items()}
+
+
+def _measure(run: Run, summary: Summary, brackets: Mapping[int, Bracket]) -> dict[int, Measured]:
     """The result of each replica that was evaluated on words longer than those of training.
 
     Without replicas that diverged, of which earlier versions scored the initial weights.
@@ -382,11 +451,30 @@ def _measure(run: Run, summary: Summary) -> dict[int, Measured]:
         before = kept.get(row.length)
         if before is None or _evidence(row) < _evidence(before):
             kept[row.length] = row
+    symbols = run.task.source.symbols
     return {
-        replica: _measured(rows, longest_trained)
+        replica: _with_evidence(_measured(rows, longest_trained), brackets.get(replica), symbols)
         for replica, rows in worst.items()
         if max(rows) > longest_trained
     }
+
+
+def _with_evidence(measured: Measured, bracket: Bracket | None, symbols: Sequence[str]) -> Measured:
+    """What random words say of a replica, weighed with the words that were sought and proofs."""
+    if bracket is None:
+        return measured
+    failure, worst, machine = bracket.failure, bracket.worst_case, bracket.extraction
+    tracks = measured.verdict == "tracks"
+    return replace(
+        measured,
+        verdict="partly" if tracks and failure is not None else measured.verdict,
+        fails_at=None if failure is None else failure.position,
+        failing_word=None if failure is None else word_text(failure, symbols),
+        worst_case=None if worst is None else bracket.right_to,
+        proven=bracket.verdict,
+        proven_length=bracket.proven,
+        machine=None if machine is None else machine.equivalent,
+    )
 
 
 def _evidence(row: EvaluationRow) -> tuple[bool, float, float, float]:

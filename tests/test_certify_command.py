@@ -16,7 +16,8 @@ from statetrack.errors import SettingsError
 from statetrack.evidence import certifying
 from statetrack.evidence.bracket import Bracket, ContradictionError
 from statetrack.evidence.rows import Certificate, Failure, not_proven
-from statetrack.report.evidence import bracket_lines, word_text
+from statetrack.evidence.word_text import word_text
+from statetrack.report.evidence import bracket_lines
 from statetrack.runs.run import Run
 from tests.computing import Computes, with_wrong_transition
 from tests.setups import certificate_of, exhaustive_of, parity_run, worst_case_of
@@ -156,6 +157,7 @@ def test_certify_prints_json(runs: Path, capsys: pytest.CaptureFixture[str]) -> 
         "position": 2,
         "prefix": ["1", "0"],
         "period": [],
+        "suffix": [],
         "label": "1",
         "answer": "0",
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,16 @@ from statetrack.algebra.analysing import analyse
 from statetrack.cli.app import run
 from statetrack.comparison import DISAGREEMENTS, compare
 from statetrack.data import LengthDistribution
+from statetrack.evidence.rows import Evidence, Failure
 from statetrack.models import MODELS
 from statetrack.plugins import load_plugin
 from statetrack.predicting import predict
 from statetrack.runs.folder import RunFolder, find_run_folders
-from statetrack.runs.rows import Outcome, Summary
+from statetrack.runs.rows import EvidenceRow, Outcome, Summary
 from statetrack.runs.run import Run
 from statetrack.scoring import wilson
 from statetrack.spec import load_task
+from tests.setups import certificate_of, exhaustive_of, worst_case_of
 from tests.test_docs import documented, keys_of
 
 PLUGIN = '''
@@ -211,6 +214,95 @@ def test_a_replica_that_diverged_is_neither_counted_nor_asked_for():
         0,
     )
     assert "evaluate the other" not in one.advice
+
+
+def found(folder: RunFolder, *evidence: Evidence, replica: int = 0) -> RunFolder:
+    """The run, in which this was found about a replica."""
+    about = {
+        "seed": replica,
+        "lr": 0.01,
+        "selected": replica == 0,
+        "task": Run.open(folder.path).task.name,
+    }
+    rows = [
+        EvidenceRow(replica=replica, version="1", found="now", weights=None, evidence=each, **about)
+        for each in evidence
+    ]
+    folder.append_evidence(rows)
+    return folder
+
+
+FAILS = Failure((), (2, 0), 711, 1, 0)
+CLOSED = exhaustive_of(failure=None, closed=True, reason="closed")
+
+
+def test_a_word_that_fails_outweighs_random_words_that_are_all_right():
+    one = outcome(found(make_run("a", *CAN, RIGHT), worst_case_of(FAILS)))
+    assert (one.selected.verdict, one.selected.horizon, one.selected.fails_at) == (
+        "partly",
+        500,
+        711,
+    )
+    assert one.selected.worst_case == 710
+    assert one.outcome == "predicted yes, not reached"
+    symbols = load_task("s3").source.symbols
+    word = f"{symbols[2]} {symbols[0]} again and again"
+    assert one.reason.startswith(
+        f"predicted yes, right on every random word up to 500, wrong at symbol 711 of {word}"
+    )
+    agrees = outcome(found(make_run("b", *CANNOT, RIGHT), worst_case_of(FAILS)))
+    assert agrees.outcome == "agree" and "wrong at symbol 711 of" in agrees.reason
+    right = outcome(found(make_run("c", *CAN, RIGHT), worst_case_of()))
+    assert (right.outcome, right.selected.worst_case) == ("agree", 900)
+
+
+def test_a_failing_word_makes_no_verdict_better():
+    one = outcome(found(make_run("a", *CAN, WRONG), worst_case_of(FAILS)))
+    assert one.selected.verdict == "no"
+
+
+def test_evidence_counts_for_its_own_replica_and_the_task_of_the_run_only():
+    rows = [row(500, 100), row(500, 100, replica=1)]
+    folder = found(make_run("a", *CAN, rows, replicas=2), worst_case_of(FAILS), replica=1)
+    one = outcome(folder)
+    assert (one.outcome, one.selected.fails_at, one.num_tracking) == ("agree", None, 1)
+    elsewhere = [replace(each, task="another") for each in folder.evidence()]
+    other = make_run("b", *CAN, rows, replicas=2)
+    other.append_evidence(elsewhere)
+    assert outcome(other).num_tracking == 2
+
+
+@pytest.mark.parametrize("proof", [CLOSED, certificate_of(None)])
+def test_a_proof_of_what_was_predicted_to_be_impossible_is_a_contradiction(proof, capsys):
+    one = outcome(found(make_run("a", *CANNOT, RIGHT), proof))
+    assert one.outcome == "contradiction" and one.disagrees
+    assert f"predicted no, and the evidence '{proof.kind}' proves" in one.reason
+    unevaluated = outcome(found(make_run("b", *CANNOT, []), proof))
+    assert unevaluated.outcome == "contradiction"
+    assert run(["compare", "runs"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("CONTRADICTION: predicted no") == 2
+    assert printed.splitlines()[-1] == "2 runs: 2 CONTRADICT"
+    assert outcome(found(make_run("c", *CAN, RIGHT), proof)).outcome == "agree"
+    assert outcome(found(make_run("d", *CANNOT, WRONG), certificate_of(9))).outcome == "agree"
+
+
+def test_a_proof_that_a_failing_word_refutes_is_a_contradiction():
+    one = outcome(found(make_run("a", *CAN, RIGHT), certificate_of(711), worst_case_of(FAILS)))
+    assert one.outcome == "contradiction" and "symbol 711 of a word" in one.reason
+
+
+def test_the_table_has_columns_for_evidence_where_a_run_has_some(capsys):
+    make_run("a", *CAN, RIGHT)
+    assert run(["compare", "runs"]) == 0
+    assert "worst word" not in capsys.readouterr().out
+    found(make_run("b", *CAN, RIGHT), worst_case_of(FAILS), certificate_of(408))
+    found(make_run("c", "bilinear", "s3", RIGHT), worst_case_of(), certificate_of(None))
+    assert run(["compare", "runs"]) == 0
+    printed = capsys.readouterr().out
+    assert "worst word" in printed and "proven" in printed and "machine" not in printed
+    assert "710" in printed and "408" in printed
+    assert ">= 900  all lengths" in printed
 
 
 def test_of_several_evaluations_at_one_length_the_worst_counts():

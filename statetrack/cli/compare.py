@@ -23,6 +23,7 @@ from statetrack.report.drawing import (
     share,
 )
 from statetrack.report.drawing import console as standard_output
+from statetrack.report.evidence import length_text
 
 if TYPE_CHECKING:
     from statetrack.comparison import Comparison, Outcome
@@ -31,6 +32,7 @@ MARKS: Mapping[Outcome, tuple[str, str]] = {
     "agree": ("agrees", "green"),
     "predicted no, tracks": ("DISAGREES", "bold red"),
     "predicted yes, not reached": ("DISAGREES", "bold red"),
+    "contradiction": ("CONTRADICTION", "bold red reverse"),
     "nothing predicted": ("nothing predicted", "dim"),
     "not evaluated": ("not evaluated", "dim"),
     "diverged": ("diverged", "red"),
@@ -51,7 +53,14 @@ NUMBERS: Mapping[str, int] = {
 }
 """The columns of numbers, each with the least width of the terminal at which it is shown."""
 
-COUNTED: Mapping[str, str] = {"agrees": "agree", "DISAGREES": "DISAGREE"}
+EVIDENCE = ("worst word", "proven", "machine")
+"""The columns of evidence, each shown for a task of which a run has some."""
+
+COUNTED: Mapping[str, str] = {
+    "agrees": "agree",
+    "DISAGREES": "DISAGREE",
+    "CONTRADICTION": "CONTRADICT",
+}
 """The names of marks in the last line, where they differ from the mark."""
 
 PLACE = 9
@@ -102,7 +111,9 @@ def _draw(found: Sequence[Comparison], console: Console) -> None:
 def _draw_task(task: str, runs: Sequence[Comparison], console: Console) -> None:
     console.print(Text(task, "bold"))
     numbers = [name for name, width in NUMBERS.items() if console.width >= width]
-    table = plain_table("model", "predicted", "measured", *numbers, "", right=tuple(numbers))
+    evidence = [name for name in EVIDENCE if any(_evidence(one)[name] != "-" for one in runs)]
+    headings = ("model", "predicted", "measured", *numbers, *evidence, "")
+    table = plain_table(*headings, right=(*numbers, *evidence))
     for column in (table.columns[1], table.columns[2], table.columns[-1]):
         column.no_wrap = True
     for one in runs:
@@ -114,6 +125,7 @@ def _draw_task(task: str, runs: Sequence[Comparison], console: Console) -> None:
             _predicted(one),
             verdict,
             *(cells[name] for name in numbers),
+            *(_evidence(one)[name] for name in evidence),
             Text(mark, look),
         )
     console.print(table)
@@ -165,6 +177,21 @@ def _numbers(one: Comparison) -> dict[str, str]:
         "floor": share(shown.floor),
         "replicas": counted,
     }
+
+
+def _evidence(one: Comparison) -> dict[str, str]:
+    """What was found about the selected replica beyond accuracies."""
+    shown = one.selected
+    if shown is None:
+        return dict.fromkeys(EVIDENCE, "-")
+    worst = "-"
+    if shown.fails_at is not None:
+        worst = f"{shown.fails_at - 1:,}"
+    elif shown.worst_case is not None:
+        worst = f">= {shown.worst_case:,}"
+    machines = {True: "equivalent", False: "differs", None: "-"}
+    proven = length_text(shown.proven, shown.proven_length) if shown.proven else "-"
+    return {"worst word": worst, "proven": proven, "machine": machines[shown.machine]}
 
 
 def _explain(one: Comparison, console: Console) -> None:

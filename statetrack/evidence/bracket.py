@@ -100,6 +100,12 @@ class Bracket:
         return min(filter(None, seen), key=lambda each: each.position, default=None)
 
     @property
+    def right_to(self) -> int:
+        """The length up to which every word that was tried is right."""
+        tried = 0 if self.worst_case is None else self.worst_case.tested
+        return tried if self.failure is None else self.failure.position - 1
+
+    @property
     def contradiction(self) -> str | None:
         """The proof and the failure that exclude each other, in words; None where none do."""
         failure = self.failure

@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from statetrack.evidence.rows import EXTRACTION_ENDINGS, Extraction
+from statetrack.evidence.word_text import failure_text
 from statetrack.report.drawing import plain_table
-from statetrack.report.evidence import failure_text
 from statetrack.sources import Automaton
 
 ALGORITHMS = {"lstar": "L*", "kv": "KV"}
