@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from tests.evidence import certificates, counterexamples, extractions, horizons, representations
+import numpy as np
+import pytest
+
+from tests.evidence import (
+    certificates,
+    counterexamples,
+    extractions,
+    horizons,
+    networks,
+    representations,
+)
 from tests.evidence.checks import Check
+from tests.evidence.machines import Table
 
 SECONDS = 20.0
 """Beyond what any search here needs: the caps on work end it."""
@@ -23,6 +34,19 @@ def test_no_word_fails_within_the_certified_length_of_perturbed_tanh_networks() 
     certificates.attack_perturbed(check, 6, SECONDS, builders, sizes=sizes, longest=500)
     assert_holds([check], 7)
     assert check.noted["fails"] > 0 and check.noted["all lengths"] > 0
+
+
+def test_no_word_fails_within_the_certified_length_of_perturbed_linear_models() -> None:
+    check = Check("linear")
+    certificates.attack_perturbed(check, 7, SECONDS, sizes=(1e-2,), longest=500)
+    assert_holds([check], 14)
+    assert check.noted["fails"] > 0 and check.noted["to length"] > 0
+
+
+def test_certified_lengths_hold_in_pieces_of_any_size() -> None:
+    check = Check("scale")
+    certificates.attack_scale(check, SECONDS, (0.97, 1e-6), length=300)
+    assert_holds([check], 6)
 
 
 def test_states_in_float32_lie_in_the_boxes_of_their_predecessors() -> None:
@@ -47,3 +71,14 @@ def test_a_network_built_as_a_machine_is_extracted_as_that_machine() -> None:
 
 def test_the_irreducible_parts_of_a_model_in_a_random_basis_are_found() -> None:
     assert_holds(representations.representations(SECONDS), 7)
+
+
+@pytest.mark.parametrize("make", [lambda table: networks.one_hot(table).model(), networks.elman])
+def test_where_there_is_one_label_every_finite_answer_is_right(make) -> None:
+    draws = np.random.default_rng(0)
+    table = Table(((1, 0), (0, 1)), (0, 0))
+    model = networks.perturbed(make(table), 1e-3, draws, "readout.weight")
+    if hasattr(model, "weight"):
+        networks.perturbed(model, 1e-3, draws, "weight")
+    found = certificates.certificate_of(model, table, SECONDS)
+    assert found.verdict in ("all lengths", "to length") and found.margin is None

@@ -301,20 +301,25 @@ def attack_boxes(check: Check, cases: int) -> None:
         check.case(not outside and not beyond, f"{name} {number}, scale {scale:.2g}: {outside}")
 
 
-def attack_scale(check: Check, seconds: float) -> None:
+def attack_scale(
+    check: Check,
+    seconds: float,
+    factors: tuple[float, ...] = (0.97, 1.03, 0.5, 3.0, 1e-6, 1e7),
+    length: int = 4000,
+) -> None:
     """A length that is certified holds in whatever pieces a word is read.
 
     Operators times a number other than 1 are exact up to the scale of the state, which goes out of
     the range of floats where it is not normalised.
     """
-    for factor in (0.97, 1.03, 0.5, 3.0, 1e-6, 1e7):
+    for factor in factors:
         exact = networks.one_hot(machines.cyclic(3))
         scaled = networks.Linear(
             "scaled", exact.table, exact.matrices * factor, exact.points, exact.readout
         )
         model = scaled.model()
         found = certificate_of(model, exact.table, seconds)
-        word = np.random.default_rng(0).integers(3, size=(2, 4000))
+        word = np.random.default_rng(0).integers(3, size=(2, length))
         for piece in (1, 7, 1000):
             errors = words.first_errors(model, exact.table, word, piece)
             first = int(errors.max())

@@ -97,7 +97,8 @@ class Comparison:
         for doubling in reversed(range(DOUBLINGS)):
             with np.errstate(over="ignore", invalid="ignore"):
                 later = powers[doubling] @ state * UP
-            if self.harmless(all_norms(later[:-1])):
+                norms_later = all_norms(later[:-1])
+            if self.harmless(norms_later):
                 reached, state = reached + 2**doubling, np.append(later[:-1], 1.0)
         return reached
 

@@ -242,7 +242,8 @@ def _certificate(
     images = np.matmul(centres, both.real.matrices.transpose(0, 2, 1))
     residuals = images[transitions.symbol, transitions.source] - centres[transitions.target]
     residual = np.linalg.norm(residuals, axis=1).max() / np.linalg.norm(centres, axis=1).max()
-    margin = float((comparison.margins / np.maximum(comparison.costs.sum(1), 1e-300)).min())
+    margins = comparison.margins / np.maximum(comparison.costs.sum(1), 1e-300)
+    margin = float(margins.min()) if len(margins) else None  # None: there is one label only
     return Certificate(
         verdict=_verdict(proof.executed),
         length=proof.executed or None,
