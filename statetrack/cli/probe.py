@@ -45,6 +45,13 @@ def probe(
     seed: Annotated[
         int, typer.Option(help="Seed of the sampled words.", min=0, max=GREATEST_SEED)
     ] = 0,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw what is found into this folder.", metavar="FOLDER"),
+    ] = None,
+    plot_as: Annotated[
+        str, typer.Option(help="How figures are stored: svg, png or pdf.", metavar="TYPE")
+    ] = "svg",
     as_json: options.AsJson = False,
     device: options.Device = None,
     trust_plugin: options.TrustPlugin = False,
@@ -69,6 +76,10 @@ def probe(
     from statetrack.spec import load_task
 
     parts = parts_of([each.strip() for each in only.split(",")] if only else ())
+    if plot is not None:
+        from statetrack.pictures.saving import check_path
+
+        check_path(plot / f"figure.{plot_as}")
     path = newest_run(RUNS).path if run is None else run
     opened = Run.open(path, device=device, trust_plugin=trust_plugin)
     tested = opened.task if task is None else load_task(task)
@@ -83,13 +94,29 @@ def probe(
                     skipped.append(each)
         found.append((outcome, Probe(tuple(evidence), tuple(skipped))))
     about = {"run": str(path), "task": tested.name, "model": opened.experiment.model}
+    figures: list[Path] = []
+    if plot is not None:
+        figures = _plot(plot, plot_as, about, found)
     if as_json:
         selected = opened.summary.selected
-        print_json(
-            plain(about | {"replicas": [_as_json(each, selected, was) for each, was in found]})
-        )
+        replicas = [_as_json(outcome, selected, probe) for outcome, probe in found]
+        print_json(plain(about | {"replicas": replicas, "figures": list(map(str, figures))}))
     else:
-        _draw(about, found)
+        _draw(about, found, figures)
+
+
+def _plot(
+    folder: Path, kind: str, about: dict[str, str], found: list[tuple[Outcome, Probe]]
+) -> list[Path]:
+    """Draw what was found; each of several replicas into a folder of its own."""
+    from statetrack.pictures.probe_figures import draw_probe
+
+    written = []
+    for outcome, probe in found:
+        own = folder / f"replica-{outcome.replica}" if len(found) > 1 else folder
+        of = f"{about['model']} on {about['task']}"
+        written += draw_probe(own, f".{kind}", of, probe.representation, probe.error_control)
+    return written
 
 
 def _as_json(outcome: Outcome, selected: int | None, probe: Probe) -> dict[str, Any]:
@@ -105,7 +132,7 @@ def _as_json(outcome: Outcome, selected: int | None, probe: Probe) -> dict[str, 
     }
 
 
-def _draw(about: dict[str, str], found: list[tuple[Outcome, Probe]]) -> None:
+def _draw(about: dict[str, str], found: list[tuple[Outcome, Probe]], figures: list[Path]) -> None:
     from statetrack.evidence.rows import ErrorControl, Representation
     from statetrack.report.drawing import console
     from statetrack.report.error_control import error_control_lines
@@ -121,4 +148,6 @@ def _draw(about: dict[str, str], found: list[tuple[Outcome, Probe]]) -> None:
         for kind, reason in probe.skipped:
             to.print(f"{kind}: not measured: {reason}")
         to.print()
+    for figure in figures:
+        to.print(f"figure: {figure}", soft_wrap=True)
     to.print(f"run: {about['run']}", soft_wrap=True)

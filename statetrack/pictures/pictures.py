@@ -6,16 +6,15 @@ installs; without it, and for anything that cannot be drawn, a `StatetrackError`
 
 from __future__ import annotations
 
-import io
-import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from statetrack.errors import SettingsError, TaskError, setting
+from statetrack.errors import TaskError, setting
 from statetrack.pictures import Manner
 from statetrack.pictures.cayley_graph import MOST_GENERATORS, cayley_graph, degree, num_generators
 from statetrack.pictures.drawn import Drawn, drawn_machine, group_of
+from statetrack.pictures.saving import check_path, save_figure
 from statetrack.pictures.state_diagram import (
     most_symbols_at_an_arrow,
     moves_per_state,
@@ -42,54 +41,18 @@ LEGIBLE_STATES, LEGIBLE_MOVES, LEGIBLE_SYMBOLS = 16, 3.0, 8
 FEWEST_ELEMENTS, LEGIBLE_ELEMENTS, LEGIBLE_DEGREE = 5, 60, 4
 """The fewest and most elements, and the most lines at each, for which a Cayley graph is chosen."""
 
-SAVED_AS: Mapping[str, Mapping[str, Any]] = {
-    ".svg": {"Date": None},
-    ".png": {},
-    ".pdf": {"CreationDate": None},
-}
-"""File types, and the metadata to remove so that the bytes are reproducible."""
-
-STYLE: Mapping[Any, Any] = {
-    "font.family": "DejaVu Sans",
-    "svg.fonttype": "none",
-    "svg.hashsalt": "statetrack",
-    "pdf.fonttype": 42,
-}
-"""Overrides the user's matplotlib settings: text is stored as text, and ids are not random."""
-
-SHARP, MOST_DOTS = 200, 6000
-"""Dots per inch of a PNG, and the most dots in its width and height."""
-
 
 def draw_task(task: Task, path: Path, plot_as: Manner | None = None) -> str:
     """Draw a task into a file, and return its title; None chooses the manner by the task.
 
-    Raises `SettingsError` for an ending that is not in `SAVED_AS`, without matplotlib, and where
-    the file cannot be written; `TaskError` for a task that cannot be drawn in this manner.
+    Raises `SettingsError` as `save_figure` does, and `TaskError` for a task that cannot be drawn
+    in this manner.
     """
-    ending = path.suffix.lower()
-    if ending not in SAVED_AS:
-        known = ", ".join(SAVED_AS)
-        raise SettingsError(f"{path}: the file's name must end in one of {known}")
-    _require_matplotlib()
+    check_path(path)
     drawn = drawn_machine(task)
     chosen = plot_as or _chosen(task, drawn)
-    draw = _drawer(task, drawn, chosen)
-    content = _saved(draw, ending, path)
-    try:
-        path.write_bytes(content)
-    except OSError as problem:
-        raise SettingsError(f"{path}: cannot be written: {problem.strerror}") from None
+    save_figure(_drawer(task, drawn, chosen), path)
     return f"{TITLES[chosen]} of {drawn.title}"
-
-
-def _require_matplotlib() -> None:
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise SettingsError(
-            "matplotlib is not installed: `pip install 'statetrack[plot]'` installs it"
-        ) from None
 
 
 def _chosen(task: Task, drawn: Drawn) -> Manner:
@@ -143,28 +106,3 @@ def _drawer(task: Task, drawn: Drawn, manner: Manner) -> Callable[[], Figure]:
             f"Cayley graph; take {setting('plot_as', 'diagram')} or {setting('plot_as', 'table')}"
         )
     return lambda: cayley_graph(drawn, MOST_ELEMENTS)
-
-
-def _saved(draw: Callable[[], Figure], ending: str, path: Path) -> bytes:
-    """The bytes of a file."""
-    import matplotlib
-
-    buffer = io.BytesIO()
-    with matplotlib.rc_context(), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(STYLE)
-        figure = draw()
-        figure.savefig(
-            buffer,
-            format=ending[1:],
-            dpi=min(SHARP, int(MOST_DOTS / max(figure.get_size_inches()))),
-            metadata=dict(SAVED_AS[ending]),
-        )
-    missing = [str(one.message) for one in caught if "missing from" in str(one.message)]
-    if missing and ending != ".svg":
-        raise SettingsError(
-            f"{path}: a name has a letter that is missing from the font: take a file that "
-            "ends in .svg, whose text stays text"
-        )
-    return buffer.getvalue()

@@ -1,0 +1,86 @@
+"""Saving figures: the same drawing gives the same bytes.
+
+Matplotlib is an optional dependency, which `pip install 'statetrack[plot]'` installs.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from statetrack.errors import SettingsError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SAVED_AS: Mapping[str, Mapping[str, Any]] = {
+    ".svg": {"Date": None},
+    ".png": {},
+    ".pdf": {"CreationDate": None},
+}
+"""File types, and the metadata to remove so that the bytes are reproducible."""
+
+STYLE: Mapping[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "statetrack",
+    "pdf.fonttype": 42,
+}
+"""Overrides the user's matplotlib settings: text is stored as text, and ids are not random."""
+
+SHARP, MOST_DOTS = 200, 6000
+"""Dots per inch of a PNG, and the most dots in its width and height."""
+
+
+def check_path(path: Path) -> None:
+    """Raise `SettingsError` for an ending that is not in `SAVED_AS`, and without matplotlib."""
+    if path.suffix.lower() not in SAVED_AS:
+        known = ", ".join(SAVED_AS)
+        raise SettingsError(f"{path}: the file's name must end in one of {known}")
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise SettingsError(
+            "matplotlib is not installed: `pip install 'statetrack[plot]'` installs it"
+        ) from None
+
+
+def save_figure(draw: Callable[[], Figure], path: Path) -> None:
+    """Draw a figure in the style of all figures, and write it to a file.
+
+    Raises `SettingsError` as `check_path`, and where the file cannot be written.
+    """
+    check_path(path)
+    content = _content(draw, path.suffix.lower(), path)
+    try:
+        path.write_bytes(content)
+    except OSError as problem:
+        raise SettingsError(f"{path}: cannot be written: {problem.strerror}") from None
+
+
+def _content(draw: Callable[[], Figure], ending: str, path: Path) -> bytes:
+    """The bytes of a file."""
+    import matplotlib
+
+    buffer = io.BytesIO()
+    with matplotlib.rc_context(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(STYLE)
+        figure = draw()
+        figure.savefig(
+            buffer,
+            format=ending[1:],
+            dpi=min(SHARP, int(MOST_DOTS / max(figure.get_size_inches()))),
+            metadata=dict(SAVED_AS[ending]),
+        )
+    missing = [str(one.message) for one in caught if "missing from" in str(one.message)]
+    if missing and ending != ".svg":
+        raise SettingsError(
+            f"{path}: a name has a letter that is missing from the font: take a file that "
+            "ends in .svg, whose text stays text"
+        )
+    return buffer.getvalue()
