@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -14,7 +14,9 @@ from statetrack.errors import SettingsError
 from statetrack.settings import GREATEST_SEED
 
 if TYPE_CHECKING:
-    from statetrack.evidence.rows import Extraction
+    from statetrack.evidence.budget import Budget
+    from statetrack.evidence.rows import Extraction, MyhillNerode
+    from statetrack.evidence.subject import Subject
     from statetrack.runs.rows import Outcome
     from statetrack.spec import Task
 
@@ -23,6 +25,19 @@ PLACE = 3.4
 
 MOST_STATES_SHOWN = 30
 """The most rows of a transition table that is printed; files and `--json` have all."""
+
+
+SHARE = 0.8
+"""The share of the time that learning the machine may take."""
+
+
+class _Row(NamedTuple):
+    """What was found about one replica."""
+
+    outcome: Outcome
+    found: Extraction
+    apart: MyhillNerode | None
+    machine: Task | None
 
 
 def build(argv: list[str]) -> Callable[..., None]:
@@ -77,7 +92,8 @@ def extract(
     L* or KV learn the machine from the network's answers; it is made as small as possible. Either
     it is equivalent to the task, or the shortest word on which they differ is one that the network
     answers wrongly. An extracted machine agrees with the network on every word that was read; of
-    other words it is a hypothesis.
+    other words it is a hypothesis. Beside it stands how well the network keeps apart what the task
+    keeps apart, by the metrics of Vafa et al. (2024, arXiv:2406.03689).
     """
     writer = None if out is None else _writer(out)
     if everyone and (out is not None or plot is not None):
@@ -96,12 +112,12 @@ def extract(
     opened = Run.open(path, device=device, trust_plugin=trust_plugin)
     tested = opened.task if task is None else load_task(task)
     about = {"run": str(path), "task": tested.name, "model": opened.experiment.model}
-    rows: list[tuple[Outcome, Extraction, Task | None]] = []
+    rows: list[_Row] = []
     for outcome, subject in opened.subjects(replica=replica, everyone=everyone, task=tested):
         with searching(f"replica {outcome.replica}", seconds) as budget:
             found = find_extraction(
                 subject,
-                budget=budget,
+                budget=budget.part(SHARE),
                 seed=seed,
                 algorithm=algorithm,
                 max_states=states,
@@ -109,7 +125,10 @@ def extract(
                 random_words=random_words,
                 max_length=length,
             )
+            apart = _distinctions(subject, budget, seed)
         opened.add_evidence(found, outcome, tested)
+        if apart is not None:
+            opened.add_evidence(apart, outcome, tested)
         machine = None
         if found.states:
             machine = Task.from_automaton(
@@ -119,23 +138,23 @@ def extract(
                 train_length=tested.spec.train_length,
                 test_lengths=tested.spec.test_lengths,
             )
-        rows.append((outcome, found, machine))
+        rows.append(_Row(outcome, found, apart, machine))
     if as_json:
         selected = opened.summary.selected
         replicas = [
             {
-                "replica": outcome.replica,
-                "seed": outcome.seed,
-                "lr": outcome.lr,
-                "selected": outcome.replica == selected,
-                **_as_json(found, machine, tested),
+                "replica": row.outcome.replica,
+                "seed": row.outcome.seed,
+                "lr": row.outcome.lr,
+                "selected": row.outcome.replica == selected,
+                **_as_json(row, tested),
             }
-            for outcome, found, machine in rows
+            for row in rows
         ]
         print_json(plain(about | {"replicas": replicas}))
     else:
         _draw(about, rows, tested)
-    for _, _, machine in rows:
+    for machine in (row.machine for row in rows):
         if machine is None and (out is not None or plot is not None):
             raise SettingsError("no machine was extracted in this time: give more --seconds")
         if machine is not None and out is not None and writer is not None:
@@ -166,29 +185,44 @@ def _write(out: Path, text: str) -> None:
         raise SettingsError(f"--out: {out}: cannot be written: {problem.strerror}") from None
 
 
-def _as_json(found: Extraction, machine: Task | None, tested: Task) -> dict[str, Any]:
+def _distinctions(subject: Subject, budget: Budget, seed: int) -> MyhillNerode | None:
+    """How well the network keeps apart what the task does; None for a task of too many states."""
+    from statetrack.evidence.myhill_nerode import find_myhill_nerode
+
+    try:
+        return find_myhill_nerode(subject, budget=budget, seed=seed)
+    except SettingsError:
+        return None
+
+
+def _as_json(row: _Row, tested: Task) -> dict[str, Any]:
     from statetrack.cli._json import failure_json
 
+    found = row.found
     return {
         "verdict": found.verdict,
         **asdict(found),
         "difference": failure_json(found.difference, tested.automaton),
-        "machine": None if machine is None else machine.spec.automaton,
+        "machine": None if row.machine is None else row.machine.spec.automaton,
+        "myhill_nerode": None if row.apart is None else asdict(row.apart),
     }
 
 
-def _draw(
-    about: dict[str, str], rows: list[tuple[Outcome, Extraction, Task | None]], tested: Task
-) -> None:
+def _draw(about: dict[str, str], rows: list[_Row], tested: Task) -> None:
     from statetrack.report.drawing import console, facts
-    from statetrack.report.extraction import extraction_lines, transitions
+    from statetrack.report.extraction import distinction_lines, extraction_lines, transitions
 
     to = console()
-    for outcome, found, machine in rows:
+    automaton = tested.automaton
+    for row in rows:
+        outcome = row.outcome
         to.print(f"{about['model']} on {about['task']}, seed {outcome.seed}, lr {outcome.lr:g}")
-        to.print(facts(extraction_lines(found, tested.automaton.symbols, tested.automaton.labels)))
+        lines = extraction_lines(row.found, automaton.symbols, automaton.labels)
+        if row.apart is not None:
+            lines += distinction_lines(row.apart)
+        to.print(facts(lines))
         to.print()
-        if machine is not None and found.states <= MOST_STATES_SHOWN:
-            to.print(transitions(machine.automaton))
+        if row.machine is not None and row.found.states <= MOST_STATES_SHOWN:
+            to.print(transitions(row.machine.automaton))
             to.print()
     to.print(f"run: {about['run']}", soft_wrap=True)

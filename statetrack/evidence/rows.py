@@ -539,6 +539,51 @@ EXTRACTION_ENDINGS: dict[str, str] = {
 }
 """What ends an extraction: `Extraction.reason`, and what it says."""
 
+# --- myhill-nerode ---
+
+
+@dataclass(frozen=True, kw_only=True)
+class NerodeScores:
+    """Compression precision, distinction precision and distinction recall, each from 0 to 1.
+
+    None where there is no pair of words to measure it on.
+    """
+
+    compression_precision: float | None
+    distinction_precision: float | None
+    distinction_recall: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MyhillNerode(Evidence):
+    """Whether a network keeps apart, and does not, the words that the task does (`myhill_nerode`).
+
+    `exact` is over all pairs of the `prefixes` words of up to `prefix_length` symbols that the task
+    draws (the empty one included), which reach `reached` of the `states` of its smallest machine,
+    and over all `suffixes` words of 1 to `suffix_length` symbols behind them. `tells_apart` says
+    whether these suffixes tell apart every two states that any suffix does. `sampled` is over
+    `sampled_prefixes` random words of up to `sampled_length` symbols, and `sampled_suffixes` random
+    suffixes.
+    """
+
+    kind: ClassVar[str] = "myhill-nerode"
+
+    exact: NerodeScores
+    sampled: NerodeScores
+    states: int
+    reached: int
+    prefixes: int
+    prefix_length: int
+    suffixes: int
+    suffix_length: int
+    tells_apart: bool
+    sampled_prefixes: int
+    sampled_length: int
+    sampled_suffixes: int
+    complete: bool
+    seconds: float
+
+
 EVIDENCE: dict[str, type[Evidence]] = {
     Certificate.kind: Certificate,
     Exhaustive.kind: Exhaustive,
@@ -546,5 +591,6 @@ EVIDENCE: dict[str, type[Evidence]] = {
     Representation.kind: Representation,
     WorstCase.kind: WorstCase,
     Extraction.kind: Extraction,
+    MyhillNerode.kind: MyhillNerode,
 }
 """The kinds of evidence by name."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from statetrack.evidence.rows import EXTRACTION_ENDINGS, Extraction
+from statetrack.evidence.rows import EXTRACTION_ENDINGS, Extraction, MyhillNerode, NerodeScores
 from statetrack.evidence.word_text import failure_text
-from statetrack.report.drawing import plain_table
+from statetrack.report.drawing import plain_table, share
 from statetrack.sources import Automaton
 
 ALGORITHMS = {"lstar": "L*", "kv": "KV"}
@@ -27,6 +27,24 @@ def extraction_lines(
     lines.append(("read", read))
     lines.append(("tested", _tests(found)))
     return lines
+
+
+def distinction_lines(found: MyhillNerode) -> list[tuple[str, str]]:
+    """Compression and distinction: on all short words, and on random ones."""
+    told = "" if found.tells_apart else ", which do not tell all states apart"
+    where = (
+        f"on all {found.prefixes:,} words of up to {found.prefix_length} symbols, with all "
+        f"suffixes of up to {found.suffix_length}{told}"
+    )
+    if found.reached < found.states:
+        where += f"; they reach {found.reached} of {found.states} states"
+    sampled = (
+        f"on {found.sampled_prefixes:,} random words of up to {found.sampled_length:,} symbols"
+    )
+    return [
+        ("keeps apart", f"{_scores(found.exact)}, {where}"),
+        ("", f"{_scores(found.sampled)}, {sampled}"),
+    ]
 
 
 def transitions(machine: Automaton) -> Table:
@@ -69,12 +87,18 @@ def _tests(found: Extraction) -> str:
     if found.reason != "tested":
         ended = EXTRACTION_ENDINGS[found.reason]
         return f"not to the end: {ended}; the machine is the last hypothesis"
-    more = (
-        ""
-        if found.extra_states is None
-        else (f"; a network with at most {found.extra_states} more states is this machine")
-    )
+    more = ""
+    if found.extra_states is not None:
+        states = f"{found.extra_states} more state{'' if found.extra_states == 1 else 's'}"
+        more = f"; if the network is a machine with at most {states}, it is this one"
     return (
         f"{found.random_words:,} random words of up to {found.random_length:,} symbols among them: "
         f"machine and network agree on all{more}"
+    )
+
+
+def _scores(scores: NerodeScores) -> str:
+    return (
+        f"compression precision {share(scores.compression_precision)}, distinction precision "
+        f"{share(scores.distinction_precision)}, recall {share(scores.distinction_recall)}"
     )

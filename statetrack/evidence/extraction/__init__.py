@@ -34,7 +34,7 @@ from torch import nn
 from statetrack.errors import SettingsError, nearest
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.extraction.learners import LEARNERS
-from statetrack.evidence.extraction.machine import machine_of, num_needed, smallest
+from statetrack.evidence.extraction.machine import Hypothesis, machine_of, num_needed, smallest
 from statetrack.evidence.extraction.oracles import (
     Chain,
     RandomWordsOracle,
@@ -168,7 +168,9 @@ def find_extraction(
         all_to=short.all_to,
         random_words=random_words if reason == "tested" else 0,
         random_length=max_length,
-        extra_states=suites.extra_states if reason == "tested" else None,
+        extra_states=_extra_states(oracle.last, found, teacher, suites.extra_states)
+        if reason == "tested"
+        else None,
         delta=delta,
         output=output,
         start=start,
@@ -176,6 +178,21 @@ def find_extraction(
         complete=reason != "time",
         seconds=time.monotonic() - started,
     )
+
+
+def _extra_states(
+    last: Hypothesis | None, found: Automaton | None, teacher: Teacher, depth: int | None
+) -> int | None:
+    """How many more states a network may have that is a machine, as the result counts states.
+
+    Suites of `depth` are about the states of the hypothesis, among them that before the first
+    symbol and the void one. The network's machine may need both where the hypothesis does not.
+    """
+    if last is None or found is None or depth is None:
+        return None
+    void = teacher.needed is not None and num_needed(teacher.needed) < teacher.needed.num_states
+    extra = len(last.codes) + depth - num_needed(found) - 1 - int(void)
+    return extra if extra >= 0 else None
 
 
 def _replay_difference(found: Automaton, teacher: Teacher) -> None:
