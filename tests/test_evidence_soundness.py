@@ -82,3 +82,9 @@ def test_where_there_is_one_label_every_finite_answer_is_right(make) -> None:
         networks.perturbed(model, 1e-3, draws, "weight")
     found = certificates.certificate_of(model, table, SECONDS)
     assert found.verdict in ("all lengths", "to length") and found.margin is None
+
+
+def test_operators_that_forget_all_but_a_millionth_are_certified_without_a_warning() -> None:
+    case, _ = certificates.case_of(67, first_seed=3)
+    found = certificates.certificate_of(case.model, case.table, SECONDS)
+    assert found.verdict == "to length"

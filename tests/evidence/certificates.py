@@ -110,6 +110,22 @@ def certificate_of(model: nn.Module, table: Table, seconds: float) -> Any:
     return find_certificate(Subject(model, table.automaton(labels)), budget=Budget(seconds), seed=0)
 
 
+def case_of(
+    number: int,
+    builders: tuple[Any, ...] = LINEAR,
+    sizes: tuple[float, ...] = SIZES,
+    *,
+    first_seed: int = 0,
+) -> tuple[Case, float]:
+    """The perturbed model of a number, and the size of its perturbation."""
+    draws = np.random.default_rng([first_seed, number])
+    case = builders[number % len(builders)](draws)
+    size = float(sizes[number // len(builders) % len(sizes)]) * float(draws.uniform(0.3, 1))
+    chosen = case.weights[:1] if number % 3 else case.weights
+    networks.perturbed(case.model, size, draws, *chosen)
+    return case, size
+
+
 def attack_exact(check: Check, seed: int, seconds: float, builders: tuple[Any, ...]) -> None:
     """Exact models are certified, and to a length that no word contradicts."""
     for build in builders:
@@ -131,13 +147,10 @@ def attack_perturbed(
 ) -> None:
     """Perturbed models are certified to less than the first failure of any word that is found."""
     for number in range(cases):
-        draws = np.random.default_rng([first_seed, number])
-        case = builders[number % len(builders)](draws)
-        size = float(sizes[number // len(builders) % len(sizes)]) * float(draws.uniform(0.3, 1))
-        chosen = case.weights[:1] if number % 3 else case.weights
-        networks.perturbed(case.model, size, draws, *chosen)
+        case, size = case_of(number, builders, sizes, first_seed=first_seed)
         found = certificate_of(case.model, case.table, seconds)
         check.add(found.verdict)
+        draws = np.random.default_rng([first_seed, number, 1])
         failed, failed_real = first_failures(case, draws, longest)
         what = f"{case.name}, seed {first_seed} {number}, size {size:.1e}: {found.verdict}"
         claimed = _claimed(found)
@@ -238,7 +251,7 @@ def far_failure(
             label = table.output[moved[table.start]]
             logits = readout @ (power @ first)
             own = logits[label]
-            rival = np.delete(logits, label).max()
+            rival = np.delete(logits, label).max(initial=-np.inf)
             if rival > own + 1e-6 * np.abs(logits).max():
                 position = repeats * len(period)
                 found = position if found is None else min(found, position)

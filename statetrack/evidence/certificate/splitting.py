@@ -195,11 +195,14 @@ def _roots(matrices: Floats, rate: float) -> Iterator[Floats]:
                 return
             now = now / growth
         total, now = identity, identity
-        for _ in range(10 * POWERS):
-            now = read_earlier(now) / (growth * rate)
-            total = total + now
-            if np.trace(now) < 1e-6 * np.trace(total):
-                break
+        with np.errstate(over="ignore", invalid="ignore"):  # of maps that vanish after some words
+            for _ in range(10 * POWERS):
+                now = read_earlier(now) / (growth * rate)
+                total = total + now
+                if np.trace(now) < 1e-6 * np.trace(total):
+                    break
+        if not np.isfinite(total).all():
+            return
         try:
             root: Floats = np.linalg.cholesky((total + total.T) / 2).T.astype(np.float64)
             norms = np.linalg.norm(root @ matrices @ np.linalg.inv(root), 2, axis=(1, 2))
