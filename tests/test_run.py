@@ -414,7 +414,7 @@ def test_what_was_recorded_after_the_last_checkpoint_is_recorded_once(tmp_path: 
 
 
 def test_a_stop_at_the_very_end_finishes_the_run(tmp_path: Path) -> None:
-    run = start(experiment_of(steps=12), tmp_path / "run")
+    run = start(experiment_of(steps=12, finish="none"), tmp_path / "run")
     list(run.train(stop_after(12)))
     assert run.finished
 

@@ -52,7 +52,7 @@ class Bilinear(LinearModel):
     """Full bilinear RNN: a free matrix for every symbol."""
 
     settings_class = BilinearSettings
-    training_defaults = {"lrs": (1e-2,), "steps": 800}
+    training_defaults = {"lrs": (1e-2,), "steps": 800, "finish": "exact"}
 
     def __init__(self, settings: BilinearSettings, *, num_symbols: int, num_labels: int) -> None:
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)

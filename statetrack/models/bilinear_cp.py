@@ -53,7 +53,7 @@ class BilinearCP(LinearModel):
     """Bilinear RNN with a CP-factored transition tensor."""
 
     settings_class = BilinearCPSettings
-    training_defaults = {"lrs": (3e-2,), "steps": 1000}
+    training_defaults = {"lrs": (3e-2,), "steps": 1000, "finish": "exact"}
 
     def __init__(self, settings: BilinearCPSettings, *, num_symbols: int, num_labels: int) -> None:
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)

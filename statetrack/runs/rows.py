@@ -18,6 +18,7 @@ from statetrack.errors import RunError
 from statetrack.evidence.rows import EVIDENCE, Evidence
 from statetrack.scoring import Score
 from statetrack.settings import explain
+from statetrack.training.records import Finish
 
 T = TypeVar("T")
 
@@ -28,7 +29,8 @@ class Outcome:
 
     `best_step` is 0, and the validation is None, where the replica diverged before any validation
     with a finite loss: its weights are then the initial ones. `stopped` says why training ended
-    early, and is empty where it did not.
+    early, and is empty where it did not. `finish` is what the end of training did to the best
+    weights, whose step stays `best_step`; None without the setting `finish`.
     """
 
     replica: int
@@ -38,6 +40,7 @@ class Outcome:
     validation_loss: float | None
     best_step: int
     stopped: str
+    finish: Finish | None = None
 
     @property
     def diverged(self) -> bool:

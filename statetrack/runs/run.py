@@ -302,9 +302,12 @@ class Run:
             try:
                 yield from records
             except GeneratorExit:
-                if not trainer.finished:
+                if not trainer.stepped:
                     save()
                     raise
+                if not trainer.finished:  # left at the last step: what follows it is still due
+                    for _ in trainer.finish():
+                        pass
                 self._finish(trainer, time.perf_counter() - started, identity)
                 raise
             due = settings.checkpoint_every and trainer.step % settings.checkpoint_every == 0
@@ -527,6 +530,7 @@ def summary_of(trainer: Trainer, seconds: float) -> Summary:
             validation_loss=progress.best_loss if progress.best_step else None,
             best_step=progress.best_step,
             stopped=progress.stopped if progress.best_step else "diverged",
+            finish=trainer.finishes.get(replica.index),
         )
         for replica, progress in zip(trainer.everyone, trainer.progress, strict=True)
     )

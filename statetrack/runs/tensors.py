@@ -99,7 +99,7 @@ def check_state(checkpoint: Mapping[str, Any], trainer: Trainer) -> float:
     everyone = range(len(trainer.everyone))
     stopped = [progress.stopped for progress in _progress(state["progress"], step, len(everyone))]
     going = [index for index in everyone if not stopped[index]]
-    if replicas != going or not going:
+    if replicas != going or not (going or trainer.settings.finish != "none"):
         raise ValueError("its replicas are not those that have not stopped")
     parts = trainer.population.parameters | trainer.population.buffers
     like = {name: (value.dtype, value.shape[1:]) for name, value in parts.items()}

@@ -33,6 +33,22 @@ class Record:
     validation_accuracy: float | None = None
 
 
+@dataclass(frozen=True)
+class Finish:
+    """What the end of training did to a replica.
+
+    `kept` of `hidden` coordinates of its states are used; the rest is zero. The losses are mean
+    squared errors per scored position of training words, in float64. Where the weights stayed
+    as they were, `refused` says why, and only what was found out is there.
+    """
+
+    kept: int | None = None
+    hidden: int | None = None
+    loss_before: float | None = None
+    loss_after: float | None = None
+    refused: str = ""
+
+
 @dataclass
 class Progress:
     """The state of selection and early stopping for one replica."""

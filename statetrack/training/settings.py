@@ -96,6 +96,11 @@ class TrainSettings(Settings):
     freeze: Literal["none", "recurrence"] = option(
         "none", "Train everything, or the readout alone on a frozen random recurrence."
     )
+    finish: Literal["none", "exact"] = option(
+        "none",
+        "After the last step: `exact` removes what training words do not show of a linear model "
+        "and solves for the minimum of the loss on them, where no validation gets worse.",
+    )
     validate_every: int = option(50, "Steps between two validations.", min=1)
     validation_words: int = option(
         512, "Words of the training lengths on which replicas are selected.", min=1, max=10**7

@@ -68,6 +68,11 @@ def _train(model: nn.Module, words: TaskWords, device: torch.device) -> Iterator
     try:
         for records in trainer.run():
             yield from records
+    except GeneratorExit:
+        if trainer.stepped and not trainer.finished:  # left at the last step
+            for _ in trainer.finish():
+                pass
+        raise
     finally:
         with torch.no_grad():
             for name, value in (*model.named_parameters(), *model.named_buffers()):

@@ -16,13 +16,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.func import functional_call
 
+from statetrack.training.finishing.finishing import MOST_SYMBOLS, MOST_WORDS, finished
 from statetrack.training.losses import Loss
 from statetrack.training.population import Population, Weights
-from statetrack.training.records import Progress, Record, Replica
+from statetrack.training.records import Finish, Progress, Record, Replica
 from statetrack.training.registries import LOSSES, ROBUST
 from statetrack.training.robust import Robust
-from statetrack.training.scores import accuracy
+from statetrack.training.scores import accuracy, mean_over_scored
 from statetrack.training.settings import TrainSettings
 from statetrack.training.stepping import Optimiser
 from statetrack.training.words import Batches, Words
@@ -50,6 +52,7 @@ class Trainer:
     everyone: tuple[Replica, ...] = field(init=False)
     progress: list[Progress] = field(init=False)
     best: Weights = field(init=False)
+    finishes: dict[int, Finish] = field(init=False)  # by replica, once all are finished
     totals: Tensor = field(init=False)  # [2, R]: loss and accuracy, summed since the last record
     counted: int = field(init=False)
     loss: Loss = field(init=False)
@@ -64,6 +67,7 @@ class Trainer:
         self.everyone = self.population.replicas
         self.progress = [Progress() for _ in self.everyone]
         self.best = self.population.weights()
+        self.finishes = {}
         self.loss = LOSSES[self.settings.loss](self.settings)
         self.robust = ROBUST[self.settings.robust](self.settings, self.population.model)
         self.optimiser = Optimiser(self.population, self.settings, {})
@@ -86,13 +90,21 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
+        """Whether all steps are done, or all replicas have stopped, and what follows is done."""
+        return self.stepped and (self.settings.finish == "none" or bool(self.finishes))
+
+    @property
+    def stepped(self) -> bool:
         """Whether all steps are done, or all replicas have stopped."""
         return self.step >= self.settings.steps or not len(self.population)
 
     def run(self) -> Iterator[list[Record]]:
-        """Train to the end; after each step, yield its records, an empty list at most steps."""
+        """Train to the end; after each step, yield its records, an empty list at most steps.
+
+        With `finish`, there is one more empty list for every replica.
+        """
         first, block = 0, None
-        while not self.finished:
+        while not self.stepped:
             if block is None or self.step >= first + block.symbols.shape[0]:
                 first = self.step
                 count = min(BLOCK - first % BLOCK, self.settings.steps - first)
@@ -110,6 +122,68 @@ class Trainer:
                 self._drop_stopped()
                 self._restart_totals()
             yield records
+        if not self.finished:
+            yield from self.finish()
+
+    def finish(self) -> Iterator[list[Record]]:
+        """Finish the best weights of every replica, each as if it were alone.
+
+        Nothing changes before all are done: what is stopped here starts again.
+        """
+        ends = []
+        for row, replica in enumerate(self.everyone):
+            ends.append(self._finish_replica(row, replica))
+            yield []
+        for row, (weights, finish, right, loss) in enumerate(ends):
+            if weights is not None:
+                for name, value in weights.items():
+                    self.best[name][row] = value
+                self.progress[row].best_accuracy, self.progress[row].best_loss = right, loss
+            self.finishes[self.everyone[row].index] = finish
+
+    @torch.no_grad()
+    def _finish_replica(
+        self, row: int, replica: Replica
+    ) -> tuple[Weights | None, Finish, float, float]:
+        """New weights, if validation is no worse with them, and what was done."""
+        progress, model = self.progress[row], self.population.model
+        if not progress.best_step:
+            return None, Finish(refused="it diverged"), math.nan, math.nan
+        seeds = list(dict.fromkeys(other.seed for other in self.everyone))
+        words_row = seeds.index(replica.seed)
+        own = {name: value[row] for name, value in self.best.items()}
+        for name, value in (*model.named_parameters(), *model.named_buffers()):
+            value.copy_(own[name])
+        found = finished(model, self._last_words(progress.best_step, words_row), self.settings)
+        if isinstance(found, str):
+            return None, Finish(refused=found), math.nan, math.nan
+        words = self.validation[words_row]
+        weights = own | {name: value.to(self.device) for name, value in found.weights.items()}
+        model.eval()
+        logits = functional_call(model, weights, (words.symbols,)).unsqueeze(0)
+        words = self.validation[[words_row]]
+        loss = float(mean_over_scored(self.loss(logits, words.labels), words.scored))
+        right = float(accuracy(logits, words.labels, words.scored))
+        worse = not (right >= progress.best_accuracy and loss <= progress.best_loss)
+        finish = Finish(
+            found.kept,
+            len(weights["first"]),
+            found.loss_before,
+            found.loss_after,
+            "validation is worse with it" if worse else "",
+        )
+        return (None if worse else weights), finish, right, loss
+
+    def _last_words(self, step: int, row: int) -> Words:
+        """The last words, at most `MOST_WORDS`, that replicas of a seed read up to a step."""
+        size = self.settings.batch_size
+        count = min(step, -(-MOST_WORDS // size))
+        block = self.batches.block(step - count, count)
+        symbols, labels, scored = (
+            part[:, row].flatten(0, 1) for part in (block.symbols, block.labels, block.scored)
+        )
+        most = max(1, min(MOST_WORDS, MOST_SYMBOLS // symbols.shape[1]))
+        return Words(symbols, labels, scored)[:most]
 
     def _train_step(self, words: Words) -> Tensor:
         """One optimisation step; the loss and accuracy of each replica before it, [2, R]."""

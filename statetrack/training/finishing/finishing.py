@@ -1,0 +1,141 @@
+"""The end of the training of one replica: its operators are made exact, as far as words show them.
+
+B words, T time, C labels.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from statetrack.models._base import LinearModel
+from statetrack.models.bilinear import Bilinear
+from statetrack.models.bilinear_cp import BilinearCP
+from statetrack.ops.dense import dense_recurrence
+from statetrack.ops.operators import FactoredOperators
+from statetrack.training.finishing.equations import solved
+from statetrack.training.finishing.factors import factored
+from statetrack.training.finishing.realization import Coordinates, Machine, seen_coordinates
+from statetrack.training.settings import TrainSettings
+from statetrack.training.words import Words
+
+MOST_WORDS = 2048
+"""Words that are read, the last of training."""
+MOST_SYMBOLS = 1 << 15
+"""Symbols of all these words, with padding."""
+MOST_UNKNOWNS = 100_000
+"""Numbers that are solved for: more would take minutes."""
+LEARNED = 0.1
+"""The largest share of the squared error of logits 0 from which a minimum of zero is near."""
+
+Weights = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A replica at the end: its parameters in float32; `kept` coordinates of its states are used.
+
+    The losses are mean squared errors per scored position of the words that were read, in float64,
+    before the new parameters are rounded.
+    """
+
+    weights: Weights
+    kept: int
+    loss_before: float
+    loss_after: float
+
+
+def obstacle(model: nn.Module, settings: TrainSettings) -> str:
+    """Why a model's training cannot end with `finish='exact'`; empty where it can."""
+    if not isinstance(model, Bilinear | BilinearCP):
+        return "its states have no free choice of coordinates"
+    if not model.scale_invariant:
+        return "it has additive terms or a bias in its readout"
+    if model.embedding.vectors is not None:
+        return "its symbols have learned embeddings"
+    if not isinstance(model.first, nn.Parameter) or settings.freeze != "none":
+        return "not all of it is trained"
+    if settings.robust != "none":
+        return f"robust training ({settings.robust}) minimises more than the loss"
+    if height_of(settings) is None:
+        return f"the loss {settings.loss} has no minimum that logits reach"
+    return ""
+
+
+def height_of(settings: TrainSettings) -> Callable[[int], float] | None:
+    """By how much the loss is to raise the right logit of C, at its minimum; None: it has none."""
+    if settings.loss == "squared-error":
+        return lambda num_labels: 1.0
+    if settings.loss == "smoothed-cross-entropy":
+        smoothing = settings.label_smoothing
+        return lambda num_labels: math.log1p(num_labels * (1 - smoothing) / smoothing)
+    return None
+
+
+@torch.no_grad()
+def finished(model: nn.Module, words: Words, settings: TrainSettings) -> Finished | str:
+    """A model with exact operators, as far as words [B, T] of its training show them.
+
+    The result is deterministic; where there is none, the reason. `model` is not changed.
+    """
+    if reason := obstacle(model, settings):
+        return reason
+    assert isinstance(model, LinearModel)
+    height = height_of(settings)
+    assert height is not None
+    exact = copy.deepcopy(model).to("cpu", torch.float64)
+    words = Words(words.symbols.cpu(), words.labels.cpu(), words.scored.cpu())
+    chosen = torch.nn.functional.one_hot(words.labels, model.num_labels).double()
+    targets = height(model.num_labels) * (chosen - 1 / model.num_labels)
+    # what is added to all logits alike changes no answer, and is no part of the targets
+    exact.readout.weight -= exact.readout.weight.mean(0)
+    machine = Machine(exact.operators().dense(), exact.first.detach(), exact.readout.weight)
+    before = _loss(machine, words, targets)
+    if not before <= LEARNED * float(targets[words.scored].square().sum(-1).mean()):
+        return f"a squared error of {before:.2g} on training words is too far from zero"
+    coordinates = seen_coordinates(machine, words)
+    if (size := len(coordinates.values)) ** 2 * len(machine.operators) > MOST_UNKNOWNS:
+        return f"training words show {size} dimensions of its states, more than can be solved for"
+    solution = solved(coordinates.of(machine), words, targets, coordinates)
+    written = _write(exact, solution, coordinates)
+    after = _loss(
+        Machine(exact.operators().dense(), exact.first.detach(), exact.readout.weight),
+        words,
+        targets,
+    )
+    return Finished(written, size, before, after)
+
+
+def _loss(machine: Machine, words: Words, targets: Tensor) -> float:
+    """The mean squared error per scored position."""
+    first = machine.first.expand(len(words.symbols), -1)
+    states = dense_recurrence(machine.operators, words.symbols, first).transpose(0, 1)
+    errors = (states @ machine.readout.mT - targets).square().sum(-1)
+    return float(errors[words.scored].mean())
+
+
+def _write(model: LinearModel, solution: Machine, coordinates: Coordinates) -> Weights:
+    """Give a model the solution, in its first coordinates; the others become zero.
+
+    Returns its parameters in float32.
+    """
+    size = solution.size
+    if isinstance(model, Bilinear):
+        model.weight.zero_()[:, :size, :size] = solution.operators
+    else:
+        assert isinstance(model, BilinearCP)
+        near = FactoredOperators(
+            coordinates.read @ model.left, model.gains, coordinates.write.mT @ model.right
+        )
+        factors = factored(solution.operators, near)
+        model.left.zero_()[:size] = factors.left
+        model.right.zero_()[:size] = factors.right
+        model.gains.copy_(factors.gains)
+    model.first.zero_()[:size] = solution.first
+    model.readout.weight.zero_()[:, :size] = solution.readout
+    return {name: value.detach().float() for name, value in model.named_parameters()}

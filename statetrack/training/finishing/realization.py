@@ -1,0 +1,137 @@
+"""The smallest linear machine that reads given words as another one does: balanced truncation.
+
+A machine h_t = A(x_t) h_{t-1}, z_t = C h_t is seen by words through two Gramians,
+
+    G_r = mean of h_t h_t^T over all words and t >= 1      (what can be reached)
+    G_o = mean over the same of the sum, over all later scored positions, of
+          (C A(x_T) .. A(x_{t+1}))^T (C A(x_T) .. A(x_{t+1}))     (what can be observed)
+
+The singular values of G_o^(1/2) G_r^(1/2), which no change of coordinates alters, are those of
+the matrix of the logits of all prefixes and suffixes (its Hankel matrix). A direction whose value
+is zero is never reached, or never observed: it can be left out. In *balanced* coordinates both
+Gramians are the diagonal matrix of these values; for words of a group, all of whose states are
+equally likely, operators are then orthogonal, up to what the rounding of weights can do least to.
+
+Sources: Moore (1981), IEEE Transactions on Automatic Control 26 (balanced truncation); Balle,
+Panangaden & Precup (2015), arXiv:1501.06841 (weighted automata).
+
+V symbols, B words, T time, H hidden, K kept, C labels. Tensors are float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from statetrack.ops.dense import dense_recurrence
+from statetrack.training.words import Words
+
+GAP = 3.0
+"""How many times smaller the first singular value that is left out is than the last one kept."""
+
+STARTS_OUTSIDE = 0.1
+"""The share of what is observed of the first state, beyond which it has a direction of its own."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Operators [V, K, K], the first state [K] and the readout [C, K] of a linear machine."""
+
+    operators: Tensor
+    first: Tensor
+    readout: Tensor
+
+    @property
+    def size(self) -> int:
+        """The number K of coordinates of a state."""
+        return len(self.first)
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """K coordinates of states of H: `read` [K, H] finds them, `write` [H, K] makes the state.
+
+    `values` [K] are the singular values of the directions that are kept; `first` [K] is the first
+    state whose answers are closest to those of the machine's own.
+    """
+
+    read: Tensor
+    write: Tensor
+    values: Tensor
+    first: Tensor
+
+    def of(self, machine: Machine) -> Machine:
+        """The machine in these coordinates; the parts of states outside them are left out."""
+        return Machine(
+            self.read @ machine.operators @ self.write,
+            self.first,
+            machine.readout @ self.write,
+        )
+
+
+def seen_coordinates(machine: Machine, words: Words) -> Coordinates:
+    """Balanced coordinates of what words [B, T] show of a machine.
+
+    The largest gap between two singular values says how many there are; all of them, where no
+    value is `GAP` times smaller than the one before it.
+    """
+    reached, observed, observed_later = _gramians(machine, words)
+    coordinates = _balanced(reached, observed, machine.first, observed_later)
+    # Nothing is asked before the first symbol: whether the first state needs a direction that no
+    # later state has, only its later answers say.
+    outside = machine.first - coordinates.write @ coordinates.first
+    part = outside @ observed_later @ outside
+    if part > STARTS_OUTSIDE**2 * (machine.first @ observed_later @ machine.first):
+        whole = reached + torch.outer(machine.first, machine.first) / words.symbols.shape[1]
+        return _balanced(whole, observed, machine.first, observed_later)
+    return coordinates
+
+
+def _balanced(
+    reached: Tensor, observed: Tensor, first: Tensor, observed_later: Tensor
+) -> Coordinates:
+    """Balanced coordinates up to the largest gap between two singular values."""
+    reaching, observing = _root(reached), _root(observed)
+    left, values, right = torch.linalg.svd(observing.mT @ reaching)
+    values = values.clamp(min=torch.finfo(values.dtype).tiny)
+    floor = values[0] * 1e-12
+    ratios = values[:-1].clamp(min=floor) / values[1:].clamp(min=floor)
+    gap = len(ratios) > 0 and float(ratios.max()) >= GAP
+    size = int(ratios.argmax()) + 1 if gap else len(values)
+    kept = values[:size]
+    read = (observing @ left[:, :size] / kept.sqrt()).mT
+    write = reaching @ right.mT[:, :size] / kept.sqrt()
+    answers = _root(observed_later).mT
+    start = torch.linalg.lstsq(answers @ write, answers @ first, driver="gelsd").solution
+    return Coordinates(read, write, kept, start)
+
+
+def _root(gramian: Tensor) -> Tensor:
+    """A matrix R with R R^T = the Gramian."""
+    values, vectors = torch.linalg.eigh(gramian)
+    root: Tensor = vectors * values.clamp(min=0).sqrt()
+    return root
+
+
+def _gramians(machine: Machine, words: Words) -> tuple[Tensor, Tensor, Tensor]:
+    """G_r and G_o, and G_o of the first state, at which nothing is asked: each [H, H]."""
+    symbols, scored = words.symbols, words.scored
+    num_words, length = symbols.shape
+    first = machine.first.expand(num_words, -1)
+    states = dense_recurrence(machine.operators, symbols, first)  # [T, B, H]
+    # what follows a word's last scored position is padding
+    asked = scored.flip(1).cumsum(1).flip(1) > 0
+    reached = states[asked.mT]
+    at_once = machine.readout.mT @ machine.readout
+    size = machine.size
+    later = states.new_zeros(num_words, size, size)
+    observed = states.new_zeros(size, size)
+    for t in range(length - 1, -1, -1):
+        now = later + scored[:, t, None, None] * at_once
+        observed += now.sum(0)
+        operators = machine.operators[symbols[:, t]]
+        later = operators.mT @ now @ operators
+    count = len(reached)
+    return reached.mT @ reached / count, observed / count, later.sum(0) / num_words

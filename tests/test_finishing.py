@@ -1,0 +1,281 @@
+"""The end of training: what no training word shows is removed, and the rest is solved for.
+
+V symbols, B words, T time, H hidden.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from statetrack import Run
+from statetrack.evidence.subject import Subject
+from statetrack.models import MODELS
+from statetrack.models._base import LinearModel
+from statetrack.runs.config import Experiment
+from statetrack.sources import Automaton
+from statetrack.spec import load_task
+from statetrack.training.finishing.finishing import Finished, finished, obstacle
+from statetrack.training.finishing.realization import Machine, seen_coordinates
+from statetrack.training.population import Population
+from statetrack.training.settings import TrainSettings
+from statetrack.training.trainer import Trainer
+from statetrack.training.words import Words
+from tests.setups import Setup
+
+HIDDEN = 7
+LENGTH = 20_000
+RESETS = Automaton(np.array([[0, 1], [0, 0]]))
+TRANSIENT = Automaton(np.array([[1, 2], [2, 1], [1, 1]]))
+"""Symbol 0 leads to the first state, 1 to the other; and a first state that never comes back."""
+
+
+def words_of(automaton: Automaton, num_words: int = 200, length: int = 7) -> Words:
+    """Random words with labels, of which the last ones are shorter."""
+    symbols = np.random.default_rng(0).integers(0, automaton.num_symbols, (num_words, length))
+    labels, scored = automaton.read(symbols)
+    scored = scored & (np.arange(length) < np.resize([length, length - 2], num_words)[:, None])
+    return Words(
+        torch.from_numpy(symbols),
+        torch.from_numpy(labels.astype(np.int64)),
+        torch.from_numpy(scored),
+    )
+
+
+def hidden_machine(automaton: Automaton, noise: float, growing: float = 1.01) -> Machine:
+    """A machine that follows an automaton, in coordinates drawn at random, beside faint modes.
+
+    States are one-hot, in the first coordinates of `HIDDEN`; modes that grow have an amplitude of
+    1e-3, and all numbers are off by `noise`.
+    """
+    generator = torch.Generator().manual_seed(3)
+    size, labels = automaton.num_states, automaton.num_labels
+    operators = torch.zeros(automaton.num_symbols, HIDDEN, HIDDEN, dtype=torch.float64)
+    for state, row in enumerate(automaton.delta.tolist()):
+        for symbol, target in enumerate(row):
+            operators[symbol, target, state] = 1.0
+    for extra in range(size, HIDDEN):
+        operators[:, extra, extra] = growing
+    first = torch.full((HIDDEN,), 1e-3, dtype=torch.float64)
+    first[:size] = torch.eye(size)[0]
+    output = torch.tensor(automaton.output.tolist())
+    readout = torch.full((labels, HIDDEN), 1e-3, dtype=torch.float64)
+    readout[:, :size] = torch.eye(labels, dtype=torch.float64)[output].mT - 1 / labels
+    drawn = torch.randn(HIDDEN, HIDDEN, dtype=torch.float64, generator=generator)
+    change = drawn + 2 * torch.eye(HIDDEN, dtype=torch.float64)
+    back = torch.linalg.inv(change)
+
+    def off(values: Tensor) -> Tensor:
+        drawn = torch.randn(values.shape, dtype=torch.float64, generator=generator)
+        return values + noise * drawn
+
+    return Machine(off(change @ operators @ back), off(change @ first), off(readout @ back))
+
+
+def model_of(machine: Machine, name: str, automaton: Automaton) -> LinearModel:
+    """A model whose operators are those of a machine; for CP, by a factor for each entry."""
+    kind = MODELS[name]
+    ample = {"rank": HIDDEN * HIDDEN} if name == "bilinear-cp" else {}
+    model = kind(
+        kind.settings_class(hidden=HIDDEN, **ample),
+        num_symbols=automaton.num_symbols,
+        num_labels=automaton.num_labels,
+    )
+    assert isinstance(model, LinearModel)
+    weights: dict[str, Tensor] = {
+        "first": machine.first,
+        "readout.weight": machine.readout,
+    }
+    if name == "bilinear":
+        weights["weight"] = machine.operators
+    else:
+        identity = torch.eye(HIDDEN)
+        weights["left"] = identity.repeat_interleave(HIDDEN, 1)
+        weights["right"] = identity.repeat(1, HIDDEN)
+        weights["gains"] = machine.operators.flatten(1)
+    model.load_state_dict({name: value.float() for name, value in weights.items()})
+    return model.eval()
+
+
+def finish(model: LinearModel, automaton: Automaton, **settings: Any) -> Finished:
+    found = finished(model, words_of(automaton), TrainSettings(finish="exact", **settings))
+    assert isinstance(found, Finished), found
+    return found
+
+
+def first_errors(model: LinearModel, automaton: Automaton) -> list[int]:
+    """Where the powers of short words are first answered wrongly, of `LENGTH` symbols; 0: never."""
+    periods = [[0], [1], [0, 1], [0, 0, 1], [1, 1, 0]]
+    words = np.stack([np.resize(period, LENGTH) for period in periods])
+    return Subject(model, automaton).first_errors(words).tolist()
+
+
+def automaton_of(task: str) -> Automaton:
+    automaton = load_task(task).source.automaton
+    assert automaton is not None
+    return automaton
+
+
+@pytest.mark.parametrize("name", ["bilinear", "bilinear-cp"])
+@pytest.mark.parametrize(
+    ("automaton", "kept"),
+    [(automaton_of("modular-addition:m=3"), 2), (RESETS, 2), (TRANSIENT, 3)],
+    ids=["a group", "with resets", "a first state of its own"],
+)
+def test_what_grows_unseen_is_removed_and_the_rest_is_exact(
+    name: str, automaton: Automaton, kept: int
+) -> None:
+    model = model_of(hidden_machine(automaton, 1e-4), name, automaton)
+    before = first_errors(model, automaton)
+    assert any(before)
+    found = finish(model, automaton)
+    assert found.loss_before > 1e-8
+    assert found.loss_after < 1e-18
+    assert found.kept == kept
+    model.load_state_dict(found.weights)
+    assert not any(first_errors(model, automaton))
+    states = model.scan(torch.zeros(1, 5, dtype=torch.int64), model.initial_state(1))[1]
+    assert not states[:, found.kept :].any()  # what is not used is zero
+
+
+def test_all_coordinates_are_kept_where_no_gap_says_how_many() -> None:
+    automaton = automaton_of("modular-addition:m=3")
+    machine = hidden_machine(automaton, 0.0)
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.randn(2, 5, 5, dtype=torch.float64, generator=generator)
+    turned = torch.linalg.qr(drawn.repeat(2, 1, 1)[:3]).Q
+    free = Machine(turned, torch.ones(5, dtype=torch.float64), torch.eye(5, dtype=torch.float64))
+    assert len(seen_coordinates(free, words_of(automaton)).values) == 5
+    assert len(seen_coordinates(machine, words_of(automaton)).values) < HIDDEN
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "settings", "reason"),
+    [
+        ("bilinear", {}, {}, ""),
+        ("bilinear-cp", {}, {"loss": "smoothed-cross-entropy"}, ""),
+        ("bilinear", {}, {"loss": "cross-entropy"}, "no minimum"),
+        ("bilinear", {}, {"freeze": "recurrence"}, "not all"),
+        ("bilinear", {}, {"robust": "spectral"}, "robust"),
+        ("bilinear", {"first": "fixed"}, {}, "not all"),
+        ("bilinear", {"additive": "input"}, {}, "additive"),
+        ("bilinear-cp", {"readout_bias": True}, {}, "bias"),
+        ("bilinear", {"embed_dim": 4}, {}, "embeddings"),
+        ("bilinear-block", {}, {}, "coordinates"),
+        ("lstm", {}, {}, "coordinates"),
+    ],
+)
+def test_what_cannot_be_finished_says_why(
+    name: str, own: dict[str, Any], settings: dict[str, Any], reason: str
+) -> None:
+    kind = MODELS[name]
+    model = kind(kind.settings_class(hidden=4, **own), num_symbols=2, num_labels=2)
+    said = obstacle(model, TrainSettings(**settings))
+    assert reason in said and bool(reason) == bool(said)
+
+
+def test_a_smoothed_loss_is_brought_to_its_own_minimum() -> None:
+    automaton = automaton_of("modular-addition:m=3")
+    machine = hidden_machine(automaton, 1e-4)
+    same = 0.5 * torch.ones_like(machine.readout)  # in all logits
+    scaled = Machine(machine.operators, machine.first, 2 * machine.readout + same)
+    model = model_of(scaled, "bilinear", automaton)
+    found = finish(model, automaton, loss="smoothed-cross-entropy", label_smoothing=0.3)
+    model.load_state_dict(found.weights)
+    words = words_of(automaton)
+    logits = model(words.symbols)[words.scored]
+    optimum = torch.full((3,), 0.1)
+    optimum[0] = 0.8
+    shares = logits.softmax(-1).sort(-1, descending=True).values
+    assert torch.allclose(shares, optimum.expand_as(shares), atol=1e-4)
+
+
+SMALL = {
+    "model": "bilinear",
+    "task": "modular-addition:m=3",
+    "hidden": 6,
+    "steps": 80,
+    "lrs": [0.03],
+    "batch_size": 16,
+    "train_length": "2-6",
+    "validation_words": 40,
+    "validate_every": 20,
+    "device": "cpu",
+}
+
+
+def trained(**values: Any) -> Trainer:
+    setup = Setup.of(Experiment.from_values({**SMALL, **values}, "test"))
+    population = Population(setup.make_model, setup.experiment.replicas, setup.device)
+    trainer = Trainer(population, *setup.words(), setup.experiment.training, setup.device)
+    for _ in trainer.run():
+        pass
+    return trainer
+
+
+def test_bilinear_models_are_finished_by_default_and_papers_ask_for_it_not_to_be() -> None:
+    for name in ("bilinear", "bilinear-cp"):
+        assert Experiment.from_values({"model": name}, "test").training.finish == "exact"
+        paper = Experiment.from_values({"model": name}, "test", protocol="bilinear-paper")
+        assert paper.training.finish == "none"
+
+
+def test_the_best_weights_are_the_finished_ones_of_each_replica_alone() -> None:
+    together = trained(seeds=2)
+    for replica, progress in zip(together.everyone, together.progress, strict=True):
+        end = together.finishes[replica.index]
+        alone = trained(seed=replica.seed, lrs=[replica.lr])
+        assert bool(alone.finishes[0].refused) == bool(end.refused)
+        assert alone.progress[0].best_accuracy == progress.best_accuracy
+        for name, value in alone.best.items():
+            assert torch.allclose(value[0], together.best[name][replica.index], atol=1e-3), name
+    learned = together.finishes[0]
+    assert not learned.refused and learned.kept == 2 and learned.hidden == 6
+    assert learned.loss_after is not None and learned.loss_after < 1e-18
+    assert together.progress[0].best_loss < 1e-11
+
+
+def test_weights_stay_as_they_were_where_validation_would_get_worse() -> None:
+    setup = Setup.of(Experiment.from_values({**SMALL, "finish": "exact"}, "test"))
+    population = Population(setup.make_model, setup.experiment.replicas, setup.device)
+    trainer = Trainer(population, *setup.words(), setup.experiment.training, setup.device)
+    for _ in trainer.run():
+        trainer.progress[0].best_loss = 0.0  # no weights have a smaller one
+    assert "worse" in trainer.finishes[0].refused
+    assert trainer.finishes[0].kept is not None
+    assert trainer.progress[0].best_loss == 0.0
+
+
+def test_a_replica_that_has_not_learned_the_task_is_left_as_it_is() -> None:
+    trainer = trained(lrs=[1e-4], steps=5)
+    assert "too far" in trainer.finishes[0].refused
+    assert trained(lrs=[1e-4], steps=5, finish="none").finishes == {}
+
+
+def test_a_run_that_is_stopped_while_it_is_finished_starts_the_end_again(tmp_path: Path) -> None:
+    settings = {**SMALL, "seeds": 2, "validate_every": 60}
+    straight = Run.start(out=tmp_path / "straight", **settings)
+    for _ in straight.train():
+        pass
+    stopped, calls = Run.start(out=tmp_path / "stopped", **settings), []
+
+    def stop() -> bool:
+        calls.append(1)
+        return len(calls) == 81  # after the first replica of the end
+
+    for _ in stopped.train(stop):
+        pass
+    assert not stopped.finished
+    resumed = Run.resume(tmp_path / "stopped")
+    for _ in resumed.train():
+        pass
+    assert resumed.summary.replicas == straight.summary.replicas
+    assert straight.summary.replicas[0].finish is not None
+    for name, value in straight.folder.weights().items():
+        assert torch.equal(value, resumed.folder.weights()[name])
+    assert len(resumed.records) == len(straight.records)
