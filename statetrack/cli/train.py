@@ -124,7 +124,7 @@ def _train(run: Run) -> None:
         warn_of_shortcut_in_validation,
     )
     from statetrack.report.drawing import console, share, small
-    from statetrack.report.tables import training_table
+    from statetrack.report.tables import finish_line, training_table
     from statetrack.runs.shortcuts import strongest_in_validation
 
     settings = run.experiment.training
@@ -143,6 +143,8 @@ def _train(run: Run) -> None:
             if record.step != best[0] or record.loss < best[1]:
                 best = (record.step, record.loss, record.accuracy)
                 bar.set_postfix_str(f"loss {small(best[1])}, accuracy {share(best[2])}")
+            if settings.finish != "none" and record.step == settings.steps:
+                bar.set_postfix_str("solving for the operators")
     if not run.finished:
         typer.echo(
             f"interrupted; `statetrack train --resume {visible(str(run.path))}` continues it",
@@ -157,6 +159,8 @@ def _train(run: Run) -> None:
         f"{summary.steps} steps in {summary.seconds:.1f} s; "
         f"{'none is selected' if summary.selected is None else by}"
     )
+    if summary.chosen is not None and summary.chosen.finish is not None:
+        out.print(finish_line(summary.chosen.finish))
     out.print(f"run: {run.path}", soft_wrap=True)
     chosen = run.selected
     warn_of_divergence(summary)

@@ -9,6 +9,7 @@ from rich.table import Table
 from statetrack.report.drawing import framed_table, interval, share, small
 from statetrack.runs.rows import EvaluationRow, Summary
 from statetrack.scoring import horizon
+from statetrack.training.records import Finish
 
 MARK = "◀"
 """The mark of the replica that validation selected."""
@@ -36,6 +37,16 @@ def training_table(title: str, summary: Summary) -> Table:
             style="bold" if chosen else None,
         )
     return table
+
+
+def finish_line(finish: Finish) -> str:
+    """What the end of training did to the selected replica."""
+    if finish.refused:
+        return f"not finished exactly: {finish.refused}"
+    return (
+        f"finished exactly: {finish.kept} of {finish.hidden} coordinates of the state used, "
+        f"squared error {small(finish.loss_before)} before and {small(finish.loss_after)} after"
+    )
 
 
 def evaluation_table(title: str, rows: Sequence[EvaluationRow]) -> Table:

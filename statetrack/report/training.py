@@ -107,6 +107,7 @@ def _facts(experiment: Experiment) -> Mapping[str, str]:
         "samples": f"{data.train_samples:,} words in all" if data.train_samples else "",
         "labels": f"a label after {'the last' if words.supervision == 'last' else 'every'} symbol",
         "robust": _robust(training),
+        "finish": "finished exactly" if training.finish == "exact" else "",
         "freeze": "the readout alone" if training.freeze == "recurrence" else "",
         "precision": training.precision if training.precision != "float32" else "",
         "seeds": f"seed {training.seed}"
