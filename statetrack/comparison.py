@@ -429,10 +429,17 @@ def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
 def _brackets(run: Run, summary: Summary) -> dict[int, Bracket]:
     """The evidence about each replica on the run's own task, of those that did not diverge."""
     found: dict[int, list[Evidence]] = {}
-    for row in run.evidence():
-        if row.task == run.task.name and row.replica in summary.trained:
-            found.setdefault(row.replica, []).append(row.evidence)
-    return {replica: Bracket.of(evidence) for replica, evidence in found.items()}
+    for each in run.evidence():
+        if each.task == run.task.name and each.replica in summary.trained:
+            found.setdefault(each.replica, []).append(each.evidence)
+    wrong: dict[int, int] = {}
+    for row in run.rows:
+        if row.task in (None, run.task.name) and row.first_error is not None:
+            wrong[row.replica] = min(row.first_error, wrong.get(row.replica, row.first_error))
+    return {
+        replica: Bracket.of(evidence, wrong_at=wrong.get(replica))
+        for replica, evidence in found.items()
+    }
 
 
 def _measure(run: Run, summary: Summary, brackets: Mapping[int, Bracket]) -> dict[int, Measured]:

@@ -64,6 +64,19 @@ def test_the_worst_word_found_ends_the_bracket_and_contradicts_what_is_proven() 
         Bracket.of([right, fails, certificate_of(31)]).require_consistent()
 
 
+def test_a_random_word_that_fails_counts_too() -> None:
+    bracket = Bracket.of([exhaustive_of(failure=None, reason="time")], wrong_at=9)
+    assert (bracket.fails_at, bracket.failure, bracket.right_to) == (9, None, 8)
+    assert bracket_lines(bracket, BINARY, BINARY)[1:] == [
+        "fails: symbol 9 of a random word (`eval --errors` shows some)",
+        "the longest length at which every word is right lies between 5 and 8",
+    ]
+    with pytest.raises(ContradictionError, match=r"up to 9 symbols .* symbol 9 of a word"):
+        Bracket.of([certificate_of(9)], wrong_at=9).require_consistent()
+    sooner = Bracket.of([exhaustive_of()], wrong_at=9)
+    assert (sooner.fails_at, sooner.right_to) == (6, 5)
+
+
 def test_a_closed_orbit_within_a_tolerance_proves_nothing() -> None:
     closed = {"closed": True, "failure": None, "reason": "closed"}
     assert Bracket.of([exhaustive_of(**closed)]).verdict == "all lengths"

@@ -535,6 +535,9 @@ def test_a_cell_shows_the_worst_word_beside_the_random_ones(in_a_copy: Path) -> 
     wrong = replace(bare, selected=replace(bare.selected, first_error=12))
     assert worst_text(replace(wrong, evidence=(worst_case_of(),))) == "11"
     assert worst_text(replace(wrong, evidence=(fails,))) == "11"
+    proven = replace(sure, evidence=(worst_case_of(), certificate_of(4000)))
+    assert worst_text(proven) == ">= 4,000"
+    assert worst_text(replace(sure, evidence=(certificate_of(None),))) == "all lengths"
     shown = replace(sure, evidence=(fails,))
     assert cell_text(shown, "accuracy", None).endswith("\n700")
     line = suite_markdown(["Signs"], ["mine"], [shown], {}, "").splitlines()[2]

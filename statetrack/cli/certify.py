@@ -71,7 +71,12 @@ def certify(
                     evidence.append(opened.add_evidence(each, outcome, tested).evidence)
                 else:
                     skipped.append(each)
-        bracket = Bracket.of(evidence, skipped)
+        random = [
+            row.first_error
+            for row in opened.rows
+            if row.replica == outcome.replica and row.task in (None, tested.name)
+        ]
+        bracket = Bracket.of(evidence, skipped, min(filter(None, random), default=None))
         bracket.require_consistent()
         found.append((outcome, bracket))
     about = {"run": str(path), "task": tested.name, "model": opened.experiment.model}
@@ -100,6 +105,7 @@ def _as_json(
         "verdict": bracket.verdict,
         "proven": bracket.proven,
         "proven_by": bracket.proven_by,
+        "fails_at": bracket.fails_at,
         "failure": failure_json(bracket.failure, automaton),
         "evidence": {each.kind: asdict(each) for each in bracket.evidence},
         "skipped": dict(bracket.skipped),

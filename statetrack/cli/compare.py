@@ -187,6 +187,8 @@ def _evidence(one: Comparison) -> dict[str, str]:
     worst = "-"
     if shown.fails_at is not None:
         worst = f"{shown.fails_at - 1:,}"
+    elif shown.proven == "all lengths":
+        worst = "all lengths"
     elif shown.worst_case is not None:
         worst = f">= {shown.worst_case:,}"
     machines = {True: "equivalent", False: "differs", None: "-"}

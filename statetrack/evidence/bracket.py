@@ -13,6 +13,7 @@ from typing import Any
 
 from statetrack.evidence.rows import (
     Certificate,
+    ErrorControl,
     Evidence,
     Exhaustive,
     Extraction,
@@ -30,6 +31,7 @@ class ContradictionError(RuntimeError):
 class Bracket:
     """The evidence about one model on one task, each kind at most once; None was not looked for.
 
+    `wrong_at` is the earliest position at which a random word was answered wrongly, where some was.
     `skipped` names kinds that could not be looked for, each with the reason.
     """
 
@@ -37,10 +39,17 @@ class Bracket:
     worst_case: WorstCase | None = None
     extraction: Extraction | None = None
     certificate: Certificate | None = None
+    error_control: ErrorControl | None = None
+    wrong_at: int | None = None
     skipped: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, evidence: Iterable[Evidence], skipped: Iterable[tuple[str, str]] = ()) -> Bracket:
+    def of(
+        cls,
+        evidence: Iterable[Evidence],
+        skipped: Iterable[tuple[str, str]] = (),
+        wrong_at: int | None = None,
+    ) -> Bracket:
         """The bracket of some evidence; of several of one kind the last counts."""
         found: dict[str, Any] = {}
         for each in evidence:
@@ -53,12 +62,15 @@ class Bracket:
                     found["extraction"] = each
                 case Certificate():
                     found["certificate"] = each
-        return cls(**found, skipped=tuple(skipped))
+                case ErrorControl():
+                    found["error_control"] = each
+        return cls(**found, wrong_at=wrong_at, skipped=tuple(skipped))
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
         """All that was found."""
-        found = (self.exhaustive, self.worst_case, self.extraction, self.certificate)
+        words = (self.exhaustive, self.worst_case, self.extraction)
+        found = (*words, self.certificate, self.error_control)
         return tuple(each for each in found if each is not None)
 
     @property
@@ -91,7 +103,7 @@ class Bracket:
 
     @property
     def failure(self) -> Failure | None:
-        """The shortest word that is known to be answered wrongly."""
+        """The shortest word that was sought and is answered wrongly."""
         seen = (
             None if self.exhaustive is None else self.exhaustive.failure,
             None if self.worst_case is None else self.worst_case.failure,
@@ -100,23 +112,32 @@ class Bracket:
         return min(filter(None, seen), key=lambda each: each.position, default=None)
 
     @property
+    def fails_at(self) -> int | None:
+        """The length of the shortest word that is known to be answered wrongly."""
+        failure = self.failure
+        known = (None if failure is None else failure.position, self.wrong_at)
+        return min(filter(None, known), default=None)
+
+    @property
     def right_to(self) -> int:
-        """The length up to which every word that was tried is right."""
+        """The length up to which every word that was tried is right, or proven to be right."""
+        if self.fails_at is not None:
+            return self.fails_at - 1
         tried = 0 if self.worst_case is None else self.worst_case.tested
-        return tried if self.failure is None else self.failure.position - 1
+        return max(tried, self.proven or 0)
 
     @property
     def contradiction(self) -> str | None:
         """The proof and the failure that exclude each other, in words; None where none do."""
-        failure = self.failure
-        if failure is None:
+        position = self.fails_at
+        if position is None:
             return None
         for length, kind in self._proofs:
-            if failure.position <= length:
+            if position <= length:
                 to = "of every length" if length == math.inf else f"of up to {length:,} symbols"
                 return (
                     f"the evidence '{kind}' proves that every word {to} is answered rightly, and "
-                    f"symbol {failure.position:,} of a word is answered wrongly"
+                    f"symbol {position:,} of a word is answered wrongly"
                 )
         return None
 

@@ -12,6 +12,7 @@ from statetrack.evidence.bracket import Bracket
 from statetrack.evidence.rows import (
     ENDINGS,
     Certificate,
+    ErrorControl,
     Exhaustive,
     Extraction,
     Verdict,
@@ -32,12 +33,15 @@ def bracket_lines(bracket: Bracket, symbols: Sequence[str], labels: Sequence[str
     else:
         to = "every length" if bracket.proven is None else f"up to {_symbols(bracket.proven)}"
         lines = [f"proven: every word of {to} is answered rightly ({bracket.proven_by})"]
-    if failure is not None:
+    position = bracket.fails_at
+    if failure is not None and failure.position == position:
         lines.append(f"fails: {failure_text(failure, symbols, labels)}")
+    elif position is not None:
+        lines.append(f"fails: symbol {position:,} of a random word (`eval --errors` shows some)")
     elif bracket.proven is not None:
         lines.append("fails: no word that was tried")
-    if failure is not None:
-        low, high = bracket.proven or 0, failure.position - 1
+    if position is not None:
+        low, high = bracket.proven or 0, position - 1
         between = f"is {high:,}" if low == high else f"lies between {low:,} and {high:,}"
         lines.append(f"the longest length at which every word is right {between}")
     return lines
@@ -123,6 +127,17 @@ def machine_text(found: Extraction | None) -> str:
         return "-"
     known = {True: "equivalent", False: "differs", None: "not decided"}[found.equivalent]
     return f"{known} ({found.states:,})"
+
+
+def precision_text(found: ErrorControl | None) -> str:
+    """The precision that fails first, in a cell of a table: `bfloat16 (at 14)`, `none to 500`."""
+    if found is None:
+        return "-"
+    for row in found.precisions:
+        if row.precision == found.fails_first and row.first_wrong is not None:
+            return f"{row.precision} (at {row.first_wrong:,})"
+    lengths = [row.length for row in found.precisions if not row.reason]
+    return f"none to {min(lengths):,}" if lengths else "-"
 
 
 def worst_case_lines(

@@ -9,7 +9,7 @@ from rich.table import Table
 from statetrack.evidence.rows import WorstCase
 from statetrack.markup import markdown
 from statetrack.report.drawing import framed_table, share
-from statetrack.report.evidence import length_text, machine_text
+from statetrack.report.evidence import length_text, machine_text, precision_text
 from statetrack.runs.rows import EvaluationRow
 from statetrack.sweep.results import CellResult
 
@@ -63,20 +63,17 @@ def cell_text(result: CellResult, measure: str, published: float | None) -> str:
 def worst_text(result: CellResult) -> str:
     """The length up to which every word tried is right: `1,701`, or `>= 30,000` without a failure.
 
-    A wrong answer to the random words counts too. `not measured` where no word was sought, and `-`
-    where none could be.
+    A wrong answer to the random words counts too, and a proof of more than was tried: `all lengths`
+    where that is proven. `not measured` where no word was sought, and `-` where none could be.
     """
-    selected, failure = result.selected, result.bracket.failure
     if WORST not in result.searched:
         return "not measured"
-    wrong = [
-        failure.position if failure is not None else None,
-        selected.first_error if selected is not None else None,
-    ]
-    if first := min(filter(None, wrong), default=0):
-        return f"{first - 1:,}"
-    tried = [each.tested for each in result.evidence if isinstance(each, WorstCase)]
-    return f">= {tried[0]:,}" if tried else "-"
+    bracket = result.bracket
+    if bracket.fails_at is not None:
+        return f"{bracket.right_to:,}"
+    if bracket.proven is None:
+        return "all lengths"
+    return "-" if bracket.worst_case is None else f">= {bracket.right_to:,}"
 
 
 def suite_markdown(
@@ -125,7 +122,7 @@ def curves_markdown(results: Sequence[CellResult]) -> str:
 
 EVIDENCE_COLUMNS = (
     *("task", "model", "accuracy", "prefixes", "random words right to", "worst word right to"),
-    *("machine", "proven to", "in exact arithmetic"),
+    *("machine", "proven to", "in exact arithmetic", "fails first in"),
 )
 """What the selected replica of each cell really does: the columns."""
 
@@ -173,6 +170,7 @@ def _evidence_cells(result: CellResult) -> list[str]:
         machine_text(bracket.extraction),
         "CONTRADICTION" if bracket.contradiction else proven,
         "-" if proof is None else length_text(proof.verdict_real, proof.length_real),
+        precision_text(bracket.error_control),
     ]
 
 

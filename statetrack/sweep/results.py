@@ -91,7 +91,8 @@ class CellResult:
     @property
     def bracket(self) -> Bracket:
         """What is proven of the selected replica, and where it fails."""
-        return Bracket.of(self.evidence)
+        wrong_at = None if self.selected is None else self.selected.first_error
+        return Bracket.of(self.evidence, wrong_at=wrong_at)
 
     @property
     def num_right(self) -> int:

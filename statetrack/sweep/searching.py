@@ -8,9 +8,17 @@ from dataclasses import dataclass, replace
 from statetrack.errors import SettingsError
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.certificate import find_certificate
+from statetrack.evidence.error_control import find_error_control
 from statetrack.evidence.exhaustive import find_exhaustive
 from statetrack.evidence.extraction import find_extraction
-from statetrack.evidence.rows import Certificate, Evidence, Exhaustive, Extraction, WorstCase
+from statetrack.evidence.rows import (
+    Certificate,
+    ErrorControl,
+    Evidence,
+    Exhaustive,
+    Extraction,
+    WorstCase,
+)
 from statetrack.evidence.worst_words import find_worst_case
 from statetrack.runs.run import Run
 from statetrack.sweep.results import CellResult
@@ -22,6 +30,7 @@ FINDERS: dict[str, Find] = {
     Exhaustive.kind: find_exhaustive,
     Extraction.kind: find_extraction,
     Certificate.kind: find_certificate,
+    ErrorControl.kind: find_error_control,
 }
 """What finds each kind of evidence."""
 
