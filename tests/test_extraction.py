@@ -299,8 +299,6 @@ def test_text_in_dot_is_quoted():
         ("tomita-3", "lstm", 5),
         ("tomita-4", "gru", 4),
         ("tomita-5", "lstm", 4),
-        ("tomita-6", "gru", 3),
-        ("tomita-7", "lstm", 5),
         ("s3", "gru", 6),
         ("modular-addition", "lstm", 5),
         ("random-fsm:states=18,symbols=2", "gru", 18),

@@ -55,7 +55,7 @@ UNASKED = -2
 MOST_STATES = 500
 """Most states of a task whose pairs are measured."""
 
-MOST_PREFIXES, MOST_SUFFIXES, MOST_WORDS = 512, 1024, 2**16
+MOST_PREFIXES, MOST_SUFFIXES, MOST_WORDS = 1024, 1024, 2**16
 """Most words, most suffixes of the greatest length, and most words with such a suffix."""
 
 RANDOM_PREFIXES, RANDOM_LENGTH, RANDOM_SUFFIXES = 300, 100, 30
