@@ -12,13 +12,18 @@ from torch import nn
 
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.long_words import PIECE, Reading, first_error, margins_of, questions_of
-from statetrack.evidence.power_words import LinearForm, predict_failures
+from statetrack.evidence.power_words import (
+    LinearForm,
+    predict_failures,
+    predict_failures_on_leaving,
+)
 from statetrack.evidence.primitive_words import (
     Periodic,
     drawable_words,
     explicit,
     is_primitive,
     periodic_words,
+    repeating_part,
     shortest_words,
     state_after,
 )
@@ -38,8 +43,8 @@ FEW = Caps(
     stages=((40, 1000), (8, 4000), (2, 20_000)),
     predicted=150,
     replayed=4,
-    short=20,
-    beam=32,
+    short=(20, 32),
+    uncertain=(60, 8),
     mixed=8,
     mixed_length=500,
 )
@@ -266,11 +271,11 @@ def test_random_words_do_not_find_it():
 
 
 def test_a_slow_failure_is_predicted_within_five_percent_without_reading_every_word():
-    model = growing(begin=1e-3)
+    model = growing(begin=0.03)
     found = worst(model, "modular-addition:m=5")
     assert found.failure is not None and found.failure.period == (2,)
     assert found.family == "powers of words, predicted to fail first"
-    assert found.failure.position == pytest.approx(fails_at(1e-3), rel=0.05)
+    assert found.failure.position == pytest.approx(fails_at(0.03), rel=0.05)
     assert found.predicted == pytest.approx(found.failure.position, rel=0.05)
 
 
@@ -443,3 +448,86 @@ def test_a_failure_with_a_suffix_says_its_word():
     failure = Failure((0, 4), (2, 3), 9, 1, 0, (3, 1))
     assert failure.word == (0, 4, 2, 3, 2, 3, 2, 3, 1)
     assert explicit((5, 6, 7)).symbols(0, 3).tolist() == [5, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("word", "parts"),
+    [
+        ((1, 2, 2, 2, 2, 1), ((1,), (2,), (1,))),
+        ((0, 1, 0, 1, 0, 1, 0, 1), ((), (0, 1), ())),
+        ((3, 0, 1, 2, 0, 1, 2, 0, 1, 4, 4), ((3,), (0, 1, 2), (4, 4))),
+        ((0, 1, 2, 3, 4, 5), ((0, 1, 2, 3, 4), (5,), ())),
+        ((2,), ((), (2,), ())),
+    ],
+)
+def test_the_repeating_part_of_a_word_is_its_longest_one(word, parts):
+    assert repeating_part(word) == parts
+    failure = Failure(*parts[:2], position=len(word), label=0, answer=1, suffix=parts[2])
+    assert failure.word == word
+
+
+def test_a_word_that_fails_on_leaving_its_period_is_predicted_and_replayed():
+    """Only after a symbol 4 is the growing coordinate read, and then it is gone."""
+    task = "modular-addition:m=5"
+    automaton = automaton_of(task)
+    model = make_model("bilinear", task, hidden=7)
+    with torch.no_grad():
+        model.weight.zero_()
+        model.weight[:, :6, :6] = growing().weight
+        model.weight[4, 5, 5], model.weight[4, 6, 5] = 0.0, 2.0
+        model.first.copy_(torch.tensor([1.0, 0, 0, 0, 0, 0.3, 0]))
+        model.readout.weight.zero_()
+        model.readout.weight[:, :5] = torch.eye(5)
+        model.readout.weight[3, 6] = 1.0
+    found = worst(model, task, longest=20_000)
+    assert found.failure is not None
+    assert found.failure.suffix == (4,) and found.failure.period == (2,)
+    assert found.failure.position == pytest.approx(math.log(1 / 0.6) / math.log(GROWTH), rel=0.01)
+    assert found.predicted is not None
+    assert found.predicted == pytest.approx(found.failure.position, rel=0.05)
+    subject = Subject(model, task)
+    assert subject.first_errors(np.array([found.failure.word]))[0] == found.failure.position
+    assert found.failure.label == automaton.labels_of(np.array(found.failure.word))[-1]
+
+
+def test_predicted_words_with_another_symbol_fail_where_they_are_read():
+    task, longest = "random-fsm", 1500
+    automaton = automaton_of(task)
+    model = make_model("bilinear", task, hidden=6)
+    draw = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        model.weight.normal_(0, 1e-3, generator=draw)
+        for number in range(5):
+            for state in range(5):
+                model.weight[number, automaton.delta[state, number], state] += 1.0
+        model.weight[2, 5, 5] = 1.003
+        model.first.copy_(torch.tensor([1.0, 0, 0, 0, 0, 0.02]))
+        model.readout.weight.normal_(0, 0.3, generator=draw)
+        model.readout.weight[:, :5] = torch.eye(5)
+    exact = Subject(model, task).in_precision(torch.float64)
+    form = LinearForm.of(exact.model)
+    left = 0
+    for word in periodic_words(automaton, 30, np.random.default_rng(1)):
+        (predicted,) = predict_failures_on_leaving(form, automaton, [word], longest)
+        if predicted.position is None:
+            continue
+        left += 1
+        before = word.symbols(0, predicted.position)
+        symbols = np.array([[*before[:-1], *predicted.suffix]])
+        label = automaton.labels_of(symbols)[0, -1]
+        assert exact.answers(symbols)[0, -1] != label, word
+        for length in range(max(1, len(word.prefix)), predicted.position, 97):
+            left_earlier = np.array([[*before[: length - 1], symbol] for symbol in range(5)])
+            left_earlier = left_earlier[left_earlier[:, -1] != before[length - 1]]
+            right = automaton.labels_of(left_earlier)[:, -1]
+            assert (exact.answers(left_earlier)[:, -1] == right).all(), (word, length)
+    assert left >= 3
+
+
+def test_the_least_certain_words_are_grown_until_one_fails():
+    subject = Subject(growing(begin=0.9), "modular-addition:m=5")
+    found = search_short_words(
+        subject, longest=600, beam=8, budget=Budget(AMPLE), draw=np.random.default_rng(0)
+    )
+    assert found.failing is not None and found.all_up_to < len(found.failing)
+    assert subject.first_errors(np.array([found.failing]))[0] == len(found.failing)

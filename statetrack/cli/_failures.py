@@ -60,7 +60,7 @@ class Stressed:
             out.print(f"  {line}", soft_wrap=True)
         if self.window is not None:
             out.print(window_table(self.window, *names))
-        out.print(families_table(self.found))
+        out.print(families_table(self.found, source.symbols))
 
 
 @dataclass(frozen=True)

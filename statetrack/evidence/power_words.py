@@ -1,9 +1,12 @@
 """When a linear model first answers u w w w ... wrongly, predicted from the eigenvalues of A_w.
 
 The state after u w^n is A_w^n h, with h the state after u. With A_w v_i = lambda_i v_i and
-h = sum_i a_i v_i, the logits after u w^n x_1 .. x_j (the period w begins with x_1 .. x_j) are
+h = sum_i a_i v_i, the logits after u w^n x_1 .. x_j, where x_1 .. x_j is a *tail*, are
 
     C A(x_j) ... A(x_1) sum_i lambda_i^n a_i v_i
+
+Tails are the beginnings of w, and these with one other symbol behind them: so words are looked at
+that leave their period once.
 
 so the logits at any n are one sum over modes, and the word need not be read. A mode that the right
 label does not need grows against those that it does: the first n at which the right label's logit
@@ -12,7 +15,7 @@ float32, so a mode that only rounding excites is not seen.
 
 An additive term and a readout's bias are one more coordinate, which is always 1.
 
-H hidden, V symbols, C labels, U prefixes, P period, M modes, N repetitions.
+H hidden, V symbols, C labels, U prefixes, P tails, M modes, N repetitions.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from statetrack.evidence.primitive_words import Periodic, Word, state_after
+from statetrack.evidence.rows import Failure
 from statetrack.models._base import LinearModel
 from statetrack.sources import Automaton
 
@@ -47,6 +51,9 @@ RATIO = 1.05
 
 LONGEST_CYCLE = 64
 """Most repetitions that follow one another among these."""
+
+MOST_TAILS = 64
+"""Of more tails than these, those that end with another symbol are not looked at."""
 
 AT_ONCE = 1 << 22
 """Most numbers of a table of modes or logits."""
@@ -88,6 +95,13 @@ class LinearForm:
         column = np.zeros(len(readout)) if bias is None else bias
         return cls(larger, np.append(first, 1.0), np.column_stack([readout, column]))
 
+    def operator_of(self, word: Word) -> Floats:
+        """A(x_n) ... A(x_1) of a word x_1 .. x_n: [H, H]."""
+        product = np.eye(len(self.first))
+        for symbol in word:
+            product = self.operators[symbol] @ product
+        return product
+
     def after(self, word: Word) -> Floats:
         """The state after a word, divided by its norm: [H]."""
         state = self.first
@@ -102,12 +116,14 @@ class LinearForm:
 class Prediction:
     """The position of the first wrong answer to a word, from 1; None: none up to `longest`.
 
-    `known` is False where modes do not give the state well enough to say.
+    A `suffix` takes the place of the last symbols up to there. `known` is False where modes do not
+    give the state well enough to say.
     """
 
     word: Periodic
     position: int | None
     known: bool
+    suffix: Word = ()
 
 
 def predict_failures(
@@ -115,23 +131,63 @@ def predict_failures(
 ) -> list[Prediction]:
     """The predictions for words whose periods are equal."""
     (period,) = {word.period for word in words}
-    return _Power(form, automaton, period).predict(words, longest)
+    return _Power(form, automaton, period, _beginnings(period)).predict(words, longest)
+
+
+def predict_failures_on_leaving(
+    form: LinearForm, automaton: Automaton, words: Sequence[Periodic], longest: int
+) -> list[Prediction]:
+    """The predictions for words with one period, where they end with a symbol that leaves it.
+
+    None where there are too many such symbols.
+    """
+    (period,) = {word.period for word in words}
+    tails = [
+        (*period[:end], symbol)
+        for end in range(len(period))
+        for symbol in range(automaton.num_symbols)
+        if symbol != period[end]
+    ]
+    if not 0 < len(tails) <= MOST_TAILS:
+        return []
+    return _Power(form, automaton, period, tails).predict(words, longest)
+
+
+def predict_failure(
+    form: LinearForm, automaton: Automaton, failure: Failure, longest: int
+) -> int | None:
+    """The position at which a failing word is predicted to fail, up to `longest`; None: nowhere.
+
+    With a suffix only answers after it count: the period is left for it after any number of
+    repetitions, and as many of its symbols as in the failing word.
+    """
+    period, suffix = failure.period, failure.suffix
+    tails = _beginnings(period)
+    if suffix:
+        turns = failure.position - len(failure.prefix) - len(suffix)
+        tails = [period[: turns % len(period)] + suffix]
+    word = Periodic(failure.prefix, period)
+    (found,) = _Power(form, automaton, period, tails).predict([word], longest)
+    return found.position
+
+
+def _beginnings(word: Word) -> list[Word]:
+    """The first symbols of a word, from one to all of them."""
+    return [word[:end] for end in range(1, len(word) + 1)]
 
 
 class _Power:
     """One word w, which is repeated after different prefixes."""
 
-    def __init__(self, form: LinearForm, automaton: Automaton, period: Word) -> None:
+    def __init__(
+        self, form: LinearForm, automaton: Automaton, period: Word, tails: Sequence[Word]
+    ) -> None:
         self._form = form
         self._automaton = automaton
         self._period = period
-        product = np.eye(len(form.first))
-        reads = []
-        for symbol in period:
-            product = form.operators[symbol] @ product
-            reads.append(form.readout @ product)
-        self._product = product
-        self._reads = np.stack(reads)  # [P, C, H]: logits inside the period from the state before
+        self._tails = tails
+        self._product = form.operator_of(period)
+        self._reads = np.stack([form.readout @ form.operator_of(tail) for tail in tails])
         self._orbits: dict[int, _Orbit] = {}
 
     def predict(self, words: Sequence[Periodic], longest: int) -> list[Prediction]:
@@ -159,15 +215,21 @@ class _Power:
         if open_rows and last > STEPS:
             known[open_rows] = self._follow(states, starts, open_rows, found, last)
         return [
-            Prediction(word, self._position(word, place, longest), bool(sure))
+            self._prediction(word, place, bool(sure), longest)
             for word, place, sure in zip(words, found, known, strict=True)
         ]
 
-    def _position(self, word: Periodic, place: tuple[int, int] | None, longest: int) -> int | None:
+    def _prediction(
+        self, word: Periodic, place: tuple[int, int] | None, known: bool, longest: int
+    ) -> Prediction:
         if place is None:
-            return None
-        position = len(word.prefix) + place[0] * len(self._period) + place[1] + 1
-        return position if position <= longest else None
+            return Prediction(word, None, known)
+        tail = self._tails[place[1]]
+        position = len(word.prefix) + place[0] * len(self._period) + len(tail)
+        if position > longest:
+            return Prediction(word, None, known)
+        follows = tail == self._period[: len(tail)]
+        return Prediction(word, position, known, () if follows else tail[-1:])
 
     def _follow(
         self,
@@ -254,33 +316,32 @@ class _Power:
     def _orbit(self, start: int) -> _Orbit:
         """What is asked for inside every repetition, from a state on."""
         if start not in self._orbits:
-            self._orbits[start] = _Orbit.of(self._automaton, self._period, start)
+            self._orbits[start] = _Orbit.of(self._automaton, self._period, self._tails, start)
         return self._orbits[start]
 
 
 @dataclass(frozen=True)
 class _Orbit:
-    """Labels inside repetitions of a word: those of number `back` follow the last ones."""
+    """Labels after tails of repetitions: those of number `back` follow the last ones."""
 
     labels: NDArray[np.int64]  # [N, P]
-    scored: NDArray[np.bool_]  # [N, P]
+    scored: NDArray[np.bool_]  # [N, P]: and whether the tail can be drawn there
     back: int
 
     @classmethod
-    def of(cls, automaton: Automaton, period: Word, start: int) -> _Orbit:
+    def of(cls, automaton: Automaton, period: Word, tails: Sequence[Word], start: int) -> _Orbit:
         """From a state of the automaton on."""
         seen: dict[int, int] = {}
         state = start
-        rows = []
+        ends, drawn = [], []
         while state not in seen:
             seen[state] = len(seen)
-            row = []
-            for symbol in period:
-                state = int(automaton.delta[state, symbol])
-                row.append(state)
-            rows.append(row)
-        states = np.array(rows)
-        return cls(automaton.output[states], automaton.scored[states], seen[state])
+            row = [_read(automaton, state, tail) for tail in tails]
+            ends.append([end for end, _ in row])
+            drawn.append([allowed for _, allowed in row])
+            state, _ = _read(automaton, state, period)
+        states = np.array(ends)
+        return cls(automaton.output[states], automaton.scored[states] & drawn, seen[state])
 
     @property
     def cycle(self) -> int:
@@ -321,6 +382,15 @@ class _Modes:
         flat = self.reads.reshape(len(self.values), -1)
         logits: Floats = powers.real @ flat.real - powers.imag @ flat.imag
         return np.reshape(logits, (-1, *self.reads.shape[1:]))
+
+
+def _read(automaton: Automaton, state: int, word: Word) -> tuple[int, bool]:
+    """The state after a word, and whether the word can be drawn from a state."""
+    drawn = True
+    for symbol in word:
+        drawn = drawn and bool(automaton.drawable[state, symbol])
+        state = int(automaton.delta[state, symbol])
+    return state, drawn
 
 
 @lru_cache(8)

@@ -64,6 +64,24 @@ def explicit(word: Word) -> Periodic:
     return Periodic(word[:-1], word[-1:])
 
 
+def repeating_part(word: Word) -> tuple[Word, Word, Word]:
+    """A word as prefix, period and suffix: the period is read again and again between the two.
+
+    That is its longest part with a period of at most `LONGEST_PERIOD`, where it makes up half of
+    the word; otherwise the last symbol alone is the period.
+    """
+    symbols = np.array(word)
+    begin, end, length = len(word) - 1, len(word), 1
+    for size in range(1, min(LONGEST_PERIOD, len(word) // 2) + 1):
+        differs = np.flatnonzero(symbols[:-size] != symbols[size:])
+        edges = np.concatenate([[-1], differs, [len(word) - size]])
+        place = int(np.diff(edges).argmax())
+        first, last = int(edges[place]) + 1, int(edges[place + 1]) + size
+        if last - first > max(end - begin, 2 * size - 1) and 2 * (last - first) >= len(word):
+            begin, end, length = first, last, size
+    return word[:begin], word[begin : begin + length], word[end:]
+
+
 def is_primitive(word: Word) -> bool:
     """Whether a word is no power of a shorter one."""
     length = len(word)

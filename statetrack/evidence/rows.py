@@ -437,7 +437,8 @@ class Family:
 
     `settled` of them came back to a state that they had been in, so that they are right at every
     length. `first_error` is the earliest position of a wrong answer, None where there was none:
-    then, or up to there, all of them are right.
+    then, or up to there, all of them are right. `failure` is that word, where the model also fails
+    on it alone, and `predicted` where a linear model is predicted to.
     """
 
     name: str
@@ -445,6 +446,8 @@ class Family:
     longest: int
     settled: int
     first_error: int | None
+    failure: Failure | None = None
+    predicted: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -452,12 +455,12 @@ class WorstCase(Evidence):
     """The earliest wrong answer that was found to any word, and what was tried.
 
     `horizon` is the length up to which every word tried is right: `tested`, the length of the
-    longest, where no wrong answer was found, else `failure.position - 1`. Words not tried may be
-    wrong earlier. `predicted` is the position at which float64 arithmetic on the eigenvalues of a
-    linear model says that the failing word fails, None where nothing was predicted;
-    `position_float64` that at which the model fails in float64, None where it does not up to
-    `longest`, the greatest length asked for. `drawable_only` says that no word was tried that the
-    task does not draw.
+    longest, where no wrong answer was found. Words not tried may be wrong earlier. `failure` fails
+    earliest, and is of a `family`. `predicted` is the position at which it should fail by the
+    eigenvalues of a linear model, in float64 arithmetic; None where nothing is predicted.
+    `position_float64` is that at which the model fails on it in float64; None where it does not,
+    up to the end of a word with a suffix, or up to `longest`, the greatest length asked for.
+    `drawable_only` says that no word was tried that the task does not draw.
     """
 
     kind: ClassVar[str] = "worst-case"

@@ -75,7 +75,7 @@ def search_short_words(
         kept = _first_of_each(subject.bits(model_state)[0], reached)
         if len(kept) > beam:
             margin = np.where(scored, margin, math.inf)
-            kept, pruned = _least_certain(kept, margin, beam, draw), True
+            kept, pruned = _least_certain(kept, margin, reached, beam, draw), True
         if not pruned:
             all_up_to = length
         model_state = subject.take(model_state, torch.from_numpy(kept).to(subject.device))
@@ -96,10 +96,23 @@ def _first_of_each(bits: NDArray[np.uint8], states: NDArray[np.int64]) -> NDArra
 
 
 def _least_certain(
-    rows: NDArray[np.int64], margin: NDArray[np.float64], beam: int, draw: np.random.Generator
+    rows: NDArray[np.int64],
+    margin: NDArray[np.float64],
+    states: NDArray[np.int64],
+    beam: int,
+    draw: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Three quarters of the beam by margin, the rest drawn from the others."""
+    """Three quarters of the beam by margin, the rest drawn from the others.
+
+    The least certain word of every state comes before the second of any: in some states a margin
+    is large whatever the model has got wrong.
+    """
     ordered = rows[np.argsort(margin[rows], kind="stable")]
+    grouped = np.argsort(states[ordered], kind="stable")
+    counts = np.unique(states[ordered], return_counts=True)[1]
+    ranks = np.empty(len(ordered), np.int64)
+    ranks[grouped] = np.arange(len(ordered)) - np.repeat(np.cumsum(counts) - counts, counts)
+    ordered = ordered[np.argsort(ranks, kind="stable")]
     first = 3 * beam // 4
     others = ordered[first:]
     return np.concatenate([ordered[:first], draw.permutation(others)[: beam - first]])

@@ -18,8 +18,20 @@ from torch import nn
 
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.long_words import Found, Reading, first_error
-from statetrack.evidence.power_words import LinearForm, Prediction, predict_failures
-from statetrack.evidence.primitive_words import Periodic, Word, explicit, periodic_words
+from statetrack.evidence.power_words import (
+    LinearForm,
+    Prediction,
+    predict_failure,
+    predict_failures,
+    predict_failures_on_leaving,
+)
+from statetrack.evidence.primitive_words import (
+    Periodic,
+    Word,
+    explicit,
+    periodic_words,
+    repeating_part,
+)
 from statetrack.evidence.rows import Failure, Family, WorstCase
 from statetrack.evidence.short_words import search_short_words
 from statetrack.evidence.shortening import shorten
@@ -49,10 +61,13 @@ class Caps:
     """Powers of words whose failure is predicted for a linear model."""
     replayed: int = 16
     """Of these, how many are read: those that are predicted to fail first."""
-    short: int = 48
-    """The length of the words that are searched for the shortest failure."""
-    beam: int = 256
-    """How many of them are kept."""
+    replayed_alone: int = 4
+    """How many of those that are predicted to fail where they leave their period are read."""
+    short: tuple[int, int] = (48, 256)
+    """The length of the words that are searched for the shortest failure, and how many are kept."""
+    uncertain: tuple[int, int] = (1_000, 32)
+    """The length of the words that are grown by the symbols that leave the least margin, and how
+    many are kept."""
     mixed: int = 64
     """How many words in groups, and random ones, are read."""
     mixed_length: int = 4_096
@@ -62,19 +77,11 @@ class Caps:
 SHORT_WORDS = "short words"
 IDLE = "runs that change nothing"
 POWERS = "powers of words"
+UNCERTAIN = "least certain words"
 GROUPS = "words in a group"
 RANDOM = "random words"
-MIXED = (GROUPS, RANDOM)
-"""The families, and those of words that repeat nothing."""
-
-
-@dataclass(frozen=True)
-class _Failing:
-    """A word with a wrong answer, and of which family it is."""
-
-    word: Periodic
-    found: Found
-    family: str
+EXPLICIT = (SHORT_WORDS, UNCERTAIN, GROUPS, RANDOM)
+"""The families, and those of words that are tried as they are written."""
 
 
 def find_worst_case(
@@ -127,7 +134,6 @@ class _Search:
         self._caps = caps
         self._limit = longest  # no wrong answer beyond this would be the earliest
         self._families: list[Family] = []
-        self._failing: list[_Failing] = []
         self._complete = True
         self._draw = np.random.default_rng(seed)
         self._form = LinearForm.of(subject.model)
@@ -138,16 +144,20 @@ class _Search:
         self._try(SHORT_WORDS, 0.2, self._short_words)
         self._try(IDLE, 0.25, self._idle_runs)
         self._try(POWERS, 0.6, self._powers)
-        self._try(GROUPS, 0.3, self._words_in_groups)
-        self._try(RANDOM, 0.4, self._random_words)
-        failing, failure = self._confirmed()
+        self._try(UNCERTAIN, 0.4, self._uncertain_words)
+        self._try(GROUPS, 0.4, self._words_in_groups)
+        self._try(RANDOM, 0.5, self._random_words)
+        failing = [family for family in self._families if family.failure is not None]
+        worst = min(failing, key=lambda family: family.longest, default=None)
+        failure = None if worst is None else worst.failure
+        errors = [family.first_error for family in self._families if family.first_error]
         return WorstCase(
-            horizon=self._tested if failure is None else failure.position - 1,
+            horizon=min(errors) - 1 if errors else self._tested,
             tested=self._tested,
             longest=self._longest,
             failure=failure,
-            family=None if failing is None else failing.family,
-            predicted=None if failure is None else self._predicted(failure),
+            family=None if worst is None else worst.name,
+            predicted=None if worst is None else worst.predicted,
             position_float64=None if failure is None else self._position_float64(failure),
             families=tuple(self._families),
             drawable_only=True,
@@ -167,20 +177,27 @@ class _Search:
         return max((family.longest for family in self._families), default=0)
 
     def _short_words(self, name: str, budget: Budget) -> None:
+        self._search_words(name, *self._caps.short, budget)
+
+    def _uncertain_words(self, name: str, budget: Budget) -> None:
+        self._search_words(name, *self._caps.uncertain, budget)
+
+    def _search_words(self, name: str, length: int, beam: int, budget: Budget) -> None:
         if not self._subject.has_state:
             return
         found = search_short_words(
             self._subject,
-            longest=min(self._caps.short, self._limit),
-            beam=self._caps.beam,
+            longest=min(length, self._limit),
+            beam=beam,
             budget=budget,
             draw=self._draw,
         )
         self._complete &= found.complete
-        position = None if found.failing is None else len(found.failing)
-        self._families.append(Family(name, found.words, found.longest, 0, position))
-        if found.failing is not None:
-            self._fails(explicit(found.failing), Found(0, len(found.failing)), name)
+        family = Family(name, found.words, found.longest, 0, None)
+        if found.failing is None:
+            self._families.append(family)
+        else:
+            self._fails(family, explicit(found.failing), Found(0, len(found.failing)))
 
     def _idle_runs(self, name: str, budget: Budget) -> None:
         words = idle_runs(self._subject.automaton, self._caps.stages[0][0], self._draw)
@@ -190,36 +207,66 @@ class _Search:
         automaton = self._subject.automaton
         if self._form is not None and self._limit > LEAST_PREDICTED:
             words = periodic_words(automaton, self._caps.predicted, self._draw)
-            predictions = self._predict(self._form, words, budget.part(0.6))
-            suspects = sorted(
-                (each for each in predictions if each.position is not None),
-                key=lambda each: each.position or 0,
-            )
-            first = [each.word for each in suspects[: self._caps.replayed]]
+            predictions, leaving = self._predict(self._form, words, budget.part(0.6))
+            first = [each.word for each in _first_to_fail(predictions)[: self._caps.replayed]]
             if first:
                 self._read(f"{name}, predicted to fail first", first, self._limit, budget.part(0.6))
+            self._leave_periods(name, _first_to_fail(leaving))
             unknown = [each.word for each in predictions if not each.known]
             words = unknown or words
         else:
             words = periodic_words(automaton, self._caps.stages[0][0], self._draw)
         self._read_in_stages(name, words[: self._caps.stages[0][0]], budget)
 
+    def _leave_periods(self, name: str, suspects: Sequence[Prediction]) -> None:
+        """Read the words that are predicted to fail first on a symbol outside their period."""
+        tried = longest = 0
+        for each in suspects[: self._caps.replayed_alone]:
+            assert each.position is not None
+            if each.position > self._limit or self._budget.spent:
+                break
+            found = self._left(each.word, each.position, each.suffix)
+            tried += 1
+            longest = max(longest, each.position)
+            if found is not None:
+                title = f"{name} and one other symbol, predicted to fail first"
+                self._fails(Family(title, tried, longest, 0, None), each.word, found)
+                return
+
+    def _left(self, word: Periodic, position: int, suffix: Word) -> Found | None:
+        """The first of some lengths near a position at which a word fails that ends there."""
+        turns = (position - len(word.prefix)) // len(word.period)
+        shifts = {0, 1, 2, -1, -2, turns // 100, turns // 50, turns // 20}
+        for shift in sorted(shifts):
+            length = position - len(suffix) + shift * len(word.period)
+            if length < len(word.prefix) or length + len(suffix) > self._limit:
+                continue
+            symbols = np.append(word.symbols(0, length), suffix)
+            error = int(self._subject.first_errors(symbols[None])[0])
+            if error:
+                return Found(0, error, suffix if error == len(symbols) else ())
+        return None
+
     def _predict(
         self, form: LinearForm, words: Sequence[Periodic], budget: Budget
-    ) -> list[Prediction]:
+    ) -> tuple[list[Prediction], list[Prediction]]:
+        """What is predicted for words that stay in their period, and for those that leave it."""
         groups: dict[Word, list[Periodic]] = {}
         for word in words:
             rotated = word.with_first_rotation()
             groups.setdefault(rotated.period, []).append(rotated)
-        predictions: list[Prediction] = []
+        automaton = self._subject.automaton
+        staying: list[Prediction] = []
+        leaving: list[Prediction] = []
         for number, group in enumerate(groups.values()):
             if budget.spent:
                 self._complete = False
                 break
             if number % SAY_EVERY == 0:
                 self._budget.say(f"predicting powers of words, {number:,} of {len(groups):,}")
-            predictions += predict_failures(form, self._subject.automaton, group, self._limit)
-        return predictions
+            staying += predict_failures(form, automaton, group, self._limit)
+            leaving += predict_failures_on_leaving(form, automaton, group, self._limit)
+        return staying, leaving
 
     def _words_in_groups(self, name: str, budget: Budget) -> None:
         length = min(self._caps.mixed_length, self._limit)
@@ -257,77 +304,98 @@ class _Search:
         reading = Reading(self._subject, words)
         self._complete &= reading.read(length, budget)
         found = reading.found
-        self._families.append(
-            Family(
-                name,
-                len(words),
-                reading.read_to if found is None else found.position,
-                int(reading.settled.sum()),
-                None if found is None else found.position,
-            )
-        )
-        if found is not None:
-            self._fails(reading.words[found.word], found, name)
+        settled = int(reading.settled.sum())
+        family = Family(name, len(words), reading.read_to, settled, None)
+        if found is None:
+            self._families.append(family)
+        else:
+            self._fails(family, reading.words[found.word], found)
         return reading
 
-    def _fails(self, word: Periodic, found: Found, family: str) -> None:
-        self._failing.append(_Failing(word, found, family))
-        self._limit = min(self._limit, found.position - 1)
+    def _fails(self, family: Family, word: Periodic, found: Found) -> None:
+        """Keep a family with a wrong answer, and the word if the model also fails on it alone."""
+        failure = self._confirmed(word, found, family.name)
+        predicted = None
+        if failure is not None and self._form is not None and _repeats(failure):
+            automaton = self._subject.automaton
+            predicted = predict_failure(self._form, automaton, failure, self._longest)
+            if predicted is not None and predicted < failure.position:
+                failure = self._with_fewer_repetitions(failure, predicted)
+        position = found.position if failure is None else failure.position
+        self._families.append(
+            replace(
+                family,
+                longest=position,
+                first_error=position,
+                failure=failure,
+                predicted=predicted,
+            )
+        )
+        self._limit = min(self._limit, position - 1)
 
-    def _confirmed(self) -> tuple[_Failing | None, Failure | None]:
-        """The earliest failure that the model repeats where the word is read on its own."""
-        for failing in sorted(self._failing, key=lambda each: each.found.position):
-            failure = self._replayed(failing)
-            if failure is not None:
-                return failing, failure
-        return None, None
+    def _with_fewer_repetitions(self, failure: Failure, position: int) -> Failure:
+        """A failing word repeated up to about a position only, if it fails there too."""
+        word = Periodic(failure.prefix, failure.period)
+        found = self._left(word, position, failure.suffix)
+        if found is None or found.position >= failure.position:
+            return failure
+        return self._confirmed(word, found, POWERS) or failure
 
-    def _replayed(self, failing: _Failing) -> Failure | None:
+    def _confirmed(self, word: Periodic, found: Found, family: str) -> Failure | None:
         """The failure of one word, read alone by the model in its own precision."""
-        subject, word, found = self._subject, failing.word, failing.found
-        if failing.family in MIXED:
-            symbols = tuple(word.symbols(0, found.position).tolist())
-            if not subject.first_errors(np.array([symbols]))[0]:
-                return None
-            word = explicit(shorten(subject, symbols, self._budget.part(0.3)))
-            found = Found(0, len(word.prefix) + 1)
-        else:
+        subject = self._subject
+        symbols = _symbols(word, found)
+        if not found.question and family not in EXPLICIT:  # on its own, it may fail later
             most = found.position + found.position // 4 + 64
             alone = first_error(subject, word, min(most, self._longest), self._budget)
             if alone is None:
                 return None
-            found = alone
-        word = word.with_shortest_prefix()
-        length = found.position - len(found.question)
-        symbols = (*word.symbols(0, length).tolist(), *found.question)
+            word, found = word.with_shortest_prefix(), alone
+            symbols = _symbols(word, found)
+        elif found.question and not subject.automaton.all_scored:
+            alone = first_error(subject, word, found.position, self._budget)
+            word, found = word.with_shortest_prefix(), alone or found
+            symbols = _symbols(word, found)
+        position = int(subject.first_errors(np.array([symbols]))[0])
+        if not position:
+            return None
+        symbols = symbols[:position]
+        if family in (GROUPS, RANDOM):
+            symbols = shorten(subject, symbols, self._budget.part(0.3))
+        parts = repeating_part(symbols)
+        if family not in EXPLICIT and position == found.position:
+            parts = word.prefix, word.period, found.question
         answer = int(subject.answers(np.array([symbols]))[0, -1])
         label = int(subject.automaton.labels_of(np.array([symbols]))[0, -1])
-        if answer == label:
-            return None
         return Failure(
-            word.prefix,
-            word.period,
-            found.position,
-            label,
-            None if answer == NO_ANSWER else answer,
-            found.question,
+            prefix=parts[0],
+            period=parts[1],
+            position=len(symbols),
+            label=label,
+            answer=None if answer == NO_ANSWER else answer,
+            suffix=parts[2],
         )
-
-    def _predicted(self, failure: Failure) -> int | None:
-        """Where a linear model is predicted to fail on the failing word, if that is repeated."""
-        word = Periodic(failure.prefix, failure.period)
-        if self._form is None or failure.suffix or not _repeats(failure):
-            return None
-        (found,) = predict_failures(self._form, self._subject.automaton, [word], self._longest)
-        return found.position
 
     def _position_float64(self, failure: Failure) -> int | None:
         """Where the model fails on the failing word in float64."""
         exact = self._subject.in_precision(torch.float64)
+        if (failure.suffix and exact.automaton.all_scored) or not _repeats(failure):
+            return int(exact.first_errors(np.array([failure.word]))[0]) or None
         word = Periodic(failure.prefix, failure.period)
-        longest = self._longest if _repeats(failure) else failure.position
-        found = first_error(exact, word, longest, self._budget)
+        found = first_error(exact, word, self._longest, self._budget)
         return None if found is None else found.position
+
+
+def _symbols(word: Periodic, found: Found) -> Word:
+    """The symbols of a word up to a wrong answer."""
+    length = found.position - len(found.question)
+    return (*word.symbols(0, length).tolist(), *found.question)
+
+
+def _first_to_fail(predictions: Sequence[Prediction]) -> list[Prediction]:
+    """Those that are predicted to fail, the earliest first."""
+    failing = [each for each in predictions if each.position is not None]
+    return sorted(failing, key=lambda each: each.position or 0)
 
 
 def _repeats(failure: Failure) -> bool:

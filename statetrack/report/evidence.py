@@ -18,7 +18,7 @@ from statetrack.evidence.rows import (
     Verdict,
     WorstCase,
 )
-from statetrack.evidence.word_text import failure_text
+from statetrack.evidence.word_text import SYMBOLS_SHOWN, failure_text, word_text
 from statetrack.report.drawing import facts
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def worst_case_lines(
     return [*lines, "; ".join(where)]
 
 
-def families_table(found: WorstCase) -> Table:
+def families_table(found: WorstCase, symbols: Sequence[str]) -> Table:
     """Which words were tried, and how far they were read."""
     rows = []
     for family in found.families:
@@ -167,6 +167,10 @@ def families_table(found: WorstCase) -> Table:
             said += f"; {family.settled:,} come back to a state, so are right at every length"
         if family.first_error is not None:
             said += f"; fails at {family.first_error:,}"
+            if family.failure is not None and len(family.failure.prefix) <= SYMBOLS_SHOWN:
+                said += f" of {word_text(family.failure, symbols)}"
+            if family.predicted is not None:
+                said += f", predicted at {family.predicted:,}"
         rows.append((f"  {family.name}", said))
     return facts(rows)
 
