@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from torch import nn
 
 from statetrack import evaluation
 from statetrack.data import stream_words, whole_words
 from statetrack.evaluation import evaluate
 from statetrack.evidence import failing_words
-from statetrack.evidence.failing_words import AFTER, BEFORE, find_failing_words, window_of
+from statetrack.evidence.failing_words import (
+    AFTER,
+    BEFORE,
+    Window,
+    find_failing_words,
+    window_of,
+)
 from statetrack.evidence.subject import Subject
+from statetrack.report.evidence import window_table
 from statetrack.spec import load_task
 from tests.computing import Computes, with_wrong_transition
 
@@ -109,3 +119,18 @@ def test_the_window_of_a_word_shows_its_answers():
     window = window_of(subject, word, 2)
     assert window.begin == 1 and window.symbols == tuple(word[: 2 + AFTER].tolist())
     assert window.answer == 0 and window.label == automaton.labels_of(word)[1]
+
+
+@pytest.mark.parametrize("width", [40, 80, 160])
+@pytest.mark.parametrize("place", [0, 8, 16])
+def test_a_table_shows_as_many_positions_as_fit_and_the_wrong_one_among_them(width, place):
+    names = tuple(f"state-{number:02}" for number in range(17))
+    labels = tuple(range(17))
+    window = Window(0, 1001 + place, 1001, labels, labels, labels)
+    to = Console(width=width, file=io.StringIO(), legacy_windows=False)
+    to.print(window_table(window, names, names, width))
+    lines = to.file.getvalue().splitlines()
+    assert len(lines) == 4 and not any("…" in line for line in lines)
+    positions = lines[0].split()[1:]
+    assert f"{1001 + place:,}" in positions
+    assert len(positions) == min(17, (width - 12) // 10)

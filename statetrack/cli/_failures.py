@@ -59,7 +59,7 @@ class Stressed:
         for line in worst_case_lines(self.found, *names, self.random_horizon):
             out.print(f"  {line}", soft_wrap=True)
         if self.window is not None:
-            out.print(window_table(self.window, *names))
+            out.print(window_table(self.window, *names, out.width))
         out.print(families_table(self.found, source.symbols))
 
 
@@ -95,7 +95,7 @@ class Errors:
                 f"{source.labels[each.label]} is right",
                 soft_wrap=True,
             )
-            out.print(window_table(each, *names))
+            out.print(window_table(each, *names, out.width))
 
 
 def stressed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -175,31 +176,60 @@ def families_table(found: WorstCase, symbols: Sequence[str]) -> Table:
     return facts(rows)
 
 
-def window_table(window: Window, symbols: Sequence[str], labels: Sequence[str]) -> Table:
-    """What stands around a wrong answer: positions, symbols, labels and answers as columns."""
-    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    for _ in window.symbols:
-        table.add_column(justify="right", no_wrap=True)
-    wrong = window.position - window.begin
+def window_table(
+    window: Window, symbols: Sequence[str], labels: Sequence[str], width: int
+) -> Table:
+    """What stands around a wrong answer: positions, symbols, labels and answers as columns.
 
-    def cells(texts: Sequence[str], marked: str = "") -> list[Text]:
-        return [Text(text, marked if place == wrong else "") for place, text in enumerate(texts)]
+    As many positions as a terminal of this width has room for, the wrong one among them.
+    """
 
     def named(row: Sequence[int | None], none: str) -> list[str]:
         return [none if each is None else labels[each] for each in row]
 
-    asked = [label is not None for label in window.labels]
     answers = [
-        (text if is_asked else "-")
-        for text, is_asked in zip(named(window.answers, "none"), asked, strict=True)
+        "-" if label is None else text
+        for text, label in zip(named(window.answers, "none"), window.labels, strict=True)
     ]
-    positions = [f"{window.begin + place:,}" for place in range(len(window.symbols))]
-    table.add_row("  position", *cells(positions, "bold"))
-    table.add_row("  symbol", *cells([symbols[each] for each in window.symbols]))
-    table.add_row("  label", *cells(named(window.labels, "-"), "bold green"))
-    table.add_row("  answer", *cells(answers, "bold red"))
+    rows = {
+        "  position": [f"{window.begin + place:,}" for place in range(len(window.symbols))],
+        "  symbol": [symbols[each] for each in window.symbols],
+        "  label": named(window.labels, "-"),
+        "  answer": answers,
+    }
+    wrong = window.position - window.begin
+    widths = [max(map(cell_len, column)) for column in zip(*rows.values(), strict=True)]
+    room = width - max(map(len, rows)) - GAP
+    shown = range(*_fitting([each + GAP for each in widths], wrong, room))
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, GAP, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    for _ in shown:
+        table.add_column(justify="right", no_wrap=True)
+    styles = ("bold", "", "bold green", "bold red")
+    for (name, texts), style in zip(rows.items(), styles, strict=True):
+        cells = [Text(texts[place], style if place == wrong else "") for place in shown]
+        table.add_row(name, *cells)
     return table
+
+
+GAP = 2
+"""Spaces between two columns."""
+
+
+def _fitting(widths: Sequence[int], place: int, room: int) -> tuple[int, int]:
+    """The first column and the one after the last that fit, at least that of a place.
+
+    What comes before it matters more: two columns before it for each one behind it.
+    """
+    first, end, used = place, place + 1, widths[place]
+    while True:
+        before = first > 0 and (place - first <= 2 * (end - place - 1) or end == len(widths))
+        if not before and end == len(widths):
+            return first, end
+        used += widths[first - 1] if before else widths[end]
+        if used > room:
+            return first, end
+        first, end = (first - 1, end) if before else (first, end + 1)
 
 
 def failing_words_line(found: FailingWords) -> str:
