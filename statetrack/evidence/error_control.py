@@ -11,6 +11,7 @@ B words, T time, D numbers of a state, C labels.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ from statetrack.evidence.budget import Budget
 from statetrack.evidence.random_words import RandomWords
 from statetrack.evidence.rows import ErrorControl, NoiseRow, PrecisionRow, Spread
 from statetrack.evidence.subject import Subject
-from statetrack.models._base import LinearModel, RecurrentModel
+from statetrack.models._base import LinearModel
 from statetrack.sources.arrays import Booleans, Floats, Integers
 
 LENGTH = 16_384
@@ -53,7 +54,8 @@ PRECISION_WORDS = 64
 PIECE = 256
 """Symbols that are read in one precision before the next."""
 
-PRECISIONS = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16}
+PRECISIONS = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.float32}
+"""The type of the arithmetic in each precision."""
 
 ROUNDING = {"float32": 2.0**-23, "bfloat16": 2.0**-7}
 """By which part of its length a step rounds a state, at worst."""
@@ -95,8 +97,8 @@ def find_error_control(
     track = _Track(subject, sizes, reference, machine)
     track.read(RandomWords(machine, num_words, seed + 1), length, budget.part(0.45))
     budget.say("the decoder's threshold")
-    more_words = RandomWords(machine, 4 * num_words, seed + 2)
-    threshold = _threshold(subject, sizes, reference, more_words, machine)
+    more_words = RandomWords(machine, 2 * num_words, seed + 2)
+    threshold = _threshold(subject, sizes, reference, more_words, machine, budget)
     margin = _margin(subject, reference, machine)
     budget.say("noise")
     noise = _noise(
@@ -316,11 +318,13 @@ def _threshold(
     reference: _Reference,
     words: RandomWords,
     machine: Machine,
+    budget: Budget,
 ) -> float | None:
     """The displacement at which 1 % of the answers are wrong, by noise on the states.
 
     Gaussian noise on all numbers of the states, after the reference positions, and then one more
-    symbol. Its size is halved between one that is borne and one that is not.
+    symbol. Its size is halved between one that is borne and one that is not. None where no noise
+    has that effect, or time has run out.
     """
     symbols, _ = words.read(REFERENCE[1])
     _, state = subject.scan(symbols, subject.first(len(symbols)))
@@ -345,11 +349,11 @@ def _threshold(
     low, high = 1e-6, 1e-6
     while tried(high)[0] < FAILS:
         low, high = high, high * 4
-        if high > 1e6:
+        if high > 1e6 or budget.spent:
             return None
     if low == high:
         return tried(low)[1]
-    for _ in range(12):
+    for _ in range(0 if budget.spent else 10):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if tried(middle)[0] >= FAILS else (middle, high)
     return tried(high)[1]
@@ -476,9 +480,10 @@ def _precisions(
     readers = [_InPrecision(subject, name, num_words) for name in PRECISIONS]
     automaton = machine.automaton
     at = np.full(len(periods), automaton.start)
-    size = max(1, min(PIECE, CHUNK // num_words))
+    most = max(1, min(PIECE, CHUNK // num_words))
     done = 0
     while done < length and not (done and budget.spent):
+        size = min(most, max(8, done))  # short at first: a slow model must see that time is up
         symbols, states = random.read(min(size, length - done))
         if len(periods):
             places = (done + np.arange(symbols.shape[1])) % periods.shape[1]
@@ -498,13 +503,24 @@ def _precisions(
 
 
 class _InPrecision:
-    """A model in one precision, and what is known of its answers."""
+    """A model in one precision, and what is known of its answers.
+
+    In bfloat16 weights are rounded once, and states after every symbol; the arithmetic in between
+    is that of float32, as in hardware that multiplies bfloat16 and adds up in float32.
+    """
 
     def __init__(self, subject: Subject, name: str, num_words: int) -> None:
         self.name = name
+        self._rounds = name == "bfloat16"
         self._subject = subject.in_precision(PRECISIONS[name])
         self._state = self._subject.first(num_words)
-        self._steps = False
+        if self._rounds:
+            for tensor in itertools.chain(
+                self._subject.model.parameters(), self._subject.model.buffers()
+            ):
+                if tensor.is_floating_point():
+                    tensor.copy_(tensor.bfloat16().to(tensor))
+            self._state = self._rounded(self._subject.first(num_words))
         self.reason = ""
         self.difference: int | None = None
         self.wrong: int | None = None
@@ -527,7 +543,7 @@ class _InPrecision:
         """Read on, compare with labels and with the answers of float64, which are returned."""
         try:
             answers = self._answers(symbols)
-        except (RuntimeError, NotImplementedError, TypeError) as problem:
+        except RuntimeError as problem:
             self.reason = str(problem).splitlines()[0]
             return expected
         self._read = offset + symbols.shape[1]
@@ -538,25 +554,20 @@ class _InPrecision:
         return expected
 
     def _answers(self, symbols: Integers) -> Integers:
-        """The answers [B, T]; one symbol at a time where the fast recurrence has another type."""
-        if not self._steps:
-            try:
-                logits, self._state = self._subject.scan(symbols, self._state)
-                return self._subject.answers_of(logits)
-            except RuntimeError:
-                self._steps = True
+        """The answers [B, T]."""
+        if not self._rounds:
+            logits, self._state = self._subject.scan(symbols, self._state)
+            return self._subject.answers_of(logits)
         answers = []
         for column in symbols.T:
-            logits, self._state = self._one(column)
+            logits, state = self._subject.step(column, self._state)
+            self._state = self._rounded(state)
             answers.append(self._subject.answers_of(logits))
         return np.stack(answers, axis=1)
 
-    @torch.no_grad()
-    def _one(self, symbols: Integers) -> tuple[Tensor, Any]:
-        model = self._subject.model
-        if not isinstance(model, RecurrentModel):
-            return self._subject.step(symbols, self._state)
-        return model.step(self._subject.tensor(symbols), self._state)
+    def _rounded(self, state: Any) -> Any:
+        rows = self._subject.vectors(state)
+        return self._subject.with_vectors(state, rows.bfloat16().to(rows))
 
     def row(self, num_words: int, length: int) -> PrecisionRow:
         """What is known, after words of a length."""

@@ -205,7 +205,10 @@ class NoiseRow:
 
 @dataclass(frozen=True, kw_only=True)
 class PrecisionRow:
-    """The same words read with weights, states and arithmetic of one type.
+    """The same words read in one precision: weights, states and arithmetic.
+
+    In bfloat16 the weights are rounded to it, and the state after every symbol, with arithmetic in
+    float32 in between.
 
     `first_difference` is the first position where an answer is not that of float64, `first_wrong`
     the first where it is wrong; None where `length` symbols brought none. `reason` is why the type

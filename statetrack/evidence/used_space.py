@@ -39,7 +39,10 @@ MOST_WORK = 10**11
 """Multiplications for Q: wide models read less far ahead."""
 
 NUM_WORDS, LENGTH, LAST = 256, 64, 16
-"""Sampled words, their length, and how many of their last positions count."""
+"""Sampled words at most, their length, and how many of their last positions count."""
+
+MOST_STEPS = 5 * 10**9
+"""Multiplications for their hidden states: of wide models fewer words are sampled."""
 
 ROUNDING = 1e-9
 """Directions weaker than this part of the strongest are none."""
@@ -203,8 +206,9 @@ def _sampled(
     matrices: Floats, first: Floats, machine: Machine, seed: int
 ) -> tuple[Floats, Integers]:
     """Hidden states `[words, LAST, K]` at the last positions of sampled words, and the states."""
-    symbols, states = RandomWords(machine, NUM_WORDS, seed).read(LENGTH)
-    hidden = np.tile(first, (NUM_WORDS, 1))
+    num_words = int(np.clip(MOST_STEPS // (LENGTH * len(first) ** 2), 16, NUM_WORDS))
+    symbols, states = RandomWords(machine, num_words, seed).read(LENGTH)
+    hidden = np.tile(first, (num_words, 1))
     kept = []
     for position in range(LENGTH):
         for symbol in np.unique(symbols[:, position]):
