@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from statetrack.evidence import worst_words
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.long_words import PIECE, Reading, first_error, margins_of, questions_of
 from statetrack.evidence.power_words import (
@@ -40,8 +41,8 @@ from tests.computing import Computes, CountsToo, right_for, with_wrong_transitio
 
 AMPLE = 600.0
 FEW = Caps(
-    stages=((40, 1000), (8, 4000), (2, 20_000)),
-    predicted=150,
+    stages=((30, 600), (6, 2000), (2, 20_000)),
+    predicted=100,
     replayed=4,
     short=(20, 32),
     uncertain=(60, 8),
@@ -334,7 +335,7 @@ def test_a_bit_that_fades_is_found_by_a_run_that_changes_nothing():
     words = sampled_words(automaton, 40, 512, 0)
     assert not subject.first_errors(np.stack([word.symbols(0, 512) for word in words])).any()
     found = worst(model, task, longest=5000)
-    assert found.failure is not None and found.family == "runs that change nothing"
+    assert found.failure is not None and found.family.startswith("runs that change nothing")
     # the bit is written at the second symbol, and shrinks with every later one up to the question
     shortest = 2 + math.ceil(math.log(1e-3) / math.log(0.99))
     assert shortest <= found.failure.position <= shortest + 2
@@ -402,6 +403,25 @@ def test_words_are_read_as_far_as_the_earliest_error():
 def test_a_spent_budget_is_said_and_what_was_found_is_kept():
     found = find_worst_case(Subject(growing(), "modular-addition:m=5"), budget=Budget(0.0))
     assert not found.complete and found.horizon == found.tested
+
+
+def test_a_failure_that_is_found_as_the_time_ends_is_read_again_all_the_same(monkeypatch):
+    """The time ends with the first wrong answer, before the word is read alone."""
+    ended = []
+    fails = worst_words._Search._fails
+
+    def ends(search, family, word, found):
+        ended.append(found)
+        fails(search, family, word, found)
+
+    monkeypatch.setattr(worst_words._Search, "_fails", ends)
+    budget = Budget(AMPLE, None, lambda: bool(ended))
+    found = find_worst_case(
+        Subject(growing(), "modular-addition:m=5"), budget=budget, caps=FEW, longest=3000
+    )
+    assert ended and found.failure is not None
+    assert found.failure.position == found.position_float64 == fails_at()
+    assert not found.complete
 
 
 def test_a_model_without_a_state_is_tried_too():

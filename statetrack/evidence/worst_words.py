@@ -46,6 +46,9 @@ LONGEST = 100_000
 LEAST_PREDICTED = 200
 """Up to this length powers of words are read, and not predicted."""
 
+GRACE = 5.0
+"""Seconds for reading a failing word again where no time is left."""
+
 SAY_EVERY = 50
 """After how many predictions their number is reported."""
 
@@ -347,13 +350,13 @@ class _Search:
         symbols = _symbols(word, found)
         if not found.question and family not in EXPLICIT:  # on its own, it may fail later
             most = found.position + found.position // 4 + 64
-            alone = first_error(subject, word, min(most, self._longest), self._budget)
+            alone = self._alone(subject, word, min(most, self._longest))
             if alone is None:
                 return None
             word, found = word.with_shortest_prefix(), alone
             symbols = _symbols(word, found)
         elif found.question and not subject.automaton.all_scored:
-            alone = first_error(subject, word, found.position, self._budget)
+            alone = self._alone(subject, word, found.position)
             word, found = word.with_shortest_prefix(), alone or found
             symbols = _symbols(word, found)
         position = int(subject.first_errors(np.array([symbols]))[0])
@@ -382,8 +385,18 @@ class _Search:
         if (failure.suffix and exact.automaton.all_scored) or not _repeats(failure):
             return int(exact.first_errors(np.array([failure.word]))[0]) or None
         word = Periodic(failure.prefix, failure.period)
-        found = first_error(exact, word, self._longest, self._budget)
+        found = self._alone(exact, word, self._longest)
         return None if found is None else found.position
+
+    def _alone(self, subject: Subject, word: Periodic, longest: int) -> Found | None:
+        """The first wrong answer to one word that is known to fail, read alone.
+
+        That takes a few seconds at most, which it also has where the time is spent.
+        """
+        budget = Budget(max(self._budget.left, GRACE))
+        found = first_error(subject, word, longest, budget)
+        self._complete &= found is not None or not budget.spent
+        return found
 
 
 def _symbols(word: Periodic, found: Found) -> Word:

@@ -155,7 +155,8 @@ def worst_case_lines(
     lines.append(f"fails: {failure_text(failure, symbols, labels)}")
     exact = found.position_float64
     where = [] if found.predicted is None else [f"predicted at {found.predicted:,}"]
-    where.append(f"in float64 {'no wrong answer' if exact is None else f'at {exact:,}'}")
+    unknown = "right in float64" if found.complete else "in float64 no wrong answer in the time"
+    where.append(unknown if exact is None else f"in float64 at {exact:,}")
     return [*lines, "; ".join(where)]
 
 
