@@ -46,7 +46,7 @@ from statetrack.spec.names import LONGEST_FOLDER_NAME
 from statetrack.sweep import searching
 from statetrack.sweep.cells import Cell, cells_of
 from statetrack.sweep.cores import _quota, available_cores
-from statetrack.sweep.measuring import run_cell
+from statetrack.sweep.measuring import _refuse_another, run_cell
 from statetrack.sweep.results import CellResult
 from statetrack.sweep.running import run_suite
 from statetrack.sweep.searching import Searching
@@ -750,3 +750,17 @@ def test_the_markdown_names_the_paper_and_what_is_otherwise():
     text = training_markdown(training_of([trained("A")]), "Someone 2020", "half the *steps*.")
     assert text.startswith("Trained with: squared-error; ")
     assert text.endswith("\nOtherwise than in Someone 2020: half the \\*steps\\*.\n")
+
+
+def test_settings_that_an_older_run_does_not_name_have_the_defaults_of_their_fields(
+    in_a_copy: Path,
+) -> None:
+    suite = suite_of()
+    (cell,) = cells_of(suite, Path("out"), {})
+    folder = RunFolder.open(in_a_copy)
+    older = {name: value for name, value in folder.config().items() if name != "patience"}
+    (in_a_copy / "config.yaml").write_text(yaml.safe_dump(older))
+    assert _refuse_another(folder, cell)
+    (changed,) = cells_of(suite, Path("out"), {"patience": 3})
+    found = the_error_of(RunError, lambda: _refuse_another(folder, changed))
+    assert "holds a run with other settings (patience 0 there and 3 here)" in found

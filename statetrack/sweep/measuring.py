@@ -8,6 +8,7 @@ from typing import Any
 
 from statetrack.errors import RunError, StatetrackError, setting
 from statetrack.plugins import explain_mistake
+from statetrack.runs.config import Experiment
 from statetrack.runs.folder import RunFolder, is_run, to_json
 from statetrack.runs.rows import EvaluationRow
 from statetrack.runs.run import Run
@@ -152,7 +153,8 @@ def _keep_new(run: Run, rows: Sequence[EvaluationRow]) -> None:
 
 def _refuse_another(folder: RunFolder, cell: Cell) -> Task:
     """The task of a cell's run; `RunError` unless the run is the one that the suite asks for."""
-    wanted, found = cell.experiment, folder.config()
+    wanted = cell.experiment
+    found = _unnamed_settings(wanted) | folder.config()
     if found != wanted.values():
         raise _another(
             folder, f"a run with other settings ({_differences(found, wanted.values())})"
@@ -162,6 +164,19 @@ def _refuse_another(folder: RunFolder, cell: Cell) -> Task:
     if difference:
         raise _another(folder, f"a run on another task ({difference})")
     return task
+
+
+def _unnamed_settings(wanted: Experiment) -> dict[str, Any]:
+    """What settings were that the run of an earlier version does not name: their fields' defaults.
+
+    A model's own default may be newer than the run.
+    """
+    parts = (wanted.data, wanted.model_settings, wanted.training)
+    return {
+        name: value
+        for part in parts
+        for name, value in type(part)().model_dump(mode="json").items()
+    }
 
 
 def _another(folder: RunFolder, what: str) -> RunError:
