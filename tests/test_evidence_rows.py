@@ -175,6 +175,18 @@ def test_evidence_of_another_run_is_refused(run: Run) -> None:
         run.evidence()
 
 
+@pytest.mark.parametrize(
+    "failure",
+    [Failure((1, 3), (), 2, 1, 0), Failure((), (-1,), 2, 1, 0), Failure((1,), (), 1, 3, None)],
+)
+def test_words_of_symbols_or_labels_that_the_task_has_not_are_refused(
+    run: Run, failure: Failure
+) -> None:
+    run.add_evidence(replace(FOUND, failure=failure), run.selected)
+    with pytest.raises(RunError, match=r"evidence.jsonl does not belong to task.yaml"):
+        run.evidence()
+
+
 def test_a_row_of_evidence_may_be_longer_than_one_of_an_evaluation(run: Run) -> None:
     long = Measured(reach=1, margin=1.0, failure=Failure(tuple([1] * 100_000), (), 100_000, 0, 1))
     row = run.add_evidence(long, run.selected)

@@ -29,6 +29,7 @@ from statetrack.spec import WordSpec, load_task
 from statetrack.training.trainer import Trainer
 from tests.faults.disk import Fault, Faults, files_no_longer_than
 from tests.faults.processes import run_at_once, run_in_child
+from tests.setups import certificate_of, exhaustive_of
 
 STEPS = 12
 SETTINGS = {
@@ -344,6 +345,38 @@ def copied(run: Path, to: Path) -> Path:
 def evaluate(path: Path) -> None:
     """Two lengths of every replica: two rows at a time are appended."""
     Run.open(path).evaluate([3, 5], num_words=4, everyone=True)
+
+
+def certify(path: Path) -> None:
+    """Two rows of evidence, one after the other."""
+    run = Run.open(path)
+    for evidence in (exhaustive_of(failure=None), certificate_of(3)):
+        run.add_evidence(evidence, run.selected)
+
+
+@EXTENT
+@pytest.mark.parametrize("kind", ["kill half-way", "full half-way"])
+def test_evidence_that_cannot_be_kept_leaves_whole_rows(
+    place: Path, finished: Path, kind: str, extent: str, request: pytest.FixtureRequest
+) -> None:
+    counted = copied(finished, place / "counted")
+    with Faults(counted) as disk:
+        certify(counted)
+    kinds = [row.kind for row in Run.open(counted).evidence()]
+    assert kinds == ["exhaustive", "certificate"]
+    for at in chosen(len(disk.points), request):
+        path = copied(finished, place / f"{at}")
+
+        def struck(path: Path = path, at: int = at) -> None:
+            with Faults(path, Fault(kind), at):  # type: ignore[arg-type]
+                print(refusal(lambda: certify(path)))
+
+        ended = run_in_child(struck)
+        assert ended.was_killed if kind.startswith("kill") else ended.code == 0, ended
+        kept = [row.kind for row in Run.open(path).evidence()]
+        assert kept in ([], kinds[:1], kinds[1:], kinds), disk.points[at]
+        certify(path)
+        assert [row.kind for row in Run.open(path).folder.evidence()] == [*kept, *kinds]
 
 
 @EXTENT

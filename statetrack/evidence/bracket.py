@@ -104,12 +104,8 @@ class Bracket:
     @property
     def failure(self) -> Failure | None:
         """The shortest word that was sought and is answered wrongly."""
-        seen = (
-            None if self.exhaustive is None else self.exhaustive.failure,
-            None if self.worst_case is None else self.worst_case.failure,
-            None if self.extraction is None else self.extraction.difference,
-        )
-        return min(filter(None, seen), key=lambda each: each.position, default=None)
+        seen = (failure for each in self.evidence for failure in each.failures)
+        return min(seen, key=lambda each: each.position, default=None)
 
     @property
     def fails_at(self) -> int | None:

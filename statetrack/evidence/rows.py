@@ -6,7 +6,7 @@ and read again without torch. Positions count from 1: the position of the first 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar, Literal
 
 
@@ -20,6 +20,12 @@ class Evidence:
     kind: ClassVar[str]
     complete: bool
     seconds: float
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """The words in it that are answered wrongly."""
+        values = (getattr(self, each.name) for each in fields(self))
+        return tuple(value for value in values if isinstance(value, Failure))
 
 
 @dataclass(frozen=True)

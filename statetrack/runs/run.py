@@ -237,7 +237,8 @@ class Run:
     def evidence(self, kind: type[Evidence] | None = None) -> list[EvidenceRow]:
         """The evidence about the run's weights: the last of each replica, task and kind.
 
-        With `kind`, only of that kind. Raises `RunError` where a row is not of this run.
+        With `kind`, only of that kind. Raises `RunError` where a row is not of this run, or names
+        symbols or labels that the task has not.
         """
         rows = self.folder.evidence()
         if (stranger := next(filter(self._is_foreign, rows), None)) is not None:
@@ -245,6 +246,18 @@ class Run:
                 f"{self.path}: evidence.jsonl does not belong to config.yaml: it has "
                 f"{_named(stranger)}"
             )
+        source = self.task.source
+        for row in rows:
+            for failure in row.evidence.failures:
+                word = (*failure.prefix, *failure.period, *failure.suffix)
+                labels = (failure.label, failure.answer or 0)
+                if not {*word} <= {*range(source.num_symbols)} or not {*labels} <= {
+                    *range(source.num_labels)
+                }:
+                    raise RunError(
+                        f"{self.path}: evidence.jsonl does not belong to task.yaml: a word of it "
+                        "has other symbols or labels"
+                    )
         return [
             row for row in latest_evidence(rows) if kind is None or isinstance(row.evidence, kind)
         ]

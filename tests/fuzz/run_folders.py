@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,6 +13,7 @@ import yaml
 
 from statetrack.catalogue.lists import LISTINGS
 from statetrack.comparison import compare
+from statetrack.evidence.rows import Failure
 from statetrack.runs.folder import find_run_folders
 from statetrack.runs.run import Run
 from statetrack.sweep.cells import cells_of
@@ -21,6 +23,7 @@ from statetrack.sweep.suite import read_suite
 from tests.fuzz import mutations
 from tests.fuzz.command_lines import import_all, run_command
 from tests.fuzz.harness import PLANTED, Case, require_printable
+from tests.setups import certificate_of, exhaustive_of, worst_case_of
 
 SMALL = {
     "model": "bilinear-cp",
@@ -50,19 +53,33 @@ HIDDEN = (
 """Files that are opened to be written, and need not be there."""
 
 
+EVIDENCE = (
+    exhaustive_of(),
+    certificate_of(3),
+    worst_case_of(Failure((1,), (0, 1), 8, 1, None)),
+)
+"""What was found of the runs, as if it had been."""
+
+
 def make_runs(folder: Path) -> None:
     """The four runs, in a folder each."""
     finished = Run.start(out=folder / "finished", **SMALL, steps=3, seeds=2, validate_every=1)
     for _ in finished.train():
         pass
     finished.evaluate([3, 20], num_words=3, everyone=True)
+    for evidence in EVIDENCE:
+        finished.add_evidence(evidence, finished.selected)
     unfinished = Run.start(out=folder / "unfinished", **SMALL, steps=20, seeds=2, validate_every=5)
     for record in unfinished.train(lambda: True):
         assert record.step <= 20
     (folder / "suite.yaml").write_text(json.dumps(SUITE))
     suite = read_suite(folder / "suite.yaml")
     for cell in cells_of(suite, folder / "cells", {}):
-        run_cell(suite, cell)
+        result = run_cell(suite, cell)
+        assert result is not None
+        searched = {each.kind: 1.0 for each in EVIDENCE}
+        content = replace(result, evidence=EVIDENCE, searched=searched).to_json()
+        Run.open(cell.path).folder.write_cell(content)
     shutil.move(folder / "cells" / "parity" / "cp", folder / "cell")
     shutil.rmtree(folder / "cells")
     (folder / "suite.yaml").unlink()
@@ -156,6 +173,8 @@ def use(case: Case, path: Path) -> None:
         run_command(case, ["list", "runs"])
     elif draw < 0.97:
         run_command(case, ["compare", str(path)])
+    elif draw < 0.98:
+        run_command(case, ["certify", str(path), "--seconds", "0.1"])
     else:
         run_command(case, ["eval", str(path), "--length", "4", "--samples", "1", "--all"])
 
