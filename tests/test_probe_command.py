@@ -63,6 +63,7 @@ def test_probe_prints_how_errors_grow_and_fits_into_80_columns(runs, capsys, mon
     assert command(["probe", str(runs), "--seconds", "1.5"]) == 0
     printed = capsys.readouterr()
     assert "R/M of states" in printed.out and "float32" in printed.out
+    assert "myhill-nerode" in printed.out and "compression" in printed.out
     assert "noise 0.1" in printed.out and "margin" in printed.out
     lines = printed.out.splitlines()
     assert max(map(len, lines[:-1])) <= 80  # the last one is the path
@@ -96,4 +97,5 @@ def test_a_module_of_ones_own_is_probed():
     assert probe.representation is not None
     assert probe.representation.groups[0].name == "S3"
     assert probe.error_control is not None and probe.error_control.states == 6
-    assert {"representation", "error-control"} <= set(said)
+    assert probe.myhill_nerode is not None
+    assert set(probing.SEARCHES) <= set(said)

@@ -36,7 +36,8 @@ def probe(
     only: Annotated[
         str | None,
         typer.Option(
-            help="Parts, separated by commas: representation, error-control.", metavar="PARTS"
+            help="Parts, separated by commas: representation, myhill-nerode, error-control.",
+            metavar="PARTS",
         ),
     ] = None,
     seconds: options.Seconds = 40.0,
@@ -60,10 +61,11 @@ def probe(
 
     Of a model with one matrix for each symbol, the representation: eigenvalues, the angles of
     planes and their harmonics, commutators, how far words that do the same differ, and the
-    irreducible representations by their characters. Of a model with a state, error control: how far
-    hidden states of one automaton state are apart along words, where the decoder fails by that, the
-    noise it bears, and which precision fails first. Each part is kept in the run's folder as soon
-    as it is found.
+    irreducible representations by their characters. Of every model, Myhill-Nerode metrics: whether
+    it tells apart the words that the task does, and no others. Of one with a state, error control:
+    how far hidden states of one automaton state are apart along words, where the decoder fails by
+    that, the noise it bears, and which precision fails first. Each part is kept in the run's folder
+    as soon as it is found.
     """
     # what follows imports torch, which `--help` does not need
     from statetrack.cli._json import print_json
@@ -133,9 +135,10 @@ def _as_json(outcome: Outcome, selected: int | None, probe: Probe) -> dict[str, 
 
 
 def _draw(about: dict[str, str], found: list[tuple[Outcome, Probe]], figures: list[Path]) -> None:
-    from statetrack.evidence.rows import ErrorControl, Representation
-    from statetrack.report.drawing import console
+    from statetrack.evidence.rows import ErrorControl, MyhillNerode, Representation
+    from statetrack.report.drawing import console, facts
     from statetrack.report.error_control import error_control_lines
+    from statetrack.report.extraction import distinction_lines
     from statetrack.report.representation import representation_lines
 
     to = console()
@@ -143,6 +146,9 @@ def _draw(about: dict[str, str], found: list[tuple[Outcome, Probe]], figures: li
         to.print(f"{about['model']} on {about['task']}, seed {outcome.seed}, lr {outcome.lr:g}")
         if probe.representation is not None:
             to.print(Representation.kind, *representation_lines(probe.representation), sep="\n")
+        if probe.myhill_nerode is not None:
+            lines = [(f"  {name}", said) for name, said in distinction_lines(probe.myhill_nerode)]
+            to.print(MyhillNerode.kind, facts(lines), sep="\n")
         if probe.error_control is not None:
             to.print(ErrorControl.kind, *error_control_lines(probe.error_control), sep="\n")
         for kind, reason in probe.skipped:

@@ -11,8 +11,9 @@ from torch import nn
 from statetrack.errors import SettingsError, nearest
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.error_control import find_error_control
+from statetrack.evidence.myhill_nerode import find_myhill_nerode
 from statetrack.evidence.representation import find_representation
-from statetrack.evidence.rows import ErrorControl, Evidence, Representation
+from statetrack.evidence.rows import ErrorControl, Evidence, MyhillNerode, Representation
 from statetrack.evidence.subject import Subject
 from statetrack.sources import Source
 from statetrack.spec import Task
@@ -22,6 +23,7 @@ Found = TypeVar("Found", bound=Evidence)
 
 SEARCHES: dict[str, tuple[float, Search]] = {
     Representation.kind: (0.4, find_representation),
+    MyhillNerode.kind: (0.3, find_myhill_nerode),
     ErrorControl.kind: (1.0, find_error_control),
 }
 """Every part in its order, with the share that it gets of the time that is left."""
@@ -47,6 +49,11 @@ class Probe:
         return self.get(Representation)
 
     @property
+    def myhill_nerode(self) -> MyhillNerode | None:
+        """Whether words are told apart that the task tells apart, and others are not."""
+        return self.get(MyhillNerode)
+
+    @property
     def error_control(self) -> ErrorControl | None:
         """How errors of the state grow, and where the decoder fails by them."""
         return self.get(ErrorControl)
@@ -61,7 +68,7 @@ def probe(
     seed: int = 0,
     report: Callable[[str], None] | None = None,
 ) -> Probe:
-    """How a model keeps its state: the representation it learned, and how errors grow.
+    """How a model keeps its state: the representation it learned, its classes, how errors grow.
 
     The model maps symbols [B, T] to logits [B, T, C]. `only` names parts, by default all. The
     measurements end after `seconds`; `report` is told what they are doing.
