@@ -214,14 +214,14 @@ def test_a_margin_is_positive_exactly_where_the_largest_logit_is_the_labels():
 )
 def test_the_linear_form_gives_the_logits_of_the_model(settings):
     model = make_model("bilinear", "s3", **settings).double().eval()
-    form = LinearForm.of(model)
+    form = LinearForm.of(Subject(model, "s3"))
     assert form is not None
     word = (1, 4, 0, 5, 2, 2)
     logits = form.readout @ form.after(word)
     expected = model(torch.tensor([word]))[0, -1].detach().numpy()
     cosine = logits @ expected / np.linalg.norm(logits) / np.linalg.norm(expected)
     assert cosine == pytest.approx(1.0)
-    assert LinearForm.of(make_model("lstm", "s3")) is None
+    assert LinearForm.of(Subject(make_model("lstm", "s3"), "s3")) is None
 
 
 @pytest.mark.parametrize("settings", [{}, {"additive": "input", "readout_bias": True}])
@@ -243,7 +243,7 @@ def test_predicted_failures_are_those_of_reading_the_words(settings):
             model.readout.bias.normal_(0, 1e-3, generator=draw)
             model.additive.normal_(0, 1e-5, generator=draw)
     exact = Subject(model, task).in_precision(torch.float64)
-    form = LinearForm.of(exact.model)
+    form = LinearForm.of(exact)
     failures = 0
     for word in periodic_words(automaton, 40, np.random.default_rng(0)):
         (predicted,) = predict_failures(form, automaton, [word], longest)
@@ -294,7 +294,7 @@ def test_a_rotation_that_is_a_little_off_is_predicted_to_the_position():
     if found.predicted is not None:
         assert found.predicted == pytest.approx(found.failure.position, abs=2)
     word = Periodic((), (1, 3))
-    form = LinearForm.of(model)
+    form = LinearForm.of(Subject(model, task))
     (predicted,) = predict_failures(form, automaton_of(task), [word], 2000)
     assert predicted.position == pytest.approx(math.pi / 5 / off, abs=2)
 
@@ -314,7 +314,7 @@ def test_a_failure_at_one_label_of_a_cycle_is_predicted_to_the_position(growth):
         model.readout.weight[labels, labels] = torch.tensor([4.0, 4.0, 4.0, 1.0, 4.0])
         model.readout.weight[0, 5] = 1.0  # a rival of label 3 long before one of the others
     (predicted,) = predict_failures(
-        LinearForm.of(model), automaton_of(task), [Periodic((), (1,))], 100_000
+        LinearForm.of(Subject(model, task)), automaton_of(task), [Periodic((), (1,))], 100_000
     )
     first = math.ceil(math.log(2) / math.log(growth))
     assert predicted.position == first + (3 - first) % 5
@@ -525,7 +525,7 @@ def test_predicted_words_with_another_symbol_fail_where_they_are_read():
         model.readout.weight.normal_(0, 0.3, generator=draw)
         model.readout.weight[:, :5] = torch.eye(5)
     exact = Subject(model, task).in_precision(torch.float64)
-    form = LinearForm.of(exact.model)
+    form = LinearForm.of(exact)
     left = 0
     for word in periodic_words(automaton, 30, np.random.default_rng(1)):
         (predicted,) = predict_failures_on_leaving(form, automaton, [word], longest)

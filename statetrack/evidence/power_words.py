@@ -25,13 +25,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import nn
 
+from statetrack.errors import SettingsError
+from statetrack.evidence.affine import affine_maps
 from statetrack.evidence.primitive_words import Periodic, Word, state_after
 from statetrack.evidence.rows import Failure
-from statetrack.models._base import LinearModel
+from statetrack.evidence.subject import Subject
 from statetrack.sources import Automaton
 
 Floats = NDArray[np.float64]
@@ -68,32 +68,13 @@ class LinearForm:
     readout: Floats  # [C, H]
 
     @classmethod
-    def of(cls, model: nn.Module) -> LinearForm | None:
-        """That of a linear model; None for any other."""
-        if not isinstance(model, LinearModel):
+    def of(cls, subject: Subject) -> LinearForm | None:
+        """That of a model whose recurrence and readout are linear; None for any other."""
+        try:
+            operators, first, readout = affine_maps(subject).homogeneous
+        except SettingsError:
             return None
-        with torch.no_grad():
-            exact = [
-                None if part is None else part.detach().cpu().double().numpy()
-                for part in (
-                    model.operators().dense(),
-                    model.first,
-                    model.readout.weight,
-                    model.additive_table(),
-                    model.readout.bias,
-                )
-            ]
-        operators, first, readout, additive, bias = exact
-        assert operators is not None and first is not None and readout is not None
-        if additive is None and bias is None:
-            return cls(operators, first, readout)
-        num_symbols, hidden = operators.shape[:2]
-        larger = np.zeros((num_symbols, hidden + 1, hidden + 1))
-        larger[:, :hidden, :hidden], larger[:, hidden, hidden] = operators, 1.0
-        if additive is not None:
-            larger[:, :hidden, hidden] = additive
-        column = np.zeros(len(readout)) if bias is None else bias
-        return cls(larger, np.append(first, 1.0), np.column_stack([readout, column]))
+        return None if readout is None else cls(operators, first, readout)
 
     def operator_of(self, word: Word) -> Floats:
         """A(x_n) ... A(x_1) of a word x_1 .. x_n: [H, H]."""

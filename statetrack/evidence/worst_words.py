@@ -139,7 +139,7 @@ class _Search:
         self._families: list[Family] = []
         self._complete = True
         self._draw = np.random.default_rng(seed)
-        self._form = LinearForm.of(subject.model)
+        self._form = LinearForm.of(subject)
 
     def run(self) -> WorstCase:
         """Try all families."""
