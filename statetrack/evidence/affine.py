@@ -24,8 +24,8 @@ from statetrack.models._base import LinearModel, WithTransition
 from statetrack.models._blocks import Block, BlockModel
 from statetrack.sources.arrays import Floats
 
-MOST_ENTRIES = 2**26
-"""The largest V H^2: half a gigabyte of float64."""
+MOST_ENTRIES = 2**23
+"""The largest V H^2: seconds for the means of hidden states, and 64 megabytes."""
 
 WORDS, LENGTH = 16, 12
 """The random words after which the maps are compared with what the model does."""
