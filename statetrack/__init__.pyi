@@ -12,6 +12,8 @@ from .evidence.extraction import Extracted as Extracted
 from .evidence.extraction import extract as extract
 from .evidence.probing import Probe as Probe
 from .evidence.probing import probe as probe
+from .evidence.snapping import Snapped as Snapped
+from .evidence.snapping import snap as snap
 from .evidence.worst_words import stress as stress
 from .models import MODELS as MODELS
 from .models._base import LinearModel as LinearModel

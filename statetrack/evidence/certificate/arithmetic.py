@@ -15,7 +15,8 @@ structure, with 2 u more where states are normalised:
   weight, of a coordinate that is always 1.
 - Factors, A(x) = L diag(s) R^T: the state is p = R^T h in rank space, A(x) = R^T L diag(s).
   `scan` multiplies by the product R^T L, rounded once, `step` and the seam between two pieces go
-  through h = L z; gamma_(H + K + 3) |R^T| |L| |s| covers both. The logits read z = s * p, so they
+  through h = L z; gamma_(H + K + 3) |R^T| |L| |s| covers both,
+  H and K those coordinates and terms that are not zero. The logits read z = s * p, so they
   belong to a state and the symbol that follows.
 - Gains: u |s| for real ones, complex products are sums of two; 4 u |s| covers both, and words that
   are scanned in chunks, where products of gains are rounded once more at every step.
@@ -205,7 +206,8 @@ def _factored(
     left, right = exactly(operators.left), exactly(operators.right)
     gains = exactly(operators.gains)[:, None, :]
     hidden, rank = left.shape
-    bound = float(_gamma(hidden + rank + 3, unit)) + scaled
+    used = int((left.any(1) & right.any(1)).sum()) + int((left.any(0) & right.any(0)).sum())
+    bound = float(_gamma(used + 3, unit)) + scaled
     own = (hidden + 4) * OWN
     sizes = abs(right).T @ abs(left) * abs(gains)
     first_sizes = abs(first) @ abs(right)

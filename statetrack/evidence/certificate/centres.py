@@ -21,6 +21,9 @@ MOST_ROUNDS = 2000
 LARGEST_TOGETHER = 256
 """Coordinates of all centres up to which rounds are taken as powers of one matrix."""
 
+FEW_ROUNDS = 128
+"""Rounds of averaging where operators drift."""
+
 SETTLED = 1e-13
 """Averaging ends where it moves no centre by more, relative to their size."""
 
@@ -66,24 +69,27 @@ class Transitions:
         )
 
 
-def find_centres(matrices: Floats, first: Floats, transitions: Transitions) -> Floats:
+def find_centres(
+    matrices: Floats, first: Floats, transitions: Transitions, *, rounds: int = MOST_ROUNDS
+) -> Floats:
     """A point for every state, such that matrices [V, n, n] lead from one to the next: [S, n].
 
     Each round puts a centre halfway towards the mean of A(x) psi(s) over the transitions (s, x)
     that lead to it, which keeps what agrees and halves what turns against it. It starts from the
-    states of shortest words. Centres have the size of the first state.
+    states of shortest words. Centres have the size of the first state. What all operators turn by
+    a little adds up over the rounds, so that fewer leave centres nearer to the first state.
     """
     points = _along_shortest_words(matrices, first, transitions)
     size = np.linalg.norm(points, axis=1).max()
     if size == 0 or not np.isfinite(size):
         return points
-    rounds = _together if points.size <= LARGEST_TOGETHER else _one_by_one
-    averaged = rounds(matrices, points, transitions)
+    average = _together if points.size <= LARGEST_TOGETHER else _one_by_one
+    averaged = average(matrices, points, transitions, rounds)
     now = np.linalg.norm(averaged, axis=1).max()
     return points if now == 0 or not np.isfinite(now) else averaged * (size / now)
 
 
-def _together(matrices: Floats, points: Floats, transitions: Transitions) -> Floats:
+def _together(matrices: Floats, points: Floats, transitions: Transitions, rounds: int) -> Floats:
     """All rounds as the power of one matrix, by squaring."""
     num_states, size = points.shape
     round_ = np.zeros((num_states, size, num_states, size))
@@ -94,14 +100,14 @@ def _together(matrices: Floats, points: Floats, transitions: Transitions) -> Flo
     never = np.flatnonzero(entered == 0)
     round_[never, :, never] = np.eye(size)
     whole = (round_.reshape(points.size, points.size) + np.eye(points.size)) / 2
-    for _ in range(MOST_ROUNDS.bit_length()):
+    for _ in range(rounds.bit_length()):
         whole = whole @ whole
         whole /= max(float(np.linalg.norm(whole)), 1e-300)
     averaged: Floats = (whole @ points.ravel()).reshape(points.shape)
     return averaged
 
 
-def _one_by_one(matrices: Floats, points: Floats, transitions: Transitions) -> Floats:
+def _one_by_one(matrices: Floats, points: Floats, transitions: Transitions, rounds: int) -> Floats:
     """The rounds, until centres move no more."""
     size = np.linalg.norm(points, axis=1).max()
     entered = np.bincount(transitions.target, minlength=transitions.num_states)
@@ -110,7 +116,7 @@ def _one_by_one(matrices: Floats, points: Floats, transitions: Transitions) -> F
     source, symbol = transitions.source[order], transitions.symbol[order]
     filled = np.flatnonzero(entered)
     starts = (np.cumsum(entered) - entered)[filled]
-    for _ in range(MOST_ROUNDS):
+    for _ in range(rounds):
         images = np.matmul(points, matrices.transpose(0, 2, 1))[symbol, source]
         means = points.copy()
         means[filled] = np.add.reduceat(images, starts) * weights[filled, None]

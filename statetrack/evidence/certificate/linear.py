@@ -59,7 +59,12 @@ from statetrack.evidence.certificate.arithmetic import (
     Unsupported,
     arithmetic_of,
 )
-from statetrack.evidence.certificate.centres import Transitions, find_centres
+from statetrack.evidence.certificate.centres import (
+    FEW_ROUNDS,
+    MOST_ROUNDS,
+    Transitions,
+    find_centres,
+)
 from statetrack.evidence.certificate.comparison import UP, Comparison
 from statetrack.evidence.certificate.exact import closes_exactly
 from statetrack.evidence.certificate.splitting import Part, Splitting, gain, splittings
@@ -83,6 +88,9 @@ TOLERANCES = (1e-9, 1e-5, 1e-3, 1e-2, 1e-1)
 
 NOISY = (None, 1e-2, 1e-4)
 """Blocks whose centres miss each other by more than this share may be left to the rest."""
+
+ENOUGH = 10
+"""A length above which other centres are not tried."""
 
 ROUNDS_OF_READING = 200
 """Symbols after which the Gramian of what is read later is taken."""
@@ -141,9 +149,9 @@ def certify_linear(subject: Subject, *, budget: Budget, seed: int = 0) -> Certif
         return not_proven("a weight is not finite", method=METHOD)
     best: _Proof | None = None
     complete = True
-    for transitions in _automata(subject, minimal):
+    for transitions, rounds in _automata(subject, minimal):
         budget.say("averaging the states of the model over words")
-        centres = find_centres(both.real.matrices, both.real.first, transitions)
+        centres = find_centres(both.real.matrices, both.real.first, transitions, rounds=rounds)
         sizes = abs(centres).max(1)
         if not (np.isfinite(sizes).all() and RANGE[0] < sizes.min() <= sizes.max() < RANGE[1]):
             continue
@@ -155,7 +163,7 @@ def certify_linear(subject: Subject, *, budget: Budget, seed: int = 0) -> Certif
             proof = _prove(both, kept, transitions, splitting)
             if best is None or proof.order > best.order:
                 best, found = proof, (kept, transitions)
-        if best is not None and best.order > (0.0, 0.0):
+        if budget.spent or (best is not None and best.order >= (ENOUGH, ENOUGH)):
             break
     if best is None:
         return not_proven(
@@ -169,12 +177,16 @@ def certify_linear(subject: Subject, *, budget: Budget, seed: int = 0) -> Certif
     return _certificate(best, both, *found, complete, time.monotonic() - began)
 
 
-def _automata(subject: Subject, minimal: Transitions) -> Iterator[Transitions]:
-    """The smallest machine, and the automaton as it is given where that has more states."""
-    yield minimal
+def _automata(subject: Subject, minimal: Transitions) -> Iterator[tuple[Transitions, int]]:
+    """The automata to take centres of, each with the rounds of averaging.
+
+    The smallest machine, and where that has fewer states the automaton as it is given.
+    """
+    yield minimal, MOST_ROUNDS
+    yield minimal, FEW_ROUNDS
     given = Transitions.of(subject.automaton, minimal=False)
     if given.num_states > minimal.num_states:
-        yield given
+        yield given, MOST_ROUNDS
 
 
 def _splittings(
@@ -182,7 +194,7 @@ def _splittings(
 ) -> Iterator[tuple[Splitting, Floats]]:
     """Splittings to try, each with the centres that it is for."""
     blocks = arithmetic.blocks
-    observed = _observed(arithmetic.matrices)
+    observed = observed_later(arithmetic.matrices)
     tried = set()
     for share in NOISY if len(blocks) > 1 else NOISY[:1]:
         kept = centres if share is None else _without_noise(arithmetic, centres, transitions, share)
@@ -198,7 +210,7 @@ def _splittings(
                     yield found, kept
 
 
-def _observed(matrices: Floats) -> Floats | None:
+def observed_later(matrices: Floats) -> Floats | None:
     """The mean of A_w^T A_w over long words w, up to a factor: [n, n]; None where it vanishes."""
     gramian = np.eye(matrices.shape[1])
     for _ in range(ROUNDS_OF_READING):

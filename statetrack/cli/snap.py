@@ -1,0 +1,114 @@
+"""Replace a run's operators by the exact representation that they are close to."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from statetrack.cli import options
+
+PLACE = 3.6
+"""Its place among the commands that `statetrack --help` lists."""
+
+
+def build(argv: list[str]) -> Callable[..., None]:
+    """The command; its options do not depend on the arguments."""
+
+    def snap(
+        run: Annotated[
+            Path | None,
+            typer.Argument(metavar="[RUN]", help="A run folder; by default the newest."),
+        ] = None,
+        *,
+        out: Annotated[
+            Path | None,
+            typer.Option(
+                help="The new run's folder; by default RUN with -snapped behind it.",
+                metavar="FOLDER",
+            ),
+        ] = None,
+        defect: Annotated[
+            float,
+            typer.Option(help="The largest defect, relative to the states, to start from.", min=0),
+        ] = 0.05,
+        seconds: options.Seconds = 40.0,
+        replica: options.Replica = None,
+        as_json: options.AsJson = False,
+        device: options.Device = None,
+        trust_plugin: options.TrustPlugin = False,
+    ) -> None:
+        """Replace a linear model's operators by the exact representation that they are close to.
+
+        The learned operators miss the states that they should lead to by a small defect, which
+        adds up over long words. The exact ones, of the same structure, are written to a new run,
+        with a certificate of how long it is right; the run itself is left as it is.
+        """
+        # what follows imports torch, which `--help` does not need
+        from statetrack.cli._json import print_json
+        from statetrack.cli._progress import searching
+        from statetrack.evidence.snapping import snap_subject
+        from statetrack.models._base import SequenceModel
+        from statetrack.report.drawing import console, facts
+        from statetrack.runs.derived import require_new, write_derived
+        from statetrack.runs.folder import newest_run
+        from statetrack.runs.run import RUNS, Run
+        from statetrack.scoring import plain
+
+        path = newest_run(RUNS).path if run is None else run
+        opened = Run.open(path, device=device, trust_plugin=trust_plugin)
+        folder = path.with_name(f"{path.name}-snapped") if out is None else out
+        require_new(folder)
+        ((outcome, subject),) = opened.subjects(replica=replica)
+        with searching(f"replica {outcome.replica}", seconds) as budget:
+            found = snap_subject(subject, defect, budget)
+        assert isinstance(found.model, SequenceModel)
+        about: dict[str, str | float | int] = {
+            "snapped_from": str(path),
+            "snapped_replica": outcome.replica,
+            "snapped_defect": found.defect,
+        }
+        command = shlex.join(["statetrack", "snap", *argv])
+        made = write_derived(opened, outcome, found.model, folder, about, command=command)
+        made.add_evidence(found.certificate, made.selected)
+        if as_json:
+            content = about | {
+                "run": str(made.path),
+                "task": opened.task.name,
+                "model": opened.experiment.model,
+                "dimension": found.dimension,
+                "kind": found.kind,
+                "certificate": asdict(found.certificate),
+            }
+            print_json(plain(content))
+            return
+        to = console()
+        named = f"{opened.experiment.model} on {opened.task.name}"
+        to.print(f"{named}, seed {outcome.seed}, lr {outcome.lr:g}")
+        certificate = found.certificate
+        to.print(
+            facts(
+                [
+                    ("learned operators", f"miss the states by {found.defect:.1e}"),
+                    ("now", f"{found.kind}, dimension {found.dimension}: exact but for rounding"),
+                    ("proven", _proven(certificate.verdict, certificate.length)),
+                    (
+                        "in real arithmetic",
+                        f"{_proven(certificate.verdict_real, certificate.length_real)}; the "
+                        "representation itself: all lengths",
+                    ),
+                ]
+            )
+        )
+        to.print(f"run: {made.path}", soft_wrap=True)
+
+    return snap
+
+
+def _proven(verdict: str, length: int | None) -> str:
+    """What is proven, in words."""
+    return f"every word to {length:,} symbols" if length is not None else verdict

@@ -1,0 +1,65 @@
+"""A run whose weights were made from those of another run, and not by training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from statetrack.errors import RunError, setting
+from statetrack.models._base import SequenceModel
+from statetrack.runs.config import Experiment
+from statetrack.runs.environment import environment
+from statetrack.runs.folder import RunFolder
+from statetrack.runs.plugins import plugins_of
+from statetrack.runs.rows import Outcome, Summary
+from statetrack.runs.run import Run
+from statetrack.training.scores import accuracy
+
+
+def require_new(out: Path) -> None:
+    """Raise `RunError` where a folder for a new run has something in it already."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise RunError(f"{out}: already exists and is not empty: choose another {setting('out')}")
+
+
+def write_derived(
+    run: Run,
+    outcome: Outcome,
+    model: SequenceModel,
+    out: Path,
+    about: Mapping[str, str | float | int],
+    *,
+    command: str | None = None,
+) -> Run:
+    """A new finished run in the folder `out`, with one replica: the given model.
+
+    It has the settings, the task and the plugins of `run`, of which `outcome` is the replica that
+    the model was made from; `about` stands in environment.json. The validation accuracy is that of
+    the model, on the same words; its loss is not known. Raises `RunError` where `out` is not empty.
+    """
+    values = run.experiment.values()
+    values |= {"seed": outcome.seed, "seeds": 1, "lrs": [outcome.lr]}
+    experiment = Experiment.from_values(values, str(run.path))
+    made_on = environment(run.device, model.kernel_on(run.device), command)
+    folder = RunFolder.start(
+        out,
+        config=experiment.values(),
+        task=run.task.document(),
+        environment=made_on | dict(about),
+        plugins=plugins_of(experiment.values(), run.task.spec.automaton),
+    )
+    parts = dict(model.named_parameters()) | dict(model.named_buffers())
+    folder.write_weights({name: value.unsqueeze(0) for name, value in parts.items()})
+    _, validation = run.words.on(run.device)
+    words = validation[:1]
+    with torch.no_grad():
+        right = accuracy(model.eval()(words.symbols[0])[None], words.labels, words.scored)
+    summary = run.summary
+    alone = replace(outcome, replica=0, validation_accuracy=float(right[0]), validation_loss=None)
+    folder.write_summary(
+        Summary(steps=summary.steps, seconds=summary.seconds, selected=0, replicas=(alone,))
+    )
+    return Run.open(out, device=str(run.device))
