@@ -396,7 +396,7 @@ def _agreement(bare: Comparison, best: Measured, below: str) -> str:
 
 def _right_and_not_beyond(best: Measured) -> str:
     """Up to where a replica is right that does not track the task."""
-    if best.horizon == best.length and best.fails_at is not None:
+    if best.horizon == best.length and best.failing_word is not None:
         return (
             f"right on every random word up to {best.horizon:,}, wrong at symbol "
             f"{best.fails_at:,} of {best.failing_word}"
@@ -410,7 +410,7 @@ def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
     others = f"evaluate the other {unseen} replicas (`statetrack eval {bare.run} --all`)"
     if best.verdict == "partly" and best.horizon:
         reason = f"predicted yes, measured right up to {best.horizon:,}, not {best.length:,}"
-        if best.horizon == best.length and best.fails_at is not None:
+        if best.horizon == best.length and best.failing_word is not None:
             reason = f"predicted yes, {_right_and_not_beyond(best)}"
         if best.nonfinite_from is not None:
             reason += f"; logits are NaN or infinite from position {best.nonfinite_from:,}"
@@ -475,7 +475,7 @@ def _with_evidence(measured: Measured, bracket: Bracket | None, symbols: Sequenc
     return replace(
         measured,
         verdict="partly" if tracks and failure is not None else measured.verdict,
-        fails_at=None if failure is None else failure.position,
+        fails_at=bracket.fails_at,
         failing_word=None if failure is None else word_text(failure, symbols),
         worst_case=None if worst is None else bracket.right_to,
         proven=bracket.verdict,

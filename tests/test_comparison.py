@@ -256,6 +256,15 @@ def test_a_word_that_fails_outweighs_random_words_that_are_all_right():
     assert (right.outcome, right.selected.worst_case) == ("agree", 900)
 
 
+def test_a_random_word_that_fails_is_told_from_one_that_was_sought():
+    rows = [row(500, 100), row(5000, 99, first_error=4100)]
+    one = outcome(found(make_run("a", *CAN, rows), worst_case_of()))
+    assert (one.selected.fails_at, one.selected.failing_word) == (4100, None)
+    assert one.selected.worst_case == 4099 and "right up to 500, not 5,000" in one.reason
+    proven = found(make_run("b", *CAN, rows), certificate_of(4100))
+    assert outcome(proven).outcome == "contradiction"
+
+
 def test_a_failing_word_makes_no_verdict_better():
     one = outcome(found(make_run("a", *CAN, WRONG), worst_case_of(FAILS)))
     assert one.selected.verdict == "no"

@@ -100,6 +100,7 @@ def test_a_suite_trains_and_evaluates_every_cell_once(
         right = [row.prefix_accuracy == 1.0 for row in result.rows]
         assert result.success == sum(right) / 2
         assert result.horizon in (0, 30, 60, 90)
+        assert (result.first_error is None) == (result.horizon == 90)
         assert RunFolder.open(Path(result.run)).finished
     monkeypatch.setattr(Run, "train", never)
     again = list(run_suite(suite, cells_of(suite, tmp_path / "out", {}), jobs=1))
@@ -527,12 +528,12 @@ def test_what_cannot_be_searched_is_not_asked_for_again(
 def test_a_cell_shows_the_worst_word_beside_the_random_ones(in_a_copy: Path) -> None:
     bare = replace(run_once(suite_of()), searched={"worst-case": 5.0})
     assert bare.selected is not None
-    sure = replace(bare, selected=replace(bare.selected, first_error=None))
+    sure = replace(bare, first_error=None)
     failure = Failure((), (0, 1), 701, 1, 0)
     fails = worst_case_of(failure)
     assert worst_text(replace(sure, evidence=(worst_case_of(),))) == ">= 900"
     assert worst_text(replace(sure, evidence=(fails,))) == "700"
-    wrong = replace(bare, selected=replace(bare.selected, first_error=12))
+    wrong = replace(bare, first_error=12)
     assert worst_text(replace(wrong, evidence=(worst_case_of(),))) == "11"
     assert worst_text(replace(wrong, evidence=(fails,))) == "11"
     proven = replace(sure, evidence=(worst_case_of(), certificate_of(4000)))

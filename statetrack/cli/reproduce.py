@@ -72,7 +72,7 @@ def reproduce(
     evidence_seconds: Annotated[
         float,
         typer.Option(help="Time for each other kind of evidence of a cell.", min=0.1, max=10**6),
-    ] = 15.0,
+    ] = 12.0,
 ) -> None:
     """Train and evaluate a whole suite: models x tasks, one table.
 

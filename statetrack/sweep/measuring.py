@@ -138,6 +138,10 @@ def _result(suite: Suite, cell: Cell, run: Run, scored: Sequence[EvaluationRow])
         steps=summary.steps,
         seconds=summary.seconds,
         measured=Measurement.of(suite, run.task),
+        first_error=min(
+            (row.first_error for row in scored if row.selected and row.first_error is not None),
+            default=None,
+        ),
     )
 
 

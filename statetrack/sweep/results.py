@@ -69,8 +69,10 @@ class CellResult:
     `replicas` is their number, `rows` are those of every replica that did not diverge, at the
     suite's length; `curves` are also those at `curve_lengths`. `selected` is None where all
     replicas diverged. `success` is the fraction of all replicas with every answer right, `horizon`
-    the horizon of the selected one. `measured` says how. `evidence` is about the selected one, each
-    kind once; `searched` has the seconds that were given to each kind looked for.
+    the horizon of the selected one, and `first_error` the earliest position at which any of its
+    random words, of whatever length, is answered wrongly. `measured` says how. `evidence` is about
+    the selected one, each kind once; `searched` has the seconds that were given to each kind looked
+    for.
     """
 
     row: str
@@ -85,14 +87,14 @@ class CellResult:
     steps: int
     seconds: float
     measured: Measurement
+    first_error: int | None = None
     evidence: tuple[Evidence, ...] = ()
     searched: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def bracket(self) -> Bracket:
         """What is proven of the selected replica, and where it fails."""
-        wrong_at = None if self.selected is None else self.selected.first_error
-        return Bracket.of(self.evidence, wrong_at=wrong_at)
+        return Bracket.of(self.evidence, wrong_at=self.first_error)
 
     @property
     def num_right(self) -> int:
