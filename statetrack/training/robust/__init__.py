@@ -42,11 +42,13 @@ class Robust(abc.ABC):
     def size_at(self, step: int) -> float:
         """The size at step number `step` (from 0).
 
-        It is 0 for a share of the steps, `robust_start`, and grows to the whole size until half of
-        the others are done.
+        It is 0 for a share of the steps, `robust_start`; then it grows from a thousandth to the
+        whole size, by the same factor at every step, until half of the others are done: errors
+        that grow by a factor with every symbol are so made smaller one symbol after the other.
         """
         done, start = step / self.settings.steps, self.settings.robust_start
-        return self.size * min(1.0, max(0.0, 2 * (done - start) / (1 - start)))
+        grown = 2 * (done - start) / (1 - start)
+        return self.size * 1000.0 ** min(0.0, grown - 1) if grown > 0 else 0.0
 
     @abc.abstractmethod
     def train(

@@ -5,7 +5,8 @@ whole word, together with all errors so far, and the loss is that of the worst l
 other label the most by which its logit may be above the right one's. So states that errors do not
 add up at are learned, which is what a certificate for all lengths needs (`statetrack certify`).
 
-A step takes about 2.5 times as long for the second-order RNN (docs/robust-training.md).
+A step takes about twice as long for the second-order RNN, and five times for an LSTM, whose layer
+is then not that of torch (docs/robust-training.md).
 
 Source: interval bound propagation, Gowal et al. (2018), arXiv:1810.12715, there for images.
 
