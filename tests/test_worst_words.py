@@ -551,3 +551,13 @@ def test_the_least_certain_words_are_grown_until_one_fails():
     )
     assert found.failing is not None and found.all_up_to < len(found.failing)
     assert subject.first_errors(np.array([found.failing]))[0] == len(found.failing)
+
+
+def test_no_matrices_are_asked_of_a_model_whose_readout_is_not_linear(monkeypatch):
+    """Those of a wide layer take longer than the search."""
+
+    def never(*_, **__):
+        raise AssertionError("its matrices were asked for")
+
+    monkeypatch.setattr("statetrack.evidence.power_words.affine_maps", never)
+    assert LinearForm.of(Subject(make_model("s4d", "parity"), "parity")) is None

@@ -32,6 +32,7 @@ from statetrack.evidence.affine import affine_maps
 from statetrack.evidence.primitive_words import Periodic, Word, state_after
 from statetrack.evidence.rows import Failure
 from statetrack.evidence.subject import Subject
+from statetrack.models._base import LinearModel
 from statetrack.sources import Automaton
 
 Floats = NDArray[np.float64]
@@ -70,6 +71,8 @@ class LinearForm:
     @classmethod
     def of(cls, subject: Subject) -> LinearForm | None:
         """That of a model whose recurrence and readout are linear; None for any other."""
+        if not isinstance(subject.model, LinearModel):  # of others the readout is not linear
+            return None
         try:
             operators, first, readout = affine_maps(subject).homogeneous
         except SettingsError:
