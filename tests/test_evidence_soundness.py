@@ -88,3 +88,10 @@ def test_operators_that_forget_all_but_a_millionth_are_certified_without_a_warni
     case, _ = certificates.case_of(67, first_seed=3)
     found = certificates.certificate_of(case.model, case.table, SECONDS)
     assert found.verdict == "to length"
+
+
+def test_exact_arithmetic_is_proven_at_least_as_far_as_floats_are() -> None:
+    case, _ = certificates.case_of(81, first_seed=5)
+    found = certificates.certificate_of(case.model, case.table, SECONDS)
+    assert found.length is not None and found.length_real is not None
+    assert found.length_real >= found.length > 512
