@@ -20,9 +20,9 @@ from statetrack.ops.operators import FactoredOperators
 
 Numbers = NDArray[np.float64]
 
-MOST_STEPS = 100
+MOST_STEPS = 60
 """Gauss-Newton steps; four or five where the rank is ample, many where it barely suffices."""
-MOST_PRODUCTS = 400
+MOST_PRODUCTS = 800
 """Products with the Jacobian for one step."""
 
 

@@ -101,7 +101,10 @@ def finished(model: nn.Module, words: Words, settings: TrainSettings) -> Finishe
     coordinates = seen_coordinates(machine, words)
     if (size := len(coordinates.values)) ** 2 * len(machine.operators) > MOST_UNKNOWNS:
         return f"training words show {size} dimensions of its states, more than can be solved for"
-    solution = solved(coordinates.of(machine), words, targets, coordinates)
+    begun = coordinates.of(machine)
+    solution = solved(begun, words, targets, coordinates)
+    if isinstance(exact, BilinearCP):  # its factors are near those of the machine it began with
+        solution = solution.beside(begun)
     written = _write(exact, solution, coordinates)
     after = _loss(
         Machine(exact.operators().dense(), exact.first.detach(), exact.readout.weight),

@@ -48,6 +48,32 @@ class Machine:
         """The number K of coordinates of a state."""
         return len(self.first)
 
+    def beside(self, other: Machine) -> Machine:
+        """The same machine in the coordinates in which it is closest to another one of its size.
+
+        They are those of the T with the least squares of T A(x) - B(x) T, T h - k and C - D T,
+        where B, k and D belong to the other machine.
+        """
+        size, identity = self.size, torch.eye(self.size, dtype=self.first.dtype)
+        # rows of equations for T, row by row: X T Y is kron(X, Y^T)
+        of_first = torch.kron(identity, self.first.unsqueeze(0))
+        of_readout = torch.kron(other.readout, identity)
+        rows, right = [of_first, of_readout], [other.first, self.readout.flatten()]
+        for mine, theirs in zip(self.operators, other.operators, strict=True):
+            rows.append(
+                torch.kron(identity, mine.mT.contiguous())
+                - torch.kron(theirs.contiguous(), identity)
+            )
+            right.append(torch.zeros(size * size, dtype=self.first.dtype))
+        # by the normal equations, which are small; T need not be exact, only close
+        normal = self.first.new_zeros(size * size, size * size)
+        projected = self.first.new_zeros(size * size)
+        for row, value in zip(rows, right, strict=True):
+            normal, projected = normal + row.mT @ row, projected + row.mT @ value
+        change = torch.linalg.solve(normal, projected).view(size, size)
+        back = torch.linalg.inv(change)
+        return Machine(change @ self.operators @ back, change @ self.first, self.readout @ back)
+
 
 @dataclass(frozen=True)
 class Coordinates:
