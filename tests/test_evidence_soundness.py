@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from statetrack.evidence.budget import Budget
+from statetrack.evidence.certificate.centres import Transitions, find_centres
 from tests.evidence import (
     certificates,
     counterexamples,
     extractions,
     horizons,
+    machines,
     networks,
     representations,
 )
@@ -95,3 +98,18 @@ def test_exact_arithmetic_is_proven_at_least_as_far_as_floats_are() -> None:
     found = certificates.certificate_of(case.model, case.table, SECONDS)
     assert found.length is not None and found.length_real is not None
     assert found.length_real >= found.length > 512
+
+
+def test_a_spent_budget_ends_the_averaging_of_many_states() -> None:
+    draws = np.random.default_rng(0)
+    matrices, first = draws.normal(size=(2, 16, 16)) / 4, draws.normal(size=16)
+    transitions = Transitions.of(machines.cyclic(600).automaton(), minimal=False)
+    few = Transitions(
+        transitions.source, transitions.symbol % 2, transitions.target, 0, *transitions_end(600)
+    )
+    begun = find_centres(matrices, first, few, rounds=0)
+    assert np.array_equal(find_centres(matrices, first, few, budget=Budget(0)), begun)
+
+
+def transitions_end(states: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.arange(states), np.ones(states, bool)

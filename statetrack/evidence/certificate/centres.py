@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from statetrack.algebra.machine import needed_machine
+from statetrack.evidence.budget import Budget
 from statetrack.sources import Automaton
 from statetrack.sources.arrays import Booleans, Floats, Integers
 from statetrack.sources.automaton import reachable
@@ -70,7 +71,12 @@ class Transitions:
 
 
 def find_centres(
-    matrices: Floats, first: Floats, transitions: Transitions, *, rounds: int = MOST_ROUNDS
+    matrices: Floats,
+    first: Floats,
+    transitions: Transitions,
+    *,
+    rounds: int = MOST_ROUNDS,
+    budget: Budget | None = None,
 ) -> Floats:
     """A point for every state, such that matrices [V, n, n] lead from one to the next: [S, n].
 
@@ -78,13 +84,16 @@ def find_centres(
     that lead to it, which keeps what agrees and halves what turns against it. It starts from the
     states of shortest words. Centres have the size of the first state. What all operators turn by
     a little adds up over the rounds, so that fewer leave centres nearer to the first state.
+    A budget that ends leaves them where they are: what is proven of them is true of any centres.
     """
     points = _along_shortest_words(matrices, first, transitions)
     size = np.linalg.norm(points, axis=1).max()
     if size == 0 or not np.isfinite(size):
         return points
-    average = _together if points.size <= LARGEST_TOGETHER else _one_by_one
-    averaged = average(matrices, points, transitions, rounds)
+    if points.size <= LARGEST_TOGETHER:
+        averaged = _together(matrices, points, transitions, rounds)
+    else:
+        averaged = _one_by_one(matrices, points, transitions, rounds, budget)
     now = np.linalg.norm(averaged, axis=1).max()
     return points if now == 0 or not np.isfinite(now) else averaged * (size / now)
 
@@ -107,7 +116,13 @@ def _together(matrices: Floats, points: Floats, transitions: Transitions, rounds
     return averaged
 
 
-def _one_by_one(matrices: Floats, points: Floats, transitions: Transitions, rounds: int) -> Floats:
+def _one_by_one(
+    matrices: Floats,
+    points: Floats,
+    transitions: Transitions,
+    rounds: int,
+    budget: Budget | None,
+) -> Floats:
     """The rounds, until centres move no more."""
     size = np.linalg.norm(points, axis=1).max()
     entered = np.bincount(transitions.target, minlength=transitions.num_states)
@@ -117,6 +132,8 @@ def _one_by_one(matrices: Floats, points: Floats, transitions: Transitions, roun
     filled = np.flatnonzero(entered)
     starts = (np.cumsum(entered) - entered)[filled]
     for _ in range(rounds):
+        if budget is not None and budget.spent:
+            break
         images = np.matmul(points, matrices.transpose(0, 2, 1))[symbol, source]
         means = points.copy()
         means[filled] = np.add.reduceat(images, starts) * weights[filled, None]

@@ -151,7 +151,9 @@ def certify_linear(subject: Subject, *, budget: Budget, seed: int = 0) -> Certif
     complete = True
     for transitions, rounds in _automata(subject, minimal):
         budget.say("averaging the states of the model over words")
-        centres = find_centres(both.real.matrices, both.real.first, transitions, rounds=rounds)
+        centres = find_centres(
+            both.real.matrices, both.real.first, transitions, rounds=rounds, budget=budget
+        )
         sizes = abs(centres).max(1)
         if not (np.isfinite(sizes).all() and RANGE[0] < sizes.min() <= sizes.max() < RANGE[1]):
             continue
