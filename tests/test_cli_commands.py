@@ -254,7 +254,10 @@ def test_eval_under_stress_finds_a_word_that_fails_and_keeps_it(
 
 def test_stress_and_errors_say_what_they_cannot_do(capsys: pytest.CaptureFixture[str]) -> None:
     succeed("train", "--task", "boolean-3", "--model", "gru", *QUICK, "--out", "mine")
-    assert "no automaton says" in complaint(capsys, "eval", "mine", "--stress")
+    for argv in (["eval", "mine", "--stress"], ["certify"], ["probe"], ["extract"], ["snap"]):
+        assert "mine: task 'boolean-3' is a sampler: no automaton" in complaint(
+            capsys, argv[0], "mine", *argv[2:]
+        )
     assert "--csv" in complaint(capsys, "eval", "mine", "--errors", "3", "--csv")
 
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 
 import numpy as np
 import pytest
@@ -16,15 +17,17 @@ from statetrack.evidence.budget import Budget
 from statetrack.evidence.exhaustive import find_exhaustive
 from statetrack.evidence.extraction import find_extraction
 from statetrack.evidence.extraction.machine import Hypothesis, machine_of
-from statetrack.evidence.rows import Extraction, MyhillNerode
+from statetrack.evidence.rows import Extraction, Failure, MyhillNerode
 from statetrack.evidence.subject import Reader, Subject
 from statetrack.pictures.dot import dot
 from statetrack.pictures.drawn import drawn_machine
+from statetrack.report.evidence import machine_text
+from statetrack.report.extraction import extraction_lines
 from statetrack.runs.run import Run
 from statetrack.sources import Automaton, equivalent, minimise
 from statetrack.spec import Task, load_task
 from tests.computing import Computes, right_for, with_wrong_transition
-from tests.setups import parity_run
+from tests.setups import exhaustive_of, parity_run, worst_case_of
 from tests.test_docs import documented
 
 AMPLE = 600.0
@@ -99,6 +102,56 @@ def test_caps_end_learning_are_said_and_leave_the_failure_that_was_met(algorithm
     few = extract(late, automaton, algorithm=algorithm, max_words=50)
     assert few.reason == "words" and few.words <= 50
     assert few.equivalent is None and few.verdict == "not decided"
+
+
+RARE = (0, 0, 1, 0, 1, 1, 1, 0, 1, 0, 0, 1, 1, 0)
+"""A word that neither all short words nor random ones of a small number are likely to be."""
+
+
+def wrong_on_one_word(automaton, word):
+    """The automaton, but for the label after one word: a chain of states beside its own."""
+    first = automaton.num_states
+    states = [automaton.start]
+    for symbol in word:
+        states.append(int(automaton.delta[states[-1], symbol]))
+    # state first + n: the first n symbols of the word were read
+    delta = np.concatenate([automaton.delta, automaton.delta[states]])
+    output = np.concatenate([automaton.output, automaton.output[states]])
+    for place, symbol in enumerate(word):
+        delta[first + place, symbol] = first + place + 1
+    output[-1] = 1 - output[-1]
+    return Automaton(delta, output, start=first, labels=automaton.labels)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_word_that_is_known_to_fail_is_learned_from(algorithm):
+    automaton = automaton_of("parity")
+    wrong = wrong_on_one_word(automaton, RARE)
+    caps = {"algorithm": algorithm, "random_words": 5}
+    assert extract(Computes(wrong), "parity", **caps).verdict == "equivalent"
+    known = Failure(RARE, (), len(RARE), 1 - int(wrong.labels_of(RARE)[-1]), 0)
+    found = extract(Computes(wrong), "parity", **caps, known=[known])
+    assert found.reason == "tested" and found.equivalent is False
+    assert found.difference.word == RARE
+    assert equivalent(machine_of(found, automaton), minimise(wrong))
+
+
+def test_a_known_word_that_is_too_long_to_learn_from_is_said():
+    automaton = automaton_of("parity")
+    late = Computes(right_for(automaton, 150))
+    known = Failure((), (1, 0), 153, 1, 0)
+    found = extract(late, automaton, known=[known])
+    assert (found.states, found.reason, found.random_words) == (2, "length", 100)
+    assert found.equivalent is False and found.extra_states is None and found.complete
+    assert (found.difference.period, found.longest) == ((1, 0), 153)
+    assert found.difference.word == known.word[: found.difference.position]
+    said = dict(extraction_lines(found, automaton.symbols, automaton.labels))
+    assert said["compared"].startswith("the network is not equivalent to the task; the shortest")
+    assert "all but a longer word that was known to fail" in said["tested"]
+    assert machine_text(found) == "differs (2)"
+    right = extract(Computes(automaton), automaton, known=[known])
+    assert right.reason == "tested" and right.equivalent
+    assert machine_text(right, fails_at=900) == "equivalent (2), fails at 900"
 
 
 def test_no_time_gives_no_machine_and_says_so():
@@ -225,8 +278,14 @@ def test_the_library_gives_the_machine_with_what_is_known_of_it():
 
 
 @pytest.fixture(scope="module")
-def run_folder(tmp_path_factory):
+def parity(tmp_path_factory):
     return parity_run(tmp_path_factory.mktemp("runs") / "exact")
+
+
+@pytest.fixture
+def run_folder(parity, tmp_path):
+    """A copy of it, without evidence."""
+    return shutil.copytree(parity, tmp_path / "exact")
 
 
 QUICK = ["--random-words", "50", "--length", "50"]
@@ -278,7 +337,33 @@ def test_extract_refuses_what_it_cannot_write_before_it_learns(run_folder, capsy
     assert "take one machine" in capsys.readouterr().err
     nowhere = str(tmp_path / "nowhere" / "machine.dot")
     assert command(["extract", str(run_folder), "--out", nowhere, *QUICK]) == 1
-    assert "cannot be written: No such file" in capsys.readouterr().err
+    assert "there is no folder" in capsys.readouterr().err
+    drawing = str(tmp_path / "nowhere" / "machine.svg")
+    assert command(["extract", str(run_folder), "--plot", drawing, *QUICK]) == 1
+    assert "--plot" in capsys.readouterr().err
+    assert not (run_folder / "evidence.jsonl").exists()
+
+
+def test_where_nothing_was_learned_no_machine_is_spoken_of(run_folder, capsys):
+    assert command(["extract", str(run_folder), "--words", "3", *QUICK]) == 0
+    printed = capsys.readouterr().out
+    assert "none was learned: as many words were read as the cap allows" in printed
+    assert "hypothesis" not in printed and "words, of up to 1 symbol\n" in _single_spaced(printed)
+
+
+def test_words_that_a_run_is_known_to_fail_on_are_asked(run_folder, capsys):
+    run = Run.open(run_folder)
+    outcome = run.selected
+    run.add_evidence(worst_case_of(Failure((), (1,), 3, 1, 0)), outcome)
+    assert run.failures(outcome) == (Failure((), (1,), 3, 1, 0),)
+    run.add_evidence(exhaustive_of(failure=None, reason="time"), outcome)
+    run.add_evidence(worst_case_of(Failure((), (0,), 9, 1, 0)), outcome, "flip-flop")
+    assert run.failures(outcome) == (Failure((), (1,), 3, 1, 0),)
+    assert run.failures(run.summary.of(1)) == ()
+
+
+def _single_spaced(text):
+    return "\n".join(" ".join(line.split()) for line in text.splitlines())
 
 
 def test_text_in_dot_is_quoted():

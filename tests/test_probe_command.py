@@ -62,6 +62,7 @@ def test_probe_prints_how_errors_grow_and_fits_into_80_columns(runs, capsys, mon
     monkeypatch.setenv("COLUMNS", "80")
     assert command(["probe", str(runs), "--seconds", "1.5"]) == 0
     printed = capsys.readouterr()
+    assert "R: how far hidden states" in printed.out and "displacement: how far" in printed.out
     assert "R/M of states" in printed.out and "float32" in printed.out
     assert "myhill-nerode" in printed.out and "compression" in printed.out
     assert "noise 0.1" in printed.out and "margin" in printed.out

@@ -741,6 +741,13 @@ def test_how_cells_were_trained_comes_from_the_settings_of_their_runs():
     ]
 
 
+def test_a_row_that_does_nothing_of_what_others_do_says_so():
+    cells = [trained("plain"), trained("robust", robust="noise")]
+    plain, robust = training_lines(training_of(cells))[1:]
+    assert plain == "  plain: nothing more"
+    assert robust.startswith("  robust: robust training by noise")
+
+
 def test_what_differs_by_task_is_said_of_the_column():
     cells = [trained("A"), trained("A", "flips", task="flip-flop"), trained("B")]
     ((_, parity), (column, flips)) = training_of(cells).differing

@@ -105,7 +105,6 @@ def evaluate(
         warn_of_trained_lengths,
     )
     from statetrack.data import parse_lengths
-    from statetrack.evidence.subject import Subject
     from statetrack.runs.folder import newest_run, to_json
     from statetrack.runs.run import RUNS, Run
     from statetrack.spec import load_task
@@ -115,7 +114,7 @@ def evaluate(
     tested = evaluated.task if task is None else load_task(task)
     lengths = parse_lengths(length or []) or tested.spec.test_lengths
     if stress:
-        Subject.require_automaton(tested.source)
+        evaluated.require_automaton(tested)
     summary = evaluated.summary
     everyone = everyone and summary.selected is not None  # of none `score` says that all diverged
     scoring = evaluated.score(lengths, num_words=samples, seed=seed, everyone=everyone, task=tested)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from statetrack.cli import options
+from statetrack.cli._files import require_writable
 from statetrack.errors import SettingsError
 from statetrack.settings import GREATEST_SEED
 
@@ -98,6 +99,13 @@ def extract(
     writer = None if out is None else _writer(out)
     if everyone and (out is not None or plot is not None):
         raise SettingsError("--all: --out and --plot take one machine: choose it with --replica")
+    if out is not None:
+        require_writable(out, "--out")
+    if plot is not None:
+        from statetrack.pictures.saving import check_path
+
+        check_path(plot)
+        require_writable(plot, "--plot")
     # what follows imports torch, which `--help` does not need
     from statetrack.cli._json import print_json
     from statetrack.cli._progress import searching
@@ -124,6 +132,7 @@ def extract(
                 max_words=words,
                 random_words=random_words,
                 max_length=length,
+                known=opened.failures(outcome, tested),
             )
             apart = _distinctions(subject, budget, seed)
         opened.add_evidence(found, outcome, tested)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -12,8 +11,9 @@ from typing import Annotated
 
 import typer
 
+from statetrack.cli._files import require_writable
 from statetrack.cli._interrupt import INTERRUPTED, interruptible
-from statetrack.errors import SettingsError, StatetrackError
+from statetrack.errors import StatetrackError
 from statetrack.report.drawing import console
 from statetrack.sweep.suite import Suite, load_suite
 from statetrack.text import visible
@@ -104,7 +104,7 @@ def reproduce(
 
     chosen = load_suite(suite)
     if markdown is not None:
-        _refuse_unwritable(markdown)
+        require_writable(markdown, "--markdown")
     given = {"seeds": seeds, "steps": steps}
     folder = out or Path("suites") / Path(suite).stem
     overrides = {key: number for key, number in given.items() if number}
@@ -157,29 +157,6 @@ def reproduce(
         about = training_markdown(training, chosen.reference, chosen.departures)
         second = evidence_markdown(rows, columns, results) if evidence else ""
         _write(markdown, "\n".join(filter(None, [about, table, second, curves])))
-
-
-def _refuse_unwritable(file: Path) -> None:
-    """Raise `SettingsError` for a file that could not be written once all cells are trained."""
-    if file.is_dir():
-        raise SettingsError(f"--markdown {file}: is a folder: name a file")
-    if not file.parent.is_dir():
-        raise SettingsError(f"--markdown {file}: there is no folder {file.parent}: make it first")
-    is_new = not os.path.lexists(file)
-    try:
-        with open(file, "ab", opener=_without_waiting):
-            pass
-        if is_new:
-            file.unlink()
-    except OSError as problem:
-        raise SettingsError(
-            f"--markdown {file}: cannot be written: {problem.strerror}: name another file"
-        ) from None
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """Open a file; a pipe that nobody reads is an error, and not waited for."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
 
 
 def _write(file: Path, text: str) -> None:

@@ -123,6 +123,14 @@ class Bracket:
         return max(tried, self.proven or 0)
 
     @property
+    def tried(self) -> bool:
+        """Whether the network was asked any word."""
+        reached = self.exhaustive is not None and self.exhaustive.length > 0
+        sought = self.worst_case is not None and self.worst_case.tested > 0
+        learned = self.extraction is not None and self.extraction.words > 0
+        return reached or sought or learned
+
+    @property
     def contradiction(self) -> str | None:
         """The proof and the failure that exclude each other, in words; None where none do."""
         position = self.fails_at

@@ -509,8 +509,10 @@ class Extraction(Evidence):
     The network has read `words` words, of up to `longest` symbols, and all that are drawn of up to
     `all_to`. Where `reason` is "tested", the machine agrees with all of them, the last of which
     were `random_words` of up to `random_length` symbols; and if the network is a machine with at
-    most `extra_states` more states, it is this one (None: not even that is known). Other reasons
-    are in `EXTRACTION_ENDINGS`; then the machine is the last hypothesis, which may be wrong.
+    most `extra_states` more states, it is this one (None: not even that is known). Where it is
+    "length", the same holds but for longer words, one of which is known to be answered otherwise by
+    the network than by the machine. Other reasons are in `EXTRACTION_ENDINGS`; then the machine is
+    the last hypothesis, which may be wrong.
     """
 
     kind: ClassVar[str] = "extraction"
@@ -545,6 +547,7 @@ class Extraction(Evidence):
 
 EXTRACTION_ENDINGS: dict[str, str] = {
     "tested": "no word was found on which machine and network differ",
+    "length": "machine and network differ on a word that is too long to learn from",
     "states": "the machine has more states than the cap",
     "words": "as many words were read as the cap allows",
     "time": "the time was spent",

@@ -218,8 +218,11 @@ class Subject(Reader):
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> None:
-        source = load_task(task).source if isinstance(task, Task | str) else task
-        self.automaton: Automaton = self.require_automaton(source)
+        if isinstance(task, Task | str):
+            known = load_task(task)
+            self.automaton: Automaton = self.require_automaton(known.source, f"task '{known.name}'")
+        else:
+            self.automaton = self.require_automaton(task)
         super().__init__(
             model,
             num_symbols=self.automaton.num_symbols,
@@ -229,11 +232,11 @@ class Subject(Reader):
         )
 
     @staticmethod
-    def require_automaton(source: Source) -> Automaton:
-        """The automaton that a source is; `SettingsError` where it has none."""
+    def require_automaton(source: Source, named: str = "the task") -> Automaton:
+        """The automaton that a source is; `SettingsError`, which names it, where it has none."""
         if source.automaton is None:
             raise SettingsError(
-                f"the task is {source.noun}: no automaton says what the model should do on every "
+                f"{named} is {source.noun}: no automaton says what the model should do on every "
                 "word, so only its accuracy can be measured"
             )
         return source.automaton

@@ -12,9 +12,16 @@ MOST_ROWS = 10
 """The most positions that are shown."""
 
 
+LEGEND = (
+    "R: how far hidden states of one automaton state are apart; M: the smallest distance of two\n"
+    "automaton states' means; displacement: how far logits have moved from early means, over M"
+)
+"""What the columns of the table by position are."""
+
+
 def error_control_lines(found: ErrorControl) -> list[RenderableType]:
     """The spread by position, thresholds and predictions, noise, precisions."""
-    return [_spreads(found), facts(_facts(found))]
+    return [Text(LEGEND), _spreads(found), facts(_facts(found))]
 
 
 def _spreads(found: ErrorControl) -> RenderableType:
@@ -45,7 +52,10 @@ def _facts(found: ErrorControl) -> list[tuple[str, str | Text]]:
         told.append(("  errors", f"the first at symbol {found.first_error:,}{many} ({words})"))
     if found.threshold is not None:
         told.append(
-            ("  threshold", f"displacement {found.threshold:.2f}: noise makes 1 % wrong there")
+            (
+                "  threshold",
+                f"at a displacement of {found.threshold:.2f}, noise makes 1 % of the answers wrong",
+            )
         )
     if found.drift is not None:
         ends = []

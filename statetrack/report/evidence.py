@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from statetrack.evidence.failing_words import FailingWords, Window
 
 
+NONE_FAILS, NONE_TRIED = "fails: none of the words that were tried", "fails: no word was tried"
+"""What is said where no word is known that fails."""
+
+
 def bracket_lines(bracket: Bracket, symbols: Sequence[str], labels: Sequence[str]) -> list[str]:
     """What is proven, where the model fails, and what lies between: one sentence each."""
     failure = bracket.failure
@@ -40,7 +44,7 @@ def bracket_lines(bracket: Bracket, symbols: Sequence[str], labels: Sequence[str
     elif position is not None:
         lines.append(f"fails: symbol {position:,} of a random word (`eval --errors` shows some)")
     elif bracket.proven is not None:
-        lines.append("fails: no word that was tried")
+        lines.append(NONE_FAILS if bracket.tried else NONE_TRIED)
     if position is not None:
         low, high = bracket.proven or 0, position - 1
         between = f"is {high:,}" if low == high else f"lies between {low:,} and {high:,}"
@@ -88,9 +92,9 @@ def _worst_case(found: WorstCase) -> str:
 
 
 def _extraction(found: Extraction) -> str:
-    what = f"a machine of {found.states:,} states"
-    if found.equivalent is False:
-        what = f"{what}, which is not the task's"
+    what = f"a machine of {found.states:,} states" if found.states else "no machine was learned"
+    if found.difference is not None:
+        what = f"{what}; the network differs from the task at symbol {found.difference.position:,}"
     elif found.equivalent:
         what = f"{what}, equivalent to the task"
     return f"{what}; {found.words:,} words were read, of up to {_symbols(found.longest)}"
@@ -122,12 +126,16 @@ def length_text(verdict: Verdict, length: int | None) -> str:
     return verdict if length is None else f"{length:,}"
 
 
-def machine_text(found: Extraction | None) -> str:
-    """The machine extracted, in a cell of a table: `equivalent (6)`, `differs (9)`, `-`."""
+def machine_text(found: Extraction | None, fails_at: int | None = None) -> str:
+    """The machine extracted, in a cell of a table: `equivalent (6)`, `differs (9)`, `-`.
+
+    Where the network is known to fail on some word all the same: `equivalent (6), fails at 29`.
+    """
     if found is None:
         return "-"
     known = {True: "equivalent", False: "differs", None: "not decided"}[found.equivalent]
-    return f"{known} ({found.states:,})"
+    fails = f", fails at {fails_at:,}" if found.equivalent and fails_at is not None else ""
+    return f"{known} ({found.states:,}){fails}"
 
 
 def precision_text(found: ErrorControl | None) -> str:
@@ -151,7 +159,7 @@ def worst_case_lines(
     lines = [f"worst-case horizon: {found.horizon:,} ({beside}), over {words:,} words tried{cut}"]
     failure = found.failure
     if failure is None:
-        return [*lines, "fails: no word that was tried"]
+        return [*lines, NONE_FAILS if words else NONE_TRIED]
     lines.append(f"fails: {failure_text(failure, symbols, labels)}")
     exact = found.position_float64
     where = [] if found.predicted is None else [f"predicted at {found.predicted:,}"]

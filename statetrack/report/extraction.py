@@ -21,11 +21,12 @@ def extraction_lines(
 ) -> list[tuple[str, str]]:
     """What was found, and how far it was tested: names and values."""
     lines = [("machine", _size(found)), ("compared", _comparison(found, symbols, labels))]
-    read = f"{found.words:,} words, of up to {found.longest:,} symbols"
+    read = f"{found.words:,} words, of up to {_symbols(found.longest)}"
     if found.all_to:
         read += f"; all that are drawn of up to {found.all_to}"
     lines.append(("read", read))
-    lines.append(("tested", _tests(found)))
+    if found.states:
+        lines.append(("tested", _tests(found)))
     return lines
 
 
@@ -63,7 +64,7 @@ def transitions(machine: Automaton) -> Table:
 
 def _size(found: Extraction) -> str:
     if not found.states:
-        return "none was extracted"
+        return f"none was learned: {EXTRACTION_ENDINGS[found.reason]}"
     states = f"{found.states:,} state{'s' if found.states > 1 else ''}"
     if found.needed is None:
         return f"{states}, by {ALGORITHMS[found.algorithm]}"
@@ -74,8 +75,9 @@ def _comparison(found: Extraction, symbols: Sequence[str], labels: Sequence[str]
     if found.difference is not None:
         shortest = found.reason == "tested" or found.difference.position <= found.all_to + 1
         which = "the shortest word" if shortest else "the shortest word that was met"
+        who = "the network is " if found.reason == "length" else ""
         return (
-            f"not equivalent to the task; {which}: "
+            f"{who}not equivalent to the task; {which}: "
             f"{failure_text(found.difference, symbols, labels)}"
         )
     if found.equivalent:
@@ -84,6 +86,13 @@ def _comparison(found: Extraction, symbols: Sequence[str], labels: Sequence[str]
 
 
 def _tests(found: Extraction) -> str:
+    random = f"{found.random_words:,} random words of up to {_symbols(found.random_length)}"
+    if found.reason == "length":
+        return (
+            f"{random} among them: machine and network agree on all but a longer word that was "
+            "known to fail, so the machine is what the network computes on short words at most "
+            "(--length)"
+        )
     if found.reason != "tested":
         ended = EXTRACTION_ENDINGS[found.reason]
         return f"not to the end: {ended}; the machine is the last hypothesis"
@@ -91,10 +100,7 @@ def _tests(found: Extraction) -> str:
     if found.extra_states is not None:
         states = f"{found.extra_states} more state{'' if found.extra_states == 1 else 's'}"
         more = f"; if the network is a machine with at most {states}, it is this one"
-    return (
-        f"{found.random_words:,} random words of up to {found.random_length:,} symbols among them: "
-        f"machine and network agree on all{more}"
-    )
+    return f"{random} among them: machine and network agree on all{more}"
 
 
 def _scores(scores: NerodeScores) -> str:
@@ -102,3 +108,7 @@ def _scores(scores: NerodeScores) -> str:
         f"compression precision {share(scores.compression_precision)}, distinction precision "
         f"{share(scores.distinction_precision)}, recall {share(scores.distinction_recall)}"
     )
+
+
+def _symbols(number: int) -> str:
+    return "1 symbol" if number == 1 else f"{number:,} symbols"

@@ -108,7 +108,7 @@ def _group_lines(group: LearnedGroup) -> list[RenderableType]:
             _name(each),
             str(each.dimension),
             each.type,
-            f"{each.multiplicity:.5f}",
+            f"{each.multiplicity:z.5f}",
             f"{100 * each.weight:.1f} %",
         )
     lines: list[RenderableType] = [Text(title)]
@@ -134,6 +134,10 @@ def _plane_lines(found: Representation) -> list[RenderableType]:
                 f"{found.modulus}; off: the largest angle between a symbol and the whole harmonic"
             )
         )
+    elif any(None in plane.angles for plane in read):
+        lines.append(Text("angles: of each symbol, in radians; -: it does not rotate the plane"))
+    else:
+        lines.append(Text("angles: of each symbol, in radians"))
     headings = ["dimension", "read", "modulus", *(["harmonic", "off"] if counting else ["angles"])]
     table = plain_table(*headings, right=("dimension", "read", "modulus", "harmonic", "off"))
     for plane in read[:MOST_PLANES]:
@@ -153,12 +157,12 @@ def _plane_lines(found: Representation) -> list[RenderableType]:
 
 
 def _counted(plane: Plane) -> list[str]:
-    harmonic = "-" if plane.harmonic is None else f"{plane.harmonic:.4f}"
+    harmonic = "-" if plane.harmonic is None else f"{plane.harmonic:z.4f}"
     return [harmonic, "-" if plane.deviation is None else f"{plane.deviation:.1e}"]
 
 
 def _angles(plane: Plane) -> str:
-    shown = ["-" if angle is None else f"{angle:.3f}" for angle in plane.angles[:6]]
+    shown = ["-" if angle is None else f"{angle:z.3f}" for angle in plane.angles[:6]]
     return " ".join(shown) + (" ..." if len(plane.angles) > len(shown) else "")
 
 

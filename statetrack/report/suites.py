@@ -167,7 +167,7 @@ def _evidence_cells(result: CellResult) -> list[str]:
         "-" if selected is None else share(selected.prefix_accuracy),
         f"{result.horizon:,}",
         worst_text(result),
-        machine_text(bracket.extraction),
+        machine_text(bracket.extraction, bracket.fails_at),
         "CONTRADICTION" if bracket.contradiction else proven,
         "-" if proof is None else length_text(proof.verdict_real, proof.length_real),
         precision_text(bracket.error_control),

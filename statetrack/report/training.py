@@ -14,6 +14,9 @@ from statetrack.spec import WordSpec, load_task
 from statetrack.training.registries import OPTIMISERS
 from statetrack.training.settings import TrainSettings
 
+USUAL = "nothing more"
+"""What is said of rows that do nothing of what others do."""
+
 
 @dataclass(frozen=True)
 class TrainedCell:
@@ -48,7 +51,7 @@ def training_of(cells: Sequence[TrainedCell]) -> Training:
 def training_lines(training: Training) -> list[str]:
     """The lines for a terminal."""
     lines = [f"trained with: {training.common}"]
-    return lines + [f"  {names}: {what}" for names, what in training.differing]
+    return lines + [f"  {names}: {what or USUAL}" for names, what in training.differing]
 
 
 def training_markdown(training: Training, reference: str, departures: str) -> str:
@@ -56,7 +59,8 @@ def training_markdown(training: Training, reference: str, departures: str) -> st
     text = f"Trained with: {markdown(training.common)}.\n"
     if training.differing:
         text += "\n" + "".join(
-            f"- {markdown(names)}: {markdown(what)}\n" for names, what in training.differing
+            f"- {markdown(names)}: {markdown(what or USUAL)}\n"
+            for names, what in training.differing
         )
     if departures:
         text += f"\nOtherwise than in {markdown(reference)}: {markdown(departures)}\n"

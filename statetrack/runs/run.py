@@ -26,7 +26,7 @@ import torch
 import statetrack
 from statetrack.errors import RunError, SettingsError, StatetrackWarning, setting
 from statetrack.evaluation import evaluate
-from statetrack.evidence.rows import Evidence
+from statetrack.evidence.rows import Evidence, Exhaustive, Failure, WorstCase
 from statetrack.evidence.subject import Subject
 from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
@@ -441,6 +441,10 @@ class Run:
                 yield row
             kept = kept and self._kept(partial(self.folder.append_evaluation, scored))
 
+    def require_automaton(self, task: Task) -> None:
+        """Raise `SettingsError`, which names the run and the task, for one without an automaton."""
+        Subject.require_automaton(task.source, f"{self.path}: task '{task.name}'")
+
     def subjects(
         self,
         *,
@@ -458,6 +462,7 @@ class Run:
             raise SettingsError("give a replica, or ask for every one, and not both")
         tested = self.task if task is None else load_task(task)
         require_same_names(tested, self.task)
+        self.require_automaton(tested)
         if replica is not None:
             chosen: Sequence[int] = (replica,)
         else:
@@ -465,6 +470,20 @@ class Run:
             chosen = chosen or (self.selected.replica,)
         for outcome, model in self.models(chosen):
             yield outcome, Subject(model, tested)
+
+    def failures(self, outcome: Outcome, task: Task | str | None = None) -> tuple[Failure, ...]:
+        """The words of a task that searches have found a replica, as it is now, to fail on.
+
+        `task` is by default the run's own. Raises `RunError` as `evidence` does.
+        """
+        tested = self.task if task is None else load_task(task)
+        return tuple(
+            failure
+            for row in self.evidence()
+            if (row.replica, row.task) == (outcome.replica, tested.name)
+            and isinstance(row.evidence, Exhaustive | WorstCase)
+            for failure in row.evidence.failures
+        )
 
     def add_evidence(
         self, evidence: Evidence, outcome: Outcome, task: Task | str | None = None

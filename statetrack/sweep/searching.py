@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from statetrack.errors import SettingsError
@@ -17,6 +17,7 @@ from statetrack.evidence.rows import (
     Evidence,
     Exhaustive,
     Extraction,
+    Failure,
     WorstCase,
 )
 from statetrack.evidence.worst_words import find_worst_case
@@ -69,6 +70,12 @@ def _is_complete(result: CellResult, kind: str) -> bool:
     return any(each.kind == kind and each.complete for each in result.evidence)
 
 
+def _failures(found: Iterable[Evidence]) -> tuple[Failure, ...]:
+    """The failing words that searches for them have found."""
+    sought = (each for each in found if isinstance(each, Exhaustive | WorstCase))
+    return tuple(failure for each in sought for failure in each.failures)
+
+
 def with_evidence(
     result: CellResult, run: Run, searching: Searching, stop: Callable[[], bool]
 ) -> CellResult | None:
@@ -85,8 +92,9 @@ def with_evidence(
     except (StopIteration, SettingsError):
         return replace(result, searched={**result.searched, **missing})
     for kind, seconds in missing.items():
+        given = {"known": _failures(found.values())} if kind == Extraction.kind else {}
         try:
-            evidence = FINDERS[kind](subject, budget=Budget(seconds, stop=stop), seed=SEED)
+            evidence = FINDERS[kind](subject, budget=Budget(seconds, stop=stop), seed=SEED, **given)
         except SettingsError:
             continue
         if stop():

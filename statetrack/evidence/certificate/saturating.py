@@ -17,8 +17,8 @@ have in float32 (`statetrack.ops.boxes` states the assumptions), so the boxes co
 the network as torch runs it in float32 on a CPU, and those of exact arithmetic. Only words that can
 be drawn count.
 
-Interval bounds are written out here, not taken from auto_LiRPA: the proof needs boxes that are
-mapped into each other, with rounding counted, and no bound of that library counts rounding.
+Interval bounds are written out here, and not taken from a library such as auto_LiRPA: the proof
+needs boxes that are mapped into each other, with every rounding counted.
 
 Source: interval bounds as in Gowal et al. (2018), arXiv:1810.12715; a network that keeps to
 disjoint regions of its states as in Casey (1996), doi:10.1162/neco.1996.8.6.1135, and Omlin & Giles

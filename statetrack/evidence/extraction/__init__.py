@@ -23,9 +23,9 @@ the machine is the last hypothesis, which need not agree with the network.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -37,13 +37,14 @@ from statetrack.evidence.extraction.learners import LEARNERS
 from statetrack.evidence.extraction.machine import Hypothesis, machine_of, num_needed, smallest
 from statetrack.evidence.extraction.oracles import (
     Chain,
+    KnownWordsOracle,
     RandomWordsOracle,
     ShortWordsOracle,
     TaskOracle,
     WMethodOracle,
 )
 from statetrack.evidence.extraction.teacher import Stop, Teacher
-from statetrack.evidence.rows import Extraction
+from statetrack.evidence.rows import Extraction, Failure
 from statetrack.evidence.subject import Reader, Subject
 from statetrack.sources import Automaton, Source
 from statetrack.sources.comparing import shortest_difference
@@ -86,6 +87,7 @@ def extract(
     max_words: int = MOST_WORDS,
     random_words: int = RANDOM_WORDS,
     max_length: int = LONGEST,
+    known: Sequence[Failure] = (),
 ) -> Extracted:
     """Learn the machine that a module computes, and compare it with a task's, if one is given.
 
@@ -110,6 +112,7 @@ def extract(
         max_words=max_words,
         random_words=random_words,
         max_length=max_length,
+        known=known,
     )
     automaton = reader.automaton if isinstance(reader, Subject) else None
     return Extracted(found, machine_of(found, automaton) if found.states else None)
@@ -125,12 +128,15 @@ def find_extraction(
     max_words: int = MOST_WORDS,
     random_words: int = RANDOM_WORDS,
     max_length: int = LONGEST,
+    known: Sequence[Failure] = (),
 ) -> Extraction:
     """Learn the machine that a network computes; of a `Subject`, compare it with the task's.
 
     `random_words` of up to `max_length` symbols are tried on every hypothesis that agrees on all
-    others. `max_words` caps all words that are read, of whatever length. Raises `SettingsError`
-    for an algorithm that is not known.
+    others, and before them the `known` words, which are known to be answered wrongly. Those of them
+    that are longer than `max_length` are read once, and not learned from. `max_words` caps all
+    words that are read, of whatever length. Raises `SettingsError` for an algorithm that is not
+    known.
     """
     if algorithm not in LEARNERS:
         raise SettingsError(
@@ -146,12 +152,15 @@ def find_extraction(
     drawn = RandomWordsOracle(teacher, drawing, numbers, random_words, max_length)
     suites = WMethodOracle(teacher)
     room = max_states + SPARE_STATES
-    oracle = Chain(teacher, [TaskOracle(teacher), short, drawn, suites], budget, room)
+    failing = KnownWordsOracle(teacher, [each.word for each in known], max_length)
+    oracle = Chain(teacher, [TaskOracle(teacher), short, failing, drawn, suites], budget, room)
     reason = "tested"
     try:
         LEARNERS[algorithm](teacher, oracle, room)
     except Stop as stop:
         reason = stop.args[0]
+    if oracle.last is not None and failing.long_words_differ(oracle.last) and reason == "tested":
+        reason = "length"
     found = None if oracle.last is None else smallest(oracle.last, teacher.num_labels)
     if reason != "tested" and found is not None:
         _replay_difference(found, teacher)
@@ -162,11 +171,11 @@ def find_extraction(
         states=0 if found is None else num_needed(found),
         needed=None if task is None else num_needed(task),
         equivalent=False if teacher.failure is not None else agrees,
-        difference=teacher.failure,
+        difference=_as_known(teacher.failure, known),
         words=teacher.words,
         longest=teacher.longest,
         all_to=short.all_to,
-        random_words=random_words if reason == "tested" else 0,
+        random_words=random_words if reason in ("tested", "length") else 0,
         random_length=max_length,
         extra_states=_extra_states(oracle.last, found, teacher, suites.extra_states)
         if reason == "tested"
@@ -178,6 +187,18 @@ def find_extraction(
         complete=reason != "time",
         seconds=time.monotonic() - started,
     )
+
+
+def _as_known(failure: Failure | None, known: Sequence[Failure]) -> Failure | None:
+    """A failure with its word written as it is among those known: by its period, if it has one."""
+    if failure is None:
+        return None
+    for each in known:
+        if each.position >= failure.position and not each.suffix:
+            written = replace(each, position=failure.position)
+            if written.word == failure.word:
+                return replace(written, label=failure.label, answer=failure.answer)
+    return failure
 
 
 def _extra_states(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,41 @@ class ShortWordsOracle(BatchedOracle):
             self._codes[length] = self.teacher.read(words)
             self.all_to = length
         return self._codes[length]
+
+
+class KnownWordsOracle(BatchedOracle):
+    """Words that the network is known to answer wrongly; those up to a length are learned from."""
+
+    def __init__(self, teacher: Teacher, words: Sequence[Word], longest: int) -> None:
+        super().__init__(teacher)
+        ordered = sorted(set(words), key=lambda word: (len(word), word))
+        self._short = [word for word in ordered if len(word) <= longest]
+        self._long = [word for word in ordered if len(word) > longest]
+        self._codes: dict[bytes, Indices] = {}
+
+    def batches(self, hypothesis: Hypothesis) -> Iterator[Indices]:
+        """Those that are learned from, one by one, the shortest first."""
+        for word in self._short:
+            yield np.array([word])
+
+    def codes(self, words: Indices) -> Indices:
+        """The network's codes of a word, which is read once."""
+        key = words.tobytes()
+        if key not in self._codes:
+            self._codes[key] = self.teacher.read(words)
+        return self._codes[key]
+
+    def long_words_differ(self, hypothesis: Hypothesis) -> bool:
+        """Whether network and hypothesis differ on words that are too long to be learned from.
+
+        False also where the time or the words are spent before one is read that they differ on.
+        """
+        with suppress(Stop):
+            for word in self._long:
+                words = np.array([word])
+                if (self.codes(words) != hypothesis.read(words)).any():
+                    return True
+        return False
 
 
 class RandomWordsOracle(BatchedOracle):
