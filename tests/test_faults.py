@@ -287,7 +287,7 @@ def test_a_signal_at_any_write_of_a_training_loses_nothing(
         path.parent.mkdir()
         ended = run_in_child(lambda path=path, at=at: run_with_signal(path, at, number))
         assert ended.code in (0, app.INTERRUPTED, -number), (points[at], ended)
-        assert "error" not in ended.output, (points[at], ended)
+        assert "error:" not in ended.output, (points[at], ended)
         go_on(path)
         weights, metrics, summary = outcome(path)
         assert (weights, metrics, summary) == right, f"signal at point {at}: {points[at]}"
@@ -313,11 +313,9 @@ def test_a_signal_within_a_step_ends_the_training_with_a_checkpoint(
     monkeypatch.setattr(Trainer, "_train_step", interrupted)
     ended = run_in_child(lambda: app.run([*COMMAND, "--out", str(path)]))
     monkeypatch.undo()
-    if step == STEPS - 1:  # the last step was done: there is nothing to interrupt
-        assert ended.code == 0, ended
-    else:
-        assert ended.code == app.INTERRUPTED and "--resume" in ended.output, ended
-        assert (path / "checkpoint.pt").is_file()
+    # after the last step too: the end of training, at which operators are made exact, is to come
+    assert ended.code == app.INTERRUPTED and "--resume" in ended.output, ended
+    assert (path / "checkpoint.pt").is_file()
     go_on(path)
     assert outcome(path) == whole[0]
 

@@ -22,26 +22,37 @@ Numbers = NDArray[np.float64]
 
 MOST_STEPS = 60
 """Gauss-Newton steps; four or five where the rank is ample, many where it barely suffices."""
+STEPS_AT_ONCE = 4
+"""Steps between two looks at whether the factors are close enough."""
 MOST_PRODUCTS = 800
 """Products with the Jacobian for one step."""
+CLOSE = 2.0**-25
+"""The largest error of an entry, as a part of the largest entry, at which factors are close
+enough: half of what float32 rounds, which they become."""
 
 
 def factored(operators: Tensor, near: FactoredOperators) -> FactoredOperators:
     """Factors whose operators are close to the given ones [V, K, K], from those of `near`."""
     problem = _Factoring(operators, near)
-    found = least_squares(
-        problem.residual,
-        _joined(near.left, near.gains, near.right),
-        problem.jacobian,
-        method="trf",
-        tr_solver="lsmr",
-        tr_options={"atol": 1e-6, "btol": 1e-6, "maxiter": MOST_PRODUCTS, "regularize": False},
-        ftol=1e-12,
-        xtol=1e-12,
-        gtol=1e-13,
-        max_nfev=MOST_STEPS,
-    )
-    return problem.factors(found.x)
+    point = _joined(near.left, near.gains, near.right)
+    close = CLOSE * float(operators.abs().max())
+    for _ in range(MOST_STEPS // STEPS_AT_ONCE):
+        found = least_squares(
+            problem.residual,
+            point,
+            problem.jacobian,
+            method="trf",
+            tr_solver="lsmr",
+            tr_options={"atol": 1e-6, "btol": 1e-6, "maxiter": MOST_PRODUCTS, "regularize": False},
+            ftol=1e-12,
+            xtol=1e-12,
+            gtol=1e-13,
+            max_nfev=STEPS_AT_ONCE,
+        )
+        point = found.x
+        if found.status or float(np.abs(found.fun).max()) <= close:  # 0: steps were used up
+            break
+    return problem.factors(point)
 
 
 class _Factoring:
