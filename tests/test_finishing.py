@@ -23,9 +23,11 @@ from statetrack.spec import load_task
 from statetrack.training.finishing.finishing import Finished, finished, obstacle
 from statetrack.training.finishing.realization import Machine, seen_coordinates
 from statetrack.training.population import Population
+from statetrack.training.scores import smallest_margin
 from statetrack.training.settings import TrainSettings
 from statetrack.training.trainer import Trainer
 from statetrack.training.words import Words
+from tests.exact_models import in_blocks, put
 from tests.setups import Setup
 
 HIDDEN = 7
@@ -115,6 +117,38 @@ def first_errors(model: LinearModel, automaton: Automaton) -> list[int]:
     return Subject(model, automaton).first_errors(words).tolist()
 
 
+def blocks_of_three(with_sign: bool) -> tuple[LinearModel, Automaton]:
+    """S3 in blocks of 3, all numbers off by 1e-4: a plane and a direction that forgets, in
+    coordinates drawn at random; two blocks that forget; a faint one that grows; and the signs."""
+    exact, automaton = in_blocks()
+    generator = torch.Generator().manual_seed(5)
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+    turns = exact.weight.detach().double()  # [V, 2, 2, 2]
+    blocks = torch.zeros(automaton.num_symbols, 5, 3, 3, dtype=torch.float64)
+    blocks[:, 0, :2, :2], blocks[:, 0, 2, 2] = turns[:, 0], 0.5
+    change = drawn(3, 3) + 2 * torch.eye(3)
+    blocks[:, 0] = change @ blocks[:, 0] @ torch.linalg.inv(change)
+    blocks[:, 1:3] = 0.6 * torch.linalg.qr(drawn(automaton.num_symbols, 2, 3, 3)).Q
+    blocks[:, 3] = 1.01 * torch.eye(3)
+    if with_sign:
+        blocks[:, 4, 0, 0] = turns[:, 1, 0, 0]
+    first = drawn(5, 3)
+    first[3] *= 1e-3
+    model = MODELS["bilinear-block"](
+        MODELS["bilinear-block"].settings_class(hidden=15, block_size=3),
+        num_symbols=automaton.num_symbols,
+        num_labels=automaton.num_labels,
+    )
+    assert isinstance(model, LinearModel)
+    put(model.weight, blocks + 1e-4 * drawn(*blocks.shape))
+    put(model.first, first.flatten())
+    put(model.readout.weight, drawn(automaton.num_labels, 15))
+    return model.eval(), automaton
+
+
 def automaton_of(task: str) -> Automaton:
     automaton = load_task(task).source.automaton
     assert automaton is not None
@@ -143,6 +177,56 @@ def test_what_grows_unseen_is_removed_and_the_rest_is_exact(
     assert not states[:, found.kept :].any()  # what is not used is zero
 
 
+def test_blocks_that_keep_a_state_for_every_label_are_made_exact() -> None:
+    model, automaton = blocks_of_three(with_sign=True)
+    assert any(first_errors(model, automaton))
+    found = finish(model, automaton)
+    # the plane has two coordinates, and a second block is given it with another first state
+    assert found.kept == 5 and not found.minimal
+    assert found.loss_after < 1e-18
+    model.load_state_dict(found.weights)
+    assert not any(first_errors(model, automaton))
+    turns = model.operators().dense().double()
+    products = turns.mT @ turns
+    assert torch.allclose(products, products[:1].expand_as(products), atol=1e-6)
+
+
+def test_exact_blocks_answer_rightly_where_no_weights_make_the_error_zero() -> None:
+    model, automaton = blocks_of_three(with_sign=False)
+    found = finish(model, automaton)
+    assert found.kept == 4
+    # without the signs, a sixth of the six dimensions of functions of states is missing
+    assert found.loss_after == pytest.approx(1 / 6, abs=0.02)
+    model.load_state_dict(found.weights)
+    assert not any(first_errors(model, automaton))
+    words = words_of(automaton)
+    margin = smallest_margin(model(words.symbols).detach(), words.labels, words.scored)
+    assert margin == pytest.approx(2 / 3, abs=1e-4)
+
+
+def test_blocks_of_a_machine_that_forgets_are_left_as_they_are() -> None:
+    kind = MODELS["bilinear-block"]
+    model = kind(kind.settings_class(hidden=4), num_symbols=2, num_labels=2)
+    # a reset follows from the label before and the symbol, but no orthogonal matrix does it
+    blocks = torch.eye(2).repeat(2, 2, 1, 1)
+    blocks[1, :, 1, :] = torch.tensor([1.0, 0.0])
+    blocks[1, :, 0, 0] = 0.0
+    model.load_state_dict(model.state_dict() | {"weight": blocks})
+    found = finished(model, words_of(RESETS), TrainSettings(finish="exact"))
+    assert isinstance(found, str) and "no block keeps" in found
+    labels_say_too_little = Automaton(np.array([[1, 2], [2, 0], [0, 1]]), np.array([0, 0, 1]))
+    words = words_of(labels_say_too_little)
+    found = finished(model, words, TrainSettings(finish="exact"))
+    assert isinstance(found, str) and "do not say the next label" in found
+
+
+def test_the_smallest_margin_is_over_scored_positions_alone() -> None:
+    logits = torch.tensor([[[3.0, 1.0, 2.5], [0.0, 1.0, 5.0]]])
+    labels = torch.tensor([[0, 1]])
+    assert smallest_margin(logits, labels, torch.tensor([[True, True]])) == -4.0
+    assert smallest_margin(logits, labels, torch.tensor([[True, False]])) == 0.5
+
+
 def test_all_coordinates_are_kept_where_no_gap_says_how_many() -> None:
     automaton = automaton_of("modular-addition:m=3")
     machine = hidden_machine(automaton, 0.0)
@@ -166,7 +250,8 @@ def test_all_coordinates_are_kept_where_no_gap_says_how_many() -> None:
         ("bilinear", {"additive": "input"}, {}, "additive"),
         ("bilinear-cp", {"readout_bias": True}, {}, "bias"),
         ("bilinear", {"embed_dim": 4}, {}, "embeddings"),
-        ("bilinear-block", {}, {}, "coordinates"),
+        ("bilinear-block", {}, {}, ""),
+        ("bilinear-rotation", {}, {}, "coordinates"),
         ("lstm", {}, {}, "coordinates"),
     ],
 )
@@ -219,7 +304,7 @@ def trained(**values: Any) -> Trainer:
 
 
 def test_bilinear_models_are_finished_by_default_and_papers_ask_for_it_not_to_be() -> None:
-    for name in ("bilinear", "bilinear-cp"):
+    for name in ("bilinear", "bilinear-cp", "bilinear-block"):
         assert Experiment.from_values({"model": name}, "test").training.finish == "exact"
         paper = Experiment.from_values({"model": name}, "test", protocol="bilinear-paper")
         assert paper.training.finish == "none"
@@ -249,6 +334,20 @@ def test_weights_stay_as_they_were_where_validation_would_get_worse() -> None:
     assert "worse" in trainer.finishes[0].refused
     assert trainer.finishes[0].kept is not None
     assert trainer.progress[0].best_loss == 0.0
+
+
+def test_exact_blocks_are_taken_for_their_margin_where_the_loss_is_larger() -> None:
+    values = {**SMALL, "model": "bilinear-block", "steps": 150, "lrs": [0.1], "finish": "exact"}
+    setup = Setup.of(Experiment.from_values(values, "test"))
+    for accuracy_before, taken in ((1.0, True), (2.0, False)):  # none is above 1
+        population = Population(setup.make_model, setup.experiment.replicas, setup.device)
+        trainer = Trainer(population, *setup.words(), setup.experiment.training, setup.device)
+        for _ in trainer.run():
+            if trainer.stepped:
+                trainer.progress[0].best_accuracy = accuracy_before
+                trainer.progress[0].best_loss = 0.0  # no weights have a smaller one
+        assert bool(trainer.finishes[0].refused) != taken
+        assert (trainer.progress[0].best_loss > 0) == taken
 
 
 def test_a_replica_that_has_not_learned_the_task_is_left_as_it_is() -> None:

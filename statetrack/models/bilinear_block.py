@@ -47,7 +47,7 @@ class BilinearBlock(LinearModel):
     """Block-diagonal bilinear RNN: small free blocks for every symbol."""
 
     settings_class = BilinearBlockSettings
-    training_defaults = {"lrs": (1e-1,), "steps": 1500}
+    training_defaults = {"lrs": (1e-1,), "steps": 1500, "finish": "exact"}
 
     def __init__(
         self, settings: BilinearBlockSettings, *, num_symbols: int, num_labels: int

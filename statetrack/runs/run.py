@@ -550,8 +550,9 @@ def make_replica(experiment: Experiment, task: Task, *, to_read: bool = False) -
 def summary_of(trainer: Trainer, seconds: float) -> Summary:
     """The outcome of every replica, and which one is selected.
 
-    The selected replica has the highest validation accuracy, then the lowest validation loss. A
-    replica without any validation of finite loss has diverged, and is never selected.
+    The selected replica has the highest validation accuracy; among equals, those come first whose
+    operators were made exact, then the lowest validation loss. A replica without any validation of
+    finite loss has diverged, and is never selected.
     """
     outcomes = tuple(
         Outcome(
@@ -566,9 +567,14 @@ def summary_of(trainer: Trainer, seconds: float) -> Summary:
         )
         for replica, progress in zip(trainer.everyone, trainer.progress, strict=True)
     )
-    best = max(trainer.progress, key=lambda one: (one.best_accuracy, -one.best_loss))
-    chosen = trainer.everyone[trainer.progress.index(best)].index
-    selected = chosen if best.best_step else None
+
+    def rank(row: int) -> tuple[float, bool, float]:
+        progress, finish = trainer.progress[row], outcomes[row].finish
+        exact = finish is not None and not finish.refused
+        return progress.best_accuracy, exact, -progress.best_loss
+
+    best = max(range(len(outcomes)), key=rank)
+    selected = trainer.everyone[best].index if trainer.progress[best].best_step else None
     return Summary(trainer.step, round(seconds, 3), selected, outcomes)
 
 

@@ -5,6 +5,7 @@ R replicas, B batch, T time, C labels.
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 
@@ -30,3 +31,11 @@ def accuracy(logits: Tensor, labels: Tensor, scored: Tensor) -> Tensor:
     """
     right = ((logits.argmax(-1) == labels) & finite_answers(logits)).float()
     return mean_over_scored(right, scored)
+
+
+def smallest_margin(logits: Tensor, labels: Tensor, scored: Tensor) -> float:
+    """The least by which the logit of a right answer exceeds all others, over scored positions."""
+    right = labels.unsqueeze(-1)
+    others = logits.scatter(-1, right, -torch.inf).amax(-1)
+    margins = logits.gather(-1, right).squeeze(-1) - others
+    return float(margins[scored].amin())

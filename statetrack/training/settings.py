@@ -99,7 +99,8 @@ class TrainSettings(Settings):
     finish: Literal["none", "exact"] = option(
         "none",
         "After the last step: `exact` removes what training words do not show of a linear model "
-        "and solves for the minimum of the loss on them, where no validation gets worse.",
+        "and solves for the minimum of the loss on them, or for orthogonal blocks that follow "
+        "their labels, where no validation gets worse.",
     )
     validate_every: int = option(50, "Steps between two validations.", min=1)
     validation_words: int = option(

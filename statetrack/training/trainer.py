@@ -24,7 +24,7 @@ from statetrack.training.population import Population, Weights
 from statetrack.training.records import Finish, Progress, Record, Replica
 from statetrack.training.registries import LOSSES, ROBUST
 from statetrack.training.robust import Robust
-from statetrack.training.scores import accuracy, mean_over_scored
+from statetrack.training.scores import accuracy, mean_over_scored, smallest_margin
 from statetrack.training.settings import TrainSettings
 from statetrack.training.stepping import Optimiser
 from statetrack.training.words import Batches, Words
@@ -157,14 +157,21 @@ class Trainer:
         found = finished(model, self._last_words(progress.best_step, words_row), self.settings)
         if isinstance(found, str):
             return None, Finish(refused=found), math.nan, math.nan
-        words = self.validation[words_row]
+        words = self.validation[[words_row]]
         weights = own | {name: value.to(self.device) for name, value in found.weights.items()}
         model.eval()
-        logits = functional_call(model, weights, (words.symbols,)).unsqueeze(0)
-        words = self.validation[[words_row]]
+        before, logits = (
+            functional_call(model, given, (words.symbols[0],)).unsqueeze(0)
+            for given in (own, weights)
+        )
         loss = float(mean_over_scored(self.loss(logits, words.labels), words.scored))
         right = float(accuracy(logits, words.labels, words.scored))
-        worse = not (right >= progress.best_accuracy and loss <= progress.best_loss)
+        better = loss <= progress.best_loss
+        if not found.minimal:
+            better |= smallest_margin(logits, words.labels, words.scored) > smallest_margin(
+                before, words.labels, words.scored
+            )
+        worse = not (right >= progress.best_accuracy and better)
         finish = Finish(
             found.kept,
             len(weights["first"]),

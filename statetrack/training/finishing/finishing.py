@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from statetrack.models._base import LinearModel
 from statetrack.models.bilinear import Bilinear
+from statetrack.models.bilinear_block import BilinearBlock
 from statetrack.models.bilinear_cp import BilinearCP
-from statetrack.ops.dense import dense_recurrence
 from statetrack.ops.operators import FactoredOperators
+from statetrack.training.finishing.blocks import exact_machine
 from statetrack.training.finishing.equations import solved
 from statetrack.training.finishing.factors import factored
 from statetrack.training.finishing.realization import Coordinates, Machine, seen_coordinates
@@ -41,18 +42,20 @@ class Finished:
     """A replica at the end: its parameters in float32; `kept` coordinates of its states are used.
 
     The losses are mean squared errors per scored position of the words that were read, in float64,
-    before the new parameters are rounded.
+    before the new parameters are rounded. With `minimal`, they are brought to their minimum;
+    otherwise something else was solved for, and the loss may be larger than it was.
     """
 
     weights: Weights
     kept: int
     loss_before: float
     loss_after: float
+    minimal: bool
 
 
 def obstacle(model: nn.Module, settings: TrainSettings) -> str:
     """Why a model's training cannot end with `finish='exact'`; empty where it can."""
-    if not isinstance(model, Bilinear | BilinearCP):
+    if not isinstance(model, Bilinear | BilinearCP | BilinearBlock):
         return "its states have no free choice of coordinates"
     if not model.scale_invariant:
         return "it has additive terms or a bias in its readout"
@@ -90,43 +93,62 @@ def finished(model: nn.Module, words: Words, settings: TrainSettings) -> Finishe
     assert height is not None
     exact = copy.deepcopy(model).to("cpu", torch.float64)
     words = Words(words.symbols.cpu(), words.labels.cpu(), words.scored.cpu())
+    raised = height(model.num_labels)
     chosen = torch.nn.functional.one_hot(words.labels, model.num_labels).double()
-    targets = height(model.num_labels) * (chosen - 1 / model.num_labels)
+    targets = raised * (chosen - 1 / model.num_labels)
     # what is added to all logits alike changes no answer, and is no part of the targets
     exact.readout.weight -= exact.readout.weight.mean(0)
-    machine = Machine(exact.operators().dense(), exact.first.detach(), exact.readout.weight)
-    before = _loss(machine, words, targets)
+    before = _loss(exact, words, targets)
+    if isinstance(exact, BilinearBlock):
+        kept = _finish_blocks(exact, words, raised)
+    else:
+        kept = _finish_free(exact, words, targets, before)
+    if isinstance(kept, str):
+        return kept
+    after = _loss(exact, words, targets)
+    weights = {name: value.detach().float() for name, value in exact.named_parameters()}
+    return Finished(weights, kept, before, after, not isinstance(exact, BilinearBlock))
+
+
+def _finish_blocks(model: BilinearBlock, words: Words, height: float) -> int | str:
+    """Give a model exact blocks; the coordinates in use, or why there are none."""
+    blocks = model.operators().blocks
+    first = model.first.detach().view(blocks.shape[1:3])
+    found = exact_machine(blocks, first, words, model.num_labels, height)
+    if isinstance(found, str):
+        return found
+    model.weight.copy_(found.blocks)
+    model.first.copy_(found.first.flatten())
+    model.readout.weight.copy_(found.readout.flatten(1))
+    return found.kept
+
+
+def _finish_free(model: LinearModel, words: Words, targets: Tensor, before: float) -> int | str:
+    """Give a model the operators of the minimum; the coordinates in use, or why there are none."""
     if not before <= LEARNED * float(targets[words.scored].square().sum(-1).mean()):
         return f"a squared error of {before:.2g} on training words is too far from zero"
+    machine = Machine(model.operators().dense(), model.first.detach(), model.readout.weight)
     coordinates = seen_coordinates(machine, words)
     if (size := len(coordinates.values)) ** 2 * len(machine.operators) > MOST_UNKNOWNS:
         return f"training words show {size} dimensions of its states, more than can be solved for"
     begun = coordinates.of(machine)
     solution = solved(begun, words, targets, coordinates)
-    if isinstance(exact, BilinearCP):  # its factors are near those of the machine it began with
+    if isinstance(model, BilinearCP):  # its factors are near those of the machine it began with
         solution = solution.beside(begun)
-    written = _write(exact, solution, coordinates)
-    after = _loss(
-        Machine(exact.operators().dense(), exact.first.detach(), exact.readout.weight),
-        words,
-        targets,
-    )
-    return Finished(written, size, before, after)
+    _write(model, solution, coordinates)
+    return size
 
 
-def _loss(machine: Machine, words: Words, targets: Tensor) -> float:
+def _loss(model: LinearModel, words: Words, targets: Tensor) -> float:
     """The mean squared error per scored position."""
-    first = machine.first.expand(len(words.symbols), -1)
-    states = dense_recurrence(machine.operators, words.symbols, first).transpose(0, 1)
-    errors = (states @ machine.readout.mT - targets).square().sum(-1)
+    first = model.first.expand(len(words.symbols), -1)
+    states = model.operators().recur(words.symbols, first).transpose(0, 1)
+    errors = (states @ model.readout.weight.mT - targets).square().sum(-1)
     return float(errors[words.scored].mean())
 
 
-def _write(model: LinearModel, solution: Machine, coordinates: Coordinates) -> Weights:
-    """Give a model the solution, in its first coordinates; the others become zero.
-
-    Returns its parameters in float32.
-    """
+def _write(model: LinearModel, solution: Machine, coordinates: Coordinates) -> None:
+    """Give a model the solution, in its first coordinates; the others become zero."""
     size = solution.size
     if isinstance(model, Bilinear):
         model.weight.zero_()[:, :size, :size] = solution.operators
@@ -141,4 +163,3 @@ def _write(model: LinearModel, solution: Machine, coordinates: Coordinates) -> W
         model.gains.copy_(factors.gains)
     model.first.zero_()[:size] = solution.first
     model.readout.weight.zero_()[:, :size] = solution.readout
-    return {name: value.detach().float() for name, value in model.named_parameters()}
