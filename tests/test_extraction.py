@@ -17,12 +17,13 @@ from statetrack.evidence.budget import Budget
 from statetrack.evidence.exhaustive import find_exhaustive
 from statetrack.evidence.extraction import find_extraction
 from statetrack.evidence.extraction.machine import Hypothesis, machine_of
+from statetrack.evidence.myhill_nerode import find_myhill_nerode
 from statetrack.evidence.rows import Extraction, Failure, MyhillNerode
 from statetrack.evidence.subject import Reader, Subject
 from statetrack.pictures.dot import dot
 from statetrack.pictures.drawn import drawn_machine
 from statetrack.report.evidence import machine_text
-from statetrack.report.extraction import extraction_lines
+from statetrack.report.extraction import distinction_lines, extraction_lines
 from statetrack.runs.run import Run
 from statetrack.sources import Automaton, equivalent, minimise
 from statetrack.spec import Task, load_task
@@ -349,6 +350,23 @@ def test_where_nothing_was_learned_no_machine_is_spoken_of(run_folder, capsys):
     printed = capsys.readouterr().out
     assert "none was learned: as many words were read as the cap allows" in printed
     assert "hypothesis" not in printed and "words, of up to 1 symbol\n" in _single_spaced(printed)
+
+
+def test_metrics_that_no_time_was_left_for_are_not_printed_as_dashes():
+    subject = Subject(Computes(automaton_of("parity")), "parity")
+    lines = distinction_lines(find_myhill_nerode(subject, budget=Budget(0.0)))
+    assert lines == [("keeps apart", "not measured: the time was spent")]
+
+
+def test_an_interrupt_keeps_the_machine_that_was_found(run_folder, capsys, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("statetrack.evidence.myhill_nerode.find_myhill_nerode", interrupted)
+    assert command(["extract", str(run_folder), "--json", *QUICK]) == 130
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", "interrupted\n")
+    assert [row.kind for row in Run.open(run_folder).evidence()] == ["extraction"]
 
 
 def test_words_that_a_run_is_known_to_fail_on_are_asked(run_folder, capsys):

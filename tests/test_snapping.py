@@ -15,7 +15,7 @@ from statetrack.cli.app import run as command
 from statetrack.errors import SettingsError
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.certificate import find_certificate
-from statetrack.evidence.snapping import snap
+from statetrack.evidence.snapping import snap, snap_subject
 from statetrack.evidence.subject import Subject
 from statetrack.runs.run import Run
 from tests.exact_models import factored, in_blocks, one_hot, put, rotating
@@ -137,3 +137,15 @@ def test_snap_writes_a_new_run_with_its_certificate(
     assert row.evidence.kind == "certificate"
     assert command(["snap", str(trained), "--out", str(out)]) == 1
     assert "is not empty" in capsys.readouterr().err
+
+
+def test_snap_says_what_to_do_before_it_searches(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trained, file = parity_run(tmp_path / "trained"), tmp_path / "file"
+    file.touch()
+    assert command(["snap", str(trained), "--out", str(file / "new")]) == 1
+    assert f"{file} is no folder: choose another --out" in capsys.readouterr().err
+    model, automaton = one_hot("random-fsm")
+    with pytest.raises(SettingsError, match=r"the budget ended .* give more seconds"):
+        snap_subject(Subject(model, automaton), 0.05, Budget(0.0))

@@ -134,8 +134,8 @@ def extract(
                 max_length=length,
                 known=opened.failures(outcome, tested),
             )
+            opened.add_evidence(found, outcome, tested)
             apart = _distinctions(subject, budget, seed)
-        opened.add_evidence(found, outcome, tested)
         if apart is not None:
             opened.add_evidence(apart, outcome, tested)
         machine = None

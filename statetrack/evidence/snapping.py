@@ -35,7 +35,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from statetrack.errors import SettingsError
+from statetrack.errors import SettingsError, setting
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.certificate.arithmetic import Unsupported, arithmetic_of, exactly
 from statetrack.evidence.certificate.centres import FEW_ROUNDS, Transitions, find_centres
@@ -135,9 +135,10 @@ def snap_subject(subject: Subject, largest_defect: float, budget: Budget) -> Sna
     defect, dimension, kind = made
     certificate = certify_linear(Subject(found, subject.automaton), budget=budget)
     if certificate.verdict_real == "not proven":
+        remedy = "train longer" if certificate.complete else f"give more {setting('seconds')}"
         raise SettingsError(
             "snap: the exact representation nearest to the operators is not proven right "
-            f"({certificate.reason}): train longer"
+            f"({certificate.reason}): {remedy}"
         )
     return Snapped(found, defect, dimension, kind, certificate)
 

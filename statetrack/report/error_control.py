@@ -44,7 +44,7 @@ def _spreads(found: ErrorControl) -> RenderableType:
 
 def _facts(found: ErrorControl) -> list[tuple[str, str | Text]]:
     told: list[tuple[str, str | Text]] = []
-    words = f"{found.words:,} random words of {found.length:,} symbols"
+    words = f"{found.words:,} random words of {_symbols(found.length)}"
     if found.first_error is None:
         told.append(("  errors", f"none on {words}"))
     else:
@@ -85,7 +85,7 @@ def _facts(found: ErrorControl) -> list[tuple[str, str | Text]]:
 
 def _noise(row: NoiseRow) -> str:
     text = (
-        f"no error within {row.length:,} symbols"
+        f"no error within {_symbols(row.length)}"
         if row.first_error is None
         else f"first error at symbol {row.first_error:,}"
     )
@@ -97,7 +97,7 @@ def _precision(row: PrecisionRow) -> str:
     if row.reason:
         return f"cannot be used: {row.reason}"
     wrong = (
-        f"right on {row.words} words of {row.length:,} symbols"
+        f"right on {row.words} words of {_symbols(row.length)}"
         if row.first_wrong is None
         else f"first error at symbol {row.first_wrong:,}"
     )
@@ -108,3 +108,7 @@ def _precision(row: PrecisionRow) -> str:
 
 def _small(value: float | None) -> str:
     return "-" if value is None else f"{value:.1e}"
+
+
+def _symbols(number: int) -> str:
+    return "1 symbol" if number == 1 else f"{number:,} symbols"

@@ -32,6 +32,8 @@ def extraction_lines(
 
 def distinction_lines(found: MyhillNerode) -> list[tuple[str, str]]:
     """Compression and distinction: on all short words, and on random ones."""
+    if not found.prefixes:
+        return [("keeps apart", "not measured: the time was spent")]
     told = "" if found.tells_apart else ", which do not tell all states apart"
     where = (
         f"on all {found.prefixes:,} words of up to {found.prefix_length} symbols, with all "
@@ -42,10 +44,10 @@ def distinction_lines(found: MyhillNerode) -> list[tuple[str, str]]:
     sampled = (
         f"on {found.sampled_prefixes:,} random words of up to {found.sampled_length:,} symbols"
     )
-    return [
-        ("keeps apart", f"{_scores(found.exact)}, {where}"),
-        ("", f"{_scores(found.sampled)}, {sampled}"),
-    ]
+    exact = ("keeps apart", f"{_scores(found.exact)}, {where}")
+    return (
+        [exact, ("", f"{_scores(found.sampled)}, {sampled}")] if found.sampled_prefixes else [exact]
+    )
 
 
 def transitions(machine: Automaton) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,9 +21,14 @@ from statetrack.training.scores import accuracy
 
 
 def require_new(out: Path) -> None:
-    """Raise `RunError` where a folder for a new run has something in it already."""
+    """Raise `RunError` where a folder has something in it already, or could not be written."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise RunError(f"{out}: already exists and is not empty: choose another {setting('out')}")
+    above = next(each for each in (out.absolute(), *out.absolute().parents) if each.exists())
+    if not above.is_dir():
+        raise RunError(f"{out}: {above} is no folder: choose another {setting('out')}")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise RunError(f"{out}: {above} cannot be written: choose another {setting('out')}")
 
 
 def write_derived(
