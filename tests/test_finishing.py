@@ -204,6 +204,18 @@ def test_exact_blocks_answer_rightly_where_no_weights_make_the_error_zero() -> N
     assert margin == pytest.approx(2 / 3, abs=1e-4)
 
 
+def test_padding_behind_the_longest_word_changes_no_block() -> None:
+    model, automaton = blocks_of_three(with_sign=False)
+    words, padding = words_of(automaton), torch.zeros(200, 20, dtype=torch.int64)
+    padded = Words(
+        torch.cat([words.symbols, padding], 1),
+        torch.cat([words.labels, padding], 1),
+        torch.cat([words.scored, padding.bool()], 1),
+    )
+    found = finished(model, padded, TrainSettings(finish="exact"))
+    assert isinstance(found, Finished) and found.kept == 4
+
+
 def test_blocks_of_a_machine_that_forgets_are_left_as_they_are() -> None:
     kind = MODELS["bilinear-block"]
     model = kind(kind.settings_class(hidden=4), num_symbols=2, num_labels=2)

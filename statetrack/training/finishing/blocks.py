@@ -31,8 +31,8 @@ from torch import Tensor
 from statetrack.ops.operators import BlockOperators
 from statetrack.training.words import Words
 
-MOST_ENTRIES = 1_000_000
-"""Pairs of a state and a symbol."""
+MOST_ENTRIES = 50_000
+"""Pairs of a label and a symbol: more would take minutes."""
 MOST_ROUNDS = 400
 """Turns; where all symbols are equally likely the disagreement halves with each."""
 AGREES = 1e-11
@@ -101,7 +101,8 @@ def exact_machine(
         words.symbols, first.flatten().expand(len(words.symbols), -1)
     )
     late = words.scored.mT.clone()
-    late[: late.shape[0] // 2] = False
+    longest = int(late.any(1).nonzero().amax()) + 1  # what follows is padding
+    late[: longest // 2] = False
     labels, states = words.labels.mT[late], states[late].unflatten(-1, first.shape)
     exact = []
     for number in range(num_blocks):
