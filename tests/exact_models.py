@@ -107,3 +107,22 @@ def factored() -> tuple[Any, Automaton]:
     put(model.first, [1.0, 0.0])
     put(model.readout.weight, np.eye(2))
     return model, automaton
+
+
+def rotating_in_factors(modulus: int = 5) -> tuple[Any, Automaton]:
+    """The same rotations in factors: three products of real numbers for every plane."""
+    rotations, automaton = rotating(modulus)
+    turns = rotations.angles.detach().double().numpy()
+    planes = turns.shape[1]
+    settings = st.MODELS["bilinear-cp"].settings_class(hidden=2 * planes, rank=3 * planes)
+    model: Any = st.MODELS["bilinear-cp"](
+        settings, num_symbols=modulus, num_labels=automaton.num_labels
+    ).eval()
+    # (a + bi)(c + di): c (a + b) - b (c + d) and c (a + b) + a (d - c)
+    cos, sin = np.cos(turns), np.sin(turns)
+    put(model.gains, np.stack([cos, sin - cos, cos + sin], -1).reshape(modulus, -1))
+    put(model.left, np.kron(np.eye(planes), [[1.0, 0.0, -1.0], [1.0, 1.0, 0.0]]))
+    put(model.right, np.kron(np.eye(planes), [[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]]))
+    put(model.first, rotations.first)
+    put(model.readout.weight, rotations.readout.weight.detach())
+    return model, automaton

@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 import torch
 
+import statetrack as st
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.certificate import find_certificate
+from statetrack.evidence.certificate.arithmetic import arithmetic_of
 from statetrack.evidence.rows import Certificate
 from statetrack.evidence.subject import Subject
 from statetrack.sources import Automaton
 from statetrack.sources.arrays import Integers
-from tests.exact_models import factored, in_blocks, one_hot, put, rotating
+from tests.exact_models import factored, in_blocks, one_hot, put, rotating, rotating_in_factors
 
 BUDGET = 60.0
 
@@ -54,6 +56,38 @@ def test_exact_blocks_are_proven_to_a_length_that_rounding_limits() -> None:
     found = certified(*in_blocks())
     assert found.verdict == "to length" and found.length is not None
     assert found.length > 20_000
+
+
+def test_exact_rotations_in_factors_are_proven_to_a_length_that_rounding_limits() -> None:
+    found = certified(*rotating_in_factors())
+    assert found.verdict == "to length" and found.length is not None
+    assert found.length > 20_000
+
+
+def test_numbers_in_rank_space_are_rounded_within_their_bounds() -> None:
+    settings = st.MODELS["bilinear-cp"].settings_class(hidden=6, rank=9)
+    model: Any = st.MODELS["bilinear-cp"](settings, num_symbols=4, num_labels=3)
+    model.eval()
+    space = arithmetic_of(model).executed.rank_space
+    assert space is not None
+    generator = torch.Generator().manual_seed(0)
+    before = torch.randn(500, 9, generator=generator)
+    with torch.no_grad():
+        factors = model.operators()
+        core = factors.core()
+        for symbol in range(4):
+            gated = factors.gains[symbol] * before
+            piece = (gated @ core.mT).double().numpy()
+            state = gated @ factors.left.mT
+            seam = (state @ factors.right).double().numpy()
+            exact = before.double().numpy()
+            inside = exact @ space.leave[symbol].T
+            left = abs(exact) @ space.leave_rounding[symbol].T
+            assert (abs(state.double().numpy() - inside) <= left).all()
+            bound = abs(exact) @ space.rounding[symbol].T
+            assert (abs(piece - inside @ space.enter.T) <= bound).all()
+            after = state.double().numpy()
+            assert (abs(seam - after @ space.enter.T) <= abs(after) @ space.enter_rounding.T).all()
 
 
 def longest_tried(certificate: Certificate) -> int:
@@ -95,11 +129,12 @@ PERTURBED = {
     "rotations": (rotating, "angles"),
     "blocks": (in_blocks, "weight"),
     "factors": (factored, "left"),
+    "rotations in factors": (rotating_in_factors, "left"),
 }
 
 
 FEW, MANY = range(10), range(10, 60)
-"""Perturbations of each model: 50 in all, and 250 more among the slow tests."""
+"""Perturbations of each model: 60 in all, and 300 more among the slow tests."""
 
 
 @pytest.mark.parametrize("seeds", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])

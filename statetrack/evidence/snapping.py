@@ -405,15 +405,15 @@ def _character(table: Floats, angles: Floats, start: int) -> Any:
 
 def _snap_factors(model: Any, operators: FactoredOperators, goal: _Goal) -> Made:
     """One term for every entry of the operators where there are enough, else the terms it has."""
-    points, coordinates, defect = goal.read_later()  # in rank space
+    points, coordinates, defect = goal.read_later()
     goal.require(defect)
     left, right = exactly(operators.left), exactly(operators.right)
     hidden, rank = left.shape
     num_states = len(points)
     # logits are read from the state after a symbol: from those at the transitions' targets
     transitions, near = goal.transitions, exactly(operators.gains)
-    states = (goal.centres[transitions.source] * near[transitions.symbol]) @ left.T
-    logits = states @ exactly(model.readout.weight).T
+    images = np.matmul(goal.centres, goal.matrices.transpose(0, 2, 1))
+    logits = images[transitions.symbol, transitions.source] @ exactly(model.readout.weight).T
     basis, kind = np.eye(num_states), "one coordinate per state"
     entries = np.argwhere(goal.operators_on(basis).any(0))
     if num_states > hidden or len(entries) > rank:
@@ -428,9 +428,9 @@ def _snap_factors(model: Any, operators: FactoredOperators, goal: _Goal) -> Made
         gains = np.round(matrices[:, entries[:, 0], entries[:, 1]], 12)
         kind = f"{kind}, one term per entry"
     else:
-        # points q(s) = to_basis p with p = R^T h: columns of L and R in these coordinates
-        new_left = np.linalg.lstsq(points, basis, rcond=None)[0].T @ coordinates @ right.T @ left
-        new_right = np.linalg.lstsq(basis, goal.centres, rcond=None)[0]
+        # points q(s) = to_basis h, and p = R^T h: columns of L and R in these coordinates
+        new_left = np.linalg.lstsq(points, basis, rcond=None)[0].T @ coordinates @ left
+        new_right = np.linalg.lstsq(basis, goal.centres @ right, rcond=None)[0]
         terms = np.einsum("ik,jk->ijk", new_left, new_right).reshape(size * size, -1)
         wanted = matrices.reshape(len(matrices), -1)
         gains = near + (wanted - near @ terms.T) @ np.linalg.pinv(terms, rcond=1e-8).T

@@ -150,12 +150,21 @@ class FactoredOperators(Operators):
     ) -> Tensor:
         """z_t = s(x_t) * (right^T h_{t-1}), [T, B, K]: states are left z_t (+ u_t)."""
         return factored_recurrence(
-            self.right.mT @ self.left,
+            self.core(),
             lookup(self.gains, symbols),
             first @ self.right,
             None if inputs is None else inputs @ self.right,
             normalise_every=normalise_every,
         )
+
+    def core(self) -> Tensor:
+        """right^T left, [K, K]; without gradients it is summed in float64 and rounded once.
+
+        The rounding of this one matrix acts at every step in the same direction.
+        """
+        if torch.is_grad_enabled() or self.left.device.type == "mps":  # which has no float64
+            return self.right.mT @ self.left
+        return (self.right.double().mT @ self.left.double()).to(self.left.dtype)
 
     @override
     def select(self, symbols: Tensor) -> FactoredOperators:

@@ -13,11 +13,12 @@ structure, with 2 u more where states are normalised:
 
 - Dense matrices and blocks: gamma_k |A(x)| for k weights in a row. An additive term is one more
   weight, of a coordinate that is always 1.
-- Factors, A(x) = L diag(s) R^T: the state is p = R^T h in rank space, A(x) = R^T L diag(s).
-  `scan` multiplies by the product R^T L, rounded once, `step` and the seam between two pieces go
-  through h = L z; gamma_(H + K + 3) |R^T| |L| |s| covers both,
-  H and K those coordinates and terms that are not zero. The logits read z = s * p, so they
-  belong to a state and the symbol that follows.
+- Factors, A(x) = L diag(s) R^T: what is kept is p = R^T h + e in rank space (`RankSpace`), with an
+  error e that only rounding makes; z = s * p. `scan` without gradients multiplies by R^T L, which
+  is rounded once; then h = L z, and e is at most gamma_(K + 3) |R^T L| |z|. `step` and the seam
+  between two pieces go through h = L z + f, |f| <= gamma_(K + 3) |L| |z|, and then e is at most
+  gamma_(H + 1) |R^T| |h|. All three are added. H and K count coordinates and terms that are not
+  zero. Logits are C L z, off from C h by at most gamma_(H + K + 3) |C| |L| |z| and by |C| |f|.
 - Gains: u |s| for real ones, complex products are sums of two; 4 u |s| covers both, and words that
   are scanned in chunks, where products of gains are rounded once more at every step.
 - Rotations: `step` multiplies by rounded cosines and sines. `scan` sums the angles of a piece and
@@ -55,29 +56,48 @@ from statetrack.sources.arrays import Floats
 OWN = 2.0**-52
 """Twice the unit roundoff of the float64 in which bounds are computed."""
 
+UNDERFLOW = 2.0**-80
+"""More than underflow adds to a coordinate, relative to the largest one of states in range."""
+
+RANGE = (2.0**-40, 2.0**40)
+"""The sizes of centres for which that is so."""
+
 LONGEST_FLOAT32_SUM = 64
 """Symbols of a piece up to which `rotation_recurrence` keeps the sum of angles in float32."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RankSpace:
+    """How factored operators are applied: p = R^T h + e, and h' = L diag(s) p + f after a symbol x.
+
+    With |f| <= `leave_rounding[x]` |p| and a new |e| <= `rounding[x]` |p| + `enter_rounding` |h'|,
+    at first `first_rounding`. Logits are rounded by at most `readout_rounding[x]` |p|.
+    """
+
+    enter: Floats  # R^T: [R, n]
+    leave: Floats  # L diag(s): [V, n, R]
+    enter_rounding: Floats  # [R, n], nonnegative
+    leave_rounding: Floats  # [V, n, R], nonnegative
+    rounding: Floats  # [V, R, R], nonnegative
+    readout_rounding: Floats  # [V, C, R], nonnegative
+    first_rounding: Floats  # [R], nonnegative
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Arithmetic:
     """The matrices of every symbol, what rounding adds to them, and the first state and readout.
 
-    `readout` acts on the state after a symbol, [1, C, n], or on the state before it, [V, C, n].
+    With a `rank_space`, the rounding there comes on top of the other.
     """
 
     matrices: Floats  # [V, n, n]
     rounding: Floats  # [V, n, n], nonnegative
     first: Floats  # [n]
     first_rounding: Floats  # [n], nonnegative
-    readout: Floats  # [1 or V, C, n]
-    readout_rounding: Floats  # [1 or V, C, n], nonnegative
+    readout: Floats  # [C, n]
+    readout_rounding: Floats  # [C, n], nonnegative
     blocks: tuple[slice, ...]  # coordinates that no matrix mixes with others
-
-    @property
-    def reads_before(self) -> bool:
-        """Whether logits are read from the state before a symbol."""
-        return len(self.readout) > 1
+    rank_space: RankSpace | None = None
 
 
 class Unsupported(Exception):
@@ -132,8 +152,8 @@ def arithmetic_of(model: LinearModel) -> Both:
         rounding=rounding,
         first=first,
         first_rounding=np.zeros_like(first),
-        readout=weight[None],
-        readout_rounding=(_gamma(_terms(weight) + 1, unit)[:, None] * abs(weight))[None],
+        readout=weight,
+        readout_rounding=_gamma(_terms(weight) + 1, unit)[:, None] * abs(weight),
         blocks=tuple(slice(at, at + size) for at in range(0, len(first), size)),
     )
     if terms is not None or bias is not None:
@@ -149,7 +169,13 @@ def arithmetic_of(model: LinearModel) -> Both:
 
 def _both(executed: Arithmetic, matrices: Floats, first: Floats, readout: Floats) -> Both:
     """The arithmetic with bounds on the rounding of float64 added, and with nothing else."""
-    real = replace(executed, rounding=matrices, first_rounding=first, readout_rounding=readout)
+    real = replace(
+        executed,
+        rounding=matrices,
+        first_rounding=first,
+        readout_rounding=readout,
+        rank_space=None,
+    )
     return Both(
         replace(
             executed,
@@ -206,22 +232,33 @@ def _factored(
     left, right = exactly(operators.left), exactly(operators.right)
     gains = exactly(operators.gains)[:, None, :]
     hidden, rank = left.shape
-    used = int((left.any(1) & right.any(1)).sum()) + int((left.any(0) & right.any(0)).sum())
-    bound = float(_gamma(used + 3, unit)) + scaled
-    own = (hidden + 4) * OWN
-    sizes = abs(right).T @ abs(left) * abs(gains)
-    first_sizes = abs(first) @ abs(right)
-    readout_sizes = abs(weight) @ abs(left) * abs(gains)
+    coordinates = int((left.any(1) & right.any(1)).sum())
+    terms = int((left.any(0) & right.any(0)).sum())
+    leave = left * gains
+    sizes = abs(leave)
+    together = abs(right.T @ left) + (hidden + 4) * OWN * (abs(right).T @ abs(left))
+    leave_rounding = (_gamma(terms + 3, unit) + 2 * scaled) * sizes
+    of_logits = _gamma(coordinates + terms + 3, unit) + scaled
     executed = Arithmetic(
-        matrices=right.T @ left * gains,
-        rounding=bound * sizes,
-        first=first @ right,
-        first_rounding=_gamma(hidden, unit) * first_sizes,
-        readout=weight @ left * gains,
-        readout_rounding=bound * readout_sizes,
-        blocks=(slice(0, rank),),
+        matrices=leave @ right.T,
+        rounding=np.zeros((len(gains), hidden, hidden)),
+        first=first,
+        first_rounding=np.zeros_like(first),
+        readout=weight,
+        readout_rounding=np.zeros_like(weight),
+        blocks=(slice(0, hidden),),
+        rank_space=RankSpace(
+            enter=right.T,
+            leave=leave,
+            enter_rounding=_gamma(coordinates + 1, unit) * abs(right.T),
+            leave_rounding=leave_rounding,
+            rounding=(_gamma(terms + 3, unit) + scaled) * together * abs(gains),
+            readout_rounding=abs(weight) @ (of_logits * sizes + leave_rounding),
+            first_rounding=_gamma(hidden, unit) * (abs(first) @ abs(right)),
+        ),
     )
-    return _both(executed, own * sizes, own * first_sizes, own * readout_sizes)
+    own = (rank + 4) * OWN
+    return _both(executed, own * (abs(leave) @ abs(right).T), own * abs(first), own * abs(weight))
 
 
 def _with_constant(
@@ -237,19 +274,17 @@ def _with_constant(
         matrices[:, :size, size] = terms
         counts = _gamma(_terms(found.matrices) + 1, unit)
         rounding[:, :size, size] = counts * abs(terms)
-    num_labels = found.readout.shape[1]
+    num_labels = len(found.readout)
     column = np.zeros(num_labels) if bias is None else bias
-    counts = _gamma(_terms(found.readout[0]) + 1, unit)
+    counts = _gamma(_terms(found.readout) + 1, unit)
     return replace(
         found,
         matrices=matrices,
         rounding=rounding,
         first=np.append(found.first, 1.0),
         first_rounding=np.append(found.first_rounding, 0.0),
-        readout=np.append(found.readout, column[None, :, None], -1),
-        readout_rounding=np.append(
-            found.readout_rounding, (counts * abs(column))[None, :, None], -1
-        ),
+        readout=np.append(found.readout, column[:, None], -1),
+        readout_rounding=np.append(found.readout_rounding, (counts * abs(column))[:, None], -1),
         blocks=(slice(0, size + 1),)
         if terms is not None
         else (*found.blocks, slice(size, size + 1)),

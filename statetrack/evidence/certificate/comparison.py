@@ -37,7 +37,6 @@ class Comparison:
     first: Floats  # [k]
     margins: Floats  # [P]
     costs: Floats  # [P, k]
-    reads_before: bool = False
 
     def harmless(self, norms: Floats) -> bool:
         """Whether an error of these norms changes no answer."""
@@ -55,7 +54,7 @@ class Comparison:
         norms = self.first
         for length in range(1, STEPS_ONE_BY_ONE + 1):
             after = self.step(norms)
-            if not self.harmless(norms if self.reads_before else after):
+            if not self.harmless(after):
                 return length - 1
             norms = after
         return self._later(norms)

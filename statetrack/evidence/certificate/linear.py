@@ -8,7 +8,8 @@ step leads to
 
     c' (psi(t) + d'),    d' = A(x) d + r(s, x) + f,    |f| <= E(x) |psi(s) + d|
 
-where f is what is rounded (`arithmetic`), or 0 for the weights in exact arithmetic.
+where f is what is rounded (`arithmetic`), or 0 for the weights in exact arithmetic. What factored
+operators round is followed on its own (`rank_space`).
 
 *Parts.* The error is d = sum_j U_j w_j, with coordinates w_j of parts j (`splitting`): U_j spans
 the centres, or those on one block, or the rest. A step maps coordinates by K_i A(x) U_j, so that
@@ -54,6 +55,8 @@ from torch import nn
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.certificate.arithmetic import (
     OWN,
+    RANGE,
+    UNDERFLOW,
     Arithmetic,
     Both,
     Unsupported,
@@ -67,18 +70,12 @@ from statetrack.evidence.certificate.centres import (
 )
 from statetrack.evidence.certificate.comparison import UP, Comparison
 from statetrack.evidence.certificate.exact import closes_exactly
+from statetrack.evidence.certificate.rank_space import Pairs, with_rounding
 from statetrack.evidence.certificate.splitting import Part, Splitting, gain, splittings
 from statetrack.evidence.rows import Certificate, Verdict, not_proven
 from statetrack.evidence.subject import Subject
 from statetrack.models._base import LinearModel
 from statetrack.sources.arrays import Floats
-
-UNDERFLOW = 2.0**-80
-"""More than underflow adds to a coordinate, relative to the largest one of states in range."""
-
-RANGE = (2.0**-40, 2.0**40)
-"""The sizes of centres for which that is so."""
-
 
 METHOD = "equivariant centres"
 EXACT = "closed orbit of exact states"
@@ -312,15 +309,17 @@ def compare(
     gains = np.zeros((len(parts), len(parts)))
     for place, part in enumerate(parts):
         gains[:, place] = _gains(part, parts, arithmetic, defect, transitions)
-    margins, costs = _readouts(arithmetic, centres, transitions, parts)
-    return Comparison(
+    margins, costs, labels = _readouts(arithmetic, centres, transitions, parts)
+    found = Comparison(
         gains=gains * UP,
         terms=np.array(terms) * UP,
         first=np.array(first) * UP,
         margins=margins,
         costs=costs,
-        reads_before=arithmetic.reads_before,
     )
+    if arithmetic.rank_space is None:
+        return found
+    return with_rounding(found, arithmetic.rank_space, centres, splitting, labels)
 
 
 def _size(part: Part, vectors: Floats, spread: Floats, defect: Floats) -> Floats:
@@ -367,34 +366,27 @@ def _gains(
 
 def _readouts(
     arithmetic: Arithmetic, centres: Floats, transitions: Transitions, parts: Sequence[Part]
-) -> tuple[Floats, Floats]:
+) -> tuple[Floats, Floats, Pairs]:
     """By how much right logits exceed others at the centres, [P], and what an error costs, [P, k].
 
-    One row for every state that is asked for and every wrong label; where logits are read from the
-    state before a symbol, for every transition and every wrong label.
+    One row for every state that is asked for and every wrong label; the labels themselves, [P] and
+    [P], come third.
     """
-    label, asked = transitions.label, transitions.asked
-    if arithmetic.reads_before:
-        wanted = asked[transitions.target]
-        at, answer = transitions.source[wanted], label[transitions.target[wanted]]
-        which = transitions.symbol[wanted]
-    else:
-        entered = np.unique(transitions.target)
-        at = entered[asked[entered]]
-        answer, which = label[at], np.zeros(len(at), np.int64)
-    num_labels = arithmetic.readout.shape[1]
-    values = np.einsum("pcn,pn->pc", arithmetic.readout[which], centres[at])
-    spread = np.einsum("pcn,pn->pc", arithmetic.readout_rounding[which], abs(centres[at]))
+    entered = np.unique(transitions.target)
+    at = entered[transitions.asked[entered]]
+    answer = transitions.label[at]
+    num_labels = len(arithmetic.readout)
+    values = centres[at] @ arithmetic.readout.T
+    spread = abs(centres[at]) @ arithmetic.readout_rounding.T
     wrong = np.arange(num_labels) != answer[:, None]
     rows = np.arange(len(at))
     margins = values[rows, answer][:, None] - values
     margins -= (spread[rows, answer][:, None] + spread) * UP + OWN * abs(values).max()
     pairs, others = np.nonzero(wrong)
-    cost = np.empty((*arithmetic.readout.shape[:1], num_labels, num_labels, len(parts)))
+    cost = np.empty((num_labels, num_labels, len(parts)))
     for place, part in enumerate(parts):
         seen = arithmetic.readout @ part.columns
         off = arithmetic.readout_rounding @ part.reach
-        for index, rows_seen in enumerate(seen):
-            differences = rows_seen[:, None] - rows_seen[None]
-            cost[index, :, :, place] = part.dual(differences) + off[index][:, None] + off[index]
-    return margins[pairs, others], cost[which[pairs], answer[pairs], others] * UP
+        differences = seen[:, None] - seen[None]
+        cost[:, :, place] = part.dual(differences) + off[:, None] + off
+    return margins[pairs, others], cost[answer[pairs], others] * UP, (answer[pairs], others)
