@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,14 +25,9 @@ def build(argv: list[str]) -> Callable[..., None]:
 
 
 def certify(
-    run: Annotated[
-        Path | None, typer.Argument(metavar="[RUN]", help="A run folder; by default the newest.")
-    ] = None,
+    run: options.RunArgument = None,
     *,
-    task: Annotated[
-        str | None,
-        typer.Option(help="Another task with the same symbols and labels.", metavar="TASK"),
-    ] = None,
+    task: options.OtherTask = None,
     seconds: options.Seconds = 40.0,
     replica: options.Replica = None,
     everyone: options.Everyone = False,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,9 +30,7 @@ def build(argv: list[str]) -> Callable[..., None]:
 
 
 def evaluate(
-    run: Annotated[
-        Path | None, typer.Argument(metavar="[RUN]", help="A run folder; by default the newest.")
-    ] = None,
+    run: options.RunArgument = None,
     *,
     task: Annotated[
         str | None,

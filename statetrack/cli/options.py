@@ -52,6 +52,17 @@ TrustPlugin = Annotated[
 ]
 """The option for commands that run a model which the run's own plugin may define."""
 
+RunArgument = Annotated[
+    Path | None, typer.Argument(metavar="[RUN]", help="A run folder; by default the newest.")
+]
+"""The run of a command that reads one."""
+
+OtherTask = Annotated[
+    str | None,
+    typer.Option("--task", help="Another task with the same symbols and labels.", metavar="TASK"),
+]
+"""The option for a task in place of the run's own, of every command that looks for evidence."""
+
 Replica = Annotated[
     int | None,
     typer.Option("--replica", metavar="N", min=0, help="This replica, and not the selected one."),

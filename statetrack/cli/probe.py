@@ -25,14 +25,9 @@ def build(argv: list[str]) -> Callable[..., None]:
 
 
 def probe(
-    run: Annotated[
-        Path | None, typer.Argument(metavar="[RUN]", help="A run folder; by default the newest.")
-    ] = None,
+    run: options.RunArgument = None,
     *,
-    task: Annotated[
-        str | None,
-        typer.Option(help="Another task with the same symbols and labels.", metavar="TASK"),
-    ] = None,
+    task: options.OtherTask = None,
     only: Annotated[
         str | None,
         typer.Option(
