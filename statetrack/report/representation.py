@@ -19,9 +19,6 @@ NOT_READ = 1e-3
 NOT_LEARNED = 0.05
 """Irreducibles with a smaller multiplicity are named and not shown."""
 
-SAME_SIZE = 1e-6
-"""Growth up to which nothing is said of it."""
-
 SHOWN_GROUPS = 3
 """The most groups that are shown."""
 

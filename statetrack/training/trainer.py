@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from statetrack.training.finishing.finishing import MOST_SYMBOLS, MOST_WORDS, finished
 from statetrack.training.losses import Loss
 from statetrack.training.population import Population, Weights
 from statetrack.training.records import Finish, Progress, Record, Replica
@@ -146,6 +145,9 @@ class Trainer:
         self, row: int, replica: Replica
     ) -> tuple[Weights | None, Finish, float, float]:
         """New weights, if validation is no worse with them, and what was done."""
+        # here, since it takes SciPy, which training and evaluation do without
+        from statetrack.training.finishing.finishing import finished
+
         progress, model = self.progress[row], self.population.model
         if not progress.best_step:
             return None, Finish(refused="it diverged"), math.nan, math.nan
@@ -183,6 +185,8 @@ class Trainer:
 
     def _last_words(self, step: int, row: int) -> Words:
         """The last words, at most `MOST_WORDS`, that replicas of a seed read up to a step."""
+        from statetrack.training.finishing.finishing import MOST_SYMBOLS, MOST_WORDS
+
         size = self.settings.batch_size
         count = min(step, -(-MOST_WORDS // size))
         block = self.batches.block(step - count, count)
