@@ -159,5 +159,9 @@ class _Equations:
 
 def _joined(machine: Machine) -> Numbers:
     """All numbers of a machine as one vector."""
-    parts = (machine.operators, machine.first, machine.readout)
+    return joined(machine.operators, machine.first, machine.readout)
+
+
+def joined(*parts: Tensor) -> Numbers:
+    """All numbers of some tensors as one vector."""
     return np.concatenate([part.detach().reshape(-1).numpy() for part in parts])

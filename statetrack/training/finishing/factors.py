@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.sparse.linalg import LinearOperator
 from torch import Tensor
 
 from statetrack.ops.operators import FactoredOperators
-
-Numbers = NDArray[np.float64]
+from statetrack.training.finishing.equations import Numbers, joined
 
 MOST_STEPS = 60
 """Gauss-Newton steps; four or five where the rank is ample, many where it barely suffices."""
@@ -34,7 +32,7 @@ enough: half of what float32 rounds, which they become."""
 def factored(operators: Tensor, near: FactoredOperators) -> FactoredOperators:
     """Factors whose operators are close to the given ones [V, K, K], from those of `near`."""
     problem = _Factoring(operators, near)
-    point = _joined(near.left, near.gains, near.right)
+    point = joined(near.left, near.gains, near.right)
     close = CLOSE * float(operators.abs().max())
     for _ in range(MOST_STEPS // STEPS_AT_ONCE):
         found = least_squares(
@@ -90,7 +88,7 @@ class _Factoring:
         def backward(direction: Any) -> Numbers:
             errors = torch.from_numpy(np.ravel(direction)).view_as(self.operators)
             on_right = errors @ at.right  # [V, K, R]
-            return _joined(
+            return joined(
                 (on_right * gains).sum(0),
                 (on_right * at.left).sum(1),
                 (errors.mT @ gated_left).sum(0),
@@ -102,7 +100,3 @@ class _Factoring:
             rmatvec=backward,
             dtype=np.float64,
         )
-
-
-def _joined(*parts: Tensor) -> Numbers:
-    return np.concatenate([part.reshape(-1).numpy() for part in parts])
