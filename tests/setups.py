@@ -15,7 +15,7 @@ from statetrack.runs.config import Experiment
 from statetrack.runs.rows import EvaluationRow
 from statetrack.runs.run import Run, make_replica
 from statetrack.spec import Task, load_task
-from statetrack.sweep.results import CellResult, Measurement, num_right
+from statetrack.sweep.results import PointResult, Measurement, num_right
 from statetrack.training.words import SeedStreams, TaskWords, Words
 
 
@@ -45,9 +45,9 @@ class Setup:
         return make_replica(self.experiment, self.task)
 
 
-def cell_of(row: str, column: str, rows: tuple[EvaluationRow, ...]) -> CellResult:
+def cell_of(row: str, column: str, rows: tuple[EvaluationRow, ...]) -> PointResult:
     """A suite's cell with these rows, all of one length, of which the first is selected."""
-    return CellResult(
+    return PointResult(
         row=row,
         column=column,
         run="run",

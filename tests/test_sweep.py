@@ -33,7 +33,7 @@ from statetrack.report.suites import (
     worst_text,
 )
 from statetrack.report.training import (
-    TrainedCell,
+    TrainedPoint,
     training_lines,
     training_markdown,
     training_of,
@@ -44,10 +44,10 @@ from statetrack.runs.run import Run
 from statetrack.spec import TASKS, folder_name, load_task
 from statetrack.spec.names import LONGEST_FOLDER_NAME
 from statetrack.sweep import searching
-from statetrack.sweep.cells import Cell, cells_of
+from statetrack.sweep.points import Point, points_of
 from statetrack.sweep.cores import _quota, available_cores
-from statetrack.sweep.measuring import _refuse_another, run_cell
-from statetrack.sweep.results import CellResult
+from statetrack.sweep.measuring import _refuse_another, run_point
+from statetrack.sweep.results import PointResult
 from statetrack.sweep.running import run_suite
 from statetrack.sweep.searching import Searching
 from statetrack.sweep.suite import SUITES, Suite, load_suite
@@ -84,7 +84,7 @@ def test_a_suite_trains_and_evaluates_every_cell_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suite = load_suite(suite_file(tmp_path / "suite.yaml"))
-    cells = cells_of(suite, tmp_path / "out", {})
+    cells = points_of(suite, tmp_path / "out", {})
     assert [(cell.column, cell.row) for cell in cells] == [
         ("parity", "Signs"),
         ("parity", "Blocks of 3"),
@@ -103,13 +103,13 @@ def test_a_suite_trains_and_evaluates_every_cell_once(
         assert (result.first_error is None) == (result.horizon == 90)
         assert RunFolder.open(Path(result.run)).finished
     monkeypatch.setattr(Run, "train", never)
-    again = list(run_suite(suite, cells_of(suite, tmp_path / "out", {}), jobs=1))
+    again = list(run_suite(suite, points_of(suite, tmp_path / "out", {}), jobs=1))
     assert [one.to_json() for one in again] == [one.to_json() for one in results]
 
 
 def test_an_interrupted_suite_goes_on_where_it_was(tmp_path: Path) -> None:
     suite = load_suite(suite_file(tmp_path / "suite.yaml", models={"Signs": "diagonal-real"}))
-    cells = cells_of(suite, tmp_path / "out", {})
+    cells = points_of(suite, tmp_path / "out", {})
     first = next(iter(run_suite(suite, cells, jobs=1)))
     train_until(start(cells[1].experiment, cells[1].path), stop_after(4))
     results = list(run_suite(suite, cells, jobs=1))
@@ -119,9 +119,9 @@ def test_an_interrupted_suite_goes_on_where_it_was(tmp_path: Path) -> None:
 
 def test_a_cell_with_other_settings_is_neither_used_nor_overwritten(tmp_path: Path) -> None:
     suite = load_suite(suite_file(tmp_path / "suite.yaml", models={"Signs": "diagonal-real"}))
-    cells = cells_of(suite, tmp_path / "out", {})
+    cells = points_of(suite, tmp_path / "out", {})
     list(run_suite(suite, cells, jobs=1))
-    changed = cells_of(suite, tmp_path / "out", {"steps": 11})
+    changed = points_of(suite, tmp_path / "out", {"steps": 11})
     message = the_error_of(RunError, lambda: list(run_suite(suite, changed, jobs=1)))
     assert message.startswith(f"{changed[0].path}: holds a run with other settings")
 
@@ -161,7 +161,7 @@ def test_a_cell_that_could_not_be_trained_is_found_before_any_is(
     tmp_path: Path, models: dict[str, Any], message: str
 ) -> None:
     suite = load_suite(suite_file(tmp_path / "suite.yaml", models=models, published={}))
-    found = the_error_of(StatetrackError, lambda: cells_of(suite, tmp_path / "out", {}))
+    found = the_error_of(StatetrackError, lambda: points_of(suite, tmp_path / "out", {}))
     assert message in found
     assert not (tmp_path / "out").exists()
 
@@ -190,13 +190,13 @@ def test_names_that_make_no_folder_of_their_own_are_refused_before_training(
 ) -> None:
     path = suite_file(tmp_path / "suite.yaml", models=models, tasks=tasks, published={})
     suite = load_suite(path)
-    assert message in the_error_of(SettingsError, lambda: cells_of(suite, tmp_path / "out", {}))
+    assert message in the_error_of(SettingsError, lambda: points_of(suite, tmp_path / "out", {}))
     assert not (tmp_path / "out").exists()
 
 
-def test_the_cells_of_shipped_suites_have_folders_of_their_own() -> None:
+def test_the_points_of_shipped_suites_have_folders_of_their_own() -> None:
     for name, suite in SUITES.items():
-        paths = [cell.path for cell in cells_of(suite, Path("out"), {})]
+        paths = [cell.path for cell in points_of(suite, Path("out"), {})]
         assert len({*paths}) == len(suite.models) * len(suite.tasks), name
 
 
@@ -267,8 +267,8 @@ def suite_of(**changes: Any) -> Suite:
     return load_suite(suite_file(Path("suite.yaml"), **{**ONE, **changes}))
 
 
-def run_once(suite: Suite, **overrides: Any) -> CellResult:
-    (result,) = run_suite(suite, cells_of(suite, Path("out"), overrides), jobs=1)
+def run_once(suite: Suite, **overrides: Any) -> PointResult:
+    (result,) = run_suite(suite, points_of(suite, Path("out"), overrides), jobs=1)
     return result
 
 
@@ -299,7 +299,7 @@ def test_a_cell_that_was_measured_otherwise_is_evaluated_again(
     assert all(measured[name] == changes[name] for name in changes if name != "horizon_lengths")
     kept = json.loads((in_a_copy / "cell.json").read_text())
     assert kept["measured"]["length"] == suite.length
-    assert CellResult.from_json(kept, "cell.json").to_json() == result.to_json()
+    assert PointResult.from_json(kept, "cell.json").to_json() == result.to_json()
     before = (in_a_copy / "cell.json").stat().st_mtime_ns
     assert run_once(suite).to_json() == result.to_json()
     assert (in_a_copy / "cell.json").stat().st_mtime_ns == before
@@ -341,7 +341,7 @@ def test_a_cell_on_a_task_that_changed_is_neither_used_nor_overwritten(
     if "train_length" in old:
         shutil.rmtree("out")
         suite = suite_of(settings=settings)
-        (cell,) = cells_of(suite, Path("out"), {})
+        (cell,) = points_of(suite, Path("out"), {})
         start(cell.experiment, cell.path)
     else:
         suite = suite_of()
@@ -381,8 +381,8 @@ def test_a_row_that_is_called_differently_now_is_shown_under_its_new_name(in_a_c
 
 def test_settings_are_compared_again_where_a_cell_is_run(in_a_copy: Path) -> None:
     suite = suite_of()
-    (cell,) = cells_of(suite, Path("out"), {"steps": 11})
-    found = the_error_of(RunError, lambda: run_cell(suite, cell))
+    (cell,) = points_of(suite, Path("out"), {"steps": 11})
+    found = the_error_of(RunError, lambda: run_point(suite, cell))
     assert "holds a run with other settings (steps 10 there and 11 here)" in found
 
 
@@ -399,7 +399,7 @@ def test_a_cell_whose_replicas_diverged_says_so_and_is_finished(
         "some": {"model": "bilinear", "hidden": 4, "lrs": [1e30, 0.01]},
     }
     suite = suite_of(models=models, tasks={"p": "parity"}, curve_lengths=[20])
-    cells = cells_of(suite, Path("out"), {"seeds": 1})
+    cells = points_of(suite, Path("out"), {"seeds": 1})
     every, some = run_suite(suite, cells, jobs=1)
     assert every.selected is None and every.rows == () and every.horizon == 0
     assert (every.replicas, every.success) == (1, 0.0)
@@ -450,8 +450,8 @@ class Asked:
         return self.found
 
 
-def search_once(suite: Suite, seconds: float) -> CellResult:
-    cells = cells_of(suite, Path("out"), {})
+def search_once(suite: Suite, seconds: float) -> PointResult:
+    cells = points_of(suite, Path("out"), {})
     (result,) = run_suite(suite, cells, jobs=1, searching=Searching(worst=seconds))
     return result
 
@@ -468,7 +468,7 @@ def test_the_worst_word_of_a_finished_cell_is_sought_once_and_nothing_else_again
     assert replace(result, evidence=(), searched={}) == before
     assert Run.open(in_a_copy).evidence()[0].evidence == worst_case_of()
     kept = json.loads((in_a_copy / "cell.json").read_text())
-    assert CellResult.from_json(kept, "cell.json").to_json() == result.to_json()
+    assert PointResult.from_json(kept, "cell.json").to_json() == result.to_json()
     assert search_once(suite_of(), 5.0).to_json() == result.to_json()
     assert run_once(suite_of()).to_json() == result.to_json()
     assert asked.seconds == [5.0]
@@ -487,7 +487,7 @@ def test_a_search_that_is_asked_to_stop_keeps_nothing_and_is_done_the_next_time(
     in_a_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = Asked(monkeypatch)
-    cells = cells_of(suite_of(), Path("out"), {})
+    cells = points_of(suite_of(), Path("out"), {})
     assert not list(run_suite(suite_of(), cells, 1, stop_after(2), Searching(worst=1.0)))
     assert "evidence" not in json.loads((in_a_copy / "cell.json").read_text()) or (
         not json.loads((in_a_copy / "cell.json").read_text())["evidence"]
@@ -515,7 +515,7 @@ def test_what_cannot_be_searched_is_not_asked_for_again(
     models = {"all": {"model": "bilinear", "hidden": 4, "lrs": [1e30], "patience": 1}}
     for tasks in ({"x": name}, {"p": "parity"}):
         suite = suite_of(models=models | {"real": "diagonal-real"}, tasks=tasks)
-        cells = cells_of(suite, Path("out"), {"seeds": 1, "steps": 2})
+        cells = points_of(suite, Path("out"), {"seeds": 1, "steps": 2})
         results = list(run_suite(suite, cells, 1, searching=Searching(worst=1.0)))
         assert [each.searched for each in results] == [{"worst-case": 1.0}] * 2
         assert worst_text(results[0]) == "-"
@@ -558,7 +558,7 @@ def test_a_suite_that_is_asked_to_stop_keeps_checkpoints_and_goes_on(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     suite = suite_of(tasks={"parity": "parity"})
-    cells = cells_of(suite, Path("out"), {})
+    cells = points_of(suite, Path("out"), {})
     assert list(run_suite(suite, cells, 1, stop_after(5))) == []
     run = Run.open(cells[0].path)
     assert run.folder.checkpoint() is not None and not run.finished
@@ -573,7 +573,7 @@ def test_workers_write_checkpoints_when_asked_to_stop_and_none_is_left(
     monkeypatch.chdir(tmp_path)
     models = {"one": "diagonal-real", "two": "diagonal-positive"}
     suite = suite_of(models=models, tasks={"parity": "parity"})
-    cells = cells_of(suite, Path("out"), {"steps": 10_000_000, "checkpoint_every": 0})
+    cells = points_of(suite, Path("out"), {"steps": 10_000_000, "checkpoint_every": 0})
     workers = 0
 
     def both_train() -> bool:
@@ -631,8 +631,8 @@ def test_the_error_of_a_cell_names_its_row_and_column(
     found = the_error_of(RunError, lambda: run_once(suite_of()))
     assert found.startswith("suite row 'Signs', column 'mine': ZeroDivisionError: division by zero")
     (in_a_copy / "task.yaml").write_text("[")
-    cell: list[Cell] = cells_of(suite_of(), Path("out"), {})
-    found = the_error_of(StatetrackError, lambda: run_cell(suite_of(), cell[0]))
+    cell: list[Point] = points_of(suite_of(), Path("out"), {})
+    found = the_error_of(StatetrackError, lambda: run_point(suite_of(), cell[0]))
     assert found.startswith("suite row 'Signs', column 'mine': out/mine/signs/task.yaml")
 
 
@@ -651,7 +651,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_training(
     monkeypatch.setattr(Run, "train", never)
     Path("file").write_text("mine")
     suite = suite_of(tasks={"parity": "parity"})
-    cells = cells_of(suite, Path("file/out"), {})
+    cells = points_of(suite, Path("file/out"), {})
     found = the_error_of(RunError, lambda: list(run_suite(suite, cells, jobs=1)))
     assert found.startswith("file/out: cannot be written: Not a directory")
 
@@ -682,7 +682,7 @@ def test_the_cores_that_count_are_those_that_the_process_may_use(
 )
 def test_a_result_of_other_types_is_damaged_in_one_line(damage: dict[str, object]) -> None:
     with pytest.raises(RunError, match=r"^cell\.json.*: is damaged: "):
-        CellResult.from_json(damage, "cell.json")
+        PointResult.from_json(damage, "cell.json")
 
 
 STATED = ("loss", "optimizer", "beta1", "beta2")
@@ -712,9 +712,9 @@ def test_every_protocol_makes_an_experiment_of_each_of_its_models(name):
         assert values == {**values, **{key: values[key].__class__(stated[key]) for key in stated}}
 
 
-def trained(row: str, column: str = "p", task: str = "parity", **values: Any) -> TrainedCell:
+def trained(row: str, column: str = "p", task: str = "parity", **values: Any) -> TrainedPoint:
     given = {"model": "lstm", "task": task, "steps": 20, "lrs": [0.01], **values}
-    return TrainedCell(row, column, Experiment.from_values(given, row))
+    return TrainedPoint(row, column, Experiment.from_values(given, row))
 
 
 def test_how_cells_were_trained_comes_from_the_settings_of_their_runs():
@@ -764,11 +764,11 @@ def test_settings_that_an_older_run_does_not_name_have_the_defaults_of_their_fie
     in_a_copy: Path,
 ) -> None:
     suite = suite_of()
-    (cell,) = cells_of(suite, Path("out"), {})
+    (cell,) = points_of(suite, Path("out"), {})
     folder = RunFolder.open(in_a_copy)
     older = {name: value for name, value in folder.config().items() if name != "patience"}
     (in_a_copy / "config.yaml").write_text(yaml.safe_dump(older))
     assert _refuse_another(folder, cell)
-    (changed,) = cells_of(suite, Path("out"), {"patience": 3})
+    (changed,) = points_of(suite, Path("out"), {"patience": 3})
     found = the_error_of(RunError, lambda: _refuse_another(folder, changed))
     assert "holds a run with other settings (patience 0 there and 3 here)" in found

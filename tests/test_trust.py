@@ -39,8 +39,8 @@ from statetrack.settings import read_yaml
 from statetrack.sources.automaton import MOST_TRANSITIONS
 from statetrack.sources.lengths import LONGEST_ALLOWED
 from statetrack.spec import load_task
-from statetrack.sweep.cells import cells_of
-from statetrack.sweep.measuring import run_cell
+from statetrack.sweep.points import points_of
+from statetrack.sweep.measuring import run_point
 from statetrack.sweep.suite import load_suite
 from tests.new_process import forget_plugins
 
@@ -515,10 +515,10 @@ def test_a_mistake_in_a_users_file_keeps_its_line_in_a_cell_of_a_suite(ending: N
     Path("suite.yaml").write_text(SUITE.replace("theirs: marked", "mine: ending"))
     load_plugin(Path("ending.py"))
     suite = load_suite("suite.yaml")
-    (cell,) = cells_of(suite, Path("out"), {})
+    (cell,) = points_of(suite, Path("out"), {})
     ending_cell = replace(cell, values=cell.values | {"loss": "ending-loss"})
     with pytest.raises(RunError, match=r"column 'runs': ending.py, line 37: it ends the program"):
-        run_cell(suite, ending_cell)
+        run_point(suite, ending_cell)
 
 
 def test_the_end_of_the_program_at_exit_leaves_the_status_of_an_error(tmp_path: Path) -> None:

@@ -92,13 +92,13 @@ def reproduce(
         suite_table,
     )
     from statetrack.report.training import (
-        TrainedCell,
+        TrainedPoint,
         training_lines,
         training_markdown,
         training_of,
     )
-    from statetrack.sweep.cells import cells_of
     from statetrack.sweep.cores import available_cores
+    from statetrack.sweep.points import points_of
     from statetrack.sweep.running import run_suite
     from statetrack.sweep.searching import Searching
 
@@ -108,7 +108,7 @@ def reproduce(
     given = {"seeds": seeds, "steps": steps}
     folder = out or Path("suites") / Path(suite).stem
     overrides = {key: number for key, number in given.items() if number}
-    cells = cells_of(chosen, folder, overrides)
+    cells = points_of(chosen, folder, overrides)
     searching = Searching(worst=stress_seconds, others=evidence_seconds if evidence else 0.0)
     started = time.perf_counter()
     with interruptible() as stop:
@@ -140,7 +140,7 @@ def reproduce(
     for result in results:
         if (wrong := result.bracket.contradiction) is not None:
             typer.echo(f"warning: {result.column}, {result.row}: CONTRADICTION: {wrong}", err=True)
-    training = training_of([TrainedCell(each.row, each.column, each.experiment) for each in cells])
+    training = training_of([TrainedPoint(each.row, each.column, each.experiment) for each in cells])
     for line in training_lines(training):
         to.print(line)
     if chosen.departures:

@@ -11,7 +11,7 @@ from statetrack.markup import markdown
 from statetrack.report.drawing import framed_table, share
 from statetrack.report.evidence import length_text, machine_text, precision_text
 from statetrack.runs.rows import EvaluationRow
-from statetrack.sweep.results import CellResult
+from statetrack.sweep.results import PointResult
 
 WORST = WorstCase.kind
 
@@ -23,7 +23,7 @@ def suite_table(
     title: str,
     rows: Sequence[str],
     columns: Sequence[str],
-    results: Sequence[CellResult],
+    results: Sequence[PointResult],
     published: Mapping[str, Mapping[str, float]],
     measure: str,
 ) -> Table:
@@ -44,7 +44,7 @@ def suite_table(
     return table
 
 
-def cell_text(result: CellResult, measure: str, published: float | None) -> str:
+def cell_text(result: PointResult, measure: str, published: float | None) -> str:
     """`1.00 3/3`: the selected replica's accuracy and how many replicas are right on every word.
 
     Where all replicas diverged, it says so: `diverged 0/3`. Below stands the worst-case horizon of
@@ -60,7 +60,7 @@ def cell_text(result: CellResult, measure: str, published: float | None) -> str:
     return f"{text}\n{worst_text(result)}" if WORST in result.searched else text
 
 
-def worst_text(result: CellResult) -> str:
+def worst_text(result: PointResult) -> str:
     """The length up to which every word tried is right: `1,701`, or `>= 30,000` without a failure.
 
     A wrong answer to the random words counts too, and a proof of more than was tried: `all lengths`
@@ -79,7 +79,7 @@ def worst_text(result: CellResult) -> str:
 def suite_markdown(
     rows: Sequence[str],
     columns: Sequence[str],
-    results: Sequence[CellResult],
+    results: Sequence[PointResult],
     published: Mapping[str, Mapping[str, float]],
     published_as: str,
 ) -> str:
@@ -99,7 +99,7 @@ def suite_markdown(
     return "\n".join(lines) + "\n"
 
 
-def curves_markdown(results: Sequence[CellResult]) -> str:
+def curves_markdown(results: Sequence[PointResult]) -> str:
     """Accuracy by length for every cell that was tested at several: all replicas, seed by seed."""
     curved = [result for result in results if result.measured.curve_lengths]
     if not curved:
@@ -128,7 +128,7 @@ EVIDENCE_COLUMNS = (
 
 
 def evidence_table(
-    rows: Sequence[str], columns: Sequence[str], results: Sequence[CellResult]
+    rows: Sequence[str], columns: Sequence[str], results: Sequence[PointResult]
 ) -> Table:
     """What the selected replica of each cell really does, to the worst word: one line per cell."""
     table = framed_table("evidence about the selected replicas")
@@ -140,7 +140,7 @@ def evidence_table(
 
 
 def evidence_markdown(
-    rows: Sequence[str], columns: Sequence[str], results: Sequence[CellResult]
+    rows: Sequence[str], columns: Sequence[str], results: Sequence[PointResult]
 ) -> str:
     """The same in Markdown."""
     lines = ["| " + " | ".join(EVIDENCE_COLUMNS) + " |", "|---" * len(EVIDENCE_COLUMNS) + "|"]
@@ -151,14 +151,14 @@ def evidence_markdown(
 
 
 def _in_order(
-    rows: Sequence[str], columns: Sequence[str], results: Sequence[CellResult]
-) -> list[CellResult]:
+    rows: Sequence[str], columns: Sequence[str], results: Sequence[PointResult]
+) -> list[PointResult]:
     """The results column by column."""
     found = {(result.row, result.column): result for result in results}
     return [found[row, column] for column in columns for row in rows if (row, column) in found]
 
 
-def _evidence_cells(result: CellResult) -> list[str]:
+def _evidence_cells(result: PointResult) -> list[str]:
     selected, bracket = result.selected, result.bracket
     proof = bracket.certificate
     proven = length_text(bracket.verdict, bracket.proven)
@@ -174,7 +174,7 @@ def _evidence_cells(result: CellResult) -> list[str]:
     ]
 
 
-def _line(result: CellResult, published: Mapping[str, Mapping[str, float]]) -> str:
+def _line(result: PointResult, published: Mapping[str, Mapping[str, float]]) -> str:
     selected, each = result.selected, _of_each(result.rows, result)
     few = " ".join(each[:9]) + (" .." if len(each) > 9 else "")
     if selected is None:
@@ -202,11 +202,11 @@ def _line(result: CellResult, published: Mapping[str, Mapping[str, float]]) -> s
     return "| " + " | ".join(cells) + " |"
 
 
-def _right(result: CellResult) -> str:
+def _right(result: PointResult) -> str:
     return f"{result.num_right}/{result.replicas}"
 
 
-def _of_each(rows: Sequence[EvaluationRow], result: CellResult) -> list[str]:
+def _of_each(rows: Sequence[EvaluationRow], result: PointResult) -> list[str]:
     """The accuracy of every replica, in their order."""
     accuracies = {row.replica: share(row.accuracy) for row in rows}
     return [accuracies.get(replica, DIVERGED) for replica in range(result.replicas)]

@@ -19,7 +19,7 @@ USUAL = "nothing more"
 
 
 @dataclass(frozen=True)
-class TrainedCell:
+class TrainedPoint:
     """A cell of a suite by its row and column, and the settings of its run."""
 
     row: str
@@ -36,7 +36,7 @@ class Training:
     """Names of rows (or columns, or cells), and what is so in these only."""
 
 
-def training_of(cells: Sequence[TrainedCell]) -> Training:
+def training_of(cells: Sequence[TrainedPoint]) -> Training:
     """Loss, optimiser, rates, steps, words and seeds of a suite's cells."""
     facts = [(cell, _facts(cell.experiment)) for cell in cells]
     shared = {key: {of[key] for _, of in facts} for key in facts[0][1]}
@@ -67,9 +67,9 @@ def training_markdown(training: Training, reference: str, departures: str) -> st
     return text
 
 
-def _by_name(said: Sequence[tuple[TrainedCell, str]]) -> list[tuple[str, str]]:
+def _by_name(said: Sequence[tuple[TrainedPoint, str]]) -> list[tuple[str, str]]:
     """What is said of each row; of each column, or of each cell, where rows are not enough."""
-    names: Sequence[Callable[[TrainedCell], str]] = (
+    names: Sequence[Callable[[TrainedPoint], str]] = (
         lambda cell: cell.row,
         lambda cell: cell.column,
         lambda cell: f"{cell.row} on {cell.column}",

@@ -14,8 +14,8 @@ from statetrack.runs.rows import EvaluationRow
 from statetrack.runs.run import Run
 from statetrack.scoring import horizon
 from statetrack.spec import Task, WordSpec, golden_hash, load_task
-from statetrack.sweep.cells import Cell
-from statetrack.sweep.results import HORIZON_SEED, SEED, CellResult, Measurement, num_right
+from statetrack.sweep.points import Point
+from statetrack.sweep.results import HORIZON_SEED, SEED, Measurement, PointResult, num_right
 from statetrack.sweep.searching import NO_SEARCH, Searching, with_evidence
 from statetrack.sweep.suite import Suite
 from statetrack.training.settings import DataSettings
@@ -24,7 +24,7 @@ Stop = Callable[[], bool]
 """Says whether to stop; it is called before a cell, and after every step and every row."""
 
 
-def kept_result(suite: Suite, cell: Cell) -> CellResult | None:
+def kept_result(suite: Suite, cell: Point) -> PointResult | None:
     """The result in a cell's folder; None for a cell that is to be trained or evaluated.
 
     A result that was measured otherwise than the suite says now is not used. Raises `RunError`
@@ -37,7 +37,7 @@ def kept_result(suite: Suite, cell: Cell) -> CellResult | None:
     content = folder.cell()
     if content is None or "measured" not in content:  # an earlier version did not write it
         return None
-    kept = CellResult.from_json(content, f"{cell.path}: cell.json")
+    kept = PointResult.from_json(content, f"{cell.path}: cell.json")
     measured = Measurement.of(suite, task)
     if not measured.is_of_the_same_words(kept.measured):
         raise _another(
@@ -50,9 +50,9 @@ def kept_result(suite: Suite, cell: Cell) -> CellResult | None:
     return replace(kept, row=cell.row, column=cell.column, run=str(cell.path))
 
 
-def run_cell(
-    suite: Suite, cell: Cell, stop: Stop = lambda: False, searching: Searching = NO_SEARCH
-) -> CellResult | None:
+def run_point(
+    suite: Suite, cell: Point, stop: Stop = lambda: False, searching: Searching = NO_SEARCH
+) -> PointResult | None:
     """Train one cell (or continue it), evaluate it, and keep the result in its folder.
 
     What is there already is not done again. Returns None where `stop` returned True first; a
@@ -69,7 +69,7 @@ def run_cell(
         raise RunError(f"{where}: {what}. STATETRACK_DEBUG=1 shows the whole traceback.") from error
 
 
-def _run_cell(suite: Suite, cell: Cell, stop: Stop, searching: Searching) -> CellResult | None:
+def _run_cell(suite: Suite, cell: Point, stop: Stop, searching: Searching) -> PointResult | None:
     if stop():
         return None
     result = kept_result(suite, cell)
@@ -84,7 +84,7 @@ def _run_cell(suite: Suite, cell: Cell, stop: Stop, searching: Searching) -> Cel
     return result
 
 
-def _measured(suite: Suite, cell: Cell, stop: Stop) -> CellResult | None:
+def _measured(suite: Suite, cell: Point, stop: Stop) -> PointResult | None:
     """Train and evaluate a cell; None where `stop` returned True first."""
     if is_run(cell.path):
         _refuse_another(RunFolder.open(cell.path), cell)
@@ -119,13 +119,13 @@ def _scored(run: Run, suite: Suite) -> Iterator[EvaluationRow]:
         )
 
 
-def _result(suite: Suite, cell: Cell, run: Run, scored: Sequence[EvaluationRow]) -> CellResult:
+def _result(suite: Suite, cell: Point, run: Run, scored: Sequence[EvaluationRow]) -> PointResult:
     curves = tuple(row for row in scored if row.evaluation_seed == SEED)
     far = [row for row in scored if row.evaluation_seed == HORIZON_SEED]
     rows = tuple(row for row in curves if row.length == suite.length)
     selected = next((row for row in rows if row.selected), None)
     summary = run.summary
-    return CellResult(
+    return PointResult(
         row=cell.row,
         column=cell.column,
         run=str(cell.path),
@@ -155,7 +155,7 @@ def _keep_new(run: Run, rows: Sequence[EvaluationRow]) -> None:
     run.folder.append_evaluation([row for row in rows if text(row) not in known])
 
 
-def _refuse_another(folder: RunFolder, cell: Cell) -> Task:
+def _refuse_another(folder: RunFolder, cell: Point) -> Task:
     """The task of a cell's run; `RunError` unless the run is the one that the suite asks for."""
     wanted = cell.experiment
     found = _unnamed_settings(wanted) | folder.config()

@@ -63,7 +63,7 @@ class Measurement:
 
 
 @dataclass(frozen=True)
-class CellResult:
+class PointResult:
     """The result of a cell: the content of cell.json.
 
     `replicas` is their number, `rows` are those of every replica that did not diverge, at the
@@ -112,7 +112,7 @@ class CellResult:
         }
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any], where: str) -> CellResult:
+    def from_json(cls, content: Mapping[str, Any], where: str) -> PointResult:
         """The result of plain values.
 
         Raises `RunError`, whose message begins with `where`, for values of another form.

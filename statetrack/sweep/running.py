@@ -22,9 +22,9 @@ import filelock
 import torch
 
 from statetrack.errors import RunError, setting
-from statetrack.sweep.cells import Cell
-from statetrack.sweep.measuring import Stop, kept_result, run_cell
-from statetrack.sweep.results import CellResult
+from statetrack.sweep.measuring import Stop, kept_result, run_point
+from statetrack.sweep.points import Point
+from statetrack.sweep.results import PointResult
 from statetrack.sweep.searching import NO_SEARCH, Searching
 from statetrack.sweep.suite import Suite
 
@@ -37,11 +37,11 @@ GRACE = 20.0
 
 def run_suite(
     suite: Suite,
-    cells: Sequence[Cell],
+    cells: Sequence[Point],
     jobs: int,
     stop: Stop = lambda: False,
     searching: Searching = NO_SEARCH,
-) -> Iterator[CellResult]:
+) -> Iterator[PointResult]:
     """Train and evaluate every cell, `jobs` at a time with one thread each; yield each result.
 
     Finished cells come first and are not run again; those that were measured otherwise than the
@@ -68,18 +68,18 @@ def run_suite(
 
 
 def _one_by_one(
-    suite: Suite, waiting: Sequence[Cell], stop: Stop, searching: Searching
-) -> Iterator[CellResult]:
+    suite: Suite, waiting: Sequence[Point], stop: Stop, searching: Searching
+) -> Iterator[PointResult]:
     for cell in waiting:
-        result = run_cell(suite, cell, stop, searching)
+        result = run_point(suite, cell, stop, searching)
         if result is None:
             return
         yield result
 
 
 def _in_parallel(
-    suite: Suite, waiting: Sequence[Cell], jobs: int, stop: Stop, searching: Searching
-) -> Iterator[CellResult]:
+    suite: Suite, waiting: Sequence[Point], jobs: int, stop: Stop, searching: Searching
+) -> Iterator[PointResult]:
     context = multiprocessing.get_context("spawn")
     stopping = context.RawValue("b", 0)
     others = set(multiprocessing.active_children())
@@ -182,5 +182,5 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _work(suite: Suite, cell: Cell, searching: Searching) -> CellResult | None:
-    return run_cell(suite, cell, lambda: bool(_stopping.value), searching)
+def _work(suite: Suite, cell: Point, searching: Searching) -> PointResult | None:
+    return run_point(suite, cell, lambda: bool(_stopping.value), searching)

@@ -22,7 +22,7 @@ from statetrack.evidence.rows import (
 )
 from statetrack.evidence.worst_words import find_worst_case
 from statetrack.runs.run import Run
-from statetrack.sweep.results import CellResult
+from statetrack.sweep.results import PointResult
 
 Find = Callable[..., Evidence]
 
@@ -52,7 +52,7 @@ class Searching:
         given = {kind: self.worst if kind == WorstCase.kind else self.others for kind in FINDERS}
         return {kind: seconds for kind, seconds in given.items() if seconds}
 
-    def missing(self, result: CellResult) -> dict[str, float]:
+    def missing(self, result: PointResult) -> dict[str, float]:
         """The seconds for each kind that a result lacks, or has of a shorter search."""
         return {
             kind: seconds
@@ -65,7 +65,7 @@ NO_SEARCH = Searching()
 """Accuracies are enough."""
 
 
-def _is_complete(result: CellResult, kind: str) -> bool:
+def _is_complete(result: PointResult, kind: str) -> bool:
     """Whether a search came to its end, so that more time would change nothing."""
     return any(each.kind == kind and each.complete for each in result.evidence)
 
@@ -77,8 +77,8 @@ def _failures(found: Iterable[Evidence]) -> tuple[Failure, ...]:
 
 
 def with_evidence(
-    result: CellResult, run: Run, searching: Searching, stop: Callable[[], bool]
-) -> CellResult | None:
+    result: PointResult, run: Run, searching: Searching, stop: Callable[[], bool]
+) -> PointResult | None:
     """A result with the evidence that is asked for and that it lacks; None where `stop` was True.
 
     What is found is appended to the run's evidence. A replica that diverged, a task without an

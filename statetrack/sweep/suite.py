@@ -1,25 +1,52 @@
-"""Suites: models x tasks under one protocol, with the published numbers for comparison.
+"""Suites: models x tasks, and any further axes, with the published numbers for comparison.
 
-`tasks/suites/NAME.yaml` names the rows (a model with settings), the columns (a task), and the
-measurements. torch is not imported here.
+`tasks/suites/NAME.yaml` names the rows (a model with settings), the columns (a task, with or
+without settings), the axes, and the measurements. Where training as the paper did would take days,
+`budgets` say what is changed to finish in minutes or hours. torch is not imported here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from statetrack.errors import SettingsError
 from statetrack.registry import Registry, files_in, tasks_folder
 from statetrack.settings import Line, LineOrEmpty, Name, Settings, build, option, read_yaml
+from statetrack.sweep.published import PublishedTable
+
+Measure = Literal["accuracy", "scaled", "success"]
+
+BUDGETS = ("minutes", "hours", "paper")
+"""The names of budgets, from the least to the most."""
+
+
+class Budget(Settings):
+    """What a budget changes in a suite: the settings of all points, and of some rows."""
+
+    says: Line = option(..., "What differs from the paper's training and testing, in one line.")
+    protocol: str | None = option(None, "The protocol, in place of the suite's.")
+    settings: dict[str, Any] = Field(default_factory=dict)
+    models: dict[Name, dict[str, Any]] = Field(default_factory=dict)
+    samples: int | None = option(None, "Test words, in place of the suite's.", min=1)
+
+
+class Row(Settings):
+    """A row of the table, at one value of every axis: its settings, and the axes' values."""
+
+    settings: dict[str, Any]
+    axes: dict[str, Any] = Field(default_factory=dict)
 
 
 class Suite(Settings):
     """The content of a suite file.
 
     The keys of `models` and `tasks` are the names of rows and columns; a model is given by its
-    name, or by its name (`model`) and settings.
+    name, or by its name (`model`) and settings, and so is a task (`task`).
     """
 
     title: Line = option(..., "What the suite shows, in one line.")
@@ -27,16 +54,17 @@ class Suite(Settings):
     departures: LineOrEmpty = option(
         "", "How training and testing differ from that paper's, in one line."
     )
-    protocol: str = option("", "The protocol whose settings are the defaults of every cell.")
+    protocol: str = option("", "The protocol whose settings are the defaults of every point.")
     settings: dict[str, Any] = Field(default_factory=dict)
     models: dict[Name, str | dict[str, Any]] = option(..., "The rows.")
-    tasks: dict[Name, str] = option(..., "The columns.")
+    tasks: dict[Name, str | dict[str, Any]] = option(..., "The columns.")
+    axes: dict[Name, list[Any]] = option(
+        {}, "Settings with several values each: every row is a point at each combination of them."
+    )
     length: int = option(500, "The length that the table reports.", min=1)
     samples: int = option(2000, "Test words.", min=1)
-    curve_lengths: tuple[int, ...] = option(
-        (), "Further lengths at which every replica is tested, for the Markdown report."
-    )
-    measure: Literal["accuracy", "scaled", "success"] = option(
+    curve_lengths: tuple[int, ...] = option((), "Further lengths at which every replica is tested.")
+    measure: Measure = option(
         "accuracy",
         "What a cell shows: the selected replica's accuracy, the same with chance at 0, or the "
         "fraction of replicas that are right on every test word.",
@@ -45,9 +73,13 @@ class Suite(Settings):
         (), "Longer lengths, up to which the selected replica's horizon is measured."
     )
     horizon_samples: int = option(200, "Test words at those lengths.", min=1)
+    budgets: dict[Literal["minutes", "hours", "paper"], Budget] = Field(default_factory=dict)
     published: dict[str, dict[str, float]] = Field(default_factory=dict)
     published_as: LineOrEmpty = option(
         "published", "What the numbers under `published` are called."
+    )
+    tables: tuple[PublishedTable, ...] = option(
+        (), "Tables of published numbers, each with its source, its measure and its length."
     )
 
     @model_validator(mode="after")
@@ -58,16 +90,82 @@ class Suite(Settings):
         return self
 
     @model_validator(mode="after")
+    def _axes_have_values(self) -> Self:
+        for name, values in self.axes.items():
+            if not values:
+                raise ValueError(f"'axes': '{name}' has no values")
+            if len({repr(value) for value in values}) < len(values):
+                raise ValueError(f"'axes': '{name}' has a value twice (given: {values})")
+        return self
+
+    @model_validator(mode="after")
     def _published_cells_exist(self) -> Self:
-        for row, values in self.published.items():
-            if row not in self.models:
-                raise ValueError(f"'published' names the row '{row}', which is not in 'models'")
-            for column in values:
-                if column not in self.tasks:
+        named = [("published", self.published)]
+        named += [(f"tables, '{table.source}'", table.values) for table in self.tables]
+        rows = self.rows
+        for where, published in named:
+            for row, values in published.items():
+                if row not in rows:
+                    raise ValueError(f"'{where}' names the row '{row}', which is not in 'models'")
+                for column in values:
+                    if column not in self.tasks:
+                        raise ValueError(
+                            f"'{where}' names the column '{column}', which is not in 'tasks'"
+                        )
+        return self
+
+    @model_validator(mode="after")
+    def _budgets_name_rows(self) -> Self:
+        for name, budget in self.budgets.items():
+            for row in budget.models:
+                if row not in self.models:
                     raise ValueError(
-                        f"'published' names the column '{column}', which is not in 'tasks'"
+                        f"'budgets', '{name}' names the row '{row}', which is not in 'models'"
                     )
         return self
+
+    @property
+    def rows(self) -> dict[str, Row]:
+        """Every row by its name; with axes one for each model and combination of their values."""
+        rows = {}
+        for name, given in self.models.items():
+            own = {"model": given} if isinstance(given, str) else dict(given)
+            for values in product(*self.axes.values()):
+                axes = dict(zip(self.axes, values, strict=True))
+                said = [f"{axis}={value}" for axis, value in axes.items()]
+                rows[", ".join([name, *said])] = Row(settings={**own, **axes}, axes=axes)
+        return rows
+
+    @property
+    def columns(self) -> dict[str, dict[str, Any]]:
+        """The settings of every column by its name: the task, and what else is given."""
+        return {
+            name: {"task": given} if isinstance(given, str) else dict(given)
+            for name, given in self.tasks.items()
+        }
+
+    def within(self, name: str) -> Suite:
+        """The suite as a budget changes it; `departures` then says how.
+
+        Raises `SettingsError` for a budget that the suite does not have.
+        """
+        if name not in self.budgets:
+            has = f"has {', '.join(self.budgets)}" if self.budgets else "has none"
+            raise SettingsError(f"suite '{self.title}': there is no budget '{name}': it {has}")
+        budget = self.budgets[name]
+        models: dict[str, Any] = {}
+        for row, given in self.models.items():
+            own: Mapping[str, Any] = {"model": given} if isinstance(given, str) else given
+            models[row] = {**own, **budget.models.get(row, {})}
+        changed = {
+            "departures": budget.says,
+            "protocol": self.protocol if budget.protocol is None else budget.protocol,
+            "settings": {**self.settings, **budget.settings},
+            "models": models,
+            "samples": self.samples if budget.samples is None else budget.samples,
+            "budgets": {},
+        }
+        return self.model_copy(update=changed)
 
 
 def read_suite(path: Path) -> Suite:

@@ -16,9 +16,9 @@ from statetrack.comparison import compare
 from statetrack.evidence.rows import Failure
 from statetrack.runs.folder import find_run_folders
 from statetrack.runs.run import Run
-from statetrack.sweep.cells import cells_of
-from statetrack.sweep.results import CellResult
-from statetrack.sweep.running import run_cell
+from statetrack.sweep.points import points_of
+from statetrack.sweep.results import PointResult
+from statetrack.sweep.running import run_point
 from statetrack.sweep.suite import read_suite
 from tests.fuzz import mutations
 from tests.fuzz.command_lines import import_all, run_command
@@ -74,8 +74,8 @@ def make_runs(folder: Path) -> None:
         assert record.step <= 20
     (folder / "suite.yaml").write_text(json.dumps(SUITE))
     suite = read_suite(folder / "suite.yaml")
-    for cell in cells_of(suite, folder / "cells", {}):
-        result = run_cell(suite, cell)
+    for cell in points_of(suite, folder / "cells", {}):
+        result = run_point(suite, cell)
         assert result is not None
         searched = {each.kind: 1.0 for each in EVIDENCE}
         content = replace(result, evidence=EVIDENCE, searched=searched).to_json()
@@ -179,6 +179,6 @@ def use(case: Case, path: Path) -> None:
         run_command(case, ["eval", str(path), "--length", "4", "--samples", "1", "--all"])
 
 
-def _cell(run: Run) -> CellResult | None:
+def _cell(run: Run) -> PointResult | None:
     kept = run.folder.cell()
-    return None if kept is None else CellResult.from_json(kept, "cell")
+    return None if kept is None else PointResult.from_json(kept, "cell")

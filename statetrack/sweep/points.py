@@ -1,9 +1,9 @@
-"""The cells of a suite, each of which is a run."""
+"""The points of a suite, each of which is a run: a model with settings on a task."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,11 @@ from statetrack.sweep.suite import Suite
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One model on one task, the place of its run, and the user's files that are loaded for it.
+class Point:
+    """One model with settings on one task, trained as one population; the place of its run.
 
-    It has plain values only, so that it can be sent to a worker process.
+    `axes` are the settings that the suite varies, `plugins` the user's files that are loaded for
+    it. It has plain values only, so that it can be sent to a worker process.
     """
 
     row: str
@@ -29,6 +30,12 @@ class Cell:
     protocol: str
     path: Path
     plugins: tuple[Path, ...]
+    axes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Its row and column, as messages name them."""
+        return f"suite row '{self.row}', column '{self.column}'"
 
     @property
     def experiment(self) -> Experiment:
@@ -39,28 +46,31 @@ class Cell:
         return Experiment.from_values(self.values, where, protocol=self.protocol)
 
 
-def cells_of(suite: Suite, out: Path, overrides: Mapping[str, Any]) -> list[Cell]:
-    """Every cell of a suite, its settings checked, column by column.
+def points_of(suite: Suite, out: Path, overrides: Mapping[str, Any]) -> list[Point]:
+    """Every point of a suite, its settings checked, column by column.
 
-    Raises `StatetrackError` for a cell that could not be trained, and for names that make no
-    folders, or the same one.
+    A setting has the first of these values that is given: `overrides`, the column's, the axis's,
+    the row's, the suite's. Raises `StatetrackError` for a point that could not be trained, and for
+    names that make no folders, or the same one.
     """
-    columns, rows = _folders("column", suite.tasks), _folders("row", suite.models)
+    named, described = suite.rows, suite.columns
+    columns, rows = _folders("column", described), _folders("row", named)
     longest = max([suite.length, *suite.curve_lengths, *suite.horizon_lengths])
-    cells = []
-    for column, task_name in suite.tasks.items():
-        task = load_task(task_name)
+    points = []
+    for column, given in described.items():
+        if "task" not in given:
+            raise SettingsError(f"suite column '{column}': 'task' is missing")
+        task = load_task(given["task"])
         task.source.check_length(longest)
-        for row, named in suite.models.items():
-            own = {"model": named} if isinstance(named, str) else dict(named)
-            if "model" not in own:
+        for row, own in named.items():
+            if "model" not in own.settings:
                 raise SettingsError(f"suite row '{row}': 'model' is missing")
-            values = {**suite.settings, **own, "task": task_name, **overrides}
+            values = {**suite.settings, **own.settings, **given, **overrides}
             path = out / columns[column] / rows[row]
-            cell = Cell(row, column, values, suite.protocol, path, loaded_plugins())
-            make_replica(cell.experiment, task)
-            cells.append(cell)
-    return cells
+            point = Point(row, column, values, suite.protocol, path, loaded_plugins(), own.axes)
+            make_replica(point.experiment, task)
+            points.append(point)
+    return points
 
 
 def _folders(what: str, names: Iterable[str]) -> dict[str, str]:

@@ -1,0 +1,104 @@
+"""What a report is made of: one entry for each run, and the table that they fill.
+
+Tables, files, figures and pages are all drawn from these; torch is not imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from statetrack.algebra.prediction import Prediction
+from statetrack.evidence.bracket import Bracket
+from statetrack.evidence.rows import Evidence
+from statetrack.runs.rows import EvaluationRow
+from statetrack.sweep.published import Compared
+
+State = Literal["finished", "unfinished", "failed", "waiting"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One run in a report: its place in the table, what was done, and what was found.
+
+    `row` and `column` are its places (of a suite, its names; of other runs, the model with the
+    settings in which the runs differ, and the task). `rows` are the scores of every replica that
+    did not diverge, at every length tested; of several evaluations of one length, the last.
+    `evidence` is about the selected replica. `trained_to` is the longest training length. `command`
+    repeats the run alone. `seconds` are those of training, on `machine`. `error` says why a run
+    failed.
+    """
+
+    row: str
+    column: str
+    run: Path
+    state: State
+    model: str
+    task: str
+    settings: Mapping[str, Any]
+    axes: Mapping[str, Any] = field(default_factory=dict)
+    settings_hash: str = ""
+    task_version: int = 0
+    task_hash: str = ""
+    command: str = ""
+    version: str = ""
+    machine: str = ""
+    device: str = ""
+    started: str = ""
+    replicas: int = 0
+    diverged: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    words: int = 0
+    parameters: int | None = None
+    dimensions: int | None = None
+    trained_to: int | None = None
+    rows: tuple[EvaluationRow, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    searched: Mapping[str, float] = field(default_factory=dict)
+    prediction: Prediction | None = None
+    compared: tuple[Compared, ...] = ()
+    error: str = ""
+
+    @property
+    def bracket(self) -> Bracket:
+        """What is proven of the selected replica, and where it fails."""
+        wrong = [r.first_error for r in self.rows if r.selected and r.first_error is not None]
+        return Bracket.of(self.evidence, wrong_at=min(wrong, default=None))
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The lengths tested, rising."""
+        return tuple(sorted({row.length for row in self.rows}))
+
+    def at(self, length: int) -> tuple[EvaluationRow, ...]:
+        """The scores of every replica at a length."""
+        return tuple(row for row in self.rows if row.length == length)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """The entries of a report, and how their table is read.
+
+    `row_names` and `column_names` are in the order of the table; `length` is the one whose
+    accuracies it shows, `measure` what of them. `suite` is the name of the suite, if it is one.
+    `departures` says how training and testing differ from those of `reference`.
+    """
+
+    title: str
+    entries: tuple[Entry, ...]
+    row_names: tuple[str, ...]
+    column_names: tuple[str, ...]
+    length: int
+    measure: Literal["accuracy", "scaled", "success"] = "accuracy"
+    suite: str | None = None
+    budget: str | None = None
+    reference: str = ""
+    departures: str = ""
+    training: str = ""
+
+    def find(self, row: str, column: str) -> Entry | None:
+        """The entry at a place of the table."""
+        return next((e for e in self.entries if (e.row, e.column) == (row, column)), None)

@@ -1,0 +1,1 @@
+"""Where the points of a sweep are run: each executor is one file, found by its name."""
