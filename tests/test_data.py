@@ -25,7 +25,8 @@ from statetrack.data import stream as tensor_stream
 from statetrack.errors import SettingsError
 from statetrack.sources import Automaton, TensorBatch
 from statetrack.sources.randomness import RandomBits, below
-from statetrack.spec import load_task, task_names
+from statetrack.spec import TaskSpec, load_task, task_names
+from statetrack.sweep.suite import Suite
 
 GOLDEN = Path(__file__).parent / "golden" / "data.yaml"
 
@@ -175,6 +176,28 @@ def test_lengths_to_evaluate_at_are_sorted_and_stand_once():
     assert parse_lengths(["10-19:4"]) == [10, 14, 18]
     assert parse_lengths(["1000000"]) == [1_000_000]
     assert parse_lengths([]) == []
+    assert parse_lengths(["10, 100,20-40:20", "5"]) == [5, 10, 20, 40, 100]
+
+
+def test_lengths_by_a_factor_are_rounded_and_end_at_the_last():
+    assert parse_lengths(["10-100000:x10"]) == [10, 100, 1000, 10_000, 100_000]
+    assert parse_lengths(["10-99999:x10"]) == [10, 100, 1000, 10_000]
+    assert parse_lengths(["3-50:x2"]) == [3, 6, 12, 24, 48]
+    assert parse_lengths(["10-60:x1.5"]) == [10, 15, 23, 34, 51]
+    assert parse_lengths(["1-4:x1.01"]) == [1, 2, 3, 4]
+    assert parse_lengths(["7-7:x10,2-4:x2"]) == [2, 4, 7]
+    assert len(parse_lengths(["1-1000000:x1.01"])) < 1400
+
+
+def test_task_and_suite_files_take_ranges_of_lengths():
+    spec = TaskSpec(
+        title="", version=1, reference="", automaton={"kind": "x"}, test_lengths=[5, "10-1000:x10"]
+    )
+    assert spec.test_lengths == (5, 10, 100, 1000)
+    suite = Suite(title="a", models={}, tasks={}, curve_lengths="20-40:10", horizon_lengths=[7])
+    assert (suite.curve_lengths, suite.horizon_lengths) == ((20, 30, 40), (7,))
+    with pytest.raises(SettingsError, match=r"^curve_lengths: length '9-2:x2': lengths are out of"):
+        Suite(title="a", models={}, tasks={}, curve_lengths=["9-2:x2"])
 
 
 @pytest.mark.parametrize(
@@ -184,7 +207,13 @@ def test_lengths_to_evaluate_at_are_sorted_and_stand_once():
         (["10-20:0"], "the step is 0"),
         (["0"], "0 is not from 1 to 1000000"),
         (["1-1000001:100000"], "1000001 is not from 1"),
-        (["2-10"], "not a length: write 500 for one, or 10-1000:10"),
+        (["2-10"], "not a length: write 500 for one, 10-1000:10 for every tenth"),
+        (["10,"], "length '': not a length"),
+        (["10-90:x1"], "the factor must be at least 1.01: write 10-90:x2, or a step as 10-90:8"),
+        (["10-90:x0"], "the factor must be at least 1.01"),
+        (["10-90:2.5"], "not a length"),
+        (["90-10:x2"], "lengths are out of order: write 10-90:x2"),
+        (["10-2000000:x10"], "2000000 is not from 1 to 1000000"),
         (["1e3"], "not a length"),
         (["1-100000:1"], "names 100000 lengths, the most is 10000"),
         (["1-10000:1", "10001-20000:1"], "20000 lengths are named, the most is 10000"),

@@ -42,7 +42,8 @@ def evaluate(
     length: Annotated[
         list[str] | None,
         typer.Option(
-            help="A length, or a range as 10-1000:10; repeatable. By default the task's own.",
+            help="500, or a range as 10-1000:10 or 10-100000:x10; repeatable. By default the "
+            "task's own.",
             metavar="LENGTH",
         ),
     ] = None,

@@ -37,7 +37,7 @@ TestLengths = Annotated[
     list[str] | None,
     typer.Option(
         metavar="LENGTH",
-        help="A length to test at, or a range as 100-500:100; repeatable. "
+        help="Lengths to test at: 500, or a range as 100-500:100 or 10-100000:x10; repeatable. "
         "By default the task's own.",
     ),
 ]

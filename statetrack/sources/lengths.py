@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
@@ -15,12 +16,13 @@ from statetrack.sources.randomness import below
 
 LONGEST_ALLOWED: Final = 1_000_000
 MOST_LENGTHS: Final = 10_000
+LEAST_FACTOR: Final = Fraction(101, 100)
 
 # ASCII digits alone, and too few for Python to refuse to convert them
 _NUMBER = "([0-9]{1,18})"
 _ONE = re.compile(_NUMBER)
 _DISTRIBUTION = re.compile(f"{_NUMBER}(?:-{_NUMBER})?")
-_RANGE = re.compile(f"{_NUMBER}-{_NUMBER}:{_NUMBER}")
+_RANGE = re.compile(f"{_NUMBER}-{_NUMBER}:([0-9]{{1,18}}|x[0-9]{{1,7}}(?:[.][0-9]{{1,3}})?)")
 
 
 @dataclass(frozen=True)
@@ -95,44 +97,67 @@ class LengthDistribution:
 
 
 def parse_lengths(texts: Sequence[str]) -> list[int]:
-    """The lengths that texts such as `500` and `10-1000:10` (from-to:step) name, in order.
+    """The lengths that texts name, in rising order and each once.
 
-    Each length stands once. Raises `SettingsError` for anything else, for lengths outside
+    A text is a length (`500`), a range with a step (`10-1000:10`) or with a factor
+    (`10-100000:x10`, `10-1000:x1.5`, whose lengths are rounded to whole numbers), or several of
+    these with commas between them. Raises `SettingsError` for anything else, for lengths outside
     `1 .. LONGEST_ALLOWED`, and for more than `MOST_LENGTHS` lengths.
     """
     lengths: set[int] = set()
     for text in texts:
-        named = _named_by(text.strip())
-        if len(named) > MOST_LENGTHS:
-            raise SettingsError(
-                f"length '{text}': names {len(named)} lengths, the most is {MOST_LENGTHS}: "
-                "take a greater step"
-            )
-        lengths.update(named)
+        for part in text.split(","):
+            lengths.update(_named_by(part.strip()))
     if len(lengths) > MOST_LENGTHS:
         raise SettingsError(f"{len(lengths)} lengths are named, the most is {MOST_LENGTHS}")
     return sorted(lengths)
 
 
-def _named_by(text: str) -> range:
+def _named_by(text: str) -> Iterable[int]:
     if match := _ONE.fullmatch(text):
         first = last = int(match[1])
-        step = 1
+        step = ""
     elif match := _RANGE.fullmatch(text):
-        first, last, step = (int(part) for part in match.groups())
+        first, last, step = int(match[1]), int(match[2]), match[3]
     else:
         raise SettingsError(
-            f"length '{text}': not a length: write 500 for one, or 10-1000:10 for every tenth "
-            "from 10 to 1000"
+            f"length '{text}': not a length: write 500 for one, 10-1000:10 for every tenth from "
+            "10 to 1000, or 10-100000:x10 for 10, 100 and so on"
         )
     if first > last:
         raise SettingsError(
             f"length '{text}': lengths are out of order: write {last}-{first}:{step}"
         )
+    _check_bounds(text, (first, last))
+    if step.startswith("x"):
+        return _powers(text, first, last, Fraction(step[1:]))
+    return _steps(text, first, last, int(step or 1))
+
+
+def _steps(text: str, first: int, last: int, step: int) -> range:
     if step == 0:
         raise SettingsError(f"length '{text}': the step is 0: write {first}-{last}:1 or greater")
-    _check_bounds(text, (first, last))
-    return range(first, last + 1, step)
+    lengths = range(first, last + 1, step)
+    if len(lengths) > MOST_LENGTHS:
+        raise SettingsError(
+            f"length '{text}': names {len(lengths)} lengths, the most is {MOST_LENGTHS}: "
+            "take a greater step"
+        )
+    return lengths
+
+
+def _powers(text: str, first: int, last: int, factor: Fraction) -> list[int]:
+    """The first length times the powers of a factor, each rounded, halves upwards."""
+    if factor < LEAST_FACTOR:
+        raise SettingsError(
+            f"length '{text}': the factor must be at least {float(LEAST_FACTOR):g}: write "
+            f"{first}-{last}:x2, or a step as {first}-{last}:{max(1, (last - first) // 10)}"
+        )
+    lengths, reached = [], Fraction(first)
+    while (length := int(reached + Fraction(1, 2))) <= last:
+        lengths.append(length)
+        reached *= factor
+    return lengths
 
 
 def _check_bounds(text: str, lengths: Iterable[int]) -> None:

@@ -1,5 +1,6 @@
 """Tasks: sources of words with their meaning, read from YAML files or from names."""
 
+from statetrack.spec.lengths import Lengths
 from statetrack.spec.loading import TASKS, list_tasks, load_task, task_names
 from statetrack.spec.names import folder_name
 from statetrack.spec.task import (
@@ -12,6 +13,7 @@ from statetrack.spec.task import (
 
 __all__ = [
     "TASKS",
+    "Lengths",
     "Task",
     "TaskSpec",
     "WordSpec",

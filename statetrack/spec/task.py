@@ -25,6 +25,7 @@ from statetrack.sources import (
 )
 from statetrack.sources.kinds.transitions import written_out
 from statetrack.sources.lengths import LONGEST_ALLOWED, MOST_LENGTHS
+from statetrack.spec.lengths import Lengths
 from statetrack.text import LONGEST_NAME, flaw_in, flaw_in_lines, shortened
 
 NOT_SCORED = "-"
@@ -43,7 +44,7 @@ class TaskSpec(Settings):
     examples: dict[Lines, Lines] = option({}, "Words and the labels after each of their symbols.")
     description: Lines = option("", "What a reader should know beyond the title.")
     train_length: tuple[int, int] = option((2, 10), "Shortest and longest word to train on.")
-    test_lengths: tuple[int, ...] = option((500,), "Lengths to test on.")
+    test_lengths: Lengths = option((500,), "Lengths to test on.")
     supervision: Literal["every", "last"] = option(
         "every", "Whether a label is given after every symbol, or after the last one only."
     )

@@ -17,6 +17,7 @@ from pydantic import Field, model_validator
 from statetrack.errors import SettingsError
 from statetrack.registry import Registry, files_in, tasks_folder
 from statetrack.settings import Line, LineOrEmpty, Name, Settings, build, option, read_yaml
+from statetrack.spec import Lengths
 from statetrack.sweep.published import PublishedTable
 
 Measure = Literal["accuracy", "scaled", "success"]
@@ -63,13 +64,13 @@ class Suite(Settings):
     )
     length: int = option(500, "The length that the table reports.", min=1)
     samples: int = option(2000, "Test words.", min=1)
-    curve_lengths: tuple[int, ...] = option((), "Further lengths at which every replica is tested.")
+    curve_lengths: Lengths = option((), "Further lengths at which every replica is tested.")
     measure: Measure = option(
         "accuracy",
         "What a cell shows: the selected replica's accuracy, the same with chance at 0, or the "
         "fraction of replicas that are right on every test word.",
     )
-    horizon_lengths: tuple[int, ...] = option(
+    horizon_lengths: Lengths = option(
         (), "Longer lengths, up to which the selected replica's horizon is measured."
     )
     horizon_samples: int = option(200, "Test words at those lengths.", min=1)
