@@ -11,11 +11,13 @@ import torch
 from statetrack.evidence.rows import Certificate, Exhaustive, Failure, WorstCase
 from statetrack.models._base import SequenceModel
 from statetrack.ops.devices import choose_device
+from statetrack.report.entries import Entry
 from statetrack.runs.config import Experiment
-from statetrack.runs.rows import EvaluationRow
+from statetrack.runs.rows import EvaluationRow, Outcome
 from statetrack.runs.run import Run, make_replica
+from statetrack.scoring import rescale, wilson
 from statetrack.spec import Task, load_task
-from statetrack.sweep.results import PointResult, Measurement, num_right
+from statetrack.sweep.results import Measurement, PointResult, num_right
 from statetrack.training.words import SeedStreams, TaskWords, Words
 
 
@@ -43,6 +45,77 @@ class Setup:
 
     def make_model(self) -> SequenceModel:
         return make_replica(self.experiment, self.task)
+
+
+def row_of(length: int, accuracy: float = 1.0, **changed: Any) -> EvaluationRow:
+    """The score of a replica at a length: by default right on all of 100 words, and selected."""
+    words, chance = changed.get("sequences", 100), changed.get("chance", 0.25)
+    low, high = wilson(round(accuracy * words), words)
+    given: dict[str, Any] = {
+        "length": length,
+        "sequences": words,
+        "accuracy": accuracy,
+        "low": low,
+        "high": high,
+        "symbol_accuracy": accuracy,
+        "prefix_accuracy": accuracy,
+        "floor": 0.3,
+        "chance": chance,
+        "scaled": rescale(accuracy, chance),
+        "scaled_to_floor": rescale(accuracy, 0.3),
+        "first_error": None if accuracy == 1 else length,
+        "replica": 0,
+        "seed": 0,
+        "lr": 0.01,
+        "selected": changed.get("replica", 0) == 0,
+        "task": "parity",
+        "evaluation_seed": 0,
+    }
+    return EvaluationRow(**given | changed)
+
+
+def outcome_of(replica: int = 0, *, seed: int = 0, lr: float = 0.01, best_step: int = 9) -> Outcome:
+    """The outcome of a replica; with best step 0 one that diverged."""
+    known = None if best_step == 0 else 1.0
+    return Outcome(replica, seed, lr, known, known, best_step, "" if best_step else "diverged")
+
+
+def entry_of(row: str = "bilinear", column: str = "parity", **changed: Any) -> Entry:
+    """A finished run of a report, whose first replica is selected; `rows` are its scores."""
+    rows = tuple(changed.pop("rows", ()))
+    seen = {each.replica: (each.seed, each.lr) for each in rows} or {0: (0, 0.01)}
+    outcomes = changed.pop("outcomes", None) or tuple(
+        outcome_of(replica, seed=seed, lr=lr) for replica, (seed, lr) in sorted(seen.items())
+    )
+    given: dict[str, Any] = {
+        "row": row,
+        "column": column,
+        "run": Path("runs") / f"{row}_{column}",
+        "state": "finished",
+        "model": "bilinear",
+        "task": "parity",
+        "settings": {"model": "bilinear", "task": "parity", "hidden": 2},
+        "settings_hash": "0123456789ab",
+        "task_version": 1,
+        "task_hash": "ab" * 32,
+        "command": "statetrack train --model bilinear --task parity --hidden 2",
+        "version": "0.1.0",
+        "machine": "a processor",
+        "device": "cpu",
+        "started": "2026-01-01T00:00:00+00:00",
+        "replicas": len(outcomes),
+        "diverged": sum(each.diverged for each in outcomes),
+        "steps": 1000,
+        "seconds": 12.5,
+        "words": 64_000,
+        "parameters": 14,
+        "dimensions": 2,
+        "trained_to": 10,
+        "outcomes": outcomes,
+        "selected": None if outcomes[0].diverged else 0,
+        "rows": rows,
+    }
+    return Entry(**given | changed)
 
 
 def cell_of(row: str, column: str, rows: tuple[EvaluationRow, ...]) -> PointResult:

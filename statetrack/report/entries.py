@@ -13,7 +13,7 @@ from typing import Any, Literal
 from statetrack.algebra.prediction import Prediction
 from statetrack.evidence.bracket import Bracket
 from statetrack.evidence.rows import Evidence
-from statetrack.runs.rows import EvaluationRow
+from statetrack.runs.rows import EvaluationRow, Outcome
 from statetrack.sweep.published import Compared
 
 State = Literal["finished", "unfinished", "failed", "waiting"]
@@ -26,9 +26,12 @@ class Entry:
     `row` and `column` are its places (of a suite, its names; of other runs, the model with the
     settings in which the runs differ, and the task). `rows` are the scores of every replica that
     did not diverge, at every length tested; of several evaluations of one length, the last.
-    `evidence` is about the selected replica. `trained_to` is the longest training length. `command`
-    repeats the run alone. `seconds` are those of training, on `machine`. `error` says why a run
-    failed.
+    `outcomes` has every replica of a finished run, `selected` the one that validation selected.
+    `evidence` is about that one. `trained_to` is the longest training length. `command` repeats the
+    run alone. `seconds` are those of training, on `machine`; `words` are those that each replica
+    was trained on. `parameters` and `dimensions` are the weights of one replica and the numbers in
+    its state, None where they are not known or the state grows. `error` says why a run failed,
+    `notes` what a reader of its numbers must know.
     """
 
     row: str
@@ -55,12 +58,15 @@ class Entry:
     parameters: int | None = None
     dimensions: int | None = None
     trained_to: int | None = None
+    outcomes: tuple[Outcome, ...] = ()
+    selected: int | None = None
     rows: tuple[EvaluationRow, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     searched: Mapping[str, float] = field(default_factory=dict)
     prediction: Prediction | None = None
     compared: tuple[Compared, ...] = ()
     error: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def bracket(self) -> Bracket:
@@ -83,8 +89,10 @@ class Report:
     """The entries of a report, and how their table is read.
 
     `row_names` and `column_names` are in the order of the table; `length` is the one whose
-    accuracies it shows, `measure` what of them. `suite` is the name of the suite, if it is one.
-    `departures` says how training and testing differ from those of `reference`.
+    accuracies it shows (0: nothing was evaluated), `measure` what of them. `suite` is the name of
+    the suite, if it is one. An entry whose settings cannot be read has no place in the table: its
+    row and column are empty. `training` says how the runs were trained, in lines;
+    `departures` how training and testing differ from those of `reference`.
     """
 
     title: str

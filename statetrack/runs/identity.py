@@ -7,6 +7,7 @@ or of settings that were changed since, are not taken for this run's.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -68,6 +69,16 @@ class Identity:
         if None not in (self.task_hash, now.task_hash) and self.task_hash != now.task_hash:
             return "task.yaml: that file is not the one that it was trained with"
         return None
+
+
+def settings_hash(config: Mapping[str, Any]) -> str:
+    """A short hash of a run's settings, without those in `WITHOUT_EFFECT`: 12 hexadecimal digits.
+
+    It does not depend on the order of the settings.
+    """
+    counted = {key: value for key, value in config.items() if key not in WITHOUT_EFFECT}
+    text = json.dumps(counted, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _shown(value: object) -> str:

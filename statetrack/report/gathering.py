@@ -1,0 +1,344 @@
+"""The entries of a report, gathered from run folders, or from a suite and its folder.
+
+Nothing is trained, evaluated or written here, and no run's plugin is executed. What cannot be read
+is an entry too, with its error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from statetrack.algebra.prediction import Prediction
+from statetrack.errors import StatetrackError, TaskError
+from statetrack.predicting import predict
+from statetrack.report.entries import Entry, Report
+from statetrack.report.placing import Placeable, in_order, places_of
+from statetrack.report.repeating import train_command
+from statetrack.report.training import TrainedPoint, training_lines, training_of
+from statetrack.runs.config import Experiment
+from statetrack.runs.folder import RunFolder, find_run_folders, is_run
+from statetrack.runs.identity import WITHOUT_EFFECT, settings_hash
+from statetrack.runs.plugins import code_of, needs_plugin
+from statetrack.runs.rows import EvaluationRow
+from statetrack.spec import golden_hash, load_task
+from statetrack.sweep.results import Measurement, PointResult
+from statetrack.sweep.suite import Suite, load_suite
+
+if TYPE_CHECKING:
+    from statetrack.comparison import Algebras
+    from statetrack.runs.run import Run
+    from statetrack.sweep.points import Point
+
+
+def gather_runs(paths: Iterable[Path]) -> Report:
+    """The report of run folders, or of folders that hold some at any depth.
+
+    Unfinished, diverged and damaged runs are entries too. The table shows the longest length at
+    which all evaluated runs were evaluated; the length at which most were, where there is none.
+
+    Raises `RunError` for a folder that is no run and contains none.
+    """
+    folders = find_run_folders(paths)
+    reading = _Reading()
+    read = [reading.run(folder) for folder in folders]
+    known = [one.entry for one in read if one.entry.model and one.entry.task]
+    asked = [
+        Placeable(one.model, one.task, one.settings, one.task_version, one.task_hash)
+        for one in known
+    ]
+    places = places_of(asked)
+    placed = {
+        entry.run: replace(entry, row=place.row, column=place.column, axes=place.axes)
+        for entry, place in zip(known, places, strict=True)
+    }
+    entries = tuple(placed.get(one.entry.run, one.entry) for one in read)
+    rows, columns = in_order(asked, places)
+    return Report(
+        title="1 run" if len(entries) == 1 else f"{len(entries)} runs",
+        entries=entries,
+        row_names=tuple(rows),
+        column_names=tuple(columns),
+        length=common_length(entries),
+        training=_training(entries, [one.experiment for one in read]),
+    )
+
+
+def gather_suite(
+    suite: Suite | str, folder: Path | str, *, name: str = "", budget: str | None = None
+) -> Report:
+    """The report of a suite whose runs are in a folder; points that were not run yet are waiting.
+
+    `suite` can be its name, and `budget` the one that it is run with. A point is reported as it was
+    run: where that is otherwise than the suite says now, a note of its entry says in what.
+
+    Raises `StatetrackError` for a suite that cannot be run, and an unknown budget.
+    """
+    from statetrack.sweep.points import points_of  # torch
+
+    if isinstance(suite, str):
+        name, suite = name or Path(suite).stem, load_suite(suite)
+    if budget is not None:
+        suite = suite.within(budget)
+    points = points_of(suite, Path(folder), {})
+    reading = _Reading()
+    read = [reading.point(point, suite) for point in points]
+    return Report(
+        title=suite.title,
+        entries=tuple(one.entry for one in read),
+        row_names=tuple(suite.rows),
+        column_names=tuple(suite.columns),
+        length=suite.length,
+        measure=suite.measure,
+        suite=name or None,
+        budget=budget,
+        reference=suite.reference,
+        departures=suite.departures,
+        training=_training([one.entry for one in read], [one.experiment for one in read]),
+    )
+
+
+def common_length(entries: Sequence[Entry]) -> int:
+    """The longest length of all evaluated entries; 0 where there are none.
+
+    Where they have no length in common, the length that most of them have, of several the longest.
+    """
+    lengths = [set(entry.lengths) for entry in entries if entry.rows]
+    if not lengths:
+        return 0
+    if common := set.intersection(*lengths):
+        return max(common)
+    every = set.union(*lengths)
+    return max(every, key=lambda length: (sum(length in of for of in lengths), length))
+
+
+@dataclass(frozen=True)
+class _Read:
+    """An entry, and the experiment that it was made from where that could be read."""
+
+    entry: Entry
+    experiment: Experiment | None
+
+
+class _Reading:
+    """Reads runs one after the other; what several have in common is computed once."""
+
+    def __init__(self) -> None:
+        from statetrack.comparison import Algebras  # torch
+
+        self._algebras: Algebras = Algebras()
+        self._sizes: dict[object, tuple[int | None, int | None]] = {}
+
+    def run(self, path: Path, suite: Suite | None = None) -> _Read:
+        """The entry of a run folder, whose place in the table is still to be found.
+
+        With a suite, its scores are those that the suite measured.
+        """
+        try:
+            folder = RunFolder.open(path)
+            if needs_plugin(folder):
+                return _unread(path, _needs_its_plugin(folder))
+            return self._of(folder, suite)
+        except (StatetrackError, OSError) as problem:
+            return _unread(path, " ".join(str(problem).split()))
+
+    def point(self, point: Point, suite: Suite) -> _Read:
+        """The entry of a suite's point."""
+        wanted = point.experiment
+        read = self.run(point.path, suite) if is_run(point.path) else None
+        if read is None:
+            read = _Read(self._waiting(point, wanted), wanted)
+        entry = replace(read.entry, row=point.row, column=point.column, axes=dict(point.axes))
+        if not entry.model:
+            entry = replace(entry, model=wanted.model, task=wanted.data.task)
+        if read.experiment is not None:
+            said = _otherwise(entry.settings, wanted.values(), "trained")
+            entry = replace(entry, notes=(*entry.notes, *said))
+        return _Read(entry, read.experiment or wanted)
+
+    def _of(self, folder: RunFolder, suite: Suite | None) -> _Read:
+        from statetrack.runs.run import Run  # torch
+
+        run = Run.open(folder.path)
+        experiment, task, environment = run.experiment, run.task, folder.environment()
+        summary = run.summary if run.finished else None
+        parameters, dimensions = self._size_of(run)
+        steps = summary.steps if summary else max((r.step for r in run.records), default=0)
+        selected = None if summary is None else summary.selected
+        config = experiment.values()
+        evidence = {
+            row.kind: row.evidence
+            for row in run.evidence()
+            if row.replica == selected and row.task == task.name
+        }
+        entry = Entry(
+            row="",
+            column="",
+            run=folder.path,
+            state="finished" if summary else "unfinished",
+            model=experiment.model,
+            task=task.name,
+            settings=config,
+            settings_hash=settings_hash(config),
+            task_version=task.spec.version,
+            task_hash=golden_hash(task),
+            command=train_command(config, folder.plugins),
+            version=_said(environment, "statetrack"),
+            machine=_said(environment, "device_name"),
+            device=_said(environment, "device"),
+            started=_said(environment, "started"),
+            replicas=len(experiment.replicas),
+            diverged=len(summary.diverged) if summary else 0,
+            steps=steps,
+            seconds=summary.seconds if summary else 0.0,
+            words=steps * experiment.training.batch_size,
+            parameters=parameters,
+            dimensions=dimensions,
+            trained_to=run.words.spec.lengths.longest,
+            outcomes=summary.replicas if summary else (),
+            selected=selected,
+            rows=_last_of_each(row for row in run.rows if row.task in (None, task.name)),
+            evidence=tuple(evidence.values()),
+            prediction=self._predict(run),
+        )
+        return _Read(entry if suite is None else _as_measured(entry, run, suite), experiment)
+
+    def _waiting(self, point: Point, experiment: Experiment) -> Entry:
+        """The entry of a point that has no run yet."""
+        config = experiment.values()
+        return Entry(
+            row=point.row,
+            column=point.column,
+            run=point.path,
+            state="waiting",
+            model=experiment.model,
+            task=load_task(experiment.data.task).name,
+            settings=config,
+            settings_hash=settings_hash(config),
+            command=train_command(config, point.plugins),
+            replicas=len(experiment.replicas),
+        )
+
+    def _predict(self, run: Run) -> Prediction | None:
+        try:
+            return predict(self._algebras.of(run.task), run.experiment.model_settings)
+        except TaskError:
+            return None
+
+    def _size_of(self, run: Run) -> tuple[int | None, int | None]:
+        """The weights of one replica and the numbers in its state; None for what is not known."""
+        import torch
+
+        from statetrack.models._sizes import num_parameters, state_size
+        from statetrack.runs.run import make_replica
+
+        source, settings = run.task.source, run.experiment.model_settings
+        key = (run.experiment.model, settings, source.num_symbols, source.num_labels)
+        if key not in self._sizes:
+            with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they are
+                model = make_replica(run.experiment, run.task, to_read=True)
+            self._sizes[key] = num_parameters(model), state_size(model)
+        return self._sizes[key]
+
+
+def _last_of_each(rows: Iterable[EvaluationRow]) -> tuple[EvaluationRow, ...]:
+    """Of every replica and length the last row, by length and replica."""
+    last = {(row.length, row.replica): row for row in rows}
+    return tuple(last[key] for key in sorted(last))
+
+
+def _as_measured(entry: Entry, run: Run, suite: Suite) -> Entry:
+    """The entry of a suite's point, with the scores that the suite measured and no others."""
+    content = run.folder.cell() if entry.state == "finished" else None
+    if content is None or "measured" not in content:  # an earlier version did not write it
+        notes = ("trained, and not measured yet",) if entry.state == "finished" else ()
+        return replace(entry, state="unfinished", rows=(), notes=notes)
+    result = PointResult.from_json(content, f"{entry.run}: cell.json")
+    kinds = {each.kind: each for each in (*result.evidence, *entry.evidence)}
+    wanted = Measurement.of(suite, run.task)
+    return replace(
+        entry,
+        rows=_measured_rows(run, result),
+        evidence=tuple(kinds.values()),
+        searched=dict(result.searched),
+        notes=tuple(_otherwise(vars(result.measured), vars(wanted), "measured")),
+    )
+
+
+def _measured_rows(run: Run, result: PointResult) -> tuple[EvaluationRow, ...]:
+    """The rows of a point that the suite measured: at its lengths, and far beyond.
+
+    The latter are in the run's own file only, and are those of the suite's words by their seed.
+    """
+    near = result.curves or result.rows
+    measured, known = result.measured, {row.length for row in near}
+    far = [
+        row
+        for row in run.rows
+        if row.selected
+        and row.evaluation_seed == measured.horizon_seed
+        and row.sequences <= measured.horizon_samples
+        and row.task in (None, run.task.name)
+        and row.length in measured.horizon_lengths
+        and row.length not in known
+    ]
+    return _last_of_each([*near, *far])
+
+
+def _otherwise(found: Mapping[str, Any], wanted: Mapping[str, Any], what: str) -> list[str]:
+    """A note that names the values which differ; none where none does."""
+    names = [name for name in dict.fromkeys([*wanted, *found]) if name not in WITHOUT_EFFECT]
+    differing = [name for name in names if found.get(name) != wanted.get(name)]
+    if not differing:
+        return []
+    shown = [f"{name} {found.get(name)}, not {wanted.get(name)}" for name in differing[:3]]
+    more = "; ..." if len(differing) > 3 else ""
+    return [f"{what} otherwise than the suite says: {'; '.join(shown)}{more}"]
+
+
+def _said(environment: Mapping[str, Any], name: str) -> str:
+    value = environment.get(name)
+    return "" if value is None else str(value)
+
+
+def _training(entries: Sequence[Entry], experiments: Sequence[Experiment | None]) -> str:
+    """How the runs were trained, in lines; empty where it cannot be said."""
+    known = [
+        TrainedPoint(entry.row, entry.column, experiment)
+        for entry, experiment in zip(entries, experiments, strict=True)
+        if experiment is not None
+    ]
+    try:
+        return "\n".join(training_lines(training_of(known))) if known else ""
+    except StatetrackError:  # a task's own file may be gone, or a plugin's names unknown
+        return ""
+
+
+def _needs_its_plugin(folder: RunFolder) -> str:
+    return (
+        f"needs its plugin {code_of(folder)}: no code of a run is run here; read it, then give it "
+        "with --plugin"
+    )
+
+
+def _unread(path: Path, why: str) -> _Read:
+    """The entry of a run that cannot be read, with what its settings say if they can be."""
+    config: dict[str, Any] = {}
+    try:
+        config = RunFolder(path).config()
+    except (StatetrackError, OSError):
+        pass
+    entry = Entry(
+        row="",
+        column="",
+        run=path,
+        state="failed",
+        model=str(config.get("model", "")),
+        task=str(config.get("task", "")),
+        settings=config,
+        settings_hash=settings_hash(config) if config else "",
+        error=why,
+    )
+    return _Read(entry, None)
