@@ -385,7 +385,7 @@ def test_a_suite_that_gets_a_signal_keeps_a_checkpoint_and_says_how_to_go_on(
     finally:
         signal.signal(number, before)
     told = capsys.readouterr().err
-    assert "interrupted with 0 of 1 cells finished; the same command continues" in told
+    assert "interrupted with 0 of 1 points finished; the same command continues" in told
     assert "Traceback" not in told
     kept = RunFolder.open(Path("suites/mine/parity/real"))
     assert kept.checkpoint() is not None and not kept.finished

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -44,15 +44,21 @@ from statetrack.runs.run import Run
 from statetrack.spec import TASKS, folder_name, load_task
 from statetrack.spec.names import LONGEST_FOLDER_NAME
 from statetrack.sweep import searching
-from statetrack.sweep.points import Point, points_of
 from statetrack.sweep.cores import _quota, available_cores
+from statetrack.sweep.executors._base import Failed
+from statetrack.sweep.executors.local import KILLED, Local
 from statetrack.sweep.measuring import _refuse_another, run_point
+from statetrack.sweep.points import points_of
 from statetrack.sweep.results import PointResult
 from statetrack.sweep.running import run_suite
 from statetrack.sweep.searching import Searching
 from statetrack.sweep.suite import SUITES, Suite, load_suite
+from statetrack.training.records import Record
+from tests.faults import disk
 from tests.setups import certificate_of, worst_case_of
 from tests.test_run import SMALL, start, stop_after, the_error_of, train_until
+
+LOCAL = Local(jobs=1)
 
 SUITE: dict[str, Any] = {
     "title": "Two models on two tasks",
@@ -92,7 +98,7 @@ def test_a_suite_trains_and_evaluates_every_cell_once(
         ("mod 3", "Blocks of 3"),
     ]
     assert len({cell.path for cell in cells}) == 4
-    results = list(run_suite(suite, cells, jobs=1))
+    results = list(run_suite(suite, cells, LOCAL))
     assert [(r.column, r.row) for r in results] == [(c.column, c.row) for c in cells]
     for result in results:
         assert len(result.rows) == 2 and result.selected in result.rows
@@ -103,16 +109,16 @@ def test_a_suite_trains_and_evaluates_every_cell_once(
         assert (result.first_error is None) == (result.horizon == 90)
         assert RunFolder.open(Path(result.run)).finished
     monkeypatch.setattr(Run, "train", never)
-    again = list(run_suite(suite, points_of(suite, tmp_path / "out", {}), jobs=1))
+    again = list(run_suite(suite, points_of(suite, tmp_path / "out", {}), LOCAL))
     assert [one.to_json() for one in again] == [one.to_json() for one in results]
 
 
 def test_an_interrupted_suite_goes_on_where_it_was(tmp_path: Path) -> None:
     suite = load_suite(suite_file(tmp_path / "suite.yaml", models={"Signs": "diagonal-real"}))
     cells = points_of(suite, tmp_path / "out", {})
-    first = next(iter(run_suite(suite, cells, jobs=1)))
+    first = next(iter(run_suite(suite, cells, LOCAL)))
     train_until(start(cells[1].experiment, cells[1].path), stop_after(4))
-    results = list(run_suite(suite, cells, jobs=1))
+    results = list(run_suite(suite, cells, LOCAL))
     assert results[0].to_json() == first.to_json()
     assert results[1].steps == 10
 
@@ -120,9 +126,9 @@ def test_an_interrupted_suite_goes_on_where_it_was(tmp_path: Path) -> None:
 def test_a_cell_with_other_settings_is_neither_used_nor_overwritten(tmp_path: Path) -> None:
     suite = load_suite(suite_file(tmp_path / "suite.yaml", models={"Signs": "diagonal-real"}))
     cells = points_of(suite, tmp_path / "out", {})
-    list(run_suite(suite, cells, jobs=1))
+    list(run_suite(suite, cells, LOCAL))
     changed = points_of(suite, tmp_path / "out", {"steps": 11})
-    message = the_error_of(RunError, lambda: list(run_suite(suite, changed, jobs=1)))
+    message = the_error_of(RunError, lambda: list(run_suite(suite, changed, LOCAL)))
     assert message.startswith(f"{changed[0].path}: holds a run with other settings")
 
 
@@ -268,7 +274,8 @@ def suite_of(**changes: Any) -> Suite:
 
 
 def run_once(suite: Suite, **overrides: Any) -> PointResult:
-    (result,) = run_suite(suite, points_of(suite, Path("out"), overrides), jobs=1)
+    (result,) = run_suite(suite, points_of(suite, Path("out"), overrides), LOCAL)
+    assert isinstance(result, PointResult), result
     return result
 
 
@@ -400,7 +407,7 @@ def test_a_cell_whose_replicas_diverged_says_so_and_is_finished(
     }
     suite = suite_of(models=models, tasks={"p": "parity"}, curve_lengths=[20])
     cells = points_of(suite, Path("out"), {"seeds": 1})
-    every, some = run_suite(suite, cells, jobs=1)
+    every, some = run_suite(suite, cells, LOCAL)
     assert every.selected is None and every.rows == () and every.horizon == 0
     assert (every.replicas, every.success) == (1, 0.0)
     assert (some.replicas, [row.replica for row in some.rows]) == (2, [1])
@@ -416,7 +423,7 @@ def test_a_cell_whose_replicas_diverged_says_so_and_is_finished(
     assert "| diverged 0." in lines[3] or "| diverged 1." in lines[3]
     assert "| p | all | diverged | diverged |" in curves_markdown([every, some])
     monkeypatch.setattr(Run, "train", never)
-    again = list(run_suite(suite, cells, jobs=1))
+    again = list(run_suite(suite, cells, LOCAL))
     assert [one.to_json() for one in again] == [every.to_json(), some.to_json()]
     assert json.loads(Path("out/p/all/cell.json").read_text())["selected"] is None
 
@@ -452,7 +459,8 @@ class Asked:
 
 def search_once(suite: Suite, seconds: float) -> PointResult:
     cells = points_of(suite, Path("out"), {})
-    (result,) = run_suite(suite, cells, jobs=1, searching=Searching(worst=seconds))
+    (result,) = run_suite(suite, cells, LOCAL, searching=Searching(worst=seconds))
+    assert isinstance(result, PointResult), result
     return result
 
 
@@ -488,7 +496,7 @@ def test_a_search_that_is_asked_to_stop_keeps_nothing_and_is_done_the_next_time(
 ) -> None:
     asked = Asked(monkeypatch)
     cells = points_of(suite_of(), Path("out"), {})
-    assert not list(run_suite(suite_of(), cells, 1, stop_after(2), Searching(worst=1.0)))
+    assert not list(run_suite(suite_of(), cells, LOCAL, stop_after(2), Searching(worst=1.0)))
     assert "evidence" not in json.loads((in_a_copy / "cell.json").read_text()) or (
         not json.loads((in_a_copy / "cell.json").read_text())["evidence"]
     )
@@ -516,11 +524,11 @@ def test_what_cannot_be_searched_is_not_asked_for_again(
     for tasks in ({"x": name}, {"p": "parity"}):
         suite = suite_of(models=models | {"real": "diagonal-real"}, tasks=tasks)
         cells = points_of(suite, Path("out"), {"seeds": 1, "steps": 2})
-        results = list(run_suite(suite, cells, 1, searching=Searching(worst=1.0)))
+        results = list(run_suite(suite, cells, LOCAL, searching=Searching(worst=1.0)))
         assert [each.searched for each in results] == [{"worst-case": 1.0}] * 2
         assert worst_text(results[0]) == "-"
         monkeypatch.setattr(Run, "open", Run.open)
-        again = list(run_suite(suite, cells, 1, searching=Searching(worst=1.0)))
+        again = list(run_suite(suite, cells, LOCAL, searching=Searching(worst=1.0)))
         assert [each.to_json() for each in again] == [each.to_json() for each in results]
     assert len(asked.seconds) == 1
 
@@ -559,11 +567,11 @@ def test_a_suite_that_is_asked_to_stop_keeps_checkpoints_and_goes_on(
     monkeypatch.chdir(tmp_path)
     suite = suite_of(tasks={"parity": "parity"})
     cells = points_of(suite, Path("out"), {})
-    assert list(run_suite(suite, cells, 1, stop_after(5))) == []
+    assert list(run_suite(suite, cells, LOCAL, stop_after(5))) == []
     run = Run.open(cells[0].path)
     assert run.folder.checkpoint() is not None and not run.finished
     records = run.records
-    (result,) = run_suite(suite, cells, jobs=1)
+    (result,) = run_suite(suite, cells, LOCAL)
     assert run.records[: len(records)] == records and result.steps == 10
 
 
@@ -581,7 +589,7 @@ def test_workers_write_checkpoints_when_asked_to_stop_and_none_is_left(
         workers = max(workers, len(multiprocessing.active_children()))
         return all((cell.path / "metrics.jsonl").is_file() for cell in cells)
 
-    assert list(run_suite(suite, cells, 64, both_train)) == []
+    assert list(run_suite(suite, cells, Local(jobs=64), both_train)) == []
     assert workers == 2
     assert not multiprocessing.active_children()
     assert all((cell.path / "checkpoint.pt").is_file() for cell in cells)
@@ -619,21 +627,108 @@ def wait_until(happened: Callable[[], object], seconds: float) -> None:
         time.sleep(0.05)
 
 
-def test_the_error_of_a_cell_names_its_row_and_column(
-    in_a_copy: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_point_that_fails_is_named_with_its_error_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.rmtree("out")
+    monkeypatch.chdir(tmp_path)
+    suite = suite_of(models={"one": "diagonal-real", "two": "diagonal-positive"})
+    (Path.cwd() / "mine.yaml").write_text(load_task("parity").document())
+    points = points_of(suite, Path("out"), {})
+    train = Run.train
 
-    def fail(*_: object) -> NoReturn:
-        raise ZeroDivisionError("division by zero")
+    def fail(run: Run, *given: Any) -> Iterator[Record]:
+        if run.experiment.model == "diagonal-real":
+            raise ZeroDivisionError("division\nby zero")
+        return train(run, *given)
 
-    monkeypatch.setattr(Run, "train", fail)
-    found = the_error_of(RunError, lambda: run_once(suite_of()))
-    assert found.startswith("suite row 'Signs', column 'mine': ZeroDivisionError: division by zero")
-    (in_a_copy / "task.yaml").write_text("[")
-    cell: list[Point] = points_of(suite_of(), Path("out"), {})
-    found = the_error_of(StatetrackError, lambda: run_point(suite_of(), cell[0]))
-    assert found.startswith("suite row 'Signs', column 'mine': out/mine/signs/task.yaml")
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "train", fail)
+        one, two = run_suite(suite, points, LOCAL)
+    assert isinstance(one, Failed) and isinstance(two, PointResult)
+    assert (one.row, one.column, one.error) == (
+        "one",
+        "mine",
+        "ZeroDivisionError: division by zero",
+    )
+    kept = json.loads(Path("out/mine/one/error.json").read_text())
+    assert kept["error"] == one.error and "in fail\n" in kept["traceback"]
+    assert one.file == "out/mine/one/error.json" and not one.full
+    two, one = run_suite(suite, points, LOCAL)
+    assert (one.row, two.row) == ("one", "two") and isinstance(one, PointResult)
+    assert not Path("out/mine/one/error.json").exists()
+
+
+def test_a_failure_without_a_run_is_kept_beside_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise StatetrackError("mine.yaml: no")
+
+    (tmp_path / "mine.yaml").write_text(load_task("parity").document())
+    points = points_of(suite_of(), Path("out"), {})
+    monkeypatch.setattr(Run, "start", fail)
+    (failed,) = run_suite(suite_of(), points, LOCAL)
+    assert isinstance(failed, Failed) and failed.error == "mine.yaml: no"
+    assert failed.file == "out/mine/signs.error.json" and Path(failed.file).is_file()
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    run_once(suite_of())
+    assert not Path("out/mine/signs.error.json").exists()
+
+
+def test_a_damaged_point_fails_and_is_not_overwritten(in_a_copy: Path) -> None:
+    (in_a_copy / "cell.json").write_text("[")
+    points = points_of(suite_of(), Path("out"), {})
+    (failed,) = run_suite(suite_of(), points, LOCAL)
+    assert isinstance(failed, Failed)
+    assert failed.error.startswith(f"{in_a_copy}/cell.json: is damaged")
+    assert (in_a_copy / "cell.json").read_text() == "["
+
+
+def test_a_full_disk_ends_a_sweep_and_the_same_command_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    models = {name: "diagonal-real" for name in ("one", "two", "three")}
+    suite = suite_of(models=models, tasks={"parity": "parity"})
+    points = points_of(suite, Path("out"), {"steps": 2})
+    with disk.Faults(Path("out/parity/two"), disk.Fault("full"), at=0):
+        one, two = run_suite(suite, points, LOCAL)
+    assert isinstance(one, PointResult) and isinstance(two, Failed) and two.full
+    assert "No space left on device" in two.error
+    assert [type(each) for each in run_suite(suite, points, LOCAL)] == [PointResult] * 3
+
+
+class Fatal:
+    """Work of which one point kills its process as often as it is told, and others do not."""
+
+    def __init__(self, folder: Path, deaths: int) -> None:
+        self.folder, self.deaths = folder, deaths
+
+    def __call__(self, point: Any, stop: object) -> Any:
+        if point == "fatal":
+            died = len(list(self.folder.iterdir()))
+            if died < self.deaths:
+                (self.folder / f"{died}").touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+        return point
+
+    def lost(self, point: Any, why: str) -> Any:
+        return f"{point} failed: {why}"
+
+
+@pytest.mark.parametrize("deaths", [1, 2])
+def test_a_point_whose_worker_is_killed_is_tried_once_more_and_others_go_on(
+    deaths: int, tmp_path: Path
+) -> None:
+    work: Any = Fatal(tmp_path, deaths)
+    points: Any = ["fatal", "a", "b"]
+    done = list(Local(jobs=2).map(work, points, lambda: False))
+    fate = f"fatal failed: {KILLED}" if deaths == 2 else "fatal"
+    assert sorted(map(str, done)) == ["a", "b", fate]
+    assert not multiprocessing.active_children()
 
 
 def test_a_second_process_in_the_same_folder_is_refused(in_a_copy: Path) -> None:
@@ -652,7 +747,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_training(
     Path("file").write_text("mine")
     suite = suite_of(tasks={"parity": "parity"})
     cells = points_of(suite, Path("file/out"), {})
-    found = the_error_of(RunError, lambda: list(run_suite(suite, cells, jobs=1)))
+    found = the_error_of(RunError, lambda: list(run_suite(suite, cells, LOCAL)))
     assert found.startswith("file/out: cannot be written: Not a directory")
 
 

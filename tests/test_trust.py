@@ -39,8 +39,8 @@ from statetrack.settings import read_yaml
 from statetrack.sources.automaton import MOST_TRANSITIONS
 from statetrack.sources.lengths import LONGEST_ALLOWED
 from statetrack.spec import load_task
-from statetrack.sweep.points import points_of
 from statetrack.sweep.measuring import run_point
+from statetrack.sweep.points import points_of
 from statetrack.sweep.suite import load_suite
 from tests.new_process import forget_plugins
 

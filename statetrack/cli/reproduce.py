@@ -44,13 +44,13 @@ def reproduce(
     jobs: Annotated[
         int,
         typer.Option(
-            help="Cells trained at once, one thread each; 0: one for each core that the process "
+            help="Points trained at once, one thread each; 0: one for each core that the process "
             "may use.",
             min=0,
         ),
     ] = 0,
-    seeds: Annotated[int, typer.Option(help="Seeds of each cell; 0: the suite's own.", min=0)] = 0,
-    steps: Annotated[int, typer.Option(help="Steps of each cell; 0: the suite's own.", min=0)] = 0,
+    seeds: Annotated[int, typer.Option(help="Seeds of each point; 0: the suite's own.", min=0)] = 0,
+    steps: Annotated[int, typer.Option(help="Steps of each point; 0: the suite's own.", min=0)] = 0,
     markdown: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write every cell as a Markdown table.")
     ] = None,
@@ -97,8 +97,10 @@ def reproduce(
         training_markdown,
         training_of,
     )
-    from statetrack.sweep.cores import available_cores
+    from statetrack.sweep.executors._base import Failed
+    from statetrack.sweep.executors.local import Local
     from statetrack.sweep.points import points_of
+    from statetrack.sweep.results import PointResult
     from statetrack.sweep.running import run_suite
     from statetrack.sweep.searching import Searching
 
@@ -108,23 +110,34 @@ def reproduce(
     given = {"seeds": seeds, "steps": steps}
     folder = out or Path("suites") / Path(suite).stem
     overrides = {key: number for key, number in given.items() if number}
-    cells = points_of(chosen, folder, overrides)
+    points = points_of(chosen, folder, overrides)
     searching = Searching(worst=stress_seconds, others=evidence_seconds if evidence else 0.0)
     started = time.perf_counter()
     with interruptible() as stop:
-        results = list(
+        every = list(
             tqdm(
-                run_suite(chosen, cells, jobs or available_cores(), stop, searching),
-                total=len(cells),
-                unit="cell",
+                run_suite(chosen, points, Local(jobs=jobs), stop, searching),
+                total=len(points),
+                unit="point",
                 desc=visible(Path(suite).stem),
                 file=sys.stderr,
                 disable=None,
             )
         )
-    if len(results) < len(cells):
+    results = [done for done in every if isinstance(done, PointResult)]
+    failed = [done for done in every if isinstance(done, Failed)]
+    full = next((one for one in failed if one.full), None)
+    if full is not None:
+        raise StatetrackError(
+            f"{full.error}: {len(results)} of {len(points)} points are finished and kept; make "
+            "room, and the same command continues"
+        )
+    for one in failed:
+        where = f"; its traceback is in {one.file}" if one.traceback and one.file else ""
+        typer.echo(f"failed: {one.row} on {one.column}: {visible(one.error)}{where}", err=True)
+    if len(every) < len(points):
         typer.echo(
-            f"interrupted with {len(results)} of {len(cells)} cells finished; "
+            f"interrupted with {len(results)} of {len(points)} points finished; "
             "the same command continues",
             err=True,
         )
@@ -140,7 +153,9 @@ def reproduce(
     for result in results:
         if (wrong := result.bracket.contradiction) is not None:
             typer.echo(f"warning: {result.column}, {result.row}: CONTRADICTION: {wrong}", err=True)
-    training = training_of([TrainedPoint(each.row, each.column, each.experiment) for each in cells])
+    training = training_of(
+        [TrainedPoint(each.row, each.column, each.experiment) for each in points]
+    )
     for line in training_lines(training):
         to.print(line)
     if chosen.departures:
@@ -157,6 +172,10 @@ def reproduce(
         about = training_markdown(training, chosen.reference, chosen.departures)
         second = evidence_markdown(rows, columns, results) if evidence else ""
         _write(markdown, "\n".join(filter(None, [about, table, second, curves])))
+    if failed:
+        raise StatetrackError(
+            f"{len(failed)} of {len(points)} points failed; the same command tries them again"
+        )
 
 
 def _write(file: Path, text: str) -> None:

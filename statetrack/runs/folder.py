@@ -13,7 +13,8 @@ It writes and reads typed values; torch is imported only where weights are read 
     summary.json          every replica's outcome and the selected one; exists when finished
     eval.jsonl            one row per replica and length, appended by `statetrack eval`
     evidence.jsonl        one row per replica and kind of evidence, appended by `certify` and others
-    cell.json             the result of a suite's cell, if the run is one
+    cell.json             the result of a point of a sweep, if the run is one
+    error.json            why that point failed, until it succeeds
 
 Every file but the `.jsonl` is written under a temporary name and then renamed, so a killed process
 leaves either the old file or the new one. An incomplete last line of a `.jsonl` is not read, and
@@ -547,6 +548,30 @@ def _wrong_in_summary(summary: Summary) -> str | None:
         if one.validation_accuracy is not None and not 0 <= one.validation_accuracy <= 1:
             return f"the accuracy of replica {one.replica} is not between 0 and 1"
     return None
+
+
+def write_error(path: Path, content: Mapping[str, Any]) -> Path:
+    """Keep why a point of a sweep failed; return the file.
+
+    It is error.json in the point's folder, or stands beside it where there is no run.
+    """
+    file = path / "error.json" if is_run(path) else _beside(path)
+    drop_error(path)
+    with suppress(OSError):  # writing says why
+        file.parent.mkdir(parents=True, exist_ok=True)
+    write_file(file, (to_json(content, indent=2) + "\n").encode())
+    return file
+
+
+def drop_error(path: Path) -> None:
+    """Delete what `write_error` has written, if anything."""
+    for file in (path / "error.json", _beside(path)):
+        with suppress(OSError):
+            file.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.error.json")
 
 
 def is_run(path: Path) -> bool:

@@ -46,21 +46,14 @@ def training(folder: Path) -> Iterator[None]:
     Raises `RunError` at once where another process, or another `Run` of this one, has it.
     """
     path = folder / TRAINING
-    lock = _acquire(
+    with held(
         path,
-        wait=0,
         busy=lambda: RunError(
             f"{folder}: another process is training this run{_holder(path)}: wait for its end"
         ),
         failed=lambda problem: RunError(f"{folder}: cannot be locked: {reason_of(problem)}"),
-    )
-    try:
-        if lock is not None:
-            _name_holder(lock, path)
+    ):
         yield
-    finally:
-        if lock is not None:
-            lock.release()
 
 
 @contextmanager
@@ -69,7 +62,7 @@ def appending(file: Path) -> Iterator[None]:
 
     Raises `RunError` after a minute.
     """
-    lock = _acquire(
+    with held(
         file.parent / APPENDING,
         wait=LONGEST_WAIT,
         busy=lambda: RunError(
@@ -77,8 +70,27 @@ def appending(file: Path) -> Iterator[None]:
             f"{LONGEST_WAIT:g} s"
         ),
         failed=lambda problem: cannot_be_written(file, problem),
-    )
+    ):
+        yield
+
+
+@contextmanager
+def held(
+    path: Path,
+    *,
+    wait: float = 0,
+    busy: Callable[[], RunError],
+    failed: Callable[[Exception], RunError],
+) -> Iterator[None]:
+    """The lock on a file, which names its holder; `wait` is in seconds.
+
+    Raises what `busy` makes where another process has it, and what `failed` makes where there can
+    be none.
+    """
+    lock = _acquire(path, wait=wait, busy=busy, failed=failed)
     try:
+        if lock is not None:
+            _name_holder(lock, path)
         yield
     finally:
         if lock is not None:

@@ -1,43 +1,44 @@
-"""One cell of a suite: its run trained, evaluated, and the result kept in the run's folder."""
+"""One point of a suite: its run trained, evaluated, and the result kept in the run's folder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from statetrack.errors import RunError, StatetrackError, setting
-from statetrack.plugins import explain_mistake
+from statetrack.errors import RunError, setting
 from statetrack.runs.config import Experiment
 from statetrack.runs.folder import RunFolder, is_run, to_json
 from statetrack.runs.rows import EvaluationRow
 from statetrack.runs.run import Run
 from statetrack.scoring import horizon
 from statetrack.spec import Task, WordSpec, golden_hash, load_task
+from statetrack.sweep.executors._base import Stop
 from statetrack.sweep.points import Point
 from statetrack.sweep.results import HORIZON_SEED, SEED, Measurement, PointResult, num_right
 from statetrack.sweep.searching import NO_SEARCH, Searching, with_evidence
 from statetrack.sweep.suite import Suite
 from statetrack.training.settings import DataSettings
 
-Stop = Callable[[], bool]
-"""Says whether to stop; it is called before a cell, and after every step and every row."""
+
+class AnotherRunError(RunError):
+    """The folder of a point holds a run of other settings, or on another task."""
 
 
-def kept_result(suite: Suite, cell: Point) -> PointResult | None:
-    """The result in a cell's folder; None for a cell that is to be trained or evaluated.
+def kept_result(suite: Suite, point: Point) -> PointResult | None:
+    """The result in a point's folder; None for a point that is to be trained or evaluated.
 
-    A result that was measured otherwise than the suite says now is not used. Raises `RunError`
-    where the folder holds a run of other settings, or on another task.
+    A result that was measured otherwise than the suite says now is not used. Raises
+    `AnotherRunError` where the folder holds a run of other settings, or on another task.
     """
-    if not is_run(cell.path):
+    if not is_run(point.path):
         return None
-    folder = RunFolder.open(cell.path)
-    task = _refuse_another(folder, cell)
+    folder = RunFolder.open(point.path)
+    task = _refuse_another(folder, point)
     content = folder.cell()
     if content is None or "measured" not in content:  # an earlier version did not write it
         return None
-    kept = PointResult.from_json(content, f"{cell.path}: cell.json")
+    kept = PointResult.from_json(content, f"{point.path}: cell.json")
     measured = Measurement.of(suite, task)
     if not measured.is_of_the_same_words(kept.measured):
         raise _another(
@@ -47,50 +48,38 @@ def kept_result(suite: Suite, cell: Point) -> PointResult | None:
         )
     if kept.measured != measured:
         return None
-    return replace(kept, row=cell.row, column=cell.column, run=str(cell.path))
+    return replace(kept, row=point.row, column=point.column, run=str(point.path))
 
 
 def run_point(
-    suite: Suite, cell: Point, stop: Stop = lambda: False, searching: Searching = NO_SEARCH
+    suite: Suite, point: Point, stop: Stop = lambda: False, searching: Searching = NO_SEARCH
 ) -> PointResult | None:
-    """Train one cell (or continue it), evaluate it, and keep the result in its folder.
+    """Train one point (or continue it), evaluate it, and keep the result in its folder.
 
     What is there already is not done again. Returns None where `stop` returned True first; a
-    checkpoint is then written. Raises
-    `StatetrackError`, whose message names row and column, for whatever goes wrong.
+    checkpoint is then written. Raises `StatetrackError`, and what the user's own code raises.
     """
-    where = f"suite row '{cell.row}', column '{cell.column}'"
-    try:
-        return _run_cell(suite, cell, stop, searching)
-    except StatetrackError as error:
-        raise type(error)(f"{where}: {error.args[0]}") from error
-    except (Exception, SystemExit) as error:
-        what = explain_mistake(error) or f"{type(error).__name__}: {error}"
-        raise RunError(f"{where}: {what}. STATETRACK_DEBUG=1 shows the whole traceback.") from error
-
-
-def _run_cell(suite: Suite, cell: Point, stop: Stop, searching: Searching) -> PointResult | None:
     if stop():
         return None
-    result = kept_result(suite, cell)
+    result = kept_result(suite, point)
     if result is None:
-        result = _measured(suite, cell, stop)
+        result = _measured(suite, point, stop)
     if result is None or not searching.missing(result):
         return result
-    run = Run.open(cell.path)
+    run = Run.open(point.path)
     result = with_evidence(result, run, searching, stop)
     if result is not None:
         run.folder.write_cell(result.to_json())
     return result
 
 
-def _measured(suite: Suite, cell: Point, stop: Stop) -> PointResult | None:
-    """Train and evaluate a cell; None where `stop` returned True first."""
-    if is_run(cell.path):
-        _refuse_another(RunFolder.open(cell.path), cell)
-        run = Run.open(cell.path)
+def _measured(suite: Suite, point: Point, stop: Stop) -> PointResult | None:
+    """Train and evaluate a point; None where `stop` returned True first."""
+    if is_run(point.path):
+        _refuse_another(RunFolder.open(point.path), point)
+        run = Run.open(point.path)
     else:
-        run = Run.start(cell.experiment, out=cell.path)
+        run = Run.start(point.experiment, out=point.path)
     if not run.finished:
         for _ in run.train(stop):
             pass
@@ -101,7 +90,7 @@ def _measured(suite: Suite, cell: Point, stop: Stop) -> PointResult | None:
         rows.append(row)
         if stop():
             return None
-    result = _result(suite, cell, run, rows)
+    result = _result(suite, point, run, rows)
     _keep_new(run, rows)
     run.folder.write_cell(result.to_json())
     return result
@@ -119,16 +108,16 @@ def _scored(run: Run, suite: Suite) -> Iterator[EvaluationRow]:
         )
 
 
-def _result(suite: Suite, cell: Point, run: Run, scored: Sequence[EvaluationRow]) -> PointResult:
+def _result(suite: Suite, point: Point, run: Run, scored: Sequence[EvaluationRow]) -> PointResult:
     curves = tuple(row for row in scored if row.evaluation_seed == SEED)
     far = [row for row in scored if row.evaluation_seed == HORIZON_SEED]
     rows = tuple(row for row in curves if row.length == suite.length)
     selected = next((row for row in rows if row.selected), None)
     summary = run.summary
     return PointResult(
-        row=cell.row,
-        column=cell.column,
-        run=str(cell.path),
+        row=point.row,
+        column=point.column,
+        run=str(point.path),
         replicas=len(summary.replicas),
         rows=rows,
         curves=curves if suite.curve_lengths else (),
@@ -155,9 +144,9 @@ def _keep_new(run: Run, rows: Sequence[EvaluationRow]) -> None:
     run.folder.append_evaluation([row for row in rows if text(row) not in known])
 
 
-def _refuse_another(folder: RunFolder, cell: Point) -> Task:
-    """The task of a cell's run; `RunError` unless the run is the one that the suite asks for."""
-    wanted = cell.experiment
+def _refuse_another(folder: RunFolder, point: Point) -> Task:
+    """The task of a point's run; `AnotherRunError` unless it is the one that the suite asks for."""
+    wanted = point.experiment
     found = _unnamed_settings(wanted) | folder.config()
     if found != wanted.values():
         raise _another(
@@ -183,8 +172,8 @@ def _unnamed_settings(wanted: Experiment) -> dict[str, Any]:
     }
 
 
-def _another(folder: RunFolder, what: str) -> RunError:
-    return RunError(
+def _another(folder: RunFolder, what: str) -> AnotherRunError:
+    return AnotherRunError(
         f"{folder.path}: holds {what}: choose another {setting('out')}, or delete that folder"
     )
 

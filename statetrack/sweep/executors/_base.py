@@ -1,14 +1,21 @@
-"""What every executor does: it runs points somewhere, and yields what became of each."""
+"""What every executor does: it runs points somewhere, and yields what became of each.
+
+torch is not imported here, so that the options of an executor can be shown without it.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from statetrack.sweep.points import Point
-from statetrack.sweep.results import PointResult
+from statetrack.settings import Settings
+
+if TYPE_CHECKING:
+    from statetrack.sweep.points import Point
+    from statetrack.sweep.results import PointResult
+    from statetrack.sweep.work import Work
 
 Stop = Callable[[], bool]
 """Says whether to stop; a point asks it before it begins, and after every step and every row."""
@@ -18,7 +25,8 @@ Stop = Callable[[], bool]
 class Failed:
     """A point that could not be trained or measured: the error in one line, and its traceback.
 
-    It has plain values only, since it comes from a worker process, and the point's folder keeps it.
+    It has plain values only, since it comes from a worker process. `file` is the file that keeps
+    it, empty where none could be written. Where the disk is `full`, other points fail likewise.
     """
 
     row: str
@@ -26,27 +34,23 @@ class Failed:
     run: str
     error: str
     traceback: str = ""
+    file: str = ""
+    full: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The failure as plain values."""
-        return dict(vars(self))
+        """What is kept of the failure, as plain values."""
+        return {name: getattr(self, name) for name in ("row", "column", "error", "traceback")}
 
 
-Done = PointResult | Failed
+Done: TypeAlias = "PointResult | Failed"
 """What became of a point."""
 
-Work = Callable[[Point, Stop], Done | None]
-"""Runs a point, which may be in another process: it can be pickled, and raises nothing.
 
-None where `stop` returned True first; the point's run then has a checkpoint.
-"""
-
-
-class Executor(ABC):
+class Executor(Settings, ABC):
     """Runs points: in this machine's processes, on a Ray cluster, under SLURM.
 
-    A point may be run again where its worker died: `Work` goes on from what is in its folder. All
-    workers see the same folders.
+    Its fields are its options on the command line. A point may be run again where its worker died:
+    `Work` goes on from what is in its folder. All workers see the same folders.
     """
 
     @abstractmethod
@@ -54,5 +58,6 @@ class Executor(ABC):
         """What became of each point, in the order in which they end.
 
         Once `stop` returns True, no further point begins, those that run are told to stop, and the
-        iterator ends when they have. No worker outlives it.
+        iterator ends when they have. No worker outlives it. A point whose worker died twice has
+        failed: see `Work.lost`.
         """

@@ -1,0 +1,168 @@
+"""Points in processes of this machine, one thread each."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
+from typing import TYPE_CHECKING, Any
+
+from statetrack.settings import option
+from statetrack.sweep.cores import available_cores
+from statetrack.sweep.executors import EXECUTORS
+from statetrack.sweep.executors._base import Done, Executor, Stop
+
+if TYPE_CHECKING:
+    from statetrack.sweep.points import Point
+    from statetrack.sweep.work import Work
+
+POLL = 0.2
+"""Seconds between two questions whether to stop."""
+
+GRACE = 20.0
+"""Seconds in which a worker can finish its step and write a checkpoint, before it is killed."""
+
+TRIES = 2
+"""How often a point is run whose worker process is killed."""
+
+KILLED = (
+    "its process was killed twice (the system may have run out of memory); the same command tries "
+    "it again"
+)
+
+
+@EXECUTORS.register("local")
+class Local(Executor):
+    """Processes of this machine: several points at a time, one thread each.
+
+    With one job, points are run in this process.
+    """
+
+    jobs: int = option(
+        0,
+        "Points trained at once, one thread each; 0: one for each core that the process may use.",
+        min=0,
+    )
+
+    def map(self, work: Work, points: Sequence[Point], stop: Stop) -> Iterator[Done]:
+        """What became of each point. No process is left behind, even where this one is killed."""
+        jobs = self.jobs or available_cores()
+        if jobs == 1:
+            return _one_by_one(work, points, stop)
+        return _in_parallel(work, points, min(jobs, len(points)), stop)
+
+
+def _one_by_one(work: Work, points: Sequence[Point], stop: Stop) -> Iterator[Done]:
+    for point in points:
+        done = work(point, stop)
+        if done is None:
+            return
+        yield done
+
+
+def _in_parallel(work: Work, points: Sequence[Point], jobs: int, stop: Stop) -> Iterator[Done]:
+    """Every process is a pool of its own: one that is killed takes no other with it."""
+    context = multiprocessing.get_context("spawn")
+    stopping = context.RawValue("b", 0)
+    others = set(multiprocessing.active_children())
+
+    def new() -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(1, context, initializer=_begin, initargs=(stopping,))
+
+    waiting = deque((point, TRIES) for point in points)
+    idle = [new() for _ in range(jobs)]
+    running: dict[Future[Any], tuple[ProcessPoolExecutor, Point, int]] = {}
+    try:
+        while (waiting or running) and not stop():
+            with _deaf_to_signals():
+                while waiting and idle:
+                    (point, tries), pool = waiting.popleft(), idle.pop()
+                    running[pool.submit(_work, work, point)] = pool, point, tries
+            for future in wait(running, POLL, FIRST_COMPLETED).done:
+                pool, point, tries = running.pop(future)
+                try:
+                    done = future.result()
+                except BrokenProcessPool:
+                    if stop():  # the signal was for the whole group of processes
+                        return
+                    pool.shutdown(wait=False)
+                    idle.append(new())
+                    if tries > 1:  # last, when fewer points may need the memory
+                        waiting.append((point, tries - 1))
+                    else:
+                        yield work.lost(point, KILLED)
+                    continue
+                except Exception as problem:  # what cannot be sent from one process to another
+                    done = work.failed(point, problem)
+                idle.append(pool)
+                if done is None:
+                    return
+                yield done
+    finally:
+        stopping.value = 1
+        for pool in (*idle, *(pool for pool, _, _ in running.values())):
+            pool.shutdown(wait=False, cancel_futures=True)
+        _end({*multiprocessing.active_children()} - others)
+
+
+def _end(workers: set[BaseProcess]) -> None:
+    """Wait for workers that were asked to stop, and kill those that take too long."""
+    deadline = time.monotonic() + GRACE
+    try:
+        while any(worker.is_alive() for worker in workers) and time.monotonic() < deadline:
+            time.sleep(POLL / 10)
+    finally:
+        for worker in workers:
+            worker.kill()
+
+
+@contextmanager
+def _deaf_to_signals() -> Iterator[None]:
+    """Signals that ask to stop are held back, and never reach the processes begun meanwhile.
+
+    Ctrl-C, and the end of a service or of a cluster's job, go to all processes of a group; it is
+    this one that tells the workers to stop.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    held = {signal.SIGINT, signal.SIGHUP, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# --- in a worker process ---
+
+_stopping: Any = None
+"""Shared with the process that began this worker: 1 once the worker is to stop."""
+
+
+def _begin(stopping: Any) -> None:
+    global _stopping
+    _stopping = stopping
+    import torch
+
+    torch.set_num_threads(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _work(work: Work, point: Point) -> Done | None:
+    return work(point, lambda: bool(_stopping.value))
