@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STATETRACK := $(CURDIR)/$(BIN)/statetrack
 
-.PHONY: demo test lint docs benchmarks fuzz claims evidence clean
+.PHONY: demo test lint docs benchmarks fuzz claims evidence reproductions clean
 
 demo: $(VENV)/installed
 	rm -rf demo && mkdir demo
@@ -35,6 +35,9 @@ claims: $(VENV)/installed-dev
 
 evidence: $(VENV)/installed-dev
 	$(BIN)/python -m tests.evidence
+
+reproductions: $(VENV)/installed-dev
+	$(BIN)/python docs/reproductions.py
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

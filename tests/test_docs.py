@@ -27,7 +27,8 @@ from statetrack.plugins import load_plugin
 from statetrack.protocols import Protocol
 from statetrack.references import ids_in, references
 from statetrack.spec import TaskSpec, load_task
-from statetrack.sweep.suite import Suite
+from statetrack.sweep.published import PublishedTable
+from statetrack.sweep.suite import Budget, Suite
 from statetrack.training.settings import DataSettings, TrainSettings
 from tests.new_process import forget_plugins
 
@@ -366,6 +367,8 @@ def test_datasets_of_other_formats_have_the_documented_names(written):
 def test_task_suite_and_protocol_files_have_the_documented_keys():
     assert set(TaskSpec.model_fields) == documented("Task files")
     assert set(Suite.model_fields) == documented("Suite files")
+    assert set(Budget.model_fields) == documented("A budget")
+    assert set(PublishedTable.model_fields) == documented("A published table")
     assert set(Protocol.model_fields) == documented("Protocol files")
 
 

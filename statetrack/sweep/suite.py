@@ -12,13 +12,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from statetrack.errors import SettingsError
 from statetrack.registry import Registry, files_in, tasks_folder
 from statetrack.settings import Line, LineOrEmpty, Name, Settings, build, option, read_yaml
 from statetrack.spec import Lengths
-from statetrack.sweep.published import PublishedTable
+from statetrack.sweep.published import PublishedTable, Trust
 
 Measure = Literal["accuracy", "scaled", "success"]
 
@@ -27,13 +27,22 @@ BUDGETS = ("minutes", "hours", "paper")
 
 
 class Budget(Settings):
-    """What a budget changes in a suite: the settings of all points, and of some rows."""
+    """What a budget changes in a suite: the settings of all points, of some rows, and the test.
+
+    A setting of `null` takes away what the suite gives, so that its protocol or its default counts.
+    """
 
     says: Line = option(..., "What differs from the paper's training and testing, in one line.")
-    protocol: str | None = option(None, "The protocol, in place of the suite's.")
+    protocol: str | None = option(
+        None, "The protocol, in place of the suite's; an empty one is none."
+    )
     settings: dict[str, Any] = Field(default_factory=dict)
     models: dict[Name, dict[str, Any]] = Field(default_factory=dict)
+    length: int | None = option(None, "The length of the table, in place of the suite's.", min=1)
     samples: int | None = option(None, "Test words, in place of the suite's.", min=1)
+    curve_lengths: Lengths | None = option(None, "In place of the suite's.")
+    horizon_lengths: Lengths | None = option(None, "In place of the suite's.")
+    horizon_samples: int | None = option(None, "In place of the suite's.", min=1)
 
 
 class Row(Settings):
@@ -79,9 +88,12 @@ class Suite(Settings):
     published_as: LineOrEmpty = option(
         "published", "What the numbers under `published` are called."
     )
+    published_trust: Trust = option("primary", "Where they were read: see `tables`.")
     tables: tuple[PublishedTable, ...] = option(
         (), "Tables of published numbers, each with its source, its measure and its length."
     )
+
+    _file: Suite | None = PrivateAttr(None)
 
     @model_validator(mode="after")
     def _lengths_are_of_words(self) -> Self:
@@ -157,16 +169,54 @@ class Suite(Settings):
         models: dict[str, Any] = {}
         for row, given in self.models.items():
             own: Mapping[str, Any] = {"model": given} if isinstance(given, str) else given
-            models[row] = {**own, **budget.models.get(row, {})}
-        changed = {
+            models[row] = _merged(own, budget.models.get(row, {}))
+        changed: dict[str, Any] = {
             "departures": budget.says,
-            "protocol": self.protocol if budget.protocol is None else budget.protocol,
-            "settings": {**self.settings, **budget.settings},
+            "settings": _merged(self.settings, budget.settings),
             "models": models,
-            "samples": self.samples if budget.samples is None else budget.samples,
             "budgets": {},
         }
-        return self.model_copy(update=changed)
+        for key in _IN_PLACE:
+            if (value := getattr(budget, key)) is not None:
+                changed[key] = value
+        within = self.model_copy(update=changed)
+        within._file = self
+        return within
+
+    @property
+    def whole(self) -> Suite:
+        """The suite as its file has it, before a budget changed it."""
+        return self._file or self
+
+    @property
+    def paper(self) -> Suite | None:
+        """The suite in its budget `paper`; None where it has none."""
+        return self.whole.within("paper") if "paper" in self.whole.budgets else None
+
+    @property
+    def published_tables(self) -> tuple[PublishedTable, ...]:
+        """All tables of published numbers, first that of `published`."""
+        if not self.published:
+            return self.tables
+        simple = PublishedTable(
+            source=self.published_as or "published",
+            trust=self.published_trust,
+            measure=self.measure,
+            values=self.published,
+        )
+        return (simple, *self.tables)
+
+
+_IN_PLACE = (
+    *("protocol", "length", "samples"),
+    *("curve_lengths", "horizon_lengths", "horizon_samples"),
+)
+"""What a budget gives in place of the suite's."""
+
+
+def _merged(given: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with others in their place; those of None are taken away."""
+    return {key: value for key, value in {**given, **changes}.items() if value is not None}
 
 
 def read_suite(path: Path) -> Suite:

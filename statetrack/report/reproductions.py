@@ -1,0 +1,204 @@
+"""Pages of reproductions: one for each suite, and the sums of their verdicts.
+
+A page has one line for each paper that says how many of its numbers have which verdict; the sums
+are read from these lines, so that they cannot say something else than the pages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from statetrack.errors import StatetrackError
+from statetrack.markup import markdown, markdown_block, markdown_table
+from statetrack.report.suites import cell_text, curves_markdown
+from statetrack.report.training import TrainedPoint, training_markdown, training_of
+from statetrack.report.verdicts import MARKS, published_text, summary_of, verdicts_markdown
+from statetrack.runs.folder import RunFolder
+from statetrack.sweep.published import VERDICTS, Compared, Verdict, counts
+from statetrack.sweep.results import PointResult
+from statetrack.sweep.suite import Suite
+
+if TYPE_CHECKING:  # which import torch
+    from statetrack.sweep.executors._base import Done
+    from statetrack.sweep.points import Point
+
+BEGIN, END = "<!-- totals -->\n", "<!-- /totals -->\n"
+"""Between these lines of the index stand the sums."""
+
+_SUM = re.compile(
+    r"^Verdicts on (?P<paper>.+): (?P<agrees>\d+) agrees?, (?P<differs>\d+) differs?, "
+    r"(?P<other>\d+) not comparable \(of \d+ published\)\.$",
+    re.MULTILINE,
+)
+
+
+def machine_of(run: Path) -> str:
+    """The processor (or device) that a run was trained on, and the versions; empty if not known."""
+    try:
+        about = RunFolder(run).environment()
+    except StatetrackError:
+        return ""
+    versions = [f"{name} {about[name]}" for name in ("statetrack", "torch") if about.get(name)]
+    return ", ".join([str(about.get("device_name") or about.get("device") or ""), *versions])
+
+
+def reproduction_page(
+    suite: Suite,
+    *,
+    command: str,
+    budget: str | None,
+    points: Sequence[Point],
+    results: Sequence[Done],
+    compared: Sequence[Compared],
+    machine: Callable[[Path], str] = machine_of,
+) -> str:
+    """What was done, with which settings, on which machine, the table, and the verdicts."""
+    places = {(point.row, point.column): place for place, point in enumerate(points)}
+    done = sorted(
+        (each for each in results if isinstance(each, PointResult)),
+        key=lambda each: places[each.row, each.column],
+    )
+    failed = [each for each in results if not isinstance(each, PointResult)]
+    machines = sorted({machine(Path(each.run)) for each in done} - {""})
+    seconds = sum(each.seconds for each in done)
+    replicas = sum(each.replicas for each in done)
+    parts = [f"# {markdown(suite.title)}\n"]
+    if suite.reference:
+        parts.append(f"{markdown(suite.reference)}\n")
+    parts.append(markdown_block(f"$ {command}", "text"))
+    parts.append(
+        f"{len(done):,} of {len(points):,} points were measured, {replicas:,} replicas in all. "
+        f"Their training took {seconds:,.0f} s, added up"
+        + (f", on {markdown('; '.join(machines))}.\n" if machines else ".\n")
+    )
+    if budget:
+        parts.append(f"Budget: {markdown(budget)}.\n")
+    training = training_of([TrainedPoint(p.row, p.column, p.experiment) for p in points])
+    parts.append(training_markdown(training, suite.reference, suite.departures))
+    parts.append("## Table\n")
+    parts.append(_matrix(suite, done, compared))
+    parts.append(_legend(suite, compared))
+    if failed:
+        lines = [f"- {markdown(each.row)}, {markdown(each.column)}: " for each in failed]
+        errors = [markdown(" ".join(each.error.split())) for each in failed]
+        parts.append(
+            "Failed:\n\n" + "".join(f"{a}{b}\n" for a, b in zip(lines, errors, strict=True))
+        )
+    if compared:
+        parts.append("## Verdicts\n")
+        parts.append(verdicts_markdown(compared))
+        parts.append(_sums(compared))
+    if curves := curves_markdown(done):
+        parts.append("## Accuracy by length, seed by seed\n")
+        parts.append(curves)
+    return "\n".join(parts)
+
+
+def sums_in(page: str) -> dict[str, Counter[Verdict]]:
+    """How many numbers of each paper have which verdict, as a page says."""
+    sums: dict[str, Counter[Verdict]] = {}
+    for match in _SUM.finditer(page):
+        paper = re.sub(r"\\(.)", r"\1", match["paper"])
+        numbers = (int(match["agrees"]), int(match["differs"]), int(match["other"]))
+        sums.setdefault(paper, Counter()).update(dict(zip(VERDICTS, numbers, strict=True)))
+    return sums
+
+
+def totals_markdown(pages: Mapping[str, str]) -> str:
+    """The sums over pages, by their file names: of all, by paper and by page."""
+    by_page = {name: sums_in(page) for name, page in pages.items()}
+    by_paper: dict[str, Counter[Verdict]] = {}
+    for sums in by_page.values():
+        for paper, numbers in sums.items():
+            by_paper.setdefault(paper, Counter()).update(numbers)
+    total: Counter[Verdict] = Counter()
+    for numbers in by_paper.values():
+        total.update(numbers)
+    head = (*("agree", "differ", "not comparable"), "published")
+    papers = [[markdown(paper), *_numbers(numbers)] for paper, numbers in sorted(by_paper.items())]
+    lines = [
+        [f"[{markdown(_heading(pages[name]))}]({name})", *_numbers(_added(sums.values()))]
+        for name, sums in by_page.items()
+    ]
+    return "\n".join(
+        [
+            f"Of all pages: {summary_of({each: total[each] for each in VERDICTS})}.\n",
+            markdown_table(("paper", *head), papers),
+            markdown_table(("page", *head), lines),
+            markdown_block("\n".join([":hidden:", "", *pages]), "{toctree}"),
+        ]
+    )
+
+
+def with_totals(index: str, pages: Mapping[str, str]) -> str:
+    """The text of the index with the sums over these pages in the place for them."""
+    before, _, rest = index.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{totals_markdown(pages)}\n{END}{after}"
+
+
+def _added(counters: Iterable[Counter[Verdict]]) -> Counter[Verdict]:
+    total: Counter[Verdict] = Counter()
+    for each in counters:
+        total.update(each)
+    return total
+
+
+def _numbers(numbers: Mapping[Verdict, int]) -> list[str]:
+    return [*(str(numbers.get(each, 0)) for each in VERDICTS), str(sum(numbers.values()))]
+
+
+def _heading(page: str) -> str:
+    return re.sub(r"\\(.)", r"\1", page.partition("\n")[0].removeprefix("# "))
+
+
+def _sums(compared: Sequence[Compared]) -> str:
+    papers = dict.fromkeys(each.reference for each in compared)
+    lines = []
+    for paper in papers:
+        numbers = counts(each for each in compared if each.reference == paper)
+        lines.append(f"Verdicts on {markdown(paper or 'no paper')}: {summary_of(numbers)}.\n")
+    return "\n".join(lines)
+
+
+def _matrix(suite: Suite, done: Sequence[PointResult], compared: Sequence[Compared]) -> str:
+    """The table of rows and columns: measured, replicas right, and in brackets published."""
+    found = {(each.row, each.column): each for each in done}
+    beside: dict[tuple[str, str], list[Compared]] = {}
+    for each in compared:
+        beside.setdefault((each.row, each.column), []).append(each)
+    lines = []
+    for row in suite.rows:
+        cells = [markdown(row)]
+        for column in suite.columns:
+            result = found.get((row, column))
+            text = "-" if result is None else cell_text(result, suite.measure, None)
+            numbers = "; ".join(published_text(each) for each in beside.get((row, column), []))
+            cells.append(
+                markdown(" ".join(text.split("\n")) + (f" [{numbers}]" if numbers else ""))
+            )
+        lines.append(cells)
+    return markdown_table(("", *map(markdown, suite.columns)), lines)
+
+
+def _legend(suite: Suite, compared: Sequence[Compared]) -> str:
+    """What a place of the table shows."""
+    shown = {
+        "accuracy": "accuracy of the replica that validation selected",
+        "scaled": "accuracy with chance at 0 of the replica that validation selected",
+        "success": "share of replicas that are right on every test word",
+    }[suite.measure]
+    text = f"At length {suite.length:,}, {suite.samples:,} words for each replica: {shown}"
+    if suite.measure != "success":
+        text += ", and how many replicas have every answer right"
+    used = {each.trust for each in compared}
+    if compared:
+        text += "; in brackets the published number"
+    for trust, said in (("second-hand", "read at second hand"), ("figure", "read off a figure")):
+        if trust in used:
+            text += f", {MARKS[trust]} {said}"
+    return f"{text}.\n"

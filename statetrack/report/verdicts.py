@@ -1,0 +1,106 @@
+"""Published numbers beside measured ones, with the verdict on each: for a terminal and a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+
+from statetrack.markup import markdown, markdown_table
+from statetrack.report.drawing import framed_table, share
+from statetrack.sweep.published import VERDICTS, Compared, Trust, Verdict, counts
+
+MARKS: Mapping[Trust, str] = {"primary": "", "second-hand": "†", "figure": "‡"}
+"""The mark behind a published number that was not read in the paper or its authors' data."""
+
+LOOKS: Mapping[Verdict, str] = {"agrees": "green", "differs": "red", "not comparable": "dim"}
+
+COLUMNS = ("row", "column", "source", "published", "measured", "right", "verdict", "why")
+"""`right` counts the replicas with every answer to every test word right, out of all replicas."""
+
+_WORDS: Mapping[Verdict, tuple[str, str]] = {
+    "agrees": ("agrees", "agree"),
+    "differs": ("differs", "differ"),
+    "not comparable": ("not comparable", "not comparable"),
+}
+
+
+def verdict_table(compared: Sequence[Compared]) -> Table:
+    """One line for each published number."""
+    table = framed_table("published numbers and what was measured")
+    for name in COLUMNS:
+        number = name in ("published", "measured", "right")
+        table.add_column(name, justify="right" if number else "left", overflow="fold")
+    for each in compared:
+        table.add_row(*_cells(each), style=LOOKS[each.verdict])
+    return table
+
+
+def verdicts_markdown(compared: Sequence[Compared]) -> str:
+    """The same in Markdown, with the legend and the summary; empty without published numbers."""
+    if not compared:
+        return ""
+    rows = [[markdown(cell) for cell in _cells(each)] for each in compared]
+    after = [markdown(line) for line in (*legend(compared), f"In all: {summary(compared)}")]
+    return markdown_table(COLUMNS, rows) + "".join(f"\n{line}.\n" for line in after)
+
+
+def summary(compared: Sequence[Compared]) -> str:
+    """`41 agree, 3 differ, 12 not comparable (of 56 published)`."""
+    return summary_of(counts(compared))
+
+
+def summary_of(numbers: Mapping[Verdict, int]) -> str:
+    """The same of the numbers themselves."""
+    said = [f"{numbers[each]} {_WORDS[each][numbers[each] != 1]}" for each in VERDICTS]
+    return f"{', '.join(said)} (of {sum(numbers.values())} published)"
+
+
+def legend(compared: Sequence[Compared]) -> list[str]:
+    """What the marks mean, of those that are used."""
+    used = {each.trust for each in compared}
+    meaning: Mapping[Trust, str] = {
+        "second-hand": "read in a digest of the paper, not in the paper",
+        "figure": "read off a figure",
+    }
+    marks = [f"{MARKS[trust]} {said}" for trust, said in meaning.items() if trust in used]
+    return ["; ".join(marks)] if marks else []
+
+
+def published_text(compared: Compared) -> str:
+    """The published number as it was printed, and the mark of where it was read."""
+    return f"{_number(compared.published, compared)}{MARKS[compared.trust]}"
+
+
+def measured_text(compared: Compared) -> str:
+    """What was measured, rounded down; which statistic, where it is not the selected replica's."""
+    if compared.measured is None:
+        return "-"
+    digits = 3 if compared.measure == "success" else 2
+    text = (
+        f"{compared.measured:,.0f}"
+        if compared.measure == "horizon"
+        else share(compared.measured, digits)
+    )
+    is_plain = compared.of == "selected" or compared.measure == "success"
+    return text if is_plain else f"{compared.of} {text}"
+
+
+def _number(value: float, compared: Compared) -> str:
+    if compared.measure == "horizon":
+        return f"{value:,.0f}"
+    short = f"{value:.2f}"
+    return short if float(short) == value else f"{value:g}"
+
+
+def _cells(each: Compared) -> list[str]:
+    return [
+        each.row,
+        each.column,
+        each.source,
+        published_text(each),
+        measured_text(each),
+        f"{each.right}/{each.replicas}" if each.replicas else "-",
+        each.verdict,
+        each.why,
+    ]

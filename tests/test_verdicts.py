@@ -1,0 +1,349 @@
+"""Verdicts on published numbers: every branch, on results made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statetrack.report.drawing import console
+from statetrack.report.reproductions import reproduction_page, sums_in, with_totals
+from statetrack.report.verdicts import summary, verdict_table, verdicts_markdown
+from statetrack.runs.rows import EvaluationRow, Outcome, Summary
+from statetrack.scoring import rescale
+from statetrack.sweep.executors._base import Failed
+from statetrack.sweep.points import Point
+from statetrack.sweep.published import Compared, compare_published, counts
+from statetrack.sweep.results import Measurement, PointResult
+from statetrack.sweep.suite import Suite
+
+LENGTH = 500
+CHANCE = 0.2
+
+
+def suite_of(
+    *, row: Mapping[str, Any] | None = None, minutes: Mapping[str, Any] | None = None, **table: Any
+) -> Suite:
+    """A suite of one LSTM on addition modulo 5, as its budget of minutes has it.
+
+    `table` is one published table; its number is 1 unless it says otherwise.
+    """
+    given = {"source": "Table 1", "values": {"LSTM": {"mod 5": 1.0}}, **table}
+    suite = Suite(
+        title="One model",
+        reference="A paper",
+        protocol="bilinear-paper",
+        models={"LSTM": {"model": "lstm", **(row or {})}},
+        tasks={"mod 5": "modular-addition"},
+        length=LENGTH,
+        budgets={
+            "minutes": {
+                "says": "fewer steps",
+                "settings": {"steps": 1000, "lrs": [0.01], **(minutes or {})},
+            },
+            "paper": {"says": "nothing"},
+        },
+        tables=[given],
+    )
+    return suite.within("minutes")
+
+
+def row_of(accuracy: float, replica: int = 0, length: int = LENGTH) -> EvaluationRow:
+    return EvaluationRow(
+        length=length,
+        sequences=100,
+        accuracy=accuracy,
+        low=0.0,
+        high=1.0,
+        symbol_accuracy=accuracy,
+        prefix_accuracy=accuracy,
+        floor=CHANCE,
+        chance=CHANCE,
+        scaled=rescale(accuracy, CHANCE),
+        scaled_to_floor=rescale(accuracy, CHANCE),
+        replica=replica,
+        seed=replica,
+        lr=0.01,
+        selected=replica == 0,
+    )
+
+
+def result_of(*accuracies: float, others: Sequence[EvaluationRow] = ()) -> PointResult:
+    """The result of replicas with these accuracies; the first is the selected one."""
+    rows = tuple(row_of(accuracy, replica) for replica, accuracy in enumerate(accuracies))
+    return PointResult(
+        row="LSTM",
+        column="mod 5",
+        run="somewhere",
+        replicas=len(rows),
+        rows=rows,
+        curves=(*rows, *others),
+        selected=rows[0] if rows else None,
+        success=sum(row.all_right for row in rows) / max(1, len(rows)),
+        horizon=0,
+        steps=1000,
+        seconds=1.0,
+        measured=Measurement("0" * 64, 1, LENGTH, 100, 0, (), (), 200, 1),
+    )
+
+
+def point_of(suite: Suite) -> Point:
+    values = {**suite.settings, **suite.rows["LSTM"].settings, **suite.columns["mod 5"]}
+    return Point("LSTM", "mod 5", values, suite.protocol, Path("somewhere"), ())
+
+
+def learned(*accuracies: float) -> Summary:
+    """Training that ended with these accuracies on words of the training lengths."""
+    outcomes = tuple(
+        Outcome(replica, replica, 0.01, accuracy, 0.1, 1000, "")
+        for replica, accuracy in enumerate(accuracies)
+    )
+    return Summary(1000, 1.0, 0, outcomes)
+
+
+def compared(
+    suite: Suite, *results: PointResult | Failed, trained: Summary | None = None
+) -> Compared:
+    """The comparison of the only published number; training was finished, unless it is said."""
+    done = trained or learned(1.0, 1.0, 1.0)
+    (only,) = compare_published(suite, [point_of(suite)], results, lambda _: done)
+    return only
+
+
+def test_a_number_as_close_as_the_table_asks_agrees() -> None:
+    found = compared(suite_of(within=0.05), result_of(0.96))
+    assert found.verdict == "agrees" and found.measured == pytest.approx(0.95)
+    assert (found.right, found.replicas, found.reference) == (0, 1, "A paper")
+    assert compared(suite_of(within=0.04), result_of(0.96)).verdict == "differs"
+
+
+def test_a_number_that_differs_names_what_was_trained_otherwise() -> None:
+    minutes = {"loss": "squared-error", "finish": "exact"}
+    found = compared(suite_of(minutes=minutes), result_of(0.5))
+    assert found.verdict == "differs"
+    assert "below" in found.why and "1 % of the paper's training words" in found.why
+    assert "loss squared-error for cross-entropy" in found.why
+    assert "finish exact for none" in found.why
+
+
+def test_a_model_that_does_better_than_published_differs_however_short_its_training() -> None:
+    suite = suite_of(values={"LSTM": {"mod 5": 0.1}})
+    found = compared(suite, result_of(0.6), trained=learned(0.7))
+    assert found.verdict == "differs" and "above" in found.why
+
+
+def test_a_failure_of_unfinished_training_is_not_comparable_even_where_the_paper_failed() -> None:
+    for published in (1.0, 0.0):
+        suite = suite_of(values={"LSTM": {"mod 5": published}})
+        found = compared(suite, result_of(0.2), trained=learned(0.62))
+        assert found.verdict == "not comparable"
+        assert found.why == "1 % of the paper's training words; accuracy on training lengths 0.62"
+    finished = compared(suite, result_of(0.2), trained=learned(0.99))
+    assert finished.verdict == "agrees"
+
+
+def test_a_failure_with_as_many_words_as_the_paper_agrees_with_its_failure() -> None:
+    suite = suite_of(values={"LSTM": {"mod 5": 0.0}}, minutes={"steps": 100_000})
+    result = replace(result_of(0.2), steps=100_000)
+    assert compared(suite, result, trained=learned(0.62)).verdict == "agrees"
+
+
+def test_a_failure_that_theory_predicts_agrees_without_finished_training() -> None:
+    suite = suite_of(
+        row={"model": "mamba", "layers": 2}, values={"LSTM": {"mod 5": 0.01}}, within=0.05
+    )
+    found = compared(suite, result_of(0.2), trained=learned(0.4))
+    assert found.verdict == "agrees" and found.why.startswith("impossible by theory: ")
+
+
+def test_solved_is_solved_whatever_validation_says() -> None:
+    assert compared(suite_of(), result_of(1.0), trained=learned(0.5)).verdict == "agrees"
+
+
+def test_without_the_papers_settings_a_failure_of_unfinished_training_says_nothing() -> None:
+    suite = suite_of(values={"LSTM": {"mod 5": 0.0}}).whole
+    suite = suite.model_copy(update={"protocol": "", "budgets": {}})
+    found = compared(suite, result_of(0.2), trained=learned(0.62))
+    assert found.verdict == "not comparable" and "is not known" in found.why
+
+
+@pytest.mark.parametrize(
+    ("minutes", "why"),
+    [
+        ({"supervision": "last"}, "labels after the last symbol only, there after every symbol"),
+        ({"train_length": "2-8"}, "trained on lengths 2-8 for 2-10"),
+    ],
+    ids=str,
+)
+def test_another_question_is_not_comparable_even_with_the_same_number(
+    minutes: dict[str, Any], why: str
+) -> None:
+    found = compared(suite_of(minutes=minutes), result_of(1.0))
+    assert (found.verdict, found.why) == ("not comparable", why)
+
+
+def test_what_a_table_is_unlike_is_not_comparable_with_its_text() -> None:
+    found = compared(suite_of(unlike="they score padding too", note="of 5 runs"), result_of(1.0))
+    assert (found.verdict, found.why) == ("not comparable", "they score padding too; of 5 runs")
+
+
+def test_what_was_not_measured_has_no_number() -> None:
+    suite = suite_of()
+    missing = compared(suite)
+    failed = compared(suite, Failed("LSTM", "mod 5", "somewhere", "no space left on device"))
+    diverged = compared(suite, replace(result_of(), replicas=3))
+    untested = compared(suite_of(lengths=[300, 500]), result_of(1.0))
+    for each in (missing, failed, diverged, untested):
+        assert each.measured is None and each.verdict == "not comparable"
+    assert missing.why == "not measured"
+    assert failed.why == "not measured: no space left on device"
+    assert diverged.why == "not measured: all replicas diverged"
+    assert untested.why == "not measured at length 300, 500: tested at 500"
+
+
+def test_a_test_at_another_length_than_the_papers_measures_nothing() -> None:
+    suite = suite_of()
+    shorter = suite.model_copy(update={"length": 20})
+    shorter._file = suite.whole
+    found = compared(shorter, replace(result_of(), rows=(row_of(1.0, length=20),), replicas=1))
+    assert found.measured is None and found.why == "not measured at length 500: tested at 20"
+
+
+def test_the_mean_over_lengths_is_that_of_the_replicas_that_the_table_says() -> None:
+    result = result_of(0.6, 1.0, 0.2, others=[row_of(a, r, 300) for r, a in enumerate([1, 1, 0.2])])
+    for of, measured in [("selected", 0.8), ("best", 1.0), ("median", 0.8), ("mean", 2 / 3)]:
+        suite = suite_of(of=of, measure="accuracy", lengths=[300, 500], within=1.0)
+        found = compared(suite, result)
+        assert found.measured == pytest.approx(measured), of
+        assert ("best of all replicas" in found.why) == (of == "best")
+
+
+def test_a_replica_that_diverged_counts_as_nothing_right() -> None:
+    result = replace(result_of(1.0, 1.0), replicas=4)
+    mean = compared(suite_of(of="mean", measure="accuracy"), result, trained=learned(1, 1, 1, 1))
+    assert mean.measured == 0.5
+
+
+def test_prefixes_and_success_are_measures_of_their_own() -> None:
+    result = result_of(1.0, 0.9)
+    assert compared(suite_of(measure="prefixes", of="mean"), result).measured == 0.95
+    success = compared(suite_of(measure="success"), result, trained=learned(1.0, 1.0))
+    assert (success.measured, success.right, success.replicas) == (0.5, 1, 2)
+
+
+def test_a_horizon_agrees_within_a_share_of_it_and_ends_where_the_test_did() -> None:
+    others = [row_of(1.0, length=100), row_of(0.95, length=200), row_of(0.91, length=300)]
+    result = result_of(0.5, others=others)
+    table = {"measure": "horizon", "within": 0.25, "threshold": 0.9}
+    near = compared(suite_of(**table, values={"LSTM": {"mod 5": 350}}), result)
+    assert (near.measured, near.verdict, near.lengths) == (300, "agrees", ())
+    far = compared(suite_of(**table, values={"LSTM": {"mod 5": 1000}}), result)
+    assert far.verdict == "differs"
+    right = result_of(1.0, others=others)
+    beyond = compared(suite_of(**table, values={"LSTM": {"mod 5": 1000}}), right)
+    assert (beyond.verdict, beyond.why) == ("not comparable", "tested to 500 symbols only")
+
+
+def test_the_plain_mapping_of_published_numbers_is_a_table_too() -> None:
+    suite = Suite(
+        title="One model",
+        models={"LSTM": "lstm"},
+        tasks={"mod 5": "modular-addition"},
+        length=LENGTH,
+        measure="scaled",
+        published={"LSTM": {"mod 5": 0.98}},
+        published_trust="second-hand",
+    )
+    found = compared(suite, result_of(1.0))
+    assert (found.source, found.trust, found.measure) == ("published", "second-hand", "scaled")
+    assert found.verdict == "agrees"
+
+
+def test_the_drawn_table_marks_where_numbers_were_read_and_sums_up() -> None:
+    values = {"LSTM": {"mod 5": 0.375}}
+    seen = compared(suite_of(trust="second-hand", of="best", values=values), result_of(1.0, 0.2))
+    each = [seen, replace(seen, verdict="agrees", trust="primary"), compared(suite_of())]
+    assert counts(each) == {"agrees": 1, "differs": 1, "not comparable": 1}
+    assert summary(each) == "1 agrees, 1 differs, 1 not comparable (of 3 published)"
+    text = verdicts_markdown(each)
+    assert "| LSTM | mod 5 | Table 1 | 0.375† | best 1.00 | 1/2 | differs |" in text
+    assert "| LSTM | mod 5 | Table 1 | 1.00 | - | - | not comparable | not measured |" in text
+    assert "† read in a digest of the paper, not in the paper" in text and "‡" not in text
+    assert text.endswith("In all: 1 agrees, 1 differs, 1 not comparable (of 3 published).\n")
+    to = console()
+    with to.capture() as shown:
+        to.print(verdict_table(each))
+    assert "not measured" in shown.get() and "0.375†" in shown.get()
+    assert verdicts_markdown([]) == ""
+
+
+def test_a_page_says_what_was_done_and_its_sums_are_read_back() -> None:
+    suite = suite_of(trust="second-hand", reference="Someone & others 2025, arXiv:1234.5678")
+    results = [result_of(1.0, 0.2)]
+    points = [point_of(suite)]
+    found = compare_published(suite, points, results, lambda _: learned(1.0, 1.0))
+    page = reproduction_page(
+        suite,
+        command="statetrack reproduce one --budget minutes",
+        budget="minutes",
+        points=points,
+        results=results,
+        compared=found,
+        machine=lambda _: "a processor",
+    )
+    assert page.startswith("# One model\n")
+    for text in (
+        "$ statetrack reproduce one --budget minutes",
+        "1 of 1 points were measured, 2 replicas in all.",
+        "took 1 s, added up, on a processor.",
+        "Budget: minutes.",
+        "Otherwise than in A paper: fewer steps",
+        r"| LSTM | 1.00 1/2 \[1.00†\] |",
+        "† read at second hand",
+        r"Verdicts on Someone \& others 2025, arXiv:1234.5678: 1 agrees, 0 differ, 0 not",
+    ):
+        assert text in page, text
+    (sums,) = sums_in(page).items()
+    assert sums == ("Someone & others 2025, arXiv:1234.5678", counts(found))
+    index = with_totals("# All\n<!-- totals -->\nold\n<!-- /totals -->\nend\n", {"one.md": page})
+    assert "Of all pages: 1 agrees, 0 differ, 0 not comparable (of 1 published)." in index
+    assert "| [One model](one.md) | 1 | 0 | 0 | 1 |" in index and "old" not in index
+    assert index.endswith("end\n") and with_totals(index, {"one.md": page}) == index
+
+
+def test_a_failed_point_is_named_on_the_page() -> None:
+    suite = suite_of()
+    failed = [Failed("LSTM", "mod 5", "somewhere", "no space left on device")]
+    points = [point_of(suite)]
+    found = compare_published(suite, points, failed)
+    page = reproduction_page(
+        suite, command="x", budget=None, points=points, results=failed, compared=found
+    )
+    assert "0 of 1 points were measured" in page
+    assert "- LSTM, mod 5: no space left on device" in page
+    assert "0 agree, 0 differ, 1 not comparable (of 1 published)" in page
+
+
+PAGES = Path(__file__).parents[1] / "docs" / "reproductions"
+
+
+def test_the_totals_of_the_index_are_those_of_the_pages() -> None:
+    pages = {p.name: p.read_text("utf-8") for p in sorted(PAGES.glob("*.md")) if p.stem != "index"}
+    index = (PAGES / "index.md").read_text("utf-8")
+    assert with_totals(index, pages) == index, "run `make reproductions`"
+
+
+def test_a_budget_changes_what_it_says_and_takes_settings_away() -> None:
+    suite = suite_of(minutes={"loss": "squared-error"}).whole
+    assert suite.paper is not None and suite.paper.departures == "nothing"
+    within = suite.within("minutes")
+    assert within.settings == {"steps": 1000, "lrs": [0.01], "loss": "squared-error"}
+    assert (within.departures, within.whole, within.budgets) == ("fewer steps", suite, {})
+    changed = suite.model_copy(update={"settings": {"loss": "cross-entropy", "clip": 1.0}})
+    assert "clip" in changed.within("minutes").settings
+    without = suite_of(minutes={"steps": None})
+    assert without.settings == {"lrs": [0.01]}
+    assert without.paper is not None and without.paper.settings == {}
