@@ -129,7 +129,7 @@ def test_rows_have_the_documented_names_as_json_and_as_csv(
     capsys.readouterr()
     succeed("eval", "--json", "--length", "20", "--samples", "50")
     result = json.loads(capsys.readouterr().out)
-    assert set(result) == {"run", "task", "model", "rows"}
+    assert set(result) == {"run", "task", "model", "unfinished", "rows"}
     names = {
         *("replica", "seed", "lr", "selected", "length", "sequences", "accuracy", "low", "high"),
         *("symbol_accuracy", "prefix_accuracy", "floor", "chance", "scaled", "scaled_to_floor"),
@@ -138,7 +138,7 @@ def test_rows_have_the_documented_names_as_json_and_as_csv(
     assert set(result["rows"][0]) == names
     succeed("eval", "--csv", "--length", "20", "--samples", "50")
     (line,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
-    assert set(line) == names | {"run", "task", "model"}
+    assert set(line) == names | {"run", "task", "model", "unfinished_step"}
     assert float(line["accuracy"]) == result["rows"][0]["accuracy"]
 
 

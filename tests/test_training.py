@@ -19,7 +19,7 @@ from torch.nn import functional
 from statetrack.errors import SettingsError
 from statetrack.models._base import SequenceModel
 from statetrack.runs.config import Experiment
-from statetrack.runs.run import summary_of
+from statetrack.runs.outcomes import summary_of
 from statetrack.settings import Settings
 from statetrack.training.losses.squared_error import squared_error
 from statetrack.training.population import Population

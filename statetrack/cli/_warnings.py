@@ -1,7 +1,8 @@
 """Warnings, on standard error, about results that are no evidence of state tracking.
 
 A shortcut is as accurate as the model, the training words are too short to identify the machine,
-the test words may have been trained on, logits are not finite, or a replica diverged.
+the test words may have been trained on, logits are not finite, or a replica diverged. `of` names
+the run, where there are several.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from statetrack.spec import Task, WordSpec
 
 
-def warn_of_shortcuts(rows: Iterable[EvaluationRow]) -> None:
+def warn_of_shortcuts(rows: Iterable[EvaluationRow], of: str = "") -> None:
     """One line for each shortcut that reaches the selected replica, with the lengths.
 
     It does at a length where its accuracy is not below the 95 % interval of the replica's.
@@ -35,7 +36,7 @@ def warn_of_shortcuts(rows: Iterable[EvaluationRow]) -> None:
     for (name, _), reached in lengths.items():
         last = reached[-1]
         assert last.shortcut_accuracy is not None
-        _warn(_where(reached), last.accuracy, name, last.shortcut_accuracy)
+        _warn(of + _where(reached), last.accuracy, name, last.shortcut_accuracy)
 
 
 def warn_of_shortcut_in_validation(
@@ -46,17 +47,17 @@ def warn_of_shortcut_in_validation(
         _warn("on the validation words", accuracy, *strongest)
 
 
-def warn_of_divergence(summary: Summary) -> None:
+def warn_of_divergence(summary: Summary, of: str = "") -> None:
     """One line for each replica that diverged."""
     for outcome in summary.diverged:
         typer.echo(
-            f"warning: replica {outcome.replica} (seed {outcome.seed}, lr {outcome.lr:g}) "
+            f"warning: {of}replica {outcome.replica} (seed {outcome.seed}, lr {outcome.lr:g}) "
             "diverged: no validation loss of it is finite, so it has no trained weights",
             err=True,
         )
 
 
-def warn_of_nonfinite_logits(rows: Iterable[EvaluationRow]) -> None:
+def warn_of_nonfinite_logits(rows: Iterable[EvaluationRow], of: str = "") -> None:
     """One line for each replica with a logit that is NaN or infinite, with its first position."""
     first: dict[int, tuple[int, EvaluationRow]] = {}
     for row in rows:
@@ -65,13 +66,15 @@ def warn_of_nonfinite_logits(rows: Iterable[EvaluationRow]) -> None:
             first[row.replica] = found, row
     for position, row in first.values():
         typer.echo(
-            f"warning: seed {row.seed}, lr {row.lr:g}: logits are NaN or infinite from length "
+            f"warning: {of}seed {row.seed}, lr {row.lr:g}: logits are NaN or infinite from length "
             f"{position:,}: such answers count as wrong",
             err=True,
         )
 
 
-def warn_of_trained_lengths(rows: Iterable[EvaluationRow], trained: LengthDistribution) -> None:
+def warn_of_trained_lengths(
+    rows: Iterable[EvaluationRow], trained: LengthDistribution, of: str = ""
+) -> None:
     """One line where test words are not longer than those of training."""
     lengths = sorted({row.length for row in rows if row.length <= trained.longest})
     if lengths:
@@ -79,7 +82,7 @@ def warn_of_trained_lengths(rows: Iterable[EvaluationRow], trained: LengthDistri
         if len(lengths) > 1:
             where = f"at {len(lengths)} lengths from {lengths[0]} to {lengths[-1]}"
         typer.echo(
-            f"warning: {where} the test words may have been trained on: training has words of "
+            f"warning: {of}{where} the test words may have been trained on: training has words of "
             f"up to {trained.longest} symbols",
             err=True,
         )

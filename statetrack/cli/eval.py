@@ -1,24 +1,16 @@
-"""Evaluate a trained run on long words."""
+"""Evaluate trained runs on long words."""
 
 from __future__ import annotations
 
-import csv
-import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from statetrack.cli import options
 from statetrack.errors import SettingsError
 from statetrack.settings import GREATEST_SEED
-
-if TYPE_CHECKING:
-    from statetrack.cli._failures import Errors
-    from statetrack.runs.rows import EvaluationRow
-
-CURVE_FROM = 5
-"""The least number of lengths for which a curve is drawn below the table."""
 
 PLACE = 3
 """Its place among the commands that `statetrack --help` lists."""
@@ -30,7 +22,12 @@ def build(argv: list[str]) -> Callable[..., None]:
 
 
 def evaluate(
-    run: options.RunArgument = None,
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[RUN ...]", help="Run folders, or folders of them; by default the newest run."
+        ),
+    ] = None,
     *,
     task: Annotated[
         str | None,
@@ -80,7 +77,11 @@ def evaluate(
     ] = None,
     trust_plugin: options.TrustPlugin = False,
 ) -> None:
-    """Evaluate a trained run on long words: accuracy by length, with its floor.
+    """Evaluate trained runs on long words: accuracy by length, with its floor.
+
+    A run that has not finished is evaluated at the best weights of its last checkpoint; the output
+    says so, and nothing is kept in its folder. Of several runs, one that cannot be evaluated is
+    named, the others are evaluated, and the exit code is 1.
 
     Words of all lengths are prefixes of the same test words; for a sampler, separate words are
     drawn for each length. They are drawn apart from those of training. Words longer than those of
@@ -93,86 +94,30 @@ def evaluate(
     if as_csv and (stress or errors):
         raise SettingsError("--csv has rows of accuracies only: leave out --stress and --errors")
     # what follows imports torch, which `--help` does not need
-    from tqdm import tqdm
-
-    from statetrack.cli._failures import errors_of, stressed
-    from statetrack.cli._warnings import (
-        warn_of_divergence,
-        warn_of_nonfinite_logits,
-        warn_of_shortcuts,
-        warn_of_trained_lengths,
-    )
+    from statetrack.cli._evaluating import Asked, evaluate_runs, runs_asked_for, warn_about
     from statetrack.data import parse_lengths
-    from statetrack.runs.folder import newest_run, to_json
-    from statetrack.runs.run import RUNS, Run
     from statetrack.spec import load_task
 
-    path = newest_run(RUNS).path if run is None else run
-    evaluated = Run.open(path, device=device, trust_plugin=trust_plugin)
-    tested = evaluated.task if task is None else load_task(task)
-    lengths = parse_lengths(length or []) or tested.spec.test_lengths
-    if stress:
-        evaluated.require_automaton(tested)
-    summary = evaluated.summary
-    everyone = everyone and summary.selected is not None  # of none `score` says that all diverged
-    scoring = evaluated.score(lengths, num_words=samples, seed=seed, everyone=everyone, task=tested)
-    bar = tqdm(
-        scoring, "evaluating", unit="row", file=sys.stderr, leave=False, delay=1.0, disable=None
+    asked = Asked(
+        task=None if task is None else load_task(task),
+        lengths=tuple(parse_lengths(length or [])),
+        samples=samples,
+        seed=seed,
+        everyone=everyone,
+        errors=errors,
+        stress=seconds if stress else None,
+        device=device,
+        trust_plugin=trust_plugin,
     )
-    rows = list(bar)
-    about = {
-        "run": str(evaluated.path),
-        "task": evaluated.task.name,
-        "model": evaluated.experiment.model,
-    }
-    source = tested.source
-    worst = stressed(evaluated, tested, rows, seconds=seconds, seed=seed) if stress else ()
-    wrong: Iterable[Errors] = ()
-    if errors and rows:
-        wrong = errors_of(evaluated, tested, rows, samples=samples, seed=seed, most=errors)
+    chosen = runs_asked_for(runs or ())
+    found = evaluate_runs(chosen, asked)
     if as_json:
-        found = {**about, "rows": [row.to_json() for row in rows]}
-        if stress:
-            found["stress"] = [each.to_json(source) for each in worst]
-        if errors:
-            found["errors"] = [each.to_json(source) for each in wrong]
-        typer.echo(to_json(found))
+        found.print_json()
     elif as_csv:
-        _write_csv(about, rows)
+        found.print_csv()
     else:
-        _draw(about, rows, samples)
-        for one in worst:
-            one.draw(source)
-        for other in wrong:
-            other.draw(source)
-        typer.echo(f"run: {about['run']}")
-    if everyone:
-        warn_of_divergence(summary)
-    warn_of_nonfinite_logits(rows)
-    warn_of_trained_lengths(rows, evaluated.words.lengths)
-    warn_of_shortcuts(sorted(rows, key=lambda row: row.length))
-
-
-def _write_csv(about: dict[str, str], rows: Iterable[EvaluationRow]) -> None:
-    whole = [about | row.to_json() for row in rows]
-    writer = csv.DictWriter(sys.stdout, list(whole[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(whole)
-
-
-def _draw(about: dict[str, str], rows: Sequence[EvaluationRow], samples: int) -> None:
-    from statetrack.report.curves import accuracy_curve
-    from statetrack.report.drawing import console
-    from statetrack.report.tables import closing_sentence, evaluation_table
-
-    out = console()
-    rows = sorted(rows, key=lambda row: row.length)
-    trained, tested = about["task"], rows[0].task
-    where = f"on {tested}" if tested == trained else f"of {trained} on {tested}"
-    out.print(evaluation_table(f"{about['model']} {where}, {samples:,} words", rows))
-    if len({row.length for row in rows}) >= CURVE_FROM:
-        typer.echo(accuracy_curve(rows, coloured=out.is_terminal))
-    for replica in dict.fromkeys(row.replica for row in rows):
-        mine = [row for row in rows if row.replica == replica]
-        said = closing_sentence(mine)
-        out.print(f"seed {mine[0].seed}, lr {mine[0].lr:g}: {said}", soft_wrap=True)
+        found.draw()
+    for each in found.evaluated:
+        warn_about(each, named=chosen.several)
+    if found.failed:
+        raise typer.Exit(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from rich.table import Table
 
@@ -49,32 +50,99 @@ def finish_line(finish: Finish) -> str:
     )
 
 
-def evaluation_table(title: str, rows: Sequence[EvaluationRow]) -> Table:
-    """Accuracy by length, and by replica where there are several, with interval and floor."""
+def evaluation_table(title: str, rows: Sequence[EvaluationRow], width: int) -> Table:
+    """Accuracy by length, and by replica where there are several, with interval and floor.
+
+    Columns for which `width` has no room are left out, those that say least first, and named below.
+    """
     several = len({row.replica for row in rows}) > 1
-    table = framed_table(title)
-    for heading in ("length", *(("seed", "lr") if several else ())):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("accuracy", "95 % interval", "symbols", "prefixes", "floor", "scaled"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    ends = [several and at != after for at, after in _neighbours([row.length for row in rows])]
+    bold = [several and row.selected for row in rows]
+    return _fitted(title, _columns(rows, several), ends, bold, width)
+
+
+def evaluations_table(
+    title: str, runs: Sequence[tuple[str, Sequence[EvaluationRow]]], width: int
+) -> Table:
+    """The same of several runs, named in the first column."""
+    rows = [row for _, own in runs for row in own]
+    names = [name for name, own in runs for _ in own]
+    several = any(len({row.replica for row in own}) > 1 for _, own in runs)
+    shown = [name if name != before else "" for name, before in _neighbours(names, -1)]
+    ends = [at != after for at, after in _neighbours(names)]
+    bold = [several and row.selected for row in rows]
+    return _fitted(title, {"run": shown} | _columns(rows, several), ends, bold, width)
+
+
+def _columns(rows: Sequence[EvaluationRow], several: bool) -> dict[str, list[str]]:
+    """The cells of each column by its heading; several replicas have columns of their own."""
+    columns = {"length": [f"{row.length:,}" for row in rows]}
     if several:
-        table.add_column("", no_wrap=True)
-    for number, row in enumerate(rows):
-        last = number + 1 == len(rows) or rows[number + 1].length != row.length
-        table.add_row(
-            f"{row.length:,}",
-            *((str(row.seed), f"{row.lr:g}") if several else ()),
-            share(row.accuracy),
-            interval(row.low, row.high),
-            share(row.symbol_accuracy),
-            share(row.prefix_accuracy),
-            share(row.floor),
-            share(row.scaled),
-            *((MARK if row.selected else "",) if several else ()),
-            style="bold" if several and row.selected else None,
-            end_section=several and last,
+        columns["seed"] = [str(row.seed) for row in rows]
+        columns["lr"] = [f"{row.lr:g}" for row in rows]
+    columns |= {
+        "accuracy": [share(row.accuracy) for row in rows],
+        "95 % interval": [interval(row.low, row.high) for row in rows],
+        "symbols": [share(row.symbol_accuracy) for row in rows],
+        "prefixes": [share(row.prefix_accuracy) for row in rows],
+        "floor": [share(row.floor) for row in rows],
+        "scaled": [share(row.scaled) for row in rows],
+    }
+    if several:
+        columns[""] = [MARK if row.selected else "" for row in rows]
+    return columns
+
+
+LEFT_OUT_FIRST = ("scaled", "symbols", "prefixes", "95 % interval", "floor")
+"""The columns that a narrow terminal goes without, in this order."""
+
+NARROWEST_NAME = 16
+"""The width that names of runs keep before columns are left out."""
+
+
+def _fitted(
+    title: str,
+    columns: dict[str, list[str]],
+    ends: Sequence[bool],
+    bold: Sequence[bool],
+    width: int,
+) -> Table:
+    """A table no wider than `width`: names of runs are broken into lines, numbers never are."""
+    names = columns.get("run", [])
+    widths = {
+        heading: max(len(heading), *map(len, cells)) if cells else len(heading)
+        for heading, cells in columns.items()
+    }
+    if names:
+        widths["run"] = min(widths["run"], NARROWEST_NAME)
+    kept = list(columns)
+    left_out = []
+    for heading in LEFT_OUT_FIRST:
+        if sum(widths[each] + 3 for each in kept) + 1 > width:
+            kept.remove(heading)
+            left_out.append(heading)
+    table = framed_table(title)
+    for heading in kept:
+        is_name = heading == "run"
+        table.add_column(
+            heading,
+            justify="left" if is_name else "right",
+            no_wrap=not is_name,
+            overflow="fold",
         )
+    for number, (ends_here, is_bold) in enumerate(zip(ends, bold, strict=True)):
+        cells = [columns[heading][number] for heading in kept]
+        table.add_row(*cells, style="bold" if is_bold else None, end_section=ends_here)
+    if left_out:
+        table.caption = f"no room for: {', '.join(left_out)}; --csv has them"
+        table.caption_justify = "left"
     return table
+
+
+def _neighbours(values: Sequence[Any], step: int = 1) -> list[tuple[Any, Any]]:
+    """Each value with the one after it (with step -1: before it), None at the end."""
+    beside = [*values[1:], None] if step == 1 else [None, *values[:-1]]
+    return list(zip(values, beside, strict=True))
 
 
 def closing_sentence(rows: Sequence[EvaluationRow]) -> str:

@@ -37,6 +37,7 @@ from statetrack.runs.config import Experiment
 from statetrack.runs.environment import environment, prepare_cpu, timestamp
 from statetrack.runs.folder import RunFolder
 from statetrack.runs.identity import Identity
+from statetrack.runs.outcomes import summary_of
 from statetrack.runs.plugins import load_plugins, plugins_of
 from statetrack.runs.rows import (
     Evaluation,
@@ -48,6 +49,7 @@ from statetrack.runs.rows import (
 )
 from statetrack.runs.shortcuts import strongest_by_length
 from statetrack.runs.tensors import Stored, check_state
+from statetrack.runs.unfinished import Unfinished
 from statetrack.spec import Task, folder_name, load_task
 from statetrack.training.checks import check_logits
 from statetrack.training.population import Population
@@ -74,6 +76,7 @@ class Run:
         self.experiment = experiment
         self.task = task
         self.folder = folder
+        self.unfinished: Unfinished | None = None
         self._prepared: Prepared | None = None
 
     def __repr__(self) -> str:
@@ -124,14 +127,23 @@ class Run:
 
     @classmethod
     def open(
-        cls, path: Path | str, *, device: str | None = None, trust_plugin: bool = False
+        cls,
+        path: Path | str,
+        *,
+        device: str | None = None,
+        trust_plugin: bool = False,
+        unfinished: bool = False,
     ) -> Run:
         """The run of an existing folder, with its own copy of the task.
 
         `device` replaces the one that the run was trained on. With `trust_plugin`, the run's copy
         of a plugin is imported, which executes it, unless the names that the run needs are
-        registered already. Raises `RunError` where the folder is not a run, and where it needs a
-        plugin that is not trusted.
+        registered already. With `unfinished`, a run whose training has not finished is read as its
+        last checkpoint has it, and the attribute of that name says so: its summary, its models and
+        its scores are those of the best weights so far, and nothing is kept in its folder.
+
+        Raises `RunError` where the folder is not a run, where it needs a plugin that is not
+        trusted, and with `unfinished` where there are no best weights yet.
         """
         folder = RunFolder.open(Path(path))
         load_plugins(folder, trust=trust_plugin)
@@ -139,7 +151,10 @@ class Run:
         if device is not None:
             values["device"] = device
         experiment = Experiment.from_values(values, str(folder.config_file))
-        return cls(experiment, load_task(str(folder.task_file)), folder)
+        run = cls(experiment, load_task(str(folder.task_file)), folder)
+        if unfinished:
+            run.unfinished = Unfinished.of(folder, experiment)
+        return run
 
     @classmethod
     def resume(cls, path: Path | str, *, trust_plugin: bool = False) -> Run:
@@ -193,6 +208,8 @@ class Run:
 
         Raises `RunError` where training has not finished, and where it is that of another run.
         """
+        if self.unfinished is not None:
+            return self.unfinished.summary
         summary, replicas = self.folder.summary(), self.experiment.replicas
         if len(summary.replicas) != len(replicas):
             wrong = f"it has {len(summary.replicas)} replicas and not {len(replicas)}"
@@ -291,6 +308,7 @@ class Run:
     def _train_alone(self, stop: Callable[[], bool]) -> Iterator[Record]:
         """Train while no other process does."""
         settings, folder = self.experiment.training, self.folder
+        self.unfinished = None
         identity = folder.identity()
         prepared = self._prepared or prepare(self.experiment, self.task)
         self._prepared = None
@@ -355,15 +373,15 @@ class Run:
         Raises `RunError` for a replica that diverged: the file holds its initial weights; and where
         the weights are not those of this run's model.
         """
-        summary, weights = self.summary, self.folder.weights()
+        summary = self.summary
+        weights = self.folder.weights() if self.unfinished is None else self.unfinished.weights
         keep_freed_memory()
         model = make_replica(self.experiment, self.task, to_read=True).to(self.device).eval()
         prepare_cpu(self.experiment.training.threads, sum(p.numel() for p in model.parameters()))
         stored = Stored(weights, model)
+        stored_in = "weights.safetensors" if self.unfinished is None else "checkpoint.pt"
         if (wrong := stored.difference(len(summary.replicas))) is not None:
-            raise RunError(
-                f"{self.path}: weights.safetensors does not belong to config.yaml: {wrong}"
-            )
+            raise RunError(f"{self.path}: {stored_in} does not belong to config.yaml: {wrong}")
         for replica in replicas:
             outcome = summary.of(replica)
             if outcome.diverged:
@@ -373,7 +391,7 @@ class Run:
                 )
             if (name := stored.not_finite(replica)) is not None:
                 raise RunError(
-                    f"{self.path}: weights.safetensors is damaged: tensor '{name}' of replica "
+                    f"{self.path}: {stored_in} is damaged: tensor '{name}' of replica "
                     f"{replica} has values that are not finite"
                 )
             stored.load(replica)
@@ -406,8 +424,8 @@ class Run:
 
         The `num_words` test words of a `seed` are those of the run's own task, or of another
         `task` with the same symbols and labels. Rows are kept in the folder once their replica
-        is done, unless `keep` is False; where the folder cannot be written, a `StatetrackWarning`
-        says so. Replicas that diverged have no rows.
+        is done, unless `keep` is False or the run was opened unfinished; where the folder cannot
+        be written, a `StatetrackWarning` says so. Replicas that diverged have no rows.
 
         Raises `SettingsError` for a task with other symbols or labels, and `RunError` where
         training has not finished, or where all replicas diverged and not `everyone` is asked for.
@@ -490,6 +508,8 @@ class Run:
     ) -> EvidenceRow:
         """Append what was found about a replica to evidence.jsonl; where not possible, warn.
 
+        It is not kept where the run was opened unfinished.
+
         `task` is the one whose words were read, by default the run's own.
         """
         tested = self.task if task is None else load_task(task)
@@ -508,7 +528,12 @@ class Run:
         return row
 
     def _kept(self, append: Callable[[], None]) -> bool:
-        """Append rows to the folder; where that is not possible, warn, and return False."""
+        """Append rows to the folder; where that is not possible, warn, and return False.
+
+        Nothing is kept of an unfinished run: its weights are not the ones that it will have.
+        """
+        if self.unfinished is not None:
+            return False
         try:
             append()
         except RunError as problem:
@@ -545,37 +570,6 @@ def make_replica(experiment: Experiment, task: Task, *, to_read: bool = False) -
     return MODELS[experiment.model](
         settings, num_symbols=task.source.num_symbols, num_labels=task.source.num_labels
     )
-
-
-def summary_of(trainer: Trainer, seconds: float) -> Summary:
-    """The outcome of every replica, and which one is selected.
-
-    The selected replica has the highest validation accuracy; among equals, those come first whose
-    operators were made exact, then the lowest validation loss. A replica without any validation of
-    finite loss has diverged, and is never selected.
-    """
-    outcomes = tuple(
-        Outcome(
-            replica=replica.index,
-            seed=replica.seed,
-            lr=replica.lr,
-            validation_accuracy=progress.best_accuracy if progress.best_step else None,
-            validation_loss=progress.best_loss if progress.best_step else None,
-            best_step=progress.best_step,
-            stopped=progress.stopped if progress.best_step else "diverged",
-            finish=trainer.finishes.get(replica.index),
-        )
-        for replica, progress in zip(trainer.everyone, trainer.progress, strict=True)
-    )
-
-    def rank(row: int) -> tuple[float, bool, float]:
-        progress, finish = trainer.progress[row], outcomes[row].finish
-        exact = finish is not None and not finish.refused
-        return progress.best_accuracy, exact, -progress.best_loss
-
-    best = max(range(len(outcomes)), key=rank)
-    selected = trainer.everyone[best].index if trainer.progress[best].best_step else None
-    return Summary(trainer.step, round(seconds, 3), selected, outcomes)
 
 
 def _named(one: Outcome | EvaluationRow | EvidenceRow) -> str:

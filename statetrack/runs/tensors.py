@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -115,6 +115,33 @@ def check_state(checkpoint: Mapping[str, Any], trainer: Trainer) -> float:
     _check_rng(state["rng"])
     _check_moments(state["moments"], trainer, going)
     return float(seconds)
+
+
+class Best(NamedTuple):
+    """The best weights so far, each [R, ...], the step and seconds at which they were kept."""
+
+    step: int
+    seconds: float
+    progress: list[Progress]
+    weights: dict[str, Tensor]
+
+
+def best_of(checkpoint: Mapping[str, Any], num_replicas: int, steps: int) -> Best:
+    """The best weights that a checkpoint holds; whether a model takes them `Stored` says.
+
+    Raises `ValueError` for what is no state of a training of so many steps.
+    """
+    seconds, state = checkpoint.get("seconds"), checkpoint.get("trainer")
+    if not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+        raise ValueError("its seconds are no number")
+    if not isinstance(state, dict) or not {"step", "progress", "best"} <= set(state):
+        raise ValueError("it does not hold what training needs")
+    step, best = state["step"], state["best"]
+    if type(step) is not int or not 0 <= step <= steps:
+        raise ValueError(f"step {step} is none of {steps}")
+    if not isinstance(best, dict) or not all(isinstance(name, str) for name in best):
+        raise ValueError("its best are no tensors")
+    return Best(step, float(seconds), _progress(state["progress"], step, num_replicas), best)
 
 
 def _progress(content: Any, step: int, num_replicas: int) -> list[Progress]:

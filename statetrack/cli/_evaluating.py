@@ -1,0 +1,308 @@
+"""What `eval` does: which runs it is about, their scores, and how these are printed."""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+from tqdm import tqdm
+
+from statetrack.cli._failures import Errors, Stressed, errors_of, stressed
+from statetrack.cli._warnings import (
+    warn_of_divergence,
+    warn_of_nonfinite_logits,
+    warn_of_shortcuts,
+    warn_of_trained_lengths,
+)
+from statetrack.cli.options import written
+from statetrack.errors import RunError, StatetrackError
+from statetrack.report.curves import accuracy_curve
+from statetrack.report.drawing import console, error_console
+from statetrack.report.tables import closing_sentence, evaluation_table, evaluations_table
+from statetrack.runs.folder import find_run_folders, newest_run, to_json
+from statetrack.runs.rows import EvaluationRow
+from statetrack.runs.run import RUNS, Run
+from statetrack.spec import Task
+from statetrack.text import visible
+
+CURVE_FROM = 5
+"""The least number of lengths for which a curve is drawn below the table."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How runs are to be evaluated; `lengths` are by default those of the task."""
+
+    task: Task | None
+    lengths: tuple[int, ...]
+    samples: int
+    seed: int
+    everyone: bool
+    errors: int
+    stress: float | None
+    device: str | None
+    trust_plugin: bool
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A run that cannot be evaluated, and why."""
+
+    run: Path
+    error: str
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The folders to evaluate; with `several`, what is printed is about a list of runs."""
+
+    folders: tuple[Path, ...]
+    failed: tuple[Failed, ...] = ()
+    several: bool = False
+
+
+def runs_asked_for(given: Sequence[Path]) -> Chosen:
+    """The runs that a command line names: run folders, or folders that hold them at any depth.
+
+    Raises `RunError` where the only folder given is no run and holds none, and where none is given
+    and there is no run.
+    """
+    if not given:
+        return Chosen((newest_run(RUNS).path,))
+    if len(given) == 1 and not _holds_runs(given[0]):
+        return Chosen((given[0],))
+    folders: dict[Path, Path] = {}
+    failed = []
+    for place in given:
+        try:
+            for folder in find_run_folders([place]):
+                folders.setdefault(folder.resolve(), folder)
+        except RunError as problem:
+            failed.append(Failed(place, str(problem)))
+    return Chosen(tuple(folders.values()), tuple(failed), several=True)
+
+
+def _holds_runs(place: Path) -> bool:
+    """Whether a folder is no run itself, and holds any."""
+    try:
+        return find_run_folders([place]) != [place]
+    except RunError:
+        return False
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The scores of one run, with what `--stress` and `--errors` found."""
+
+    run: Run
+    task: Task
+    samples: int
+    everyone: bool
+    rows: tuple[EvaluationRow, ...]
+    stress: tuple[Stressed, ...] | None
+    errors: tuple[Errors, ...] | None
+
+    @property
+    def about(self) -> dict[str, str]:
+        """The run's folder, its task and its model."""
+        return {
+            "run": str(self.run.path),
+            "task": self.run.task.name,
+            "model": self.run.experiment.model,
+        }
+
+    @property
+    def unfinished(self) -> dict[str, int] | None:
+        """The step of the checkpoint and the number of steps, of a run that has not finished."""
+        now = self.run.unfinished
+        return None if now is None else {"step": now.summary.steps, "steps": now.steps}
+
+    def to_json(self) -> dict[str, Any]:
+        """As `eval --json` prints it."""
+        found: dict[str, Any] = {**self.about, "unfinished": self.unfinished}
+        found["rows"] = [row.to_json() for row in self.rows]
+        if self.stress is not None:
+            found["stress"] = [each.to_json(self.task.source) for each in self.stress]
+        if self.errors is not None:
+            found["errors"] = [each.to_json(self.task.source) for each in self.errors]
+        return found
+
+    def csv_rows(self) -> list[dict[str, Any]]:
+        """The rows as `eval --csv` prints them."""
+        now = self.unfinished
+        step = {"unfinished_step": None if now is None else now["step"]}
+        return [self.about | row.to_json() | step for row in self.rows]
+
+    def draw(self) -> None:
+        """The table, the curve, and what follows."""
+        out = console()
+        rows = self.rising
+        out.print(evaluation_table(f"{self.title}, {self.samples:,} words", rows, out.width))
+        if len({row.length for row in rows}) >= CURVE_FROM:
+            typer.echo(accuracy_curve(rows, coloured=out.is_terminal))
+        self.draw_sentences()
+        self.draw_words()
+        typer.echo(f"run: {self.about['run']}")
+
+    @property
+    def rising(self) -> list[EvaluationRow]:
+        """The rows in rising order of length."""
+        return sorted(self.rows, key=lambda row: row.length)
+
+    @property
+    def title(self) -> str:
+        """The model, the tasks, and that the run has not finished."""
+        trained, tested = self.about["task"], self.task.name
+        where = f"on {tested}" if tested == trained else f"of {trained} on {tested}"
+        title = f"{self.about['model']} {where}"
+        return title if self.run.unfinished is None else f"{title}, {self.run.unfinished}"
+
+    def draw_sentences(self, before: str = "") -> None:
+        """One sentence for each replica."""
+        out = console()
+        for replica in dict.fromkeys(row.replica for row in self.rows):
+            mine = [row for row in self.rising if row.replica == replica]
+            said = closing_sentence(mine)
+            out.print(f"{before}seed {mine[0].seed}, lr {mine[0].lr:g}: {said}", soft_wrap=True)
+
+    def draw_words(self) -> None:
+        """The worst words, and those that fail."""
+        for one in self.stress or ():
+            one.draw(self.task.source)
+        for other in self.errors or ():
+            other.draw(self.task.source)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The evaluations of all runs, and the runs that could not be evaluated."""
+
+    evaluated: tuple[Evaluated, ...]
+    failed: tuple[Failed, ...]
+    several: bool
+
+    def print_json(self) -> None:
+        """One object: of the run, or with `runs` and `failed`."""
+        content: dict[str, Any]
+        if self.several:
+            failed = [{"run": str(each.run), "error": each.error} for each in self.failed]
+            content = {"runs": [each.to_json() for each in self.evaluated], "failed": failed}
+        else:
+            content = self.evaluated[0].to_json()
+        typer.echo(to_json(content))
+
+    def print_csv(self) -> None:
+        """The rows of all runs."""
+        rows = [row for each in self.evaluated for row in each.csv_rows()]
+        if rows:
+            writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+
+    def draw(self) -> None:
+        """A table of all runs, with their sentences."""
+        if not self.several:
+            self.evaluated[0].draw()
+            return
+        if not self.evaluated:
+            return
+        out = console()
+        paths = [str(each.run.path) for each in self.evaluated]
+        below = _common_folder(paths)
+        names = [os.path.relpath(path, below) if below else path for path in paths]
+        marked = [
+            name if each.run.unfinished is None else f"{name} ({each.run.unfinished})"
+            for name, each in zip(names, self.evaluated, strict=True)
+        ]
+        words = f"{self.evaluated[0].samples:,} words"
+        number = "1 run" if len(names) == 1 else f"{len(names)} runs"
+        title = f"{number} in {below}, {words}" if below else f"{number}, {words}"
+        tables = [(mark, each.rising) for mark, each in zip(marked, self.evaluated, strict=True)]
+        out.print(evaluations_table(title, tables, out.width))
+        for name, each in zip(names, self.evaluated, strict=True):
+            each.draw_sentences(f"{name} ({each.title}): ")
+            each.draw_words()
+
+
+def _common_folder(paths: Sequence[str]) -> str:
+    """The folder that holds all runs; empty where that is the current one or a root."""
+    if len(paths) < 2:
+        return ""
+    try:
+        common = os.path.commonpath(paths)
+    except ValueError:  # some absolute, others not
+        return ""
+    return "" if common in ("", ".", os.sep) or common in paths else common
+
+
+def evaluate_runs(chosen: Chosen, asked: Asked) -> Found:
+    """Evaluate the runs one after the other.
+
+    Of several, those that cannot be evaluated are named on standard error at once; a single one
+    raises its error.
+    """
+    failed = list(chosen.failed)
+    for each in failed:
+        _say_failed(each)
+    evaluated = []
+    for path in chosen.folders:
+        try:
+            evaluated.append(_evaluate(path, asked, said=f"{path}" if chosen.several else ""))
+        except StatetrackError as problem:
+            if not chosen.several:
+                raise
+            failed.append(Failed(path, problem.message(written)))
+            _say_failed(failed[-1])
+    return Found(tuple(evaluated), tuple(failed), chosen.several)
+
+
+def _say_failed(failed: Failed) -> None:
+    line = visible(" ".join(failed.error.splitlines()))
+    named = line if str(failed.run) in failed.error else f"{failed.run}: {line}"
+    error_console().print(f"error: {named}")
+
+
+def _evaluate(path: Path, asked: Asked, *, said: str) -> Evaluated:
+    run = Run.open(path, device=asked.device, trust_plugin=asked.trust_plugin, unfinished=True)
+    tested = asked.task or run.task
+    lengths = asked.lengths or tested.spec.test_lengths
+    if asked.stress is not None:
+        run.require_automaton(tested)
+    everyone = asked.everyone and run.summary.selected is not None  # of none `score` says why
+    scoring = run.score(
+        lengths, num_words=asked.samples, seed=asked.seed, everyone=everyone, task=tested
+    )
+    bar = tqdm(
+        scoring,
+        visible(f"evaluating {said}".strip()),
+        unit="row",
+        file=sys.stderr,
+        leave=False,
+        delay=1.0,
+        disable=None,
+    )
+    rows = tuple(bar)
+    worst: tuple[Stressed, ...] | None = None
+    wrong: tuple[Errors, ...] | None = None
+    if asked.stress is not None:
+        worst = tuple(stressed(run, tested, rows, seconds=asked.stress, seed=asked.seed))
+    if asked.errors:
+        given = {"samples": asked.samples, "seed": asked.seed, "most": asked.errors}
+        wrong = tuple(errors_of(run, tested, rows, **given)) if rows else ()
+    return Evaluated(run, tested, asked.samples, everyone, rows, worst, wrong)
+
+
+def warn_about(found: Evaluated, *, named: bool) -> None:
+    """The warnings about one run's scores; `named` with its folder."""
+    of = f"{found.run.path}: " if named else ""
+    if found.everyone:
+        warn_of_divergence(found.run.summary, of)
+    warn_of_nonfinite_logits(found.rows, of)
+    warn_of_trained_lengths(found.rows, found.run.words.lengths, of)
+    warn_of_shortcuts(found.rising, of)
