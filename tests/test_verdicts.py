@@ -334,16 +334,3 @@ def test_the_totals_of_the_index_are_those_of_the_pages() -> None:
     pages = {p.name: p.read_text("utf-8") for p in sorted(PAGES.glob("*.md")) if p.stem != "index"}
     index = (PAGES / "index.md").read_text("utf-8")
     assert with_totals(index, pages) == index, "run `make reproductions`"
-
-
-def test_a_budget_changes_what_it_says_and_takes_settings_away() -> None:
-    suite = suite_of(minutes={"loss": "squared-error"}).whole
-    assert suite.paper is not None and suite.paper.departures == "nothing"
-    within = suite.within("minutes")
-    assert within.settings == {"steps": 1000, "lrs": [0.01], "loss": "squared-error"}
-    assert (within.departures, within.whole, within.budgets) == ("fewer steps", suite, {})
-    changed = suite.model_copy(update={"settings": {"loss": "cross-entropy", "clip": 1.0}})
-    assert "clip" in changed.within("minutes").settings
-    without = suite_of(minutes={"steps": None})
-    assert without.settings == {"lrs": [0.01]}
-    assert without.paper is not None and without.paper.settings == {}

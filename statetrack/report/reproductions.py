@@ -18,7 +18,7 @@ from statetrack.report.suites import cell_text, curves_markdown
 from statetrack.report.training import TrainedPoint, training_markdown, training_of
 from statetrack.report.verdicts import MARKS, published_text, summary_of, verdicts_markdown
 from statetrack.runs.folder import RunFolder
-from statetrack.sweep.published import VERDICTS, Compared, Verdict, counts
+from statetrack.sweep.published import VERDICTS, Compared, Verdict, counts, departures_from_paper
 from statetrack.sweep.results import PointResult
 from statetrack.sweep.suite import Suite
 
@@ -79,6 +79,8 @@ def reproduction_page(
         parts.append(f"Budget: {markdown(budget)}.\n")
     training = training_of([TrainedPoint(p.row, p.column, p.experiment) for p in points])
     parts.append(training_markdown(training, suite.reference, suite.departures))
+    if derived := departures_from_paper(suite, points):
+        parts.append(f"From the settings, ours for the paper's: {markdown(derived)}.\n")
     parts.append("## Table\n")
     parts.append(_matrix(suite, done, compared))
     parts.append(_legend(suite, compared))

@@ -216,6 +216,35 @@ def trained_otherwise(ours: Experiment, papers: Experiment) -> list[str]:
     return said
 
 
+def departures_from_paper(suite: Suite, points: Sequence[Point]) -> str:
+    """Every setting in which any point is trained otherwise than its paper does, with both values.
+
+    It is computed from the settings; empty where nothing differs, or the paper's are not known.
+    """
+    found: dict[str, tuple[list[str], list[str]]] = {}
+    for point in points:
+        paper = papers_experiment(suite, point)
+        if paper is None:
+            continue
+        here, there = point.experiment.values(), paper.values()
+        for name in {**here, **there}:
+            if name in _ABOUT_THE_MACHINE or here.get(name) == there.get(name):
+                continue
+            for texts, values in zip(found.setdefault(name, ([], [])), (here, there), strict=True):
+                text = _shown(values[name]) if name in values else "none"
+                if text not in texts:
+                    texts.append(text)
+    said = [
+        f"{name.replace('_', ' ')} {_either(ours)} for {_either(theirs)}"
+        for name, (ours, theirs) in found.items()
+    ]
+    return "; ".join(said)
+
+
+_ABOUT_THE_MACHINE = frozenset({"seed", "checkpoint_every", "device", "threads"})
+"""Settings that change no result, and the first seed."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Beside:
     """A published number, and the point that it is compared with."""
@@ -468,4 +497,18 @@ def _percent(share: float) -> str:
 
 
 def _shown(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    match value:
+        case bool():
+            return str(value)
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:g}"
+        case list() | tuple():
+            return "/".join(map(_shown, value))
+        case _:
+            return str(value)
+
+
+def _either(texts: Sequence[str]) -> str:
+    return " or ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))

@@ -1,13 +1,14 @@
 """Suites: models x tasks, and any further axes, with the published numbers for comparison.
 
 `tasks/suites/NAME.yaml` names the rows (a model with settings), the columns (a task, with or
-without settings), the axes, and the measurements. Where training as the paper did would take days,
-`budgets` say what is changed to finish in minutes or hours. torch is not imported here.
+without settings), the axes, and the measurements. It is made to be trained in minutes; `budgets`
+say what takes hours, and what the paper did, which may take days. torch is not imported here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -19,6 +20,7 @@ from statetrack.registry import Registry, files_in, tasks_folder
 from statetrack.settings import Line, LineOrEmpty, Name, Settings, build, option, read_yaml
 from statetrack.spec import Lengths
 from statetrack.sweep.published import PublishedTable, Trust
+from statetrack.training.settings import DataSettings, TrainSettings
 
 Measure = Literal["accuracy", "scaled", "success"]
 
@@ -30,6 +32,8 @@ class Budget(Settings):
     """What a budget changes in a suite: the settings of all points, of some rows, and the test.
 
     A setting of `null` takes away what the suite gives, so that its protocol or its default counts.
+    A budget that names a protocol is trained as that says: how suite and rows train is left out,
+    and what it sets itself counts over the protocol. Settings of models and columns stay.
     """
 
     says: Line = option(..., "What differs from the paper's training and testing, in one line.")
@@ -160,26 +164,33 @@ class Suite(Settings):
     def within(self, name: str) -> Suite:
         """The suite as a budget changes it; `departures` then says how.
 
-        Raises `SettingsError` for a budget that the suite does not have.
+        A suite that has other budgets is as its file has it within `minutes`. Raises
+        `SettingsError` for a budget that the suite does not have.
         """
+        if name == BUDGETS[0] and self.budgets and name not in self.budgets:
+            return self._changed({})
         if name not in self.budgets:
-            has = f"has {', '.join(self.budgets)}" if self.budgets else "has none"
+            names = [each for each in BUDGETS if each in self.budgets or each == BUDGETS[0]]
+            has = f"has {', '.join(names)}" if self.budgets else "has none"
             raise SettingsError(f"suite '{self.title}': there is no budget '{name}': it {has}")
         budget = self.budgets[name]
+        left_out = _TRAINING if budget.protocol else frozenset[str]()
         models: dict[str, Any] = {}
         for row, given in self.models.items():
             own: Mapping[str, Any] = {"model": given} if isinstance(given, str) else given
-            models[row] = _merged(own, budget.models.get(row, {}))
-        changed: dict[str, Any] = {
-            "departures": budget.says,
-            "settings": _merged(self.settings, budget.settings),
-            "models": models,
-            "budgets": {},
-        }
-        for key in _IN_PLACE:
-            if (value := getattr(budget, key)) is not None:
-                changed[key] = value
-        within = self.model_copy(update=changed)
+            models[row] = _merged(own, budget.models.get(row, {}), left_out)
+        in_place = {key: getattr(budget, key) for key in _IN_PLACE}
+        return self._changed(
+            {
+                "departures": budget.says,
+                "settings": _merged(self.settings, budget.settings, left_out),
+                "models": models,
+                **{key: value for key, value in in_place.items() if value is not None},
+            }
+        )
+
+    def _changed(self, changes: Mapping[str, Any]) -> Suite:
+        within = self.model_copy(update={**changes, "budgets": {}})
         within._file = self
         return within
 
@@ -188,7 +199,7 @@ class Suite(Settings):
         """The suite as its file has it, before a budget changed it."""
         return self._file or self
 
-    @property
+    @cached_property
     def paper(self) -> Suite | None:
         """The suite in its budget `paper`; None where it has none."""
         return self.whole.within("paper") if "paper" in self.whole.budgets else None
@@ -214,9 +225,16 @@ _IN_PLACE = (
 """What a budget gives in place of the suite's."""
 
 
-def _merged(given: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with others in their place; those of None are taken away."""
-    return {key: value for key, value in {**given, **changes}.items() if value is not None}
+_TRAINING = frozenset({*DataSettings.model_fields, *TrainSettings.model_fields} - {"task"})
+"""The settings of training and its words, which a protocol is about."""
+
+
+def _merged(
+    given: Mapping[str, Any], changes: Mapping[str, Any], left_out: frozenset[str]
+) -> dict[str, Any]:
+    """Settings without some, with others in their place; those of None are taken away."""
+    kept = {key: value for key, value in given.items() if key not in left_out}
+    return {key: value for key, value in {**kept, **changes}.items() if value is not None}
 
 
 def read_suite(path: Path) -> Suite:

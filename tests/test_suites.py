@@ -1,0 +1,118 @@
+"""Suites that are shipped: what their budgets change, and that they can be trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statetrack.errors import SettingsError
+from statetrack.protocols import PROTOCOLS
+from statetrack.runs.config import Experiment
+from statetrack.sweep.points import points_of
+from statetrack.sweep.published import departures_from_paper, papers_experiment
+from statetrack.sweep.suite import BUDGETS, SUITES, Suite, load_suite
+from statetrack.training.settings import TrainSettings
+
+WITH_PAPER = sorted(name for name, suite in SUITES.items() if "paper" in suite.budgets)
+
+NOT_TUNED = {"seed", "seeds", "freeze", "validate_every", "validation_words", "checkpoint_every"}
+"""Training settings that a suite may set in the paper's own budget: they tune nothing."""
+
+
+def suite_of(**changes: Any) -> Suite:
+    given: dict[str, Any] = {
+        "title": "Two models",
+        "settings": {"steps": 500, "seeds": 2, "clip": 1.0},
+        "models": {
+            "LSTM": {"model": "lstm", "hidden": 8, "lrs": [0.1], "finish": "none"},
+            "rotations": "bilinear-rotation",
+        },
+        "tasks": {"mod 5": {"task": "modular-addition", "train_length": "2-6"}},
+        "departures": "fewer steps",
+        "budgets": {
+            "hours": {"says": "less", "settings": {"clip": None}, "models": {"LSTM": {"steps": 9}}},
+            "paper": {"says": "nothing", "protocol": "bilinear-paper", "samples": 7},
+        },
+    }
+    return Suite(**{**given, **changes})
+
+
+def test_the_suite_itself_is_what_takes_minutes() -> None:
+    suite = suite_of()
+    within = suite.within("minutes")
+    assert (within.settings, within.models) == (suite.settings, suite.models)
+    assert (within.departures, within.budgets, within.whole) == ("fewer steps", {}, suite)
+
+
+def test_a_budget_changes_what_it_says_and_null_takes_a_setting_away() -> None:
+    within = suite_of().within("hours")
+    assert within.settings == {"steps": 500, "seeds": 2} and within.departures == "less"
+    assert within.rows["LSTM"].settings["steps"] == 9
+    assert within.rows["LSTM"].settings["lrs"] == [0.1]
+
+
+def test_a_budget_with_a_protocol_leaves_out_how_suite_and_rows_train() -> None:
+    within = suite_of().within("paper")
+    assert (within.settings, within.protocol, within.samples) == ({}, "bilinear-paper", 7)
+    assert within.rows["LSTM"].settings == {"model": "lstm", "hidden": 8}
+    (lstm, _) = points_of(within, Path("out"), {})
+    assert lstm.experiment.training.steps == PROTOCOLS["bilinear-paper"].settings["steps"]
+    assert lstm.experiment.data.train_length == "2-6"  # the column's own
+
+
+def test_a_budget_that_a_suite_does_not_have_is_one_line() -> None:
+    with pytest.raises(SettingsError, match=r"no budget 'days': it has minutes, hours, paper$"):
+        suite_of().within("days")
+    with pytest.raises(SettingsError, match=r"no budget 'minutes': it has none$"):
+        suite_of(budgets={}).within("minutes")
+
+
+def test_what_is_trained_otherwise_than_in_the_paper_is_read_from_the_settings() -> None:
+    suite = suite_of()
+    said = departures_from_paper(suite, points_of(suite, Path("out"), {}))
+    assert "steps 500 for 100,000" in said and "lrs 0.1 for 0.001/0.0001/1e-05" in said
+    assert "loss squared-error for cross-entropy" in said
+    paper = suite.within("paper")
+    assert departures_from_paper(paper, points_of(paper, Path("out"), {})) == ""
+    alone = suite_of(budgets={})
+    assert departures_from_paper(alone, points_of(alone, Path("out"), {})) == ""
+
+
+@pytest.mark.parametrize("name", WITH_PAPER)
+def test_the_papers_own_budget_has_nothing_that_we_tuned(name: str) -> None:
+    suite = load_suite(name).within("paper")
+    assert suite.departures and suite.protocol
+    for row in suite.rows.values():
+        for column in suite.columns.values():
+            values = {**suite.settings, **row.settings, **column}
+            mine = Experiment.from_values(values, name, protocol=suite.protocol)
+            bare = {
+                key: value
+                for key, value in values.items()
+                if key not in TrainSettings.model_fields or key in NOT_TUNED or key in row.axes
+            }
+            theirs = Experiment.from_values(bare, name, protocol=suite.protocol)
+            assert mine.values() == theirs.values()
+
+
+@pytest.mark.parametrize("name", WITH_PAPER)
+def test_the_papers_own_budget_passes_the_checks_before_training(name: str) -> None:
+    suite = load_suite(name).within("paper")
+    column, given = next(iter(suite.tasks.items()))
+    one = suite.model_copy(update={"tasks": {column: given}})
+    points = points_of(one, Path("out"), {})
+    assert len(points) == len(suite.rows)
+    assert all(papers_experiment(suite, p) == p.experiment for p in points)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("name", WITH_PAPER)
+def test_every_point_of_every_budget_passes_the_checks(name: str, budget: str) -> None:
+    suite = load_suite(name)
+    if budget == BUDGETS[0] or budget in suite.budgets:
+        within = suite.within(budget)
+        points = points_of(within, Path("out"), {})
+        assert len(points) == len(within.rows) * len(within.columns)
