@@ -1,0 +1,25 @@
+"""Optional packages, each of which an extra of statetrack installs."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any
+
+from statetrack.errors import SettingsError
+
+
+def import_extra(module: str, extra: str, needed_by: str) -> Any:
+    """An optional package, imported.
+
+    Raises `SettingsError`, which says what installs it, where it is missing or cannot be imported.
+    """
+    advice = f"`pip install 'statetrack[{extra}]'` installs it"
+    if importlib.util.find_spec(module) is None:
+        raise SettingsError(f"{needed_by} needs {module}, which is not installed: {advice}")
+    try:
+        return importlib.import_module(module)
+    except ImportError as problem:
+        raise SettingsError(
+            f"{needed_by} needs {module}, which cannot be imported ({problem}): {advice} anew"
+        ) from None
