@@ -16,26 +16,29 @@ import os
 import secrets
 import shutil
 import socket
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import statetrack
 from statetrack.errors import RunError
-from statetrack.runs.files import write_file
-from statetrack.sweep.executors._base import Done, Failed, Stop, Work
-from statetrack.sweep.points import Point
+from statetrack.runs import locking
+from statetrack.runs.files import cannot_be_written, write_file
+from statetrack.sweep.executors._base import Done, Stop
+
+if TYPE_CHECKING:
+    from statetrack.sweep.points import Point
+    from statetrack.sweep.work import Work
 
 WORKERS = ".workers"
 """The name of the folder; run folders are not looked for in it."""
 
 LOOK_EVERY = 0.5
 """Seconds between two looks for the stop file."""
-
-WAIT_FOR_LOCK = 0.5
-"""Seconds between two attempts at a lock that another worker holds."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,9 @@ class Shared:
         Raises `RunError` where it cannot be written.
         """
         above = os.path.commonpath([point.path.absolute().parent for point in points])
-        shared = cls(Path.cwd(), Path(above) / WORKERS, secrets.token_hex(16))
+        folder = Path(above) / WORKERS
+        token = _token_in(folder) or secrets.token_hex(16)  # workers may be there already
+        shared = cls(Path.cwd(), folder, token)
         try:
             shared.locks.mkdir(parents=True, exist_ok=True)
             shared.stop_file.unlink(missing_ok=True)
@@ -99,10 +104,9 @@ class Shared:
         try:
             os.chdir(self.directory)
             os.listdir(self.folder)  # a network file system looks anew
-            found = (self.folder / "here").read_text(encoding="utf-8")
         except OSError:
-            found = ""
-        if not found:
+            pass
+        if _token_in(self.folder) != self.token:
             raise RunError(
                 f"{self.folder.parent}: is not visible from the worker on {host}: put the runs "
                 "into a folder that all machines share, and begin the sweep in such a directory"
@@ -116,37 +120,28 @@ class Shared:
     def run(self, work: Work, point: Point, stop: Stop) -> Done | None:
         """Run a point while no other worker does; None where it was stopped.
 
-        What another worker has meanwhile finished is not done again: `Work` finds it in the folder.
+        After the death of a machine, its worker may go on for a moment while another begins. What
+        one has finished is not done again: `Work` finds it in the folder.
         """
         stopping = Watched(self.stop_file, stop)
-        with self._alone(point, stopping) as alone:
-            return work(point, stopping) if alone else None
-
-    @contextmanager
-    def _alone(self, point: Point, stopping: Stop) -> Iterator[bool]:
-        """The lock of a point, which waits for another worker's end; False where it was stopped.
-
-        After the death of a machine, its worker may go on for a moment while another begins.
-        """
-        import filelock
-
-        lock = filelock.FileLock(self.locks / self.key(point), thread_local=False)
-        while True:
-            if stopping():
-                yield False
-                return
+        while not stopping():
             try:
-                lock.acquire(timeout=0)
-            except filelock.Timeout:
-                time.sleep(WAIT_FOR_LOCK)
+                with locking.held(
+                    self.locks / self.key(point),
+                    wait=LOOK_EVERY,
+                    busy=_BusyError,
+                    failed=lambda problem: cannot_be_written(self.locks, problem),
+                ):
+                    return work(point, stopping)
+            except _BusyError:
                 continue
-            except (NotImplementedError, OSError):
-                pass  # a file system without locks: the run itself warns of that
-            break
-        try:
-            yield True
-        finally:
-            lock.release()
+            except RunError as problem:
+                return work.failed(point, problem)
+        return None
+
+
+class _BusyError(RunError):
+    """Another worker runs the point."""
 
 
 @dataclass
@@ -168,6 +163,24 @@ class Watched:
         return self.found
 
 
-def failed(point: Point, error: str, traceback: str = "") -> Failed:
-    """The failure of a point, its error on one line."""
-    return Failed(point.row, point.column, str(point.path), " ".join(error.split()), traceback)
+@contextmanager
+def threads(number: int) -> Iterator[None]:
+    """So many threads of torch, where a worker has loaded it with the work."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _token_in(folder: Path) -> str:
+    """The token of a folder; empty where there is none."""
+    try:
+        return (folder / "here").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -13,17 +13,21 @@ import os
 import signal
 import threading
 import time
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statetrack.errors import RunError, SettingsError
 from statetrack.extras import import_extra
-from statetrack.settings import LineOrEmpty, Settings, option
-from statetrack.sweep.executors._base import Done, Executor, Stop, Work
-from statetrack.sweep.executors._shared import Shared, failed
-from statetrack.sweep.points import Point
+from statetrack.settings import LineOrEmpty, option
+from statetrack.sweep.cores import available_cores
+from statetrack.sweep.executors import EXECUTORS
+from statetrack.sweep.executors._base import Done, Executor, Stop
+from statetrack.sweep.executors._shared import Shared, threads
+
+if TYPE_CHECKING:
+    from statetrack.sweep.points import Point
+    from statetrack.sweep.work import Work
 
 POLL = 0.2
 """Seconds between two questions whether to stop."""
@@ -41,9 +45,16 @@ QUIET: Mapping[str, str] = {
 """The environment of Ray, where the user has not set these variables."""
 
 
-class RaySettings(Settings):
-    """The cluster, and what a point takes of it."""
+@EXECUTORS.register("ray")
+class Ray(Executor):
+    """A Ray cluster: of many machines, or of this one."""
 
+    jobs: int = option(
+        0,
+        "Where Ray is started on this machine alone, the processors that it is given; 0: one for "
+        "each core that the process may use.",
+        min=0,
+    )
     address: LineOrEmpty = option(
         "",
         "The cluster's address; by default that of RAY_ADDRESS, or else Ray is started on this "
@@ -55,19 +66,6 @@ class RaySettings(Settings):
         3, "How often a point is begun again whose machine or process died.", min=0, max=1000
     )
 
-
-class Ray(Executor):
-    """Runs points on a Ray cluster.
-
-    `num_local` is the number of processors given to Ray where it is started on this machine.
-    """
-
-    settings_class = RaySettings
-
-    def __init__(self, settings: RaySettings, num_local: int) -> None:
-        self.settings = settings
-        self.num_local = num_local
-
     def map(self, work: Work, points: Sequence[Point], stop: Stop) -> Iterator[Done]:
         """What became of each point, in the order in which they end: see `Executor`.
 
@@ -76,7 +74,7 @@ class Ray(Executor):
         or has another version of statetrack.
         """
         ray = import_extra("ray", "ray", "the executor 'ray'")
-        with _connected(ray, self.settings.address, self.num_local):
+        with _connected(ray, self.address, self.jobs or available_cores()):
             shared = Shared.begin(points)
             try:
                 self._require_room(ray)
@@ -87,7 +85,7 @@ class Ray(Executor):
 
     def _require_room(self, ray: Any) -> None:
         """Raise `SettingsError` where no machine could ever run a point: it would wait forever."""
-        wanted = {"CPU": self.settings.cpus, "GPU": self.settings.gpus}
+        wanted = {"CPU": self.cpus, "GPU": self.gpus}
         if not any(_has(node, wanted) for node in _alive(ray)):
             there = "; ".join(
                 ", ".join(f"{node['Resources'].get(kind, 0):g} {kind}" for kind in wanted)
@@ -111,7 +109,7 @@ class Ray(Executor):
                 scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
             ).remote(shared): node["NodeManagerAddress"]
             for node in _alive(ray)
-            if _has(node, {"CPU": self.settings.cpus, "GPU": self.settings.gpus})
+            if _has(node, {"CPU": self.cpus, "GPU": self.gpus})
         }
         done, waiting = ray.wait([*looks], num_returns=len(looks), timeout=LOOK)
         if waiting:
@@ -131,41 +129,37 @@ class Ray(Executor):
     def _results(
         self, ray: Any, shared: Shared, work: Work, points: Sequence[Point], stop: Stop
     ) -> Iterator[Done]:
-        settings = self.settings
         task = ray.remote(
-            num_cpus=settings.cpus,
-            num_gpus=settings.gpus,
-            max_retries=settings.retries,
+            num_cpus=self.cpus,
+            num_gpus=self.gpus,
+            max_retries=self.retries,
             retry_exceptions=False,
             scheduling_strategy="SPREAD",
         )(_run)
-        threads = max(1, int(settings.cpus))
-        sent = ray.put((shared, work, threads))
+        sent = ray.put((shared, work, max(1, int(self.cpus))))
         pending = {task.options(name=point.name).remote(sent, point): point for point in points}
         try:
             while pending and not stop():
                 ready, _ = ray.wait([*pending], num_returns=1, timeout=POLL)
                 for one in ready:
-                    done = self._outcome(ray, one, pending.pop(one))
+                    done = self._outcome(ray, work, one, pending.pop(one))
                     if done is not None:
                         yield done
         finally:
             shared.ask_to_stop()
             _end(ray, [*pending])
 
-    def _outcome(self, ray: Any, task: Any, point: Point) -> Done | None:
+    def _outcome(self, ray: Any, work: Work, task: Any, point: Point) -> Done | None:
         """What a task returned, or how it ended."""
         try:
             done: Done | None = ray.get(task)
         except ray.exceptions.RayTaskError as problem:
-            return failed(point, _last_line(problem), str(problem))
+            return work.failed(point, problem.cause or problem)
         except ray.exceptions.RayError as problem:
-            return failed(
+            return work.lost(
                 point,
-                f"its worker died, {self.settings.retries + 1} times in all "
-                f"({type(problem).__name__}: {_first_line(problem)}): the checkpoint is kept; run "
-                "the command again",
-                str(problem),
+                f"its worker died {self.retries + 1} times ({_first_line(problem)}); the same "
+                "command tries it again",
             )
         return done
 
@@ -184,15 +178,13 @@ def _look(shared: Shared) -> str:
 
 def _run(sent: tuple[Shared, Work, int], point: Point) -> Done | None:
     """Run one point; None where the workers were told to stop."""
-    import torch
-
-    shared, work, threads = sent
+    shared, work, number = sent
     try:
         shared.enter()
     except RunError as problem:  # a machine that has joined the cluster since
-        return failed(point, str(problem), traceback.format_exc())
-    torch.set_num_threads(threads)
-    return shared.run(work, point, lambda: False)
+        return work.failed(point, problem)
+    with threads(number):
+        return shared.run(work, point, lambda: False)
 
 
 # --- Ray itself ---

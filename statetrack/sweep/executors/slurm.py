@@ -10,25 +10,28 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import threading
 import time
-import traceback
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from statetrack.errors import RunError, SettingsError, nearest_or_known
 from statetrack.extras import import_extra
 from statetrack.runs.files import write_file
-from statetrack.settings import LineOrEmpty, Settings, option
-from statetrack.sweep.executors._base import Done, Executor, Stop, Work
-from statetrack.sweep.executors._shared import Shared, failed
-from statetrack.sweep.points import Point
+from statetrack.settings import LineOrEmpty, option
+from statetrack.sweep.executors import EXECUTORS
+from statetrack.sweep.executors._base import Done, Executor, Stop
+from statetrack.sweep.executors._shared import Shared, threads
+
+if TYPE_CHECKING:
+    from statetrack.sweep.points import Point
+    from statetrack.sweep.work import Work
 
 POLL = 0.5
 """Seconds between two looks at the jobs; submitit itself asks SLURM less and less often."""
@@ -40,9 +43,11 @@ LONGEST_ARRAY = 1000
 """The most jobs of an array: SLURM's own default is 1,001."""
 
 
-class SlurmSettings(Settings):
-    """What a job asks the cluster for."""
+@EXECUTORS.register("slurm")
+class Slurm(Executor):
+    """Jobs of a SLURM cluster, one a point."""
 
+    jobs: int = option(64, "The most points that run at the same time.", min=1)
     cluster: Literal["slurm", "local", "debug"] = option(
         "slurm",
         "`slurm`, or, to try jobs out, `local`: processes of this machine, or `debug`: this "
@@ -58,7 +63,6 @@ class SlurmSettings(Settings):
     cpus: int = option(1, "Processors of a point; it computes with so many threads.", min=1)
     gpus: int = option(0, "GPUs of a point.", min=0)
     memory: float = option(4.0, "Gigabytes of memory of a point.", above=0)
-    at_once: int = option(64, "The most points that run at the same time.", min=1)
     notice: int = option(
         90,
         "Seconds before the end of its time at which a job begins to write its checkpoint.",
@@ -70,18 +74,11 @@ class SlurmSettings(Settings):
     )
     retries: int = option(3, "How often a point is submitted again whose job died.", min=0)
 
-
-class Slurm(Executor):
-    """Runs points as jobs of a SLURM cluster.
-
-    `further` are other parameters of submitit, by its names: `account`, `qos`, `constraint`.
-    """
-
-    settings_class = SlurmSettings
-
-    def __init__(self, settings: SlurmSettings, further: Mapping[str, Any] | None = None) -> None:
-        self.settings = settings
-        self.further = dict(further or {})
+    further: tuple[str, ...] = option(
+        (),
+        "Other parameters of submitit's SlurmExecutor, separated by commas, such as "
+        "`account=ours,qos=long`.",
+    )
 
     def map(self, work: Work, points: Sequence[Point], stop: Stop) -> Iterator[Done]:
         """What became of each point, in the order in which they end: see `Executor`.
@@ -91,13 +88,14 @@ class Slurm(Executor):
         """
         submitit = import_extra("submitit", "slurm", "the executor 'slurm'")
         shared = Shared.begin(points)
-        jobs = _Jobs(submitit, self._executor(submitit, shared.folder / "jobs"), shared)
-        task = _Task(work, shared, self.settings.cpus)
-        running = jobs.still_running(points)
-        waiting = [point for point in points if shared.key(point) not in running]
+        running: Running = {}
         died: Counter[str] = Counter()
-        clean = False
+        lost = False
         try:
+            jobs = _Jobs(submitit, self._executor(submitit, shared.folder / "jobs"), shared)
+            task = _Task(work, shared, self.cpus)
+            running = jobs.still_running(points)
+            waiting = [point for point in points if shared.key(point) not in running]
             while (waiting or running) and not stop():
                 batch = waiting[: self._room(len(running))]
                 del waiting[: len(batch)]
@@ -106,82 +104,87 @@ class Slurm(Executor):
                     if stop() or not jobs.is_over(job):
                         continue
                     del running[key]
-                    done = jobs.outcome(point, job)
+                    done = jobs.outcome(work, point, job)
                     if done is None:
                         died[key] += 1
-                        if died[key] <= self.settings.retries:
+                        if died[key] <= self.retries:
                             waiting.append(point)
                             continue
-                        done = failed(point, jobs.how_it_died(job, died[key]))
+                        done, lost = work.lost(point, jobs.how_it_died(job, died[key])), True
                     yield done
                 if running:
                     time.sleep(POLL)
-            clean = not running and not waiting
         finally:
             if running:
                 shared.ask_to_stop()
                 jobs.end([job for _, job in running.values()])
-            if clean:
+            if not lost:  # the files of jobs that died say why
                 shared.end()
 
     def _room(self, running: int) -> int:
         """How many further points may be submitted: SLURM itself runs only so many at once."""
-        return LONGEST_ARRAY if self.settings.cluster == "slurm" else max(0, self._most() - running)
+        return LONGEST_ARRAY if self.cluster == "slurm" else max(0, self._most() - running)
 
     def _most(self) -> int:
-        return 1 if self.settings.cluster == "debug" else self.settings.at_once
+        return 1 if self.cluster == "debug" else self.jobs
 
     def _executor(self, submitit: Any, folder: Path) -> Any:
-        """submitit's executor, with its parameters set."""
-        chosen = self.settings
-        if chosen.cluster == "debug":
+        """Submitit's executor, with its parameters set."""
+        if self.cluster == "debug":
             self._refuse_further()
             return submitit.DebugExecutor(folder)
-        if chosen.cluster == "local":
+        if self.cluster == "local":
             self._refuse_further()
-            executor = submitit.LocalExecutor(folder, max_num_timeout=chosen.requeues)
+            executor = submitit.LocalExecutor(folder, max_num_timeout=self.requeues)
             executor.update_parameters(
-                timeout_min=chosen.minutes, signal_delay_s=chosen.notice, gpus_per_node=chosen.gpus
+                timeout_min=self.minutes, signal_delay_s=self.notice, gpus_per_node=self.gpus
             )
             return executor
         try:
-            executor = submitit.SlurmExecutor(folder, max_num_timeout=chosen.requeues)
+            executor = submitit.SlurmExecutor(folder, max_num_timeout=self.requeues)
         except RuntimeError:
             raise SettingsError(
                 "the executor 'slurm': there is no SLURM here (no `srun`): run the command on a "
                 "machine of the cluster, or try it out with cluster=local"
             ) from None
-        known = submitit.SlurmExecutor._valid_parameters()
-        for name in self.further:
-            if name not in known:
-                names = {*known, *SlurmSettings.model_fields}
-                raise SettingsError(
-                    f"the executor 'slurm' has no option '{name}'.{nearest_or_known(name, names)}"
-                )
+        further = self._further(submitit.SlurmExecutor._valid_parameters())
         asked: dict[str, Any] = {
             "job_name": "statetrack",
-            "time": chosen.minutes,
-            "cpus_per_task": chosen.cpus,
-            "mem": f"{round(chosen.memory * 1024)}MB",
-            "array_parallelism": chosen.at_once,
-            "signal_delay_s": chosen.notice,
+            "time": self.minutes,
+            "cpus_per_task": self.cpus,
+            "mem": f"{round(self.memory * 1024)}MB",
+            "array_parallelism": self.jobs,
+            "signal_delay_s": self.notice,
         }
-        if chosen.gpus:
-            asked["gpus_per_node"] = chosen.gpus
-        if chosen.partition:
-            asked["partition"] = chosen.partition
-        executor.update_parameters(**asked | self.further)
+        if self.gpus:
+            asked["gpus_per_node"] = self.gpus
+        if self.partition:
+            asked["partition"] = self.partition
+        executor.update_parameters(**asked | further)
         return executor
+
+    def _further(self, known: Collection[str]) -> dict[str, Any]:
+        """The further parameters, by name; those that are whole numbers are taken as such."""
+        found: dict[str, Any] = {}
+        for one in self.further:
+            name, equals, value = one.partition("=")
+            if name not in known or not equals:
+                raise SettingsError(
+                    f"the executor 'slurm': further={one}: is no NAME=VALUE of submitit's."
+                    f"{nearest_or_known(name, known)}"
+                )
+            found[name] = int(value) if value.isdecimal() else value
+        return found
 
     def _refuse_further(self) -> None:
         if self.further:
             raise SettingsError(
-                f"the executor 'slurm', cluster={self.settings.cluster}: has no option "
-                f"'{next(iter(self.further))}', which is SLURM's"
+                f"the executor 'slurm': further={self.further[0]}: is SLURM's, and not for "
+                f"cluster={self.cluster}"
             )
 
 
-Running = dict[str, tuple[Point, Any]]
+Running: TypeAlias = "dict[str, tuple[Point, Any]]"
 """The points whose jobs run or wait, by their keys, each with its job."""
 
 
@@ -242,16 +245,14 @@ class _Jobs:
             return job.paths.result_pickle.exists() or not _is_submitits(int(job.job_id))
         return bool(job.done())
 
-    def outcome(self, point: Point, job: Any) -> Done | None:
+    def outcome(self, work: Work, point: Point, job: Any) -> Done | None:
         """What a job returned, or how it failed; None where it died, or ended before its work."""
+        if isinstance(job, self.submitit.LocalJob) and not job.paths.result_pickle.exists():
+            return None  # of a job on another machine, submitit waits for the file to be seen here
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                done: Done | None = job.result()
+            done: Done | None = job.result()
         except self.submitit.core.utils.FailedJobError as problem:
-            trace = str(problem)
-            raised = [line for line in trace.splitlines() if _is_error(line)]
-            return failed(point, raised[-1] if raised else "its job failed", trace)
+            return work.failed(point, RunError(f"its job failed: {_error_in(str(problem))}"))
         except self.submitit.core.utils.UncompletedJobError:
             return None
         return done
@@ -292,10 +293,10 @@ def _is_submitits(process: int) -> bool:
     return b"submitit" in command
 
 
-def _is_error(line: str) -> bool:
-    """Whether a line of a traceback is that of the error itself."""
-    name, colon, _ = line.partition(":")
-    return bool(colon) and name.replace(".", "").replace("_", "").isalnum() and name[0] != " "
+def _error_in(trace: str) -> str:
+    """The line of a traceback that is the error itself."""
+    lines = [line for line in trace.splitlines() if re.match(r"[A-Za-z_][\w.]*(: |$)", line)]
+    return lines[-1] if lines else trace
 
 
 # --- in a job ---
@@ -316,21 +317,16 @@ class _Task:
 
     def __call__(self, point: Point) -> Done | None:
         """What became of the point; None where it was told to stop, or to end."""
-        import torch
-
-        before = torch.get_num_threads()
         try:
             self.shared.enter()
-            torch.set_num_threads(self.threads)
             with _signals() as heard:
-                done = self.shared.run(self.work, point, lambda: bool(heard.numbers))
+                with threads(self.threads):
+                    done = self.shared.run(self.work, point, lambda: bool(heard.numbers))
                 if done is None and heard.numbers:
                     heard.requeue()
                 return done
         except RunError as problem:
-            return failed(point, str(problem), traceback.format_exc())
-        finally:
-            torch.set_num_threads(before)
+            return self.work.failed(point, problem)
 
     def checkpoint(self, point: Point) -> Any:
         """What runs once the job is begun again; submitit calls it before it requeues the job."""
