@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STATETRACK := $(CURDIR)/$(BIN)/statetrack
 
-.PHONY: demo test lint docs benchmarks fuzz claims evidence reproductions clean
+.PHONY: demo test lint docs benchmarks fuzz claims evidence reproductions cluster clean
 
 demo: $(VENV)/installed
 	rm -rf demo && mkdir demo
@@ -38,6 +38,9 @@ evidence: $(VENV)/installed-dev
 
 reproductions: $(VENV)/installed-dev
 	$(BIN)/python docs/reproductions.py
+
+cluster: $(VENV)/installed-dev
+	$(BIN)/python -m tests.faults.cluster
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

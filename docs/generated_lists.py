@@ -37,6 +37,7 @@ from statetrack.references import Reference, ids_in, references
 from statetrack.registry import Registry
 from statetrack.settings import Settings
 from statetrack.spec import list_tasks, load_task
+from statetrack.sweep.executors import EXECUTORS
 from statetrack.training.settings import DataSettings, TrainSettings
 
 NOWHERE = Path("no-such-folder")
@@ -269,6 +270,9 @@ LISTS: Mapping[str, Callable[[], str]] = {
     "classes": classes,
     "data-settings": lambda: settings_table(DataSettings),
     "training-settings": lambda: settings_table(TrainSettings),
+    "executor-local": lambda: settings_table(EXECUTORS["local"]),
+    "executor-ray": lambda: settings_table(EXECUTORS["ray"]),
+    "executor-slurm": lambda: settings_table(EXECUTORS["slurm"]),
     "gen-settings": lambda: settings_table(GenSettings),
     "audit-settings": lambda: settings_table(AuditSettings),
     "papers": papers,

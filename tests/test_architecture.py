@@ -11,8 +11,8 @@ import statetrack
 PACKAGE = Path(statetrack.__file__).parent
 ORDER = (
     "text markup errors extras yaml_text registry plugins settings references scoring sources "
-    "algebra spec protocols data audit ops models predicting training evaluation evidence runs comparison "
-    "sweep report pictures catalogue cli"
+    "algebra spec protocols data audit ops models predicting training evaluation evidence runs "
+    "comparison sweep report pictures catalogue cli"
 ).split()
 """A module imports only from its own station and from those before it."""
 

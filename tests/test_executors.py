@@ -232,12 +232,15 @@ def a_stand_in_for_slurm(tmp_path, monkeypatch, workers):
     return folder
 
 
-def test_points_are_submitted_as_one_array_with_what_was_asked_for(
-    tmp_path, a_stand_in_for_slurm
-):
+def test_points_are_submitted_as_one_array_with_what_was_asked_for(tmp_path, a_stand_in_for_slurm):
     work, points = Scripted(tmp_path), points_named(tmp_path, "one", "two", "three")
     executor = Slurm(
-        partition="short", minutes=30, cpus=2, gpus=1, jobs=2, further=("account=ours", "exclude=node7")
+        partition="short",
+        minutes=30,
+        cpus=2,
+        gpus=1,
+        jobs=2,
+        further=("account=ours", "exclude=node7"),
     )
     done = list(executor.map(work, points, never))
     assert errors_of(done) == {"one": "ended", "two": "ended", "three": "ended"}
@@ -250,9 +253,7 @@ def test_points_are_submitted_as_one_array_with_what_was_asked_for(
     assert Counter((tmp_path / "ended.txt").read_text().split()) == {"one": 1, "two": 1, "three": 1}
 
 
-def test_an_unknown_parameter_of_slurm_is_refused_with_the_nearest(
-    tmp_path, a_stand_in_for_slurm
-):
+def test_an_unknown_parameter_of_slurm_is_refused_with_the_nearest(tmp_path, a_stand_in_for_slurm):
     executor = Slurm(further=("acount=ours",))
     with pytest.raises(SettingsError, match="Did you mean 'account'"):
         list(executor.map(Scripted(tmp_path), points_named(tmp_path, "one"), never))
@@ -279,6 +280,7 @@ print(sorted(one.row for one in done))
 """
 
 
+@pytest.mark.slow
 def test_jobs_outlive_a_killed_process_and_are_not_submitted_twice(tmp_path, workers):
     pytest.importorskip("submitit")
     given = [sys.executable, "-c", MAIN, str(tmp_path)]

@@ -17,15 +17,17 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from statetrack.errors import StatetrackError
 from statetrack.sweep.executors._base import Done, Failed
-from statetrack.sweep.executors.ray import QUIET, Ray, RaySettings
+from statetrack.sweep.executors.ray import QUIET, Ray
+from statetrack.sweep.measuring import kept_result, run_point
 from statetrack.sweep.points import Point, points_of
 from statetrack.sweep.results import PointResult
 from statetrack.sweep.suite import Suite
+from statetrack.sweep.work import Work
 
 STORE = 80 * 1024 * 1024
 """Bytes of a machine's object store: the least that Ray takes is 75 MiB."""
@@ -49,26 +51,20 @@ def a_suite(num_points: int, steps: int) -> Suite:
     )
 
 
-class Work:
+@dataclass(frozen=True)
+class Counted(Work):
     """Runs a point of a suite, and counts how often one was run to its end."""
 
-    def __init__(self, suite: Suite, folder: Path) -> None:
-        self.suite = suite
-        self.folder = folder.absolute()
+    folder: Path = Path()
 
     def __call__(self, point: Point, stop: Callable[[], bool]) -> Done | None:
-        """The result of a point, or its error."""
-        from statetrack.sweep.measuring import kept_result, run_point
-
-        try:
-            kept = kept_result(self.suite, point)
-            result = run_point(self.suite, point, stop)
-        except StatetrackError as error:
-            return Failed(point.row, point.column, str(point.path), str(error))
-        if result is not None and kept is None:
+        """What became of the point."""
+        kept = kept_result(self.suite, point)
+        done = super().__call__(point, stop)
+        if isinstance(done, PointResult) and kept is None:
             with (self.folder / COUNT).open("a") as file:
                 file.write(f"{point.row}\n")
-        return result
+        return done
 
 
 @contextmanager
@@ -96,8 +92,8 @@ def run_and_kill(folder: Path, num_points: int, steps: int, kill_after: int) -> 
     results: list[Done] = []
     with two_machines() as (cluster, second):
         ready = time.perf_counter()
-        executor = Ray(RaySettings(address=cluster.address), num_local=2)
-        for done in executor.map(Work(suite, folder), points, lambda: False):
+        executor = Ray(address=cluster.address)
+        for done in executor.map(Counted(suite, folder=folder), points, lambda: False):
             results.append(done)
             if len(results) == kill_after:
                 cluster.remove_node(second, allow_graceful=False)
@@ -141,8 +137,6 @@ def _values(result: PointResult) -> dict[str, Any]:
 
 def main() -> int:
     """Run it, and print what was found."""
-    from statetrack.sweep.measuring import run_point
-
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     num_points, steps, kill_after = (int(one) for one in (*sys.argv[1:], 12, 2500, 4)[:3])
