@@ -1,0 +1,131 @@
+"""Accuracy by length as small drawings: where the lines, bands and words of each panel stand.
+
+All panels of a report have the same axes, so that they can be compared by eye. They are drawn by
+the template as SVG: the selected replica is a thick line with marks and a band for its 95 %
+interval, others are thin lines, the floor is dashed, the training lengths are shaded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from statetrack.report.drawing import share
+from statetrack.report.entries import Entry
+from statetrack.runs.rows import EvaluationRow
+
+WIDTH, HEIGHT = 232, 132
+"""The size of a panel."""
+
+LEFT, RIGHT, TOP, BOTTOM = 30, 200, 10, 108
+"""The edges of its axes: the space on the right is for the last accuracy."""
+
+LABEL_WIDTH = 26
+"""The room that a length needs below the axis."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The logarithmic axis of lengths, which all panels share."""
+
+    first: float
+    last: float
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> Axis:
+        """The axis on which all lengths of the entries have room."""
+        lengths = [length for entry in entries for length in entry.lengths] or [1]
+        first, last = float(min(lengths)), float(max(lengths))
+        return cls(first / 1.2, last * 1.08) if first < last else cls(first / 2, last * 2)
+
+    def at(self, length: float) -> float:
+        """Where a length stands."""
+        share = math.log(length / self.first) / math.log(self.last / self.first)
+        return round(LEFT + (RIGHT - LEFT) * min(max(share, 0.0), 1.0), 1)
+
+    def ticks(self) -> list[int]:
+        """Powers of ten; with these alone where fewer than two are seen, 2 and 5 times them too."""
+        for steps in ((1,), (1, 2, 5)):
+            powers = range(math.floor(math.log10(self.first)), math.ceil(math.log10(self.last)) + 1)
+            found = [
+                tick
+                for power in powers
+                for step in steps
+                if self.first <= (tick := step * 10**power) <= self.last and tick >= 1
+            ]
+            if len(found) > 1:
+                break
+        kept: list[int] = []
+        for tick in found:
+            if not kept or self.at(tick) - self.at(kept[-1]) >= LABEL_WIDTH:
+                kept.append(int(tick))
+        return kept
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One entry's drawing: `lines` of the other replicas, and all that is said of the selected."""
+
+    shaded_to: float | None
+    lines: tuple[str, ...]
+    band: str
+    line: str
+    marks: tuple[tuple[float, float, str], ...]
+    floor: str
+    floor_y: float | None
+    last: str
+    last_y: float
+    sentence: str
+
+
+def panel_of(entry: Entry, axis: Axis) -> Panel | None:
+    """The drawing of an entry; None where no accuracy is known."""
+    replicas: dict[int, list[EvaluationRow]] = {}
+    for row in sorted(entry.rows, key=lambda row: row.length):
+        if math.isfinite(row.accuracy):
+            replicas.setdefault(row.replica, []).append(row)
+    if not replicas:
+        return None
+    chosen = [rows for rows in replicas.values() if rows[0].selected]
+    others = [rows for rows in replicas.values() if not rows[0].selected]
+    selected = chosen[0] if chosen else []
+    shown = selected or others[0]
+    floors = [row for row in shown if math.isfinite(row.floor)]
+    return Panel(
+        shaded_to=None if entry.trained_to is None else axis.at(entry.trained_to),
+        lines=tuple(
+            _line([(row.length, row.accuracy) for row in rows], axis)
+            for rows in others
+            if len(rows) > 1
+        ),
+        band=_band(selected, axis),
+        line=_line([(row.length, row.accuracy) for row in selected], axis),
+        marks=tuple((axis.at(row.length), _height(row.accuracy), _said(row)) for row in shown),
+        floor=_line([(row.length, row.floor) for row in floors], axis),
+        floor_y=_height(floors[0].floor) if floors else None,
+        last=share(shown[-1].accuracy),
+        last_y=_height(shown[-1].accuracy),
+        sentence=f"{entry.row} on {entry.column}: " + ", ".join(map(_said, shown)),
+    )
+
+
+def _height(accuracy: float) -> float:
+    return round(BOTTOM - (BOTTOM - TOP) * accuracy, 1)
+
+
+def _line(points: Sequence[tuple[float, float]], axis: Axis) -> str:
+    """Points of a line as SVG has them."""
+    return " ".join(f"{axis.at(length):g},{_height(value):g}" for length, value in points)
+
+
+def _band(rows: Sequence[EvaluationRow], axis: Axis) -> str:
+    """The outline of the intervals, there and back."""
+    known = [row for row in rows if math.isfinite(row.low + row.high)]
+    there = [(row.length, row.high) for row in known]
+    back = [(row.length, row.low) for row in reversed(known)]
+    return _line(there + back, axis)
+
+
+def _said(row: EvaluationRow) -> str:
+    return f"{share(row.accuracy)} at {row.length:,}"

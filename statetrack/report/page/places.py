@@ -1,0 +1,309 @@
+"""A place of the table as a page tells it: its prediction, what was measured, what was published.
+
+Everything here is plain text, which the templates escape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from statetrack.algebra.prediction import Need
+from statetrack.report.agreement import Agreement, agreement_of
+from statetrack.report.drawing import interval, share
+from statetrack.report.entries import Entry, Report
+from statetrack.report.evidence import evidence_lines, length_text, precision_text
+from statetrack.runs.rows import EvaluationRow
+from statetrack.scoring import wilson
+from statetrack.sweep.published import Compared
+
+Expected = Literal["can", "cannot", "size", "open", "none"]
+"""What is predicted: it can; it cannot; its size is too small; not decided; nothing at all."""
+
+Reached = Literal["right", "partly", "floor", "nothing"]
+"""What the selected replica reached: right on every word; above the floor; not even that."""
+
+MARKS = {"agrees": "✓", "differs": "≠", "not comparable": "∅"}
+"""The sign before each verdict on a published number."""
+
+MEASURES = {
+    "accuracy": "accuracy",
+    "scaled": "accuracy, chance at 0",
+    "prefixes": "words right at every position",
+    "horizon": "longest length",
+    "success": "replicas right on every word",
+}
+"""What a published number is of."""
+
+TRUSTS = {
+    "primary": "read in the paper",
+    "second-hand": "second-hand: read in a digest",
+    "figure": "read off a figure",
+}
+"""Where a published number was read."""
+
+
+@dataclass(frozen=True)
+class LengthLine:
+    """One length in an entry: the selected replica's row, and how many replicas are right."""
+
+    length: int
+    row: EvaluationRow | None
+    right: int
+    tested: int
+
+
+@dataclass(frozen=True)
+class ReplicaLine:
+    """One replica in an entry: its seed, its rate, and an accuracy for each length."""
+
+    replica: int
+    seed: int
+    lr: float
+    selected: bool
+    accuracies: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """One entry at its place of the table, in words; `number` is its place in the report."""
+
+    report: Report
+    entry: Entry
+    number: int
+
+    @property
+    def anchor(self) -> str:
+        """The id of its drawer."""
+        return f"run-{self.number}"
+
+    # --- what is predicted ---
+
+    @property
+    def expected(self) -> Expected:
+        """What is predicted, in one of five words."""
+        prediction = self.entry.prediction
+        if prediction is None:
+            return "none"
+        if prediction.can == "yes" and prediction.answer != "yes":
+            return "size" if prediction.answer == "no" else "open"
+        known: dict[str, Expected] = {"yes": "can", "no": "cannot", "unknown": "open"}
+        return known[prediction.can]
+
+    @property
+    def expected_text(self) -> str:
+        """The prediction, as short as it stands in the table."""
+        prediction = self.entry.prediction
+        if prediction is None:
+            return "no prediction"
+        if self.expected == "can":
+            need = prediction.needs[0] if prediction.needs else None
+            return "can" if need is None else f"can: {_enough(need)}"
+        if self.expected == "cannot":
+            return "cannot"
+        if not prediction.unmet:
+            return "not decided"
+        need = prediction.unmet[0]
+        if self.expected == "size":
+            return f"too small: {_too_small(need)}"
+        enough = "" if need.value is None else f", {need.value:,} is enough"
+        return f"not decided: {need.setting} {need.given:,}{enough}"
+
+    @property
+    def needs(self) -> Sequence[str]:
+        """Every size that the prediction asks for, with the one that the model has."""
+        prediction = self.entry.prediction
+        needs = () if prediction is None else prediction.needs
+        return [f"{_enough(need)} (here {need.given:,})" for need in needs]
+
+    @cached_property
+    def agreement(self) -> Agreement:
+        """Whether what was measured agrees with the prediction."""
+        return agreement_of(self.entry)
+
+    # --- what was measured ---
+
+    @property
+    def at_length(self) -> tuple[EvaluationRow, ...]:
+        """The rows of every replica at the length of the table."""
+        return self.entry.at(self.report.length)
+
+    @property
+    def selected(self) -> EvaluationRow | None:
+        """The selected replica's row at the length of the table."""
+        return next((row for row in self.at_length if row.selected), None)
+
+    @property
+    def right(self) -> int:
+        """How many replicas are right on every test word at the length of the table."""
+        return sum(row.all_right for row in self.at_length)
+
+    @property
+    def right_text(self) -> str:
+        """`2/3`, of all replicas, those that diverged among them."""
+        return f"{self.right}/{self.entry.replicas}"
+
+    @property
+    def right_interval(self) -> str:
+        """The 95 % interval of the share of replicas that are right."""
+        return interval(*wilson(self.right, self.entry.replicas))
+
+    @property
+    def measured(self) -> str:
+        """The number in the table, or in a word why there is none."""
+        if not self.at_length:
+            return self._missing
+        if self.report.measure == "success":
+            return share(self.right / self.entry.replicas if self.entry.replicas else None, 2)
+        row = self.selected
+        return "diverged" if row is None else share(getattr(row, self.report.measure))
+
+    @property
+    def _missing(self) -> str:
+        if self.entry.state != "finished":
+            return self.entry.state
+        gone = self.entry.replicas and self.entry.diverged == self.entry.replicas
+        return "diverged" if gone else "not tested"
+
+    @property
+    def reached(self) -> Reached:
+        """How far the selected replica came at the length of the table."""
+        row = self.selected
+        if row is None:
+            return "nothing"
+        if row.all_right:
+            return "right"
+        return "partly" if row.low > row.floor else "floor"
+
+    @property
+    def worst_case(self) -> str:
+        """Up to which length every word is right that was sought to fail, or proven; or empty.
+
+        `1,701`, `≥ 30,000` where no word that was tried fails, and `all lengths, proven`.
+        """
+        bracket = self.entry.bracket
+        if bracket.worst_case is None and bracket.certificate is None:
+            return ""
+        if bracket.fails_at is not None:
+            return f"{bracket.right_to:,}"
+        if bracket.proven is None:
+            return "all lengths, proven"
+        return f"≥ {bracket.right_to:,}" if bracket.right_to else ""
+
+    @property
+    def bracket(self) -> str:
+        """Between which lengths the longest lies at which every word is right; or empty."""
+        bracket = self.entry.bracket
+        if not bracket.evidence and bracket.fails_at is None:
+            return ""
+        proven = length_text(bracket.verdict, bracket.proven)
+        by = "" if bracket.proven_by is None else f" ({bracket.proven_by})"
+        low = "nothing is proven" if proven == "-" else f"proven right to: {proven}{by}"
+        if bracket.fails_at is None:
+            return f"{low}; no word is known that is answered wrongly"
+        return f"{low}; a word is answered wrongly at symbol {bracket.fails_at:,}"
+
+    @property
+    def evidence(self) -> Sequence[tuple[str, str]]:
+        """Each kind of evidence, and what it says."""
+        found = self.entry.bracket
+        lines = evidence_lines(found)
+        if found.error_control is not None:
+            lines.append((found.error_control.kind, f"fails {precision_text(found.error_control)}"))
+        return lines
+
+    @property
+    def lengths(self) -> Sequence[LengthLine]:
+        """Every length that was tested."""
+        return [
+            LengthLine(
+                length,
+                next((row for row in rows if row.selected), None),
+                sum(row.all_right for row in rows),
+                len(rows),
+            )
+            for length in self.entry.lengths
+            if (rows := self.entry.at(length))
+        ]
+
+    @property
+    def all_tested(self) -> Sequence[int]:
+        """The lengths at which more than the selected replica was tested."""
+        return [line.length for line in self.lengths if line.tested > 1 or len(self.replicas) == 1]
+
+    @cached_property
+    def replicas(self) -> Sequence[ReplicaLine]:
+        """Every replica that did not diverge."""
+        of: dict[int, dict[int, EvaluationRow]] = {}
+        for row in self.entry.rows:
+            of.setdefault(row.replica, {})[row.length] = row
+        lines = []
+        for replica, rows in sorted(of.items()):
+            one = next(iter(rows.values()))
+            accuracies = tuple(
+                share(rows[length].accuracy) if length in rows else ""
+                for length in self.entry.lengths
+            )
+            lines.append(ReplicaLine(replica, one.seed, one.lr, one.selected, accuracies))
+        return lines
+
+    # --- what was published ---
+
+    @property
+    def published(self) -> Sequence[Compared]:
+        """The published numbers for this place."""
+        return self.entry.compared
+
+    @property
+    def differs(self) -> bool:
+        """Whether what was measured differs from a published number."""
+        return any(each.verdict == "differs" for each in self.published)
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether a reader is to look at it: it failed, or is not as predicted or published."""
+        return self.entry.state == "failed" or self.agreement.disagrees or self.differs
+
+    @property
+    def label(self) -> str:
+        """The whole place in one sentence, for those who hear it."""
+        parts = [f"{self.entry.row} on {self.entry.column}: measured {self.measured}"]
+        if self.at_length:
+            parts.append(f"{self.right} of {self.entry.replicas} replicas right on every word")
+        parts.append(f"predicted: {self.expected_text}")
+        if self.agreement.disagrees:
+            parts.append(self.agreement.outcome)
+        parts += [f"published {value_of(each)}, {each.verdict}" for each in self.published]
+        return "; ".join(parts)
+
+
+def value_of(each: Compared, which: Literal["published", "measured"] = "published") -> str:
+    """A published number, or ours beside it, as text: a length, or a share of two decimals.
+
+    Ours is rounded down, as all are; theirs stands as it was printed.
+    """
+    value = each.published if which == "published" else each.measured
+    if value is None:
+        return "-"
+    if each.measure == "horizon":
+        return f"{value:,.0f}"
+    if which == "measured":
+        return share(value)
+    return f"{value:.2f}" if round(value, 2) == value else f"{value:g}"
+
+
+def _enough(need: Need) -> str:
+    """`hidden ≥ 5`; where less may do too, `hidden 5 is enough`."""
+    if need.value is None:
+        return f"{need.setting}, not known from which value"
+    if need.smallest:
+        return f"{need.setting} ≥ {need.value:,}"
+    return f"{need.setting} {need.value:,} is enough"
+
+
+def _too_small(need: Need) -> str:
+    """`block_size 1 < 2`."""
+    least = need.value if need.value is not None else need.least
+    return f"{need.setting} {need.given:,}" + ("" if least is None else f" < {least:,}")

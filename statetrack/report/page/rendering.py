@@ -1,0 +1,136 @@
+"""The page of a report: templates, style and script of this package, put into one file."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from statetrack.references import ids_in
+from statetrack.report.drawing import interval, share
+from statetrack.report.entries import Report
+from statetrack.report.page import panels
+from statetrack.report.page.places import MARKS, MEASURES, TRUSTS, Place, value_of
+from statetrack.report.page.records import records_of
+from statetrack.report.page.row_data import row_data
+from statetrack.text import visible
+
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+"""What a browser may load for the page: nothing that is not in it."""
+
+ADDRESSES = {"arXiv": "https://arxiv.org/abs/{}", "doi": "https://doi.org/{}"}
+"""Where a paper of an id is found."""
+
+
+def page(report: Report) -> str:
+    """The report as one HTML file that needs nothing else: no server, no network, no script.
+
+    The same report gives the same page.
+    """
+    places = [Place(report, entry, number) for number, entry in enumerate(report.entries, start=1)]
+    at = {(place.entry.row, place.entry.column): place for place in places}
+    axis = panels.Axis.of(report.entries)
+    columns = [
+        (name, [at[row, name] for row in report.row_names if (row, name) in at])
+        for name in report.column_names
+    ]
+    entries = report.entries
+    environment = _environment()
+    return environment.get_template("page.html").render(
+        report=report,
+        policy=POLICY,
+        style=_own_text("style.css"),
+        script=_own_text("script.js"),
+        places=places,
+        at=at,
+        columns=columns,
+        panels={place.number: panels.panel_of(place.entry, axis) for place in places},
+        axis=axis,
+        canvas=panels,
+        has_curves=any(len(entry.lengths) > 1 for entry in entries),
+        records=[records_of(name, of) for name, of in columns],
+        outstanding=[place for place in places if place.stands_out],
+        states=Counter(entry.state for entry in entries),
+        verdicts=Counter(each.verdict for entry in entries for each in entry.compared),
+        agreements=Counter(place.agreement.outcome for place in places),
+        expected={place.expected for place in places},
+        has_worst_cases=any(place.worst_case for place in places),
+        samples=sorted({row.sequences for place in places for row in place.at_length}),
+        versions=sorted({entry.version for entry in entries if entry.version}),
+        dates=sorted({entry.started[:10] for entry in entries if entry.started}),
+        replicas=sum(entry.replicas for entry in entries),
+        diverged=sum(entry.diverged for entry in entries),
+        seconds=sum(entry.seconds for entry in entries),
+        rows=row_data(report),
+        file_name=re.sub(r"[^a-z0-9]+", "-", report.title.lower()).strip("-")[:60] or "report",
+    )
+
+
+def _environment() -> Environment:
+    """Templates in which every text is escaped, and an unknown name is an error."""
+    environment = Environment(
+        loader=FunctionLoader(_content),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: visible(value, lines=True) if type(value) is str else value,
+    )
+    environment.policies["json.dumps_kwargs"] = {
+        "separators": (",", ":"),
+        "allow_nan": False,
+    }
+    filters: Mapping[str, Callable[..., Any]] = {
+        "share": share,
+        "value": value_of,
+        "papers": _with_links,
+        "count": lambda number: f"{number:,}",
+        "seconds": _seconds,
+        "mark": MARKS.__getitem__,
+        "measure": MEASURES.__getitem__,
+        "trust": TRUSTS.__getitem__,
+    }
+    environment.filters.update(filters)
+    environment.globals["interval_of"] = lambda row: interval(row.low, row.high)
+    return environment
+
+
+def _content(name: str) -> str:
+    return (files(__package__) / name).read_text(encoding="utf-8")
+
+
+def _own_text(name: str) -> Markup:
+    """A file of this package that goes into the page as it is."""
+    return Markup(_content(name))
+
+
+def _with_links(text: str) -> Markup:
+    """A text in which the ids of papers lead to them."""
+    addresses = {}
+    for paper in ids_in(text):
+        scheme, _, identifier = paper.partition(":")
+        addresses[identifier] = ADDRESSES[scheme].format(identifier)
+    if not addresses:
+        return Markup.escape(visible(text))
+    longest_first = sorted(addresses, key=len, reverse=True)
+    parts = re.split(f"({'|'.join(map(re.escape, longest_first))})", text)
+    link = Markup('<a href="{}" rel="noreferrer">{}</a>')
+    return Markup("").join(
+        link.format(addresses[part], part) if part in addresses else visible(part)
+        for part in parts
+    )
+
+
+def _seconds(seconds: float) -> str:
+    """`0.3 s`, `41 s`, `12 min`, `3.4 h`."""
+    if seconds < 120:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

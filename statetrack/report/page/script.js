@@ -1,0 +1,103 @@
+"use strict";
+(() => {
+  const drawer = document.getElementById("drawer");
+  const content = drawer.querySelector(".content");
+  const title = document.getElementById("drawer-title");
+  let home = null;
+  let opener = null;
+
+  // The text of a run stands once in the page: it is moved into the drawer and back.
+  const putBack = () => {
+    if (home) home.append(content.firstElementChild);
+    home = null;
+  };
+
+  const show = (number, from) => {
+    const run = document.querySelector(`details.run[data-number="${number}"]`);
+    if (!run || !drawer.showModal) return false;
+    putBack();
+    home = run;
+    opener = from;
+    title.textContent =
+      run.querySelector(".name").textContent + " on " + run.querySelector(".of").textContent;
+    content.append(run.querySelector(".body"));
+    if (!drawer.open) drawer.showModal();
+    content.scrollTop = 0;
+    title.focus();
+    return true;
+  };
+
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-run]");
+    const isPlain = !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey);
+    if (link && isPlain && show(link.dataset.run, link)) event.preventDefault();
+    if (event.target === drawer || event.target.closest("dialog .close")) drawer.close();
+    const copy = event.target.closest("button.copy");
+    if (copy) copyText(copy);
+    const download = event.target.closest("button[data-as]");
+    if (download) save(download.dataset.as);
+  });
+
+  drawer.addEventListener("close", () => {
+    putBack();
+    if (opener) opener.focus();
+    opener = null;
+  });
+  addEventListener("beforeprint", () => drawer.open && drawer.close());
+
+  const copyText = async (button) => {
+    const text = button.parentElement.querySelector("code");
+    try {
+      await navigator.clipboard.writeText(text.textContent);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(text);
+      button.textContent = "Selected";
+    }
+    setTimeout(() => (button.textContent = "Copy"), 2000);
+  };
+
+  const all = () => {
+    const data = JSON.parse(document.getElementById("row-data").textContent);
+    const named = (names, values) => Object.fromEntries(names.map((name, i) => [name, values[i]]));
+    const entries = data.entries.map((values) => ({ ...named(data.entry_fields, values), rows: [] }));
+    for (const [number, ...values] of data.rows) {
+      entries[number].rows.push(named(data.row_fields, values));
+    }
+    return { data, entries };
+  };
+
+  const asJson = () => {
+    const { data, entries } = all();
+    return JSON.stringify({ title: data.title, entries }, null, 1) + "\n";
+  };
+
+  const asCsv = () => {
+    const { data, entries } = all();
+    const text = (value) => {
+      if (value === null || value === undefined) return "";
+      const plain = value === true ? "True" : value === false ? "False" : String(value);
+      return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
+    };
+    const lines = [[...data.entry_fields, ...data.row_fields]];
+    for (const entry of entries) {
+      const about = data.entry_fields.map((name) => entry[name]);
+      const rows = entry.rows.length ? entry.rows : [{}];
+      for (const row of rows) lines.push([...about, ...data.row_fields.map((name) => row[name])]);
+    }
+    return lines.map((line) => line.map(text).join(",")).join("\n") + "\n";
+  };
+
+  const save = (kind) => {
+    const [make, type] = kind === "csv" ? [asCsv, "text/csv"] : [asJson, "application/json"];
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([make()], { type: `${type};charset=utf-8` }));
+    link.download = `${document.querySelector(".downloads").dataset.name}.${kind}`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  };
+
+  for (const hidden of document.querySelectorAll(".downloads, button.copy")) hidden.hidden = false;
+  const asked = /^#run-(\d+)$/.exec(location.hash);
+  if (asked) show(asked[1], null);
+})();
