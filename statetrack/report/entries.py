@@ -92,7 +92,8 @@ class Report:
     accuracies it shows (0: nothing was evaluated), `measure` what of them. `suite` is the name of
     the suite, if it is one. An entry whose settings cannot be read has no place in the table: its
     row and column are empty. `training` says how the runs were trained, in lines;
-    `departures` how training and testing differ from those of `reference`.
+    `departures` how training and testing differ from those of `reference`. `command` is the one
+    that makes the report.
     """
 
     title: str
@@ -106,6 +107,7 @@ class Report:
     reference: str = ""
     departures: str = ""
     training: str = ""
+    command: str = ""
 
     def find(self, row: str, column: str) -> Entry | None:
         """The entry at a place of the table."""

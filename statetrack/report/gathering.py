@@ -23,7 +23,7 @@ from statetrack.runs.folder import RunFolder, find_run_folders, is_run
 from statetrack.runs.identity import WITHOUT_EFFECT, settings_hash
 from statetrack.runs.plugins import code_of, needs_plugin
 from statetrack.runs.rows import EvaluationRow
-from statetrack.spec import golden_hash, load_task
+from statetrack.spec import Task, golden_hash, load_task
 from statetrack.sweep.results import Measurement, PointResult
 from statetrack.sweep.suite import Suite, load_suite
 
@@ -201,29 +201,30 @@ class _Reading:
             selected=selected,
             rows=_last_of_each(row for row in run.rows if row.task in (None, task.name)),
             evidence=tuple(evidence.values()),
-            prediction=self._predict(run),
+            prediction=self._predict(run.task, experiment),
         )
         return _Read(entry if suite is None else _as_measured(entry, run, suite), experiment)
 
     def _waiting(self, point: Point, experiment: Experiment) -> Entry:
         """The entry of a point that has no run yet."""
-        config = experiment.values()
+        config, task = experiment.values(), load_task(experiment.data.task)
         return Entry(
             row=point.row,
             column=point.column,
             run=point.path,
             state="waiting",
             model=experiment.model,
-            task=load_task(experiment.data.task).name,
+            task=task.name,
             settings=config,
             settings_hash=settings_hash(config),
             command=train_command(config, point.plugins),
             replicas=len(experiment.replicas),
+            prediction=self._predict(task, experiment),
         )
 
-    def _predict(self, run: Run) -> Prediction | None:
+    def _predict(self, task: Task, experiment: Experiment) -> Prediction | None:
         try:
-            return predict(self._algebras.of(run.task), run.experiment.model_settings)
+            return predict(self._algebras.of(task), experiment.model_settings)
         except TaskError:
             return None
 

@@ -18,7 +18,7 @@ from statetrack.runs.rows import EvaluationRow
 WIDTH, HEIGHT = 232, 132
 """The size of a panel."""
 
-LEFT, RIGHT, TOP, BOTTOM = 30, 200, 10, 108
+LEFT, RIGHT, TOP, BOTTOM = 24, 190, 10, 108
 """The edges of its axes: the space on the right is for the last accuracy."""
 
 LABEL_WIDTH = 26
@@ -34,17 +34,19 @@ class Axis:
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Axis:
-        """The axis on which all lengths of the entries have room."""
-        lengths = [length for entry in entries for length in entry.lengths] or [1]
-        first, last = float(min(lengths)), float(max(lengths))
-        return cls(first / 1.2, last * 1.08) if first < last else cls(first / 2, last * 2)
+        """The axis on which all lengths of the entries have room, and some of those of training."""
+        drawn = [entry for entry in entries if entry.rows]
+        lengths = [length for entry in drawn for length in entry.lengths] or [1]
+        trained = [max(1, entry.trained_to // 5) for entry in drawn if entry.trained_to is not None]
+        first, last = float(min(lengths + trained)), float(max(lengths))
+        return cls(first / 1.1, last * 1.1) if first < last else cls(first / 2, last * 2)
 
     def at(self, length: float) -> float:
         """Where a length stands."""
         share = math.log(length / self.first) / math.log(self.last / self.first)
         return round(LEFT + (RIGHT - LEFT) * min(max(share, 0.0), 1.0), 1)
 
-    def ticks(self) -> list[int]:
+    def ticks(self) -> list[tuple[int, str]]:
         """Powers of ten; with these alone where fewer than two are seen, 2 and 5 times them too."""
         for steps in ((1,), (1, 2, 5)):
             powers = range(math.floor(math.log10(self.first)), math.ceil(math.log10(self.last)) + 1)
@@ -60,7 +62,15 @@ class Axis:
         for tick in found:
             if not kept or self.at(tick) - self.at(kept[-1]) >= LABEL_WIDTH:
                 kept.append(int(tick))
-        return kept
+        return [(tick, _short(tick)) for tick in kept]
+
+
+def _short(number: int) -> str:
+    """`500`, `2k`, `1M`."""
+    for size, letter in ((10**6, "M"), (10**3, "k")):
+        if number >= size:
+            return f"{number / size:g}{letter}"
+    return str(number)
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,12 @@ class Place:
         """The id of its drawer."""
         return f"run-{self.number}"
 
+    @property
+    def name(self) -> str:
+        """Its row and column; its folder, where it has no place in the table."""
+        of = (self.entry.row, self.entry.column)
+        return " on ".join(of) if all(of) else str(self.entry.run)
+
     # --- what is predicted ---
 
     @property
@@ -269,7 +275,7 @@ class Place:
     @property
     def label(self) -> str:
         """The whole place in one sentence, for those who hear it."""
-        parts = [f"{self.entry.row} on {self.entry.column}: measured {self.measured}"]
+        parts = [f"{self.name}: measured {self.measured}"]
         if self.at_length:
             parts.append(f"{self.right} of {self.entry.replicas} replicas right on every word")
         parts.append(f"predicted: {self.expected_text}")

@@ -42,6 +42,7 @@ def page(report: Report) -> str:
         (name, [at[row, name] for row in report.row_names if (row, name) in at])
         for name in report.column_names
     ]
+    without = [place for place in places if not (place.entry.row and place.entry.column)]
     entries = report.entries
     environment = _environment()
     return environment.get_template("page.html").render(
@@ -52,6 +53,7 @@ def page(report: Report) -> str:
         places=places,
         at=at,
         columns=columns,
+        without=without,
         panels={place.number: panels.panel_of(place.entry, axis) for place in places},
         axis=axis,
         canvas=panels,

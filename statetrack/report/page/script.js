@@ -18,8 +18,7 @@
     putBack();
     home = run;
     opener = from;
-    title.textContent =
-      run.querySelector(".name").textContent + " on " + run.querySelector(".of").textContent;
+    title.textContent = run.querySelector(".name").dataset.title;
     content.append(run.querySelector(".body"));
     if (!drawer.open) drawer.showModal();
     content.scrollTop = 0;
