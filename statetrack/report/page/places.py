@@ -148,13 +148,20 @@ class Place:
 
     @property
     def right_text(self) -> str:
-        """`2/3`, of all replicas, those that diverged among them."""
-        return f"{self.right}/{self.entry.replicas}"
+        """`2/3`, of all replicas, those that diverged among them; `1/1 tested` of those tested."""
+        if self.all_tested:
+            return f"{self.right}/{self.entry.replicas}"
+        return f"{self.right}/{len(self.at_length)} tested"
+
+    @property
+    def all_tested(self) -> bool:
+        """Whether every replica that did not diverge was tested at the length of the table."""
+        return len(self.at_length) + self.entry.diverged >= self.entry.replicas
 
     @property
     def right_interval(self) -> str:
-        """The 95 % interval of the share of replicas that are right."""
-        return interval(*wilson(self.right, self.entry.replicas))
+        """The 95 % interval of the share of right replicas; empty where not all are tested."""
+        return interval(*wilson(self.right, self.entry.replicas)) if self.all_tested else ""
 
     @property
     def measured(self) -> str:
@@ -162,7 +169,7 @@ class Place:
         if not self.at_length:
             return self._missing
         if self.report.measure == "success":
-            return share(self.right / self.entry.replicas if self.entry.replicas else None, 2)
+            return share(self.right / self.entry.replicas) if self.all_tested else "-"
         row = self.selected
         return "diverged" if row is None else share(getattr(row, self.report.measure))
 
@@ -234,11 +241,6 @@ class Place:
             if (rows := self.entry.at(length))
         ]
 
-    @property
-    def all_tested(self) -> Sequence[int]:
-        """The lengths at which more than the selected replica was tested."""
-        return [line.length for line in self.lengths if line.tested > 1 or len(self.replicas) == 1]
-
     @cached_property
     def replicas(self) -> Sequence[ReplicaLine]:
         """Every replica that did not diverge."""
@@ -277,7 +279,7 @@ class Place:
         """The whole place in one sentence, for those who hear it."""
         parts = [f"{self.name}: measured {self.measured}"]
         if self.at_length:
-            parts.append(f"{self.right} of {self.entry.replicas} replicas right on every word")
+            parts.append(f"{self.right_text} replicas right on every word")
         parts.append(f"predicted: {self.expected_text}")
         if self.agreement.disagrees:
             parts.append(self.agreement.outcome)

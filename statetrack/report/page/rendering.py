@@ -126,8 +126,7 @@ def _with_links(text: str) -> Markup:
     parts = re.split(f"({'|'.join(map(re.escape, longest_first))})", text)
     link = Markup('<a href="{}" rel="noreferrer">{}</a>')
     return Markup("").join(
-        link.format(addresses[part], part) if part in addresses else visible(part)
-        for part in parts
+        link.format(addresses[part], part) if part in addresses else visible(part) for part in parts
     )
 
 
