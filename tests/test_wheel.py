@@ -64,6 +64,21 @@ def test_the_wheel_has_every_model_and_task_and_trains_them(site: Path, tmp_path
     assert len(list(tmp_path.glob("r/*/eval.jsonl"))) == 5
 
 
+MAKE_A_PAGE = """
+import statetrack
+from statetrack.report.entries import Report
+from statetrack.report.page import page
+assert "SITE" in statetrack.__file__, statetrack.__file__
+print(page(Report(title="None", entries=(), row_names=(), column_names=(), length=0)))
+"""
+
+
+def test_the_wheel_makes_the_page_of_a_report(site: Path, tmp_path: Path) -> None:
+    made = _run(site, tmp_path, "-c", MAKE_A_PAGE)
+    assert made.startswith("<!doctype html>") and "Content-Security-Policy" in made
+    assert "prefers-color-scheme" in made and "showModal" in made
+
+
 @pytest.fixture(scope="module")
 def example(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The first example of the library's page, as it is typed there, in a folder of its own."""

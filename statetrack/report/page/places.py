@@ -15,6 +15,7 @@ from statetrack.report.agreement import Agreement, agreement_of
 from statetrack.report.drawing import interval, share
 from statetrack.report.entries import Entry, Report
 from statetrack.report.evidence import evidence_lines, length_text, precision_text
+from statetrack.report.verdicts import published_text
 from statetrack.runs.rows import EvaluationRow
 from statetrack.scoring import wilson
 from statetrack.sweep.published import Compared
@@ -283,23 +284,8 @@ class Place:
         parts.append(f"predicted: {self.expected_text}")
         if self.agreement.disagrees:
             parts.append(self.agreement.outcome)
-        parts += [f"published {value_of(each)}, {each.verdict}" for each in self.published]
+        parts += [f"published {published_text(each)}, {each.verdict}" for each in self.published]
         return "; ".join(parts)
-
-
-def value_of(each: Compared, which: Literal["published", "measured"] = "published") -> str:
-    """A published number, or ours beside it, as text: a length, or a share of two decimals.
-
-    Ours is rounded down, as all are; theirs stands as it was printed.
-    """
-    value = each.published if which == "published" else each.measured
-    if value is None:
-        return "-"
-    if each.measure == "horizon":
-        return f"{value:,.0f}"
-    if which == "measured":
-        return share(value)
-    return f"{value:.2f}" if round(value, 2) == value else f"{value:g}"
 
 
 def _enough(need: Need) -> str:

@@ -15,9 +15,10 @@ from statetrack.references import ids_in
 from statetrack.report.drawing import interval, share
 from statetrack.report.entries import Report
 from statetrack.report.page import panels
-from statetrack.report.page.places import MARKS, MEASURES, TRUSTS, Place, value_of
+from statetrack.report.page.places import MARKS, MEASURES, TRUSTS, Place
 from statetrack.report.page.records import records_of
 from statetrack.report.page.row_data import row_data
+from statetrack.report.verdicts import legend, measured_text, published_text
 from statetrack.text import visible
 
 POLICY = (
@@ -44,6 +45,7 @@ def page(report: Report) -> str:
     ]
     without = [place for place in places if not (place.entry.row and place.entry.column)]
     entries = report.entries
+    compared = [each for entry in entries for each in entry.compared]
     environment = _environment()
     return environment.get_template("page.html").render(
         report=report,
@@ -61,7 +63,8 @@ def page(report: Report) -> str:
         records=[records_of(name, of) for name, of in columns],
         outstanding=[place for place in places if place.stands_out],
         states=Counter(entry.state for entry in entries),
-        verdicts=Counter(each.verdict for entry in entries for each in entry.compared),
+        verdicts=Counter(each.verdict for each in compared),
+        trust_marks=legend(compared),
         agreements=Counter(place.agreement.outcome for place in places),
         expected={place.expected for place in places},
         has_worst_cases=any(place.worst_case for place in places),
@@ -92,7 +95,8 @@ def _environment() -> Environment:
     }
     filters: Mapping[str, Callable[..., Any]] = {
         "share": share,
-        "value": value_of,
+        "published": published_text,
+        "measured": measured_text,
         "papers": _with_links,
         "count": lambda number: f"{number:,}",
         "seconds": _seconds,
