@@ -123,7 +123,7 @@ def test_the_package_itself_names_what_is_public_and_imports_it_when_asked():
 FILES_OF_A_RUN = {
     *("config.yaml", "task.yaml", "plugin.py", "environment.json", "metrics.jsonl"),
     *("checkpoint.pt", "weights.safetensors", "summary.json", "eval.jsonl", "cell.json"),
-    *("evidence.jsonl", "error.json"),
+    *("evidence.jsonl", "error.json", "measuring.jsonl"),
 }
 
 

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -371,8 +372,8 @@ def test_a_suite_that_gets_a_signal_keeps_a_checkpoint_and_says_how_to_go_on(
     command = ["reproduce", "mine.yaml", "--jobs", "1", *BRIEF]
     train = Run.train
 
-    def signalled(self: Run, stop: Callable[[], bool]) -> Iterator[Record]:
-        records = train(self, stop)
+    def signalled(self: Run, stop: Callable[[], bool], **named: Any) -> Iterator[Record]:
+        records = train(self, stop, **named)
         yield next(records)
         os.kill(os.getpid(), number)
         yield from records

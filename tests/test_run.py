@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -80,9 +81,9 @@ def train_until(run: Run, stop: Callable[[], bool]) -> None:
 
 
 def stop_after(steps: int) -> Callable[[], bool]:
-    """Is asked after every step, and says stop after so many."""
-    asked = iter(range(1, steps + 1))
-    return lambda: next(asked) == steps
+    """False until it is asked for that many times, and True from then on."""
+    asked = count(1)
+    return lambda: next(asked) >= steps
 
 
 def the_error_of(kind: type[StatetrackError], action: Callable[[], object]) -> str:
@@ -377,6 +378,26 @@ def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(
     assert_same_run(straight, finish(Run.resume(tmp_path / "stopped")))
 
 
+def test_a_checkpoint_is_also_written_when_the_last_one_is_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times: list[int] = []
+    run = start(experiment_of(checkpoint_every=0), tmp_path / "run")
+    write = RunFolder.write_checkpoint
+
+    def watched(folder: RunFolder, state: Any, identity: Any) -> None:
+        times.append(state["trainer"]["step"])
+        write(folder, state, identity)
+
+    monkeypatch.setattr(RunFolder, "write_checkpoint", watched)
+    clock = count(100.0, 4.0)
+    monkeypatch.setattr("statetrack.runs.run.time.perf_counter", lambda: next(clock))
+    for _ in run.train(checkpoint_seconds=10.0):
+        pass
+    assert len(times) > 1 and times == sorted(times) and run.finished
+    assert "checkpoint_seconds" not in run.folder.config()
+
+
 def test_leaving_the_loop_leaves_a_checkpoint_to_go_on_from(tmp_path: Path) -> None:
     straight = trained(tmp_path / "straight")
     run = start(experiment_of(checkpoint_every=0), tmp_path / "left")
@@ -502,7 +523,7 @@ def test_a_model_of_a_run_has_the_weights_of_its_replica(tmp_path: Path) -> None
 
 
 def test_a_run_that_has_not_finished_cannot_be_evaluated(tmp_path: Path) -> None:
-    run = start(experiment_of(), tmp_path / "run")
+    run = start(experiment_of(checkpoint_every=0), tmp_path / "run")
     assert "--resume" in the_error_of(RunError, lambda: run.evaluate([5], num_words=5))
     assert "--resume" in the_error_of(RunError, run.model)
 

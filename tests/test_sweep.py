@@ -21,7 +21,7 @@ import yaml
 
 from statetrack.errors import RunError, SettingsError, StatetrackError
 from statetrack.evidence.budget import Budget
-from statetrack.evidence.rows import Failure, WorstCase
+from statetrack.evidence.rows import Evidence, Failure
 from statetrack.evidence.subject import Subject
 from statetrack.models._facts import MODEL_FACTS
 from statetrack.protocols import PROTOCOLS, settings_for
@@ -38,6 +38,7 @@ from statetrack.report.training import (
     training_markdown,
     training_of,
 )
+from statetrack.runs import locking
 from statetrack.runs.config import Experiment
 from statetrack.runs.folder import RunFolder
 from statetrack.runs.run import Run
@@ -54,6 +55,7 @@ from statetrack.sweep.running import run_suite
 from statetrack.sweep.searching import Searching
 from statetrack.sweep.suite import SUITES, Suite, load_suite
 from statetrack.training.records import Record
+from tests.dying_work import DyingWork
 from tests.faults import disk
 from tests.setups import certificate_of, worst_case_of
 from tests.test_run import SMALL, start, stop_after, the_error_of, train_until
@@ -333,6 +335,58 @@ def test_an_evaluation_is_not_kept_twice_after_a_kill_before_its_result(in_a_cop
     assert len(lines_of(in_a_copy)) == 2
 
 
+def test_an_evaluation_that_is_interrupted_goes_on_with_the_next_replica(
+    in_a_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = (in_a_copy / "cell.json").read_text(), lines_of(in_a_copy)
+    for name in ("cell.json", "eval.jsonl"):
+        (in_a_copy / name).unlink()
+    points = points_of(suite_of(), Path("out"), {})
+    scored = watch(monkeypatch, Run, "models")
+    assert list(run_suite(suite_of(), points, LOCAL, stop_after(2))) == []
+    assert (in_a_copy / "measuring.jsonl").read_text().count("\n") == 2
+    assert not (in_a_copy / "eval.jsonl").exists()
+    run_once(suite_of())
+    assert [list(replicas) for _, replicas in scored] == [[0, 1], [1]]
+    assert ((in_a_copy / "cell.json").read_text(), lines_of(in_a_copy)) == before
+    assert not (in_a_copy / "measuring.jsonl").exists()
+
+
+def test_rows_of_an_interrupted_evaluation_of_other_words_are_not_used(
+    in_a_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (in_a_copy / "cell.json").unlink()
+    points = points_of(suite_of(), Path("out"), {})
+    assert list(run_suite(suite_of(samples=41), points, LOCAL, stop_after(2))) == []
+    assert {row.sequences for row in run_once(suite_of()).rows} == {40}
+
+
+def watch(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[tuple[Any, ...]]:
+    """What a method is called with, from now on."""
+    called: list[tuple[Any, ...]] = []
+    real = getattr(owner, name)
+
+    def watched(*given: Any, **named: Any) -> Any:
+        called.append(given)
+        return real(*given, **named)
+
+    monkeypatch.setattr(owner, name, watched)
+    return called
+
+
+def test_a_point_that_another_process_runs_is_not_run_at_the_same_time(
+    in_a_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locking, "WAIT_FOR_POINT", 0.1)
+    (in_a_copy / "cell.json").unlink()
+    (point,) = points_of(suite_of(), Path("out"), {})
+    with RunFolder(in_a_copy).alone():
+        found = the_error_of(RunError, lambda: run_point(suite_of(), point))
+    assert found.startswith(f"{in_a_copy}: another process runs this point (process {os.getpid()} ")
+    assert run_point(suite_of(), point) is not None
+    assert not list(in_a_copy.glob(".*.lock")) or not (in_a_copy / ".point.lock").exists()
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -447,12 +501,12 @@ def test_a_cell_without_a_scored_position_has_no_accuracy(
 class Asked:
     """A search that counts how often it is asked, and says what it was given."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, found: WorstCase | None = None) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, found: Evidence | None = None) -> None:
         self.seconds: list[float] = []
         self.found = found or worst_case_of()
         monkeypatch.setattr(searching, "FINDERS", {"worst-case": self})
 
-    def __call__(self, subject: Subject, *, budget: Budget, seed: int) -> WorstCase:
+    def __call__(self, subject: Subject, *, budget: Budget, seed: int) -> Evidence:
         self.seconds.append(budget.seconds)
         return self.found
 
@@ -501,6 +555,23 @@ def test_a_search_that_is_asked_to_stop_keeps_nothing_and_is_done_the_next_time(
         not json.loads((in_a_copy / "cell.json").read_text())["evidence"]
     )
     assert search_once(suite_of(), 1.0).evidence and len(asked.seconds) <= 2
+
+
+def test_evidence_that_was_found_before_a_stop_is_kept(
+    in_a_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = Asked(monkeypatch), Asked(monkeypatch, certificate_of(900))
+    finders = {"worst-case": first, "certificate": second}
+    monkeypatch.setattr(searching, "FINDERS", finders)
+    points = points_of(suite_of(), Path("out"), {})
+    both = Searching(worst=1.0, others=2.0)
+    assert not list(run_suite(suite_of(), points, LOCAL, stop_after(3), both))
+    assert json.loads((in_a_copy / "cell.json").read_text())["searched"] == {"worst-case": 1.0}
+    (result,) = run_suite(suite_of(), points, LOCAL, searching=both)
+    assert isinstance(result, PointResult)
+    assert result.searched == {"worst-case": 1.0, "certificate": 2.0}
+    assert (first.seconds, second.seconds) == ([1.0], [2.0, 2.0])
+    assert len(Run.open(in_a_copy).folder.rows("evidence.jsonl")) == 2
 
 
 def test_a_cell_of_a_version_without_evidence_is_read(in_a_copy: Path) -> None:
@@ -636,10 +707,10 @@ def test_a_point_that_fails_is_named_with_its_error_and_the_others_go_on(
     points = points_of(suite, Path("out"), {})
     train = Run.train
 
-    def fail(run: Run, *given: Any) -> Iterator[Record]:
+    def fail(run: Run, *given: Any, **named: Any) -> Iterator[Record]:
         if run.experiment.model == "diagonal-real":
             raise ZeroDivisionError("division\nby zero")
-        return train(run, *given)
+        return train(run, *given, **named)
 
     with monkeypatch.context() as patch:
         patch.setattr(Run, "train", fail)
@@ -701,33 +772,13 @@ def test_a_full_disk_ends_a_sweep_and_the_same_command_goes_on(
     assert [type(each) for each in run_suite(suite, points, LOCAL)] == [PointResult] * 3
 
 
-class Fatal:
-    """Work of which one point kills its process as often as it is told, and others do not."""
-
-    def __init__(self, folder: Path, deaths: int) -> None:
-        self.folder, self.deaths = folder, deaths
-
-    def __call__(self, point: Any, stop: object) -> Any:
-        if point == "fatal":
-            died = len(list(self.folder.iterdir()))
-            if died < self.deaths:
-                (self.folder / f"{died}").touch()
-                os.kill(os.getpid(), signal.SIGKILL)
-        return point
-
-    def lost(self, point: Any, why: str) -> Any:
-        return f"{point} failed: {why}"
-
-
-@pytest.mark.parametrize("deaths", [1, 2])
 def test_a_point_whose_worker_is_killed_is_tried_once_more_and_others_go_on(
-    deaths: int, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    work: Any = Fatal(tmp_path, deaths)
-    points: Any = ["fatal", "a", "b"]
+    work: Any = DyingWork(tmp_path)
+    points: Any = ["dies 2 times", "dies 1 time", "a", "b"]
     done = list(Local(jobs=2).map(work, points, lambda: False))
-    fate = f"fatal failed: {KILLED}" if deaths == 2 else "fatal"
-    assert sorted(map(str, done)) == ["a", "b", fate]
+    assert sorted(map(str, done)) == ["a", "b", "dies 1 time", f"dies 2 times: {KILLED}"]
     assert not multiprocessing.active_children()
 
 

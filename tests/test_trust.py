@@ -39,9 +39,10 @@ from statetrack.settings import read_yaml
 from statetrack.sources.automaton import MOST_TRANSITIONS
 from statetrack.sources.lengths import LONGEST_ALLOWED
 from statetrack.spec import load_task
-from statetrack.sweep.measuring import run_point
+from statetrack.sweep.executors._base import Failed
 from statetrack.sweep.points import points_of
 from statetrack.sweep.suite import load_suite
+from statetrack.sweep.work import Work
 from tests.new_process import forget_plugins
 
 PLUGIN = '''
@@ -517,8 +518,9 @@ def test_a_mistake_in_a_users_file_keeps_its_line_in_a_cell_of_a_suite(ending: N
     suite = load_suite("suite.yaml")
     (cell,) = points_of(suite, Path("out"), {})
     ending_cell = replace(cell, values=cell.values | {"loss": "ending-loss"})
-    with pytest.raises(RunError, match=r"column 'runs': ending.py, line 37: it ends the program"):
-        run_point(suite, ending_cell)
+    done = Work(suite)(ending_cell, lambda: False)
+    assert isinstance(done, Failed)
+    assert done.error.startswith("ending.py, line 37: it ends the program")
 
 
 def test_the_end_of_the_program_at_exit_leaves_the_status_of_an_error(tmp_path: Path) -> None:

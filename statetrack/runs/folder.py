@@ -15,6 +15,7 @@ It writes and reads typed values; torch is imported only where weights are read 
     evidence.jsonl        one row per replica and kind of evidence, appended by `certify` and others
     cell.json             the result of a point of a sweep, if the run is one
     error.json            why that point failed, until it succeeds
+    measuring.jsonl       the rows of that point that are scored so far; until all are
 
 Every file but the `.jsonl` is written under a temporary name and then renamed, so a killed process
 leaves either the old file or the new one. An incomplete last line of a `.jsonl` is not read, and
@@ -32,7 +33,7 @@ import shutil
 import warnings
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -318,10 +319,7 @@ class RunFolder:
 
     def append_evaluation(self, rows: Sequence[EvaluationRow]) -> None:
         """Append rows to eval.jsonl."""
-        self.append(
-            "eval.jsonl",
-            [row.to_json() | {"evaluation_seed": row.evaluation_seed} for row in rows],
-        )
+        self.append("eval.jsonl", map(_evaluation, rows))
 
     def evidence(self) -> list[EvidenceRow]:
         """Read evidence.jsonl: the rows about the weights that the run has now, in their order.
@@ -357,6 +355,34 @@ class RunFolder:
     def write_cell(self, result: Mapping[str, Any]) -> None:
         """Write cell.json."""
         self.write_json("cell.json", result)
+
+    def alone(self) -> AbstractContextManager[None]:
+        """The right to train and measure the run as a point of a sweep: see `locking.point`."""
+        return locking.point(self.path)
+
+    def begin_measurement(self, how: Mapping[str, Any]) -> list[EvaluationRow]:
+        """The rows of an interrupted measurement that was made in the same way, in measuring.jsonl.
+
+        One that was made otherwise is deleted, and another one begun.
+        """
+        name = "measuring.jsonl"
+        first = to_json({"measured": how})
+        kept = self.rows(name)
+        if kept and to_json(kept[0]) == first:
+            return [read_row(EvaluationRow, row, str(self.path / name)) for row in kept[1:]]
+        self.write_text(name, first + "\n")
+        return []
+
+    def append_to_measurement(self, rows: Iterable[EvaluationRow]) -> None:
+        """Append rows to measuring.jsonl. Only who has the right to measure may do that."""
+        path = self.path / "measuring.jsonl"
+        append_to_file(path, _lines(map(_evaluation, rows), path))
+
+    def end_measurement(self) -> None:
+        """Delete measuring.jsonl and the lock of a point, once its result is complete."""
+        with suppress(OSError):
+            (self.path / "measuring.jsonl").unlink(missing_ok=True)
+        locking.remove_point_lock(self.path)
 
     def _typed(self, kind: type[T], name: str) -> Iterator[T]:
         for number, row in enumerate(self.rows(name), start=1):
@@ -488,6 +514,10 @@ class RunFolder:
 
     def _advice(self) -> str:
         return f"if training was interrupted, `statetrack train --resume {self.path}` continues it"
+
+
+def _evaluation(row: EvaluationRow) -> dict[str, Any]:
+    return row.to_json() | {"evaluation_seed": row.evaluation_seed}
 
 
 def to_json(content: Any, indent: int | None = None) -> str:

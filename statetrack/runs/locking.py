@@ -1,6 +1,6 @@
 """Locks of a run folder: one process trains it at a time, and rows are appended one by one.
 
-They are locks of the operating system on the two files below, so the end of a process releases
+They are locks of the operating system on the files below, so the end of a process releases
 them, however it ends; that such a file exists means nothing. They may be deleted or copied while no
 process uses the run.
 
@@ -18,7 +18,7 @@ import re
 import socket
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 TRAINING = ".training.lock"
 APPENDING = ".append.lock"
+POINT = ".point.lock"
+
+WAIT_FOR_POINT = 30.0
+"""Seconds for which a point of a sweep waits for a process that was told to leave it."""
 
 LONGEST_WAIT = 60.0
 """Seconds for which an append waits for those of other processes."""
@@ -54,6 +58,22 @@ def training(folder: Path) -> Iterator[None]:
         failed=lambda problem: RunError(f"{folder}: cannot be locked: {reason_of(problem)}"),
     ):
         yield
+
+
+def point(folder: Path) -> AbstractContextManager[None]:
+    """The right to train and measure a point of a sweep, which one process at a time has.
+
+    Raises `RunError` where another process has it for another half a minute.
+    """
+    path = folder / POINT
+    return held(
+        path,
+        wait=WAIT_FOR_POINT,
+        busy=lambda: RunError(
+            f"{folder}: another process runs this point{_holder(path)}: wait for its end"
+        ),
+        failed=lambda problem: RunError(f"{folder}: cannot be locked: {reason_of(problem)}"),
+    )
 
 
 @contextmanager
@@ -104,6 +124,12 @@ def remove_training_lock(folder: Path) -> None:
     """
     with suppress(OSError):
         (folder / TRAINING).unlink(missing_ok=True)
+
+
+def remove_point_lock(folder: Path) -> None:
+    """The same for the lock of a point, once its result is complete."""
+    with suppress(OSError):
+        (folder / POINT).unlink(missing_ok=True)
 
 
 def _acquire(

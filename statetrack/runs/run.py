@@ -11,6 +11,7 @@ The files of the folder are described in docs/file-formats.md; `folder.RunFolder
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -287,25 +288,29 @@ class Run:
             and (one.seed, one.lr) == (replicas[one.replica].seed, replicas[one.replica].lr)
         )
 
-    def train(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
+    def train(
+        self, stop: Callable[[], bool] = lambda: False, *, checkpoint_seconds: float = math.inf
+    ) -> Iterator[Record]:
         """Train to the end, from the last checkpoint or else the start; yield the records.
 
         `stop` is called after every step; when it returns True, or when the iterator is closed, a
         checkpoint is written and training stops. `finished` says whether training has finished.
+        Besides those that `checkpoint_every` asks for, a checkpoint is written after the step at
+        which the last is `checkpoint_seconds` old.
 
         One process at a time trains a run: from its first record on, the iterator holds a lock,
         until it ends or is closed. Raises `RunError` where another one holds it, where the run has
         already finished, and where a file cannot be written; the last checkpoint stays then.
         """
         self._refuse_if_finished()
-        return self._train(stop)
+        return self._train(stop, checkpoint_seconds)
 
-    def _train(self, stop: Callable[[], bool]) -> Iterator[Record]:
+    def _train(self, stop: Callable[[], bool], checkpoint_seconds: float) -> Iterator[Record]:
         with self.folder.training():
             self._refuse_if_finished()
-            yield from self._train_alone(stop)
+            yield from self._train_alone(stop, checkpoint_seconds)
 
-    def _train_alone(self, stop: Callable[[], bool]) -> Iterator[Record]:
+    def _train_alone(self, stop: Callable[[], bool], checkpoint_seconds: float) -> Iterator[Record]:
         """Train while no other process does."""
         settings, folder = self.experiment.training, self.folder
         self.unfinished = None
@@ -323,9 +328,12 @@ class Run:
             trainer.restore(checkpoint["trainer"])
         folder.cut_metrics(trainer.step)
         started = time.perf_counter() - seconds
+        saved = time.perf_counter()
 
         def save() -> None:
-            spent = time.perf_counter() - started
+            nonlocal saved
+            saved = time.perf_counter()
+            spent = saved - started
             folder.write_checkpoint({"trainer": trainer.state(), "seconds": spent}, identity)
 
         for records in trainer.run():
@@ -342,6 +350,7 @@ class Run:
                 self._finish(trainer, time.perf_counter() - started, identity)
                 raise
             due = settings.checkpoint_every and trainer.step % settings.checkpoint_every == 0
+            due = due or time.perf_counter() - saved >= checkpoint_seconds
             stopping = stop()
             if (due or stopping) and not trainer.finished:
                 save()
@@ -417,10 +426,11 @@ class Run:
         num_words: int = 2000,
         seed: int = 0,
         everyone: bool = False,
+        replicas: Sequence[int] | None = None,
         task: Task | str | None = None,
         keep: bool = True,
     ) -> Iterator[EvaluationRow]:
-        """Score the selected replica (or every one) at each length, one row at a time.
+        """Score the selected replica (or every one, or these) at each length, a row at a time.
 
         The `num_words` test words of a `seed` are those of the run's own task, or of another
         `task` with the same symbols and labels. Rows are kept in the folder once their replica
@@ -433,7 +443,9 @@ class Run:
         tested = self.task if task is None else load_task(task)
         require_same_names(tested, self.task)
         summary, lengths = self.summary, sorted(set(lengths))
-        chosen = summary.trained if everyone else (self.selected.replica,)
+        chosen = replicas
+        if chosen is None:
+            chosen = summary.trained if everyone else (self.selected.replica,)
         if not chosen:
             return
         shortcuts = strongest_by_length(self.words, tested, lengths, num_words, seed)

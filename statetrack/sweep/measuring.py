@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -52,60 +53,95 @@ def kept_result(suite: Suite, point: Point) -> PointResult | None:
 
 
 def run_point(
-    suite: Suite, point: Point, stop: Stop = lambda: False, searching: Searching = NO_SEARCH
+    suite: Suite,
+    point: Point,
+    stop: Stop = lambda: False,
+    searching: Searching = NO_SEARCH,
+    checkpoint_seconds: float = math.inf,
 ) -> PointResult | None:
     """Train one point (or continue it), evaluate it, and keep the result in its folder.
 
-    What is there already is not done again. Returns None where `stop` returned True first; a
-    checkpoint is then written. Raises `StatetrackError`, and what the user's own code raises.
+    What is there already is not done again. Returns None where `stop` returned True first; what
+    was done is then kept: a checkpoint of training, replicas that were scored, evidence found.
+    Raises `StatetrackError`, also where another process runs the point, and what the user's own
+    code raises.
     """
     if stop():
         return None
     result = kept_result(suite, point)
-    if result is None:
-        result = _measured(suite, point, stop)
-    if result is None or not searching.missing(result):
+    if result is not None and not searching.missing(result):
         return result
-    run = Run.open(point.path)
-    result = with_evidence(result, run, searching, stop)
-    if result is not None:
-        run.folder.write_cell(result.to_json())
+    run = _begun(point)
+    with run.folder.alone():
+        result = kept_result(suite, point)  # another process may have finished it meanwhile
+        if result is None:
+            result = _measured(suite, point, run, stop, checkpoint_seconds)
+        if result is not None and searching.missing(result):
+            for more in with_evidence(result, run, searching, stop):
+                run.folder.write_cell(more.to_json())
+                result = more
+            result = None if searching.missing(result) else result
+        if result is not None:
+            run.folder.end_measurement()
     return result
 
 
-def _measured(suite: Suite, point: Point, stop: Stop) -> PointResult | None:
+def _begun(point: Point) -> Run:
+    """The run of a point, which is begun where there is none."""
+    if not is_run(point.path):
+        return Run.start(point.experiment, out=point.path)
+    _refuse_another(RunFolder.open(point.path), point)
+    return Run.open(point.path)
+
+
+def _measured(
+    suite: Suite, point: Point, run: Run, stop: Stop, checkpoint_seconds: float
+) -> PointResult | None:
     """Train and evaluate a point; None where `stop` returned True first."""
-    if is_run(point.path):
-        _refuse_another(RunFolder.open(point.path), point)
-        run = Run.open(point.path)
-    else:
-        run = Run.start(point.experiment, out=point.path)
     if not run.finished:
-        for _ in run.train(stop):
+        for _ in run.train(stop, checkpoint_seconds=checkpoint_seconds):
             pass
     if not run.finished:
         return None
-    rows: list[EvaluationRow] = []
-    for row in _scored(run, suite):
-        rows.append(row)
-        if stop():
-            return None
+    rows = run.folder.begin_measurement(vars(Measurement.of(suite, run.task)))
+    for more in _scored(run, suite, rows, stop):
+        run.folder.append_to_measurement(more)
+        rows += more
+    if stop():
+        return None
     result = _result(suite, point, run, rows)
     _keep_new(run, rows)
     run.folder.write_cell(result.to_json())
     return result
 
 
-def _scored(run: Run, suite: Suite) -> Iterator[EvaluationRow]:
-    """The rows of every replica at the suite's lengths, then of the selected one far beyond."""
-    if run.summary.selected is None:
+def _scored(
+    run: Run, suite: Suite, known: Sequence[EvaluationRow], stop: Stop
+) -> Iterator[list[EvaluationRow]]:
+    """The rows of every replica at the suite's lengths, then of the selected one far beyond.
+
+    Those of a replica come together; replicas with known rows are left out. Ends where `stop`
+    returns True.
+    """
+    summary = run.summary
+    if summary.selected is None:
         return
-    lengths = sorted({suite.length, *suite.curve_lengths})
-    yield from run.score(lengths, num_words=suite.samples, seed=SEED, everyone=True, keep=False)
-    if suite.horizon_lengths:
-        yield from run.score(
-            suite.horizon_lengths, num_words=suite.horizon_samples, seed=HORIZON_SEED, keep=False
-        )
+    every = (suite.length, *suite.curve_lengths)
+    far = suite.horizon_lengths
+    for lengths, samples, seed, replicas in (
+        (every, suite.samples, SEED, summary.trained),
+        (far, suite.horizon_samples, HORIZON_SEED, (summary.selected,) if far else ()),
+    ):
+        there = {row.replica for row in known if row.evaluation_seed == seed}
+        missing = [replica for replica in replicas if replica not in there]
+        rows: list[EvaluationRow] = []
+        for row in run.score(lengths, num_words=samples, seed=seed, replicas=missing, keep=False):
+            rows.append(row)
+            if len(rows) == len({*lengths}):
+                yield rows
+                rows = []
+            if stop():
+                return
 
 
 def _result(suite: Suite, point: Point, run: Run, scored: Sequence[EvaluationRow]) -> PointResult:

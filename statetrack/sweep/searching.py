@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from statetrack.errors import SettingsError
@@ -78,11 +78,12 @@ def _failures(found: Iterable[Evidence]) -> tuple[Failure, ...]:
 
 def with_evidence(
     result: PointResult, run: Run, searching: Searching, stop: Callable[[], bool]
-) -> PointResult | None:
-    """A result with the evidence that is asked for and that it lacks; None where `stop` was True.
+) -> Iterator[PointResult]:
+    """A result with the evidence that is asked for and that it lacks, again after each kind.
 
-    What is found is appended to the run's evidence. A replica that diverged, a task without an
-    automaton and a model that a search cannot read have none.
+    Ends where `stop` returns True, before the last. What is found is appended to the run's
+    evidence. A replica that diverged, a task without an automaton and a model that a search cannot
+    read have none.
     """
     missing = searching.missing(result)
     found = {each.kind: each for each in result.evidence}
@@ -90,15 +91,19 @@ def with_evidence(
     try:
         outcome, subject = next(subjects)
     except (StopIteration, SettingsError):
-        return replace(result, searched={**result.searched, **missing})
+        yield replace(result, searched={**result.searched, **missing})
+        return
     for kind, seconds in missing.items():
         given = {"known": _failures(found.values())} if kind == Extraction.kind else {}
         try:
             evidence = FINDERS[kind](subject, budget=Budget(seconds, stop=stop), seed=SEED, **given)
         except SettingsError:
-            continue
-        if stop():
-            return None
-        found[kind] = run.add_evidence(evidence, outcome).evidence
-    in_order = tuple(found[kind] for kind in FINDERS if kind in found)
-    return replace(result, evidence=in_order, searched={**result.searched, **missing})
+            pass
+        else:
+            if stop():
+                return
+            found[kind] = run.add_evidence(evidence, outcome).evidence
+        in_order = tuple(found[kind] for kind in FINDERS if kind in found)
+        searched = {**result.searched, kind: seconds}
+        result = replace(result, evidence=in_order, searched=searched)
+        yield result

@@ -16,9 +16,9 @@ from statetrack.comparison import compare
 from statetrack.evidence.rows import Failure
 from statetrack.runs.folder import find_run_folders
 from statetrack.runs.run import Run
+from statetrack.sweep.measuring import run_point
 from statetrack.sweep.points import points_of
 from statetrack.sweep.results import PointResult
-from statetrack.sweep.running import run_point
 from statetrack.sweep.suite import read_suite
 from tests.fuzz import mutations
 from tests.fuzz.command_lines import import_all, run_command

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections import deque
@@ -151,9 +152,9 @@ _stopping: Any = None
 def _begin(stopping: Any) -> None:
     global _stopping
     _stopping = stopping
-    import torch
-
-    torch.set_num_threads(1)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    if "torch" in sys.modules:  # imported with the program of whoever sweeps
+        sys.modules["torch"].set_num_threads(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
