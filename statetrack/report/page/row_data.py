@@ -1,6 +1,7 @@
 """The rows of a report as compact data, which the page makes its downloads from.
 
-What is said of an entry stands once, and a row names it by its number; names of fields stand once.
+Names of fields stand once, and so does what is said of an entry, and a score that several replicas
+have: a row names both by their numbers. Most replicas that are right have the same score.
 """
 
 from __future__ import annotations
@@ -20,22 +21,35 @@ OF_ENTRIES = (
 )
 """What is said of every entry."""
 
-OF_ROWS = tuple(each.name for each in fields(EvaluationRow) if each.name != "task")
-"""What is said of every row."""
+OF_REPLICAS = ("replica", "seed", "lr", "selected")
+"""What a row says of its replica."""
+
+OF_SCORES = tuple(
+    each.name for each in fields(EvaluationRow) if each.name not in (*OF_REPLICAS, "task")
+)
+"""What a row says of its score."""
 
 
 def row_data(report: Report) -> Mapping[str, Any]:
-    """`entries` and `rows` as lists of values, in the order of their names."""
+    """`entries`, `scores` and `rows` as lists of values, in the order of the names of fields.
+
+    A row is the number of its entry, the number of its score, and what is said of its replica.
+    """
+    scores: dict[tuple[Any, ...], int] = {}
+    rows = []
+    for number, entry in enumerate(report.entries):
+        for row in entry.rows:
+            score = tuple(plain(getattr(row, name)) for name in OF_SCORES)
+            of = scores.setdefault(score, len(scores))
+            rows.append([number, of, *(getattr(row, name) for name in OF_REPLICAS)])
     return {
         "title": report.title,
         "entry_fields": OF_ENTRIES,
-        "row_fields": OF_ROWS,
+        "replica_fields": OF_REPLICAS,
+        "score_fields": OF_SCORES,
         "entries": [_entry(entry) for entry in report.entries],
-        "rows": [
-            [number, *(plain(getattr(row, name)) for name in OF_ROWS)]
-            for number, entry in enumerate(report.entries)
-            for row in entry.rows
-        ],
+        "scores": list(scores),
+        "rows": rows,
     }
 
 

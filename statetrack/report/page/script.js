@@ -60,8 +60,11 @@
     const data = JSON.parse(document.getElementById("row-data").textContent);
     const named = (names, values) => Object.fromEntries(names.map((name, i) => [name, values[i]]));
     const entries = data.entries.map((values) => ({ ...named(data.entry_fields, values), rows: [] }));
-    for (const [number, ...values] of data.rows) {
-      entries[number].rows.push(named(data.row_fields, values));
+    for (const [number, score, ...replica] of data.rows) {
+      entries[number].rows.push({
+        ...named(data.replica_fields, replica),
+        ...named(data.score_fields, data.scores[score]),
+      });
     }
     return { data, entries };
   };
@@ -78,11 +81,12 @@
       const plain = value === true ? "True" : value === false ? "False" : String(value);
       return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
     };
-    const lines = [[...data.entry_fields, ...data.row_fields]];
+    const ofRows = [...data.replica_fields, ...data.score_fields];
+    const lines = [[...data.entry_fields, ...ofRows]];
     for (const entry of entries) {
       const about = data.entry_fields.map((name) => entry[name]);
       const rows = entry.rows.length ? entry.rows : [{}];
-      for (const row of rows) lines.push([...about, ...data.row_fields.map((name) => row[name])]);
+      for (const row of rows) lines.push([...about, ...ofRows.map((name) => row[name])]);
     }
     return lines.map((line) => line.map(text).join(",")).join("\n") + "\n";
   };
