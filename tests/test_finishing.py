@@ -6,6 +6,7 @@ V symbols, B words, T time, H hidden.
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from statetrack import Run
 from statetrack.evidence.subject import Subject
 from statetrack.models import MODELS
 from statetrack.models._base import LinearModel
+from statetrack.ops.operators import FactoredOperators
 from statetrack.runs.config import Experiment
 from statetrack.sources import Automaton
 from statetrack.spec import load_task
+from statetrack.training.finishing import factors
 from statetrack.training.finishing.finishing import Finished, finished, obstacle
 from statetrack.training.finishing.realization import Machine, seen_coordinates
 from statetrack.training.population import Population
@@ -360,6 +363,28 @@ def test_exact_blocks_are_taken_for_their_margin_where_the_loss_is_larger() -> N
                 trainer.progress[0].best_loss = 0.0  # no weights have a smaller one
         assert bool(trainer.finishes[0].refused) != taken
         assert (trainer.progress[0].best_loss > 0) == taken
+
+
+@pytest.mark.parametrize(("num_symbols", "size", "most"), [(2, 4, 60), (25, 25, 10), (50, 50, 1)])
+def test_the_fit_of_factors_is_bounded_by_its_work(
+    monkeypatch: pytest.MonkeyPatch, num_symbols: int, size: int, most: int
+) -> None:
+    """Factors of a rank that barely suffices took minutes for each replica."""
+    asked = []
+
+    def unsatisfied(residual: Any, point: Any, *args: Any, max_nfev: int, **options: Any) -> Any:
+        asked.append(max_nfev)
+        return SimpleNamespace(x=point, status=0, fun=np.ones(1))
+
+    monkeypatch.setattr(factors, "least_squares", unsatisfied)
+    near = FactoredOperators(
+        *(
+            torch.ones(shape, dtype=torch.float64)
+            for shape in ((size, 64), (num_symbols, 64), (size, 64))
+        )
+    )
+    factors.factored(torch.zeros(num_symbols, size, size, dtype=torch.float64), near)
+    assert sum(asked) == most
 
 
 def test_a_replica_that_has_not_learned_the_task_is_left_as_it_is() -> None:

@@ -24,6 +24,8 @@ STEPS_AT_ONCE = 4
 """Steps between two looks at whether the factors are close enough."""
 MOST_PRODUCTS = 800
 """Products with the Jacobian for one step."""
+MOST_WORK = 5 * 10**10
+"""Multiplications in all: a bound on the time, some 10 s of one core, that no clock decides."""
 CLOSE = 2.0**-25
 """The largest error of an entry, as a part of the largest entry, at which factors are close
 enough: half of what float32 rounds, which they become."""
@@ -34,7 +36,8 @@ def factored(operators: Tensor, near: FactoredOperators) -> FactoredOperators:
     problem = _Factoring(operators, near)
     point = joined(near.left, near.gains, near.right)
     close = CLOSE * float(operators.abs().max())
-    for _ in range(MOST_STEPS // STEPS_AT_ONCE):
+    most = _most_steps(near)
+    for done in range(0, most, STEPS_AT_ONCE):
         found = least_squares(
             problem.residual,
             point,
@@ -45,12 +48,21 @@ def factored(operators: Tensor, near: FactoredOperators) -> FactoredOperators:
             ftol=1e-12,
             xtol=1e-12,
             gtol=1e-13,
-            max_nfev=STEPS_AT_ONCE,
+            max_nfev=min(STEPS_AT_ONCE, most - done),
         )
         point = found.x
         if found.status or float(np.abs(found.fun).max()) <= close:  # 0: steps were used up
             break
     return problem.factors(point)
+
+
+def _most_steps(near: FactoredOperators) -> int:
+    """The Gauss-Newton steps that `MOST_WORK` allows, at least one."""
+    num_symbols, rank = near.gains.shape
+    size = near.left.shape[0]
+    product = 3 * num_symbols * size**2 * rank
+    affordable = MOST_WORK // (2 * MOST_PRODUCTS * product)
+    return max(1, min(MOST_STEPS, affordable))
 
 
 class _Factoring:
