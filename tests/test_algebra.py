@@ -327,7 +327,7 @@ def test_a_group_without_a_sure_name_is_described() -> None:
     assert name_of(special_linear) == "order 336, not solvable, not abelian"
 
 
-def test_a_perfect_group_without_center_or_name_is_described() -> None:
+def test_a_simple_group_is_named_by_its_order() -> None:
     line = np.arange(11)
     shifted = np.append((line + 1) % 11, 11)
     inverted = np.append([-pow(int(x), -1, 11) % 11 if x else 11 for x in line], 0)
@@ -335,7 +335,13 @@ def test_a_perfect_group_without_center_or_name_is_described() -> None:
     assert monoid is not None and monoid.is_group
     projective = Group(monoid.elements.astype(np.int64))
     assert len(projective) == len(projective.derived) == 660
-    assert name_of(projective) == "order 660, not solvable, not abelian"
+    assert name_of(projective) == "PSL(2,11)"
+
+
+def test_a_perfect_group_that_is_not_simple_is_described() -> None:
+    (group,) = analyse(load_task("point:group=A5xA5").automaton).monoid.subgroups
+    assert group.order == 3600
+    assert group.name == "order 3600, not solvable, not abelian"
 
 
 @pytest.mark.parametrize("factors", [("quaternion", "parity"), ("heisenberg", "cyclic:n=3")])

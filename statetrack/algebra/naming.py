@@ -13,18 +13,24 @@ import numpy as np
 
 from statetrack.algebra.groups import Group, factorise
 
+MATHIEU = {7920: "M11", 95040: "M12", 443520: "M22", 10200960: "M23", 244823040: "M24"}
+"""The Mathieu groups by their orders."""
+
+MOST_DIMENSIONS = 8
+"""The largest n of the groups PSL(n,q) that are named."""
+
 
 def name_of(group: Group) -> str:
     """What a group is called, or what is known of it: `order 48, solvable, not abelian`.
 
     Zn is cyclic, Dn the symmetries of an n-gon, Qn generalised quaternions, Dicn dicyclic, Sn and
-    An permutations, Fn the affine maps of a prime field, Hp the Heisenberg group modulo p, `Zp:Zk`
-    a semidirect product of cyclic groups. Abelian groups are written by invariant factors, each a
-    multiple of the one before.
+    An permutations, PSL(n,q) and M11 simple groups, Fn the affine maps of a prime field, Hp the
+    Heisenberg group modulo p, `Zp:Zk` a semidirect product of cyclic groups. Abelian groups are
+    written by invariant factors, each a multiple of the one before.
     """
     if group.is_abelian:
         return "x".join(f"Z{factor}" for factor in invariant_factors(group)) or "trivial"
-    for rule in (_permutations, _affine, _dihedral, _dicyclic, _heisenberg, _linear):
+    for rule in (_simple, _permutations, _affine, _dihedral, _dicyclic, _heisenberg, _linear):
         name = rule(group)
         if name:
             return name
@@ -52,25 +58,72 @@ def invariant_factors(group: Group) -> list[int]:
     return [math.prod(factors) for factors in zip(*padded, strict=True)][::-1]
 
 
-def _permutations(group: Group) -> str:
-    """S_n and A_n for n up to 7.
+def name_of_simple(order: int, has_order_6: bool | None = None) -> str:
+    """A_n, PSL(n,q), M11 or M12, for the order of a simple group that is not abelian; else empty.
 
-    S3, A4 and S4 are the only groups of order 6, 12 and 24 without a center; A5, A6 and A7 the
-    only perfect ones of order 60, 360 and 2520. Without a center and with one of these as
-    commutators of index 2 there are S5, S7, and three groups above A6, of which only S6 has
-    elements of order 6.
+    By the classification, the order decides which simple group it is, but for 20160 and orders from
+    4,585,351,680 on, of which none belongs to these families (Kimmerle, Lyons, Sandling and Teague
+    1990). A8 and PSL(3,4) have 20160 elements, of which some of A8 have order 6.
+    """
+    if order == 20160:
+        return {None: "", True: "A8", False: "PSL(3,4)"}[has_order_6]
+    if order in MATHIEU:
+        return MATHIEU[order]
+    size, letters = 60, 5
+    while size < order:
+        letters += 1
+        size *= letters
+    if size == order:
+        return f"A{letters}"
+    for dimension in range(2, MOST_DIMENSIONS + 1):
+        field = 2
+        while field ** (dimension**2 - 1) <= 2 * dimension * order:
+            if _order_of_linear(dimension, field) == order and len(factorise(field)) == 1:
+                return f"PSL({dimension},{field})"
+            field += 1
+    return ""
+
+
+def _order_of_linear(dimension: int, field: int) -> int:
+    """The order of PSL(n,q): at least q^(n^2 - 1) / 2n."""
+    matrices: int = math.prod(field**dimension - field**power for power in range(dimension))
+    return matrices // (field - 1) // math.gcd(dimension, field - 1)
+
+
+def _is_simple(group: Group) -> bool:
+    """Whether the conjugates of every element of prime order generate the group."""
+    if group.is_abelian:
+        return len(group) > 1 and factorise(len(group)) == {len(group): 1}
+    if len(group.derived) < len(group):
+        return False
+    for number in np.unique(group.classes):
+        members = np.flatnonzero(group.classes == number)
+        order = int(group.orders[members[0]])
+        if factorise(order) == {order: 1} and not group.closure(members).all():
+            return False
+    return True
+
+
+def _simple(group: Group) -> str:
+    """The name that the order of a simple group gives it."""
+    return name_of_simple(len(group), bool((group.orders == 6).any())) if _is_simple(group) else ""
+
+
+def _permutations(group: Group) -> str:
+    """S_n and A_n for n up to 4, S_n for n from 5.
+
+    S3, A4 and S4 are the only groups of order 6, 12 and 24 without a center. Without a center and
+    with A_n as commutators of index 2 there is S_n, and two more groups above A6, in which no
+    element has order 6: all automorphisms of other A_n are conjugations by permutations.
     """
     order, center = len(group), int(group.center.sum())
     if center > 1:
         return ""
     if order in (6, 12, 24):
         return {6: "S3", 12: "A4", 24: "S4"}[order]
-    alternating = {60: "A5", 360: "A6", 2520: "A7"}
-    if len(group.derived) == order:
-        return alternating.get(order, "")
-    above = 2 * len(group.derived) == order and order // 2 in alternating
-    if above and len(group.derived.derived) == order // 2 and 6 in group.orders:
-        return alternating[order // 2].replace("A", "S")
+    if 2 * len(group.derived) == order and 6 in group.orders:
+        below = _simple(group.derived)
+        return below.replace("A", "S") if below.startswith("A") else ""
     return ""
 
 
@@ -129,14 +182,12 @@ def _heisenberg(group: Group) -> str:
 
 
 def _linear(group: Group) -> str:
-    """SL(2,3), with Q8 as commutators in order 24; SL(2,5), perfect of order 120; PSL(2,7)."""
+    """SL(2,3), with Q8 as commutators in order 24; SL(2,5), perfect of order 120."""
     order, commutators = len(group), len(group.derived)
     if order == 24 and commutators == 8:
         return "SL(2,3)"
     if order == 120 and commutators == 120:
         return "SL(2,5)"
-    if order == 168 and commutators == 168:
-        return "PSL(2,7)"
     return ""
 
 

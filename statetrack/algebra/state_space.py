@@ -186,18 +186,18 @@ class StateSpace:
             options[key] = min(options.get(key, (cost, place)), (cost, place))
         everything = np.ones(self.num_states, bool)
         heap: list[tuple[int, bytes, tuple[int, ...]]] = [(0, everything.tobytes(), ())]
-        done: set[bytes] = set()
-        while heap and len(heap) < MOST_SETS:
+        reached = {everything.tobytes(): 0}
+        while heap and len(reached) < MOST_SETS:
             cost, key, places = heapq.heappop(heap)
-            if key in done:
+            if cost > reached[key]:
                 continue
-            done.add(key)
             left = np.frombuffer(key, bool)
             if left.sum() == 1:
                 return self._choice(places, cost, smallest=True)
             for option, (more, place) in options.items():
                 fewer = (left & np.frombuffer(option, bool)).tobytes()
-                if fewer not in done and fewer != key:
+                if fewer not in reached or cost + more < reached[fewer]:
+                    reached[fewer] = cost + more
                     heapq.heappush(heap, (cost + more, fewer, (*places, place)))
         return None
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from statetrack.algebra.groups import Group
-from statetrack.algebra.naming import name_of
+import numpy as np
+
+from statetrack.algebra.groups import Group, factorise
+from statetrack.algebra.naming import name_of, name_of_simple
+from statetrack.algebra.representations import orbits_of_pairs
 from statetrack.sources.arrays import Integers
 
-MOST_POINTS = 24
+MOST_POINTS = 32
 """The most states whose permutations are worked with unlisted: this takes S^5 steps."""
+
+FEWEST_OF_SIMPLE = 5
+"""The alternating group of so many points, or more, is simple."""
 
 
 @dataclass(frozen=True)
@@ -64,29 +70,54 @@ def generated_subgroup(permutations: Integers, seen: bool) -> Subgroup:
     assert num_points <= MOST_POINTS, num_points
     group = PermutationGroup([Permutation(each.tolist()) for each in permutations])
     order = int(group.order())
+    everything = math.factorial(num_points)
+    if num_points >= FEWEST_OF_SIMPLE and order in (everything, everything // 2):
+        # S_n is all permutations of n points, and A_n the only half of them that is a group
+        letter = "S" if order == everything else "A"
+        return _not_solvable(f"{letter}{num_points}", order, seen)
     solvable, abelian = bool(group.is_solvable), bool(group.is_abelian)
-    series = group.derived_series() if solvable else ()
+    if not solvable:
+        simple = bool(group.is_perfect) and _has_simple_socle(permutations)
+        name = name_of_simple(order) if simple else ""
+        return _not_solvable(name or f"order {order}, not solvable, not abelian", order, seen)
     return Subgroup(
-        name=_large_name(order, num_points, solvable, abelian),
+        name=f"order {order}, solvable, {'abelian' if abelian else 'not abelian'}",
         order=order,
         abelian=abelian,
         nilpotent=bool(group.is_nilpotent),
-        solvable=solvable,
-        derived_length=len(series) - 1 if solvable else None,
+        solvable=True,
+        derived_length=len(group.derived_series()) - 1,
         exponent=math.lcm(*(int(each.order()) for each in group.generators)) if abelian else None,
         squares_length=None,
         seen=seen,
     )
 
 
-def _large_name(order: int, num_points: int, solvable: bool, abelian: bool) -> str:
-    """S_n is all permutations of n points, A_n the only half of them that is a group."""
-    if order == math.factorial(num_points):
-        return f"S{num_points}"
-    if 2 * order == math.factorial(num_points):
-        return f"A{num_points}"
-    solved = "solvable" if solvable else "not solvable"
-    return f"order {order}, {solved}, {'abelian' if abelian else 'not abelian'}"
+def _not_solvable(name: str, order: int, seen: bool) -> Subgroup:
+    return Subgroup(
+        name=name,
+        order=order,
+        abelian=False,
+        nilpotent=False,
+        solvable=False,
+        derived_length=None,
+        exponent=None,
+        squares_length=None,
+        seen=seen,
+    )
+
+
+def _has_simple_socle(permutations: Integers) -> bool:
+    """Whether permutations `[K, S]` surely generate a group above one simple group, its socle.
+
+    A group that is 2-transitive has one minimal normal subgroup, which is simple, or elementary
+    abelian of S elements (Burnside 1911). The latter needs S to be a power of a prime; and where S
+    is a prime, the group then is solvable. What lies above the simple one is solvable (Schreier's
+    conjecture): so a perfect group is simple itself.
+    """
+    states = factorise(permutations.shape[1])
+    is_higher_power = len(states) == 1 and set(states.values()) != {1}
+    return not is_higher_power and len(np.unique(orbits_of_pairs(permutations))) == 2
 
 
 def _squares_length(group: Group) -> int | None:
