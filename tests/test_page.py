@@ -220,6 +220,15 @@ def test_replicas_that_were_not_tested_are_not_counted_as_wrong() -> None:
     assert place(entry_of(rows=scores(1.0, 0.4, 0.5))).right_text == "1/3"
 
 
+def test_a_replica_that_diverged_is_listed_without_accuracies() -> None:
+    outcomes = (outcome_of(0), outcome_of(1, seed=1, best_step=0))
+    lines = place(entry_of(rows=scores(1.0), outcomes=outcomes)).replicas
+    assert [(line.seed, line.said, line.accuracies[0]) for line in lines] == [
+        (0, "selected", "1.00"),
+        (1, "diverged", ""),
+    ]
+
+
 @pytest.mark.parametrize(
     ("evidence", "said"),
     [

@@ -58,13 +58,16 @@ class LengthLine:
 
 @dataclass(frozen=True)
 class ReplicaLine:
-    """One replica in an entry: its seed, its rate, and an accuracy for each length."""
+    """One replica in an entry: its seed, its rate, and an accuracy for each length.
+
+    `said` is that it was selected, or diverged, or nothing.
+    """
 
     replica: int
     seed: int
     lr: float
-    selected: bool
-    accuracies: tuple[str, ...]
+    said: str
+    accuracies: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -244,19 +247,24 @@ class Place:
 
     @cached_property
     def replicas(self) -> Sequence[ReplicaLine]:
-        """Every replica that did not diverge."""
+        """Every replica that was tested or diverged."""
         of: dict[int, dict[int, EvaluationRow]] = {}
         for row in self.entry.rows:
             of.setdefault(row.replica, {})[row.length] = row
-        lines = []
-        for replica, rows in sorted(of.items()):
+        lines = [
+            ReplicaLine(one.replica, one.seed, one.lr, "diverged", ("",) * len(self.entry.lengths))
+            for one in self.entry.outcomes
+            if one.diverged and one.replica not in of
+        ]
+        for replica, rows in of.items():
             one = next(iter(rows.values()))
-            accuracies = tuple(
+            said = "selected" if one.selected else ""
+            accuracies = [
                 share(rows[length].accuracy) if length in rows else ""
                 for length in self.entry.lengths
-            )
-            lines.append(ReplicaLine(replica, one.seed, one.lr, one.selected, accuracies))
-        return lines
+            ]
+            lines.append(ReplicaLine(replica, one.seed, one.lr, said, accuracies))
+        return sorted(lines, key=lambda line: line.replica)
 
     # --- what was published ---
 
