@@ -358,7 +358,9 @@ def test_a_suite_is_one_table_and_goes_on_where_it_was(capsys: pytest.CaptureFix
     line = complaint(capsys, "reproduce", "mine.yaml", "--seeds", "1", "--out", "cells")
     assert "other settings" in line
     report = Path("mine.md").read_text()
-    assert report.startswith("Trained with: squared-error; ") and report.count("\n| ") == 3
+    assert report.startswith("# Two by one\n") and "\nTrained with: squared-error; " in report
+    assert "| real | parity | published | 1.00 |" in report
+    assert "(of 1 published)" in report and "(of 1 published)" in first
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -288,7 +288,6 @@ def test_a_page_says_what_was_done_and_its_sums_are_read_back() -> None:
     page = reproduction_page(
         suite,
         command="statetrack reproduce one --budget minutes",
-        budget="minutes",
         points=points,
         results=results,
         compared=found,
@@ -299,7 +298,7 @@ def test_a_page_says_what_was_done_and_its_sums_are_read_back() -> None:
         "$ statetrack reproduce one --budget minutes",
         "1 of 1 points were measured, 2 replicas in all.",
         "took 1 s, added up, on a processor.",
-        "Budget: minutes.",
+        "| mod 5 | LSTM | 1.00 | 1.00 | 1.00 0.20 |",
         "Otherwise than in A paper: fewer steps",
         r"| LSTM | 1.00 1/2 \[1.00†\] |",
         "† read at second hand",
@@ -319,9 +318,7 @@ def test_a_failed_point_is_named_on_the_page() -> None:
     failed = [Failed("LSTM", "mod 5", "somewhere", "no space left on device")]
     points = [point_of(suite)]
     found = compare_published(suite, points, failed)
-    page = reproduction_page(
-        suite, command="x", budget=None, points=points, results=failed, compared=found
-    )
+    page = reproduction_page(suite, command="x", points=points, results=failed, compared=found)
     assert "0 of 1 points were measured" in page
     assert "- LSTM, mod 5: no space left on device" in page
     assert "0 agree, 0 differ, 1 not comparable (of 1 published)" in page

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from itertools import product
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +14,7 @@ from statetrack.cli._files import require_writable
 from statetrack.cli._interrupt import INTERRUPTED, interruptible
 from statetrack.errors import StatetrackError
 from statetrack.report.drawing import console
-from statetrack.sweep.suite import Suite, load_suite
+from statetrack.sweep.suite import BUDGETS, Suite, load_suite
 from statetrack.text import visible
 
 _SELECTED = " of the replica that validation selected, and replicas with nothing wrong"
@@ -37,9 +36,20 @@ def build(argv: list[str]) -> Callable[..., None]:
 def reproduce(
     suite: Annotated[str, typer.Argument(metavar="SUITE", help="A suite's name, or a .yaml file.")],
     *,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BUDGET",
+            help="minutes, hours or paper, where the suite has them; by default minutes.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="The suite's runs; by default suites/SUITE."),
+        typer.Option(
+            metavar="FOLDER",
+            help="The suite's runs; by default suites/SUITE, and suites/SUITE-BUDGET within "
+            "another budget than minutes.",
+        ),
     ] = None,
     jobs: Annotated[
         int,
@@ -52,7 +62,10 @@ def reproduce(
     seeds: Annotated[int, typer.Option(help="Seeds of each point; 0: the suite's own.", min=0)] = 0,
     steps: Annotated[int, typer.Option(help="Steps of each point; 0: the suite's own.", min=0)] = 0,
     markdown: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write every cell as a Markdown table.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Also write a page in Markdown: table, verdicts, every point."
+        ),
     ] = None,
     stress_seconds: Annotated[
         float,
@@ -77,38 +90,31 @@ def reproduce(
     """Train and evaluate a whole suite: models x tasks, one table.
 
     Below each accuracy stands the worst-case horizon: the length up to which every word is right
-    that was tried against the selected replica.
+    that was tried against the selected replica. A second table compares every published number with
+    what was measured: it agrees, differs, or is not comparable, and why.
 
     An interrupted suite continues where it was: finished cells are not run again, and others
     continue from their last checkpoint.
     """
     from tqdm import tqdm  # this and torch are not needed for `--help`
 
-    from statetrack.report.suites import (
-        curves_markdown,
-        evidence_markdown,
-        evidence_table,
-        suite_markdown,
-        suite_table,
-    )
-    from statetrack.report.training import (
-        TrainedPoint,
-        training_lines,
-        training_markdown,
-        training_of,
-    )
+    from statetrack.report.reproductions import reproduction_page
+    from statetrack.report.suites import evidence_table, suite_table
+    from statetrack.report.training import TrainedPoint, training_lines, training_of
+    from statetrack.report.verdicts import beside, legend, summary, verdict_table
     from statetrack.sweep.executors._base import Failed
     from statetrack.sweep.executors.local import Local
     from statetrack.sweep.points import points_of
+    from statetrack.sweep.published import compare_published, departures_from_paper
     from statetrack.sweep.results import PointResult
     from statetrack.sweep.running import run_suite
     from statetrack.sweep.searching import Searching
 
-    chosen = load_suite(suite)
+    chosen = load_suite(suite).for_budget(budget)
     if markdown is not None:
         require_writable(markdown, "--markdown")
     given = {"seeds": seeds, "steps": steps}
-    folder = out or Path("suites") / Path(suite).stem
+    folder = out or Path("suites") / _folder_name(Path(suite).stem, budget)
     overrides = {key: number for key, number in given.items() if number}
     points = points_of(chosen, folder, overrides)
     searching = Searching(worst=stress_seconds, others=evidence_seconds if evidence else 0.0)
@@ -142,17 +148,23 @@ def reproduce(
             err=True,
         )
         raise typer.Exit(INTERRUPTED)
-    rows, columns = list(chosen.models), list(chosen.tasks)
+    rows, columns = list(chosen.rows), list(chosen.columns)
+    compared = compare_published(chosen, points, every)
+    published = beside(compared, chosen.measure)
     title = f"{chosen.title}\nlength {chosen.length}, {chosen.samples:,} words per replica"
     to = console()
-    to.print(suite_table(title, rows, columns, results, chosen.published, chosen.measure))
-    to.print(_legend(chosen))
+    to.print(suite_table(title, rows, columns, results, published, chosen.measure))
+    to.print(_legend(chosen, published))
     to.print(_legend_of_worst(stress_seconds))
     if evidence:
         to.print(evidence_table(rows, columns, results))
     for result in results:
         if (wrong := result.bracket.contradiction) is not None:
             typer.echo(f"warning: {result.column}, {result.row}: CONTRADICTION: {wrong}", err=True)
+    if compared:
+        to.print(verdict_table(compared))
+        for line in (*legend(compared), f"verdicts: {summary(compared)}"):
+            to.print(line)
     training = training_of(
         [TrainedPoint(each.row, each.column, each.experiment) for each in points]
     )
@@ -160,18 +172,25 @@ def reproduce(
         to.print(line)
     if chosen.departures:
         to.print(f"otherwise than in {chosen.reference}: {chosen.departures}")
+    if derived := departures_from_paper(chosen, points):
+        to.print(f"from the settings, ours for the paper's: {derived}")
     trained = sum(result.seconds for result in results)
     wall = time.perf_counter() - started
     to.print(f"training {trained:.1f} s in total, {wall:.1f} s elapsed")
     to.print(f"runs: {folder}", soft_wrap=True)
     if markdown is not None:
-        table = suite_markdown(rows, columns, results, chosen.published, chosen.published_as)
-        places = {(row, column): n for n, (column, row) in enumerate(product(columns, rows))}
-        in_order = sorted(results, key=lambda result: places[result.row, result.column])
-        curves = curves_markdown(in_order)
-        about = training_markdown(training, chosen.reference, chosen.departures)
-        second = evidence_markdown(rows, columns, results) if evidence else ""
-        _write(markdown, "\n".join(filter(None, [about, table, second, curves])))
+        options = {"budget": budget, "seeds": seeds, "steps": steps}
+        command = ["statetrack", "reproduce", suite]
+        command += [f"--{name} {value}" for name, value in options.items() if value]
+        page = reproduction_page(
+            chosen,
+            command=" ".join([*command, "--evidence"] if evidence else command),
+            points=points,
+            results=every,
+            compared=compared,
+            evidence=evidence,
+        )
+        _write(markdown, page)
     if failed:
         raise StatetrackError(
             f"{len(failed)} of {len(points)} points failed; the same command tries them again"
@@ -188,9 +207,13 @@ def _write(file: Path, text: str) -> None:
         ) from None
 
 
-def _legend(chosen: Suite) -> str:
-    text = LEGENDS[chosen.measure]
-    return text + (f"; in brackets: {chosen.published_as}" if chosen.published else "")
+def _folder_name(suite: str, budget: str | None) -> str:
+    return suite if budget in (None, BUDGETS[0]) else f"{suite}-{budget}"
+
+
+def _legend(chosen: Suite, published: Mapping[str, object]) -> str:
+    said = chosen.published_as if chosen.published else "published"
+    return LEGENDS[chosen.measure] + (f"; in brackets: {said}" if published else "")
 
 
 def _legend_of_worst(seconds: float) -> str:

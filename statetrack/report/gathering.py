@@ -71,8 +71,9 @@ def gather_suite(
 ) -> Report:
     """The report of a suite whose runs are in a folder; points that were not run yet are waiting.
 
-    `suite` can be its name, and `budget` the one that it is run with. A point is reported as it was
-    run: where that is otherwise than the suite says now, a note of its entry says in what.
+    `suite` can be its name, and `budget` the one that it is run with, by default `minutes`. A point
+    is reported as it was run: where that is otherwise than the suite says now, a note of its entry
+    says in what.
 
     Raises `StatetrackError` for a suite that cannot be run, and an unknown budget.
     """
@@ -80,8 +81,7 @@ def gather_suite(
 
     if isinstance(suite, str):
         name, suite = name or Path(suite).stem, load_suite(suite)
-    if budget is not None:
-        suite = suite.within(budget)
+    suite = suite.for_budget(budget)
     points = points_of(suite, Path(folder), {})
     reading = _Reading()
     read = [reading.point(point, suite) for point in points]

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from statetrack.errors import StatetrackError
 from statetrack.markup import markdown, markdown_block, markdown_table
-from statetrack.report.suites import cell_text, curves_markdown
+from statetrack.report.suites import cell_text, curves_markdown, evidence_markdown, suite_markdown
 from statetrack.report.training import TrainedPoint, training_markdown, training_of
-from statetrack.report.verdicts import MARKS, published_text, summary_of, verdicts_markdown
+from statetrack.report.verdicts import MARKS, beside, published_text, summary_of, verdicts_markdown
 from statetrack.runs.folder import RunFolder
 from statetrack.sweep.published import VERDICTS, Compared, Verdict, counts, departures_from_paper
 from statetrack.sweep.results import PointResult
@@ -50,10 +50,10 @@ def reproduction_page(
     suite: Suite,
     *,
     command: str,
-    budget: str | None,
     points: Sequence[Point],
     results: Sequence[Done],
     compared: Sequence[Compared],
+    evidence: bool = False,
     machine: Callable[[Path], str] = machine_of,
 ) -> str:
     """What was done, with which settings, on which machine, the table, and the verdicts."""
@@ -75,8 +75,6 @@ def reproduction_page(
         f"Their training took {seconds:,.0f} s, added up"
         + (f", on {markdown('; '.join(machines))}.\n" if machines else ".\n")
     )
-    if budget:
-        parts.append(f"Budget: {markdown(budget)}.\n")
     training = training_of([TrainedPoint(p.row, p.column, p.experiment) for p in points])
     parts.append(training_markdown(training, suite.reference, suite.departures))
     if derived := departures_from_paper(suite, points):
@@ -94,6 +92,16 @@ def reproduction_page(
         parts.append("## Verdicts\n")
         parts.append(verdicts_markdown(compared))
         parts.append(_sums(compared))
+    rows, columns, published = (
+        list(suite.rows),
+        list(suite.columns),
+        beside(compared, suite.measure),
+    )
+    parts.append("## Every point\n")
+    parts.append(suite_markdown(rows, columns, done, published, suite.published_as))
+    if evidence:
+        parts.append("## Evidence about the selected replicas\n")
+        parts.append(evidence_markdown(rows, columns, done))
     if curves := curves_markdown(done):
         parts.append("## Accuracy by length, seed by seed\n")
         parts.append(curves)

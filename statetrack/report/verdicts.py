@@ -45,6 +45,15 @@ def verdicts_markdown(compared: Sequence[Compared]) -> str:
     return markdown_table(COLUMNS, rows) + "".join(f"\n{line}.\n" for line in after)
 
 
+def beside(compared: Sequence[Compared], measure: str) -> dict[str, dict[str, float]]:
+    """The published numbers of one measure by row and column: of several, the first."""
+    found: dict[str, dict[str, float]] = {}
+    for each in compared:
+        if each.measure == measure:
+            found.setdefault(each.row, {}).setdefault(each.column, each.published)
+    return found
+
+
 def summary(compared: Sequence[Compared]) -> str:
     """`41 agree, 3 differ, 12 not comparable (of 56 published)`."""
     return summary_of(counts(compared))

@@ -189,6 +189,15 @@ class Suite(Settings):
             }
         )
 
+    def for_budget(self, name: str | None) -> Suite:
+        """The suite within a budget; of None within `minutes`, and as it is without any budgets.
+
+        Raises `SettingsError` as `within` does.
+        """
+        if name is None:
+            return self.within(BUDGETS[0]) if self.budgets else self
+        return self.within(name)
+
     def _changed(self, changes: Mapping[str, Any]) -> Suite:
         within = self.model_copy(update={**changes, "budgets": {}})
         within._file = self
