@@ -17,6 +17,9 @@ _LATEX = {
     "\\": r"\textbackslash{}",
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
     **{letter: f"\\{letter}" for letter in "{}$&%#_"},
 }
 

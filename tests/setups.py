@@ -47,23 +47,23 @@ class Setup:
         return make_replica(self.experiment, self.task)
 
 
-def row_of(length: int, accuracy: float = 1.0, **changed: Any) -> EvaluationRow:
+def row_of(length: int, right: float = 1.0, **changed: Any) -> EvaluationRow:
     """The score of a replica at a length: by default right on all of 100 words, and selected."""
     words, chance = changed.get("sequences", 100), changed.get("chance", 0.25)
-    low, high = wilson(round(accuracy * words), words)
+    low, high = wilson(round(right * words), words)
     given: dict[str, Any] = {
         "length": length,
         "sequences": words,
-        "accuracy": accuracy,
+        "accuracy": right,
         "low": low,
         "high": high,
-        "symbol_accuracy": accuracy,
-        "prefix_accuracy": accuracy,
+        "symbol_accuracy": right,
+        "prefix_accuracy": right,
         "floor": 0.3,
         "chance": chance,
-        "scaled": rescale(accuracy, chance),
-        "scaled_to_floor": rescale(accuracy, 0.3),
-        "first_error": None if accuracy == 1 else length,
+        "scaled": rescale(right, chance),
+        "scaled_to_floor": rescale(right, 0.3),
+        "first_error": None if right == 1 else length,
         "replica": 0,
         "seed": 0,
         "lr": 0.01,

@@ -23,6 +23,7 @@ from statetrack.report.placing import Placeable, in_order, places_of
 from statetrack.report.repeating import train_command
 from statetrack.runs import run as run_module
 from statetrack.runs.config import Experiment
+from statetrack.runs.folder import write_error
 from statetrack.runs.identity import settings_hash
 from statetrack.runs.run import Run, make_replica
 from statetrack.sweep.measuring import run_point
@@ -307,3 +308,17 @@ def test_gathering_leaves_the_random_numbers_of_torch_alone(parity):
     before = torch.random.get_rng_state()
     gather_runs([parity])
     assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_a_point_that_failed_says_why_before_it_has_a_run_and_after(suite_folder, tmp_path):
+    copied = Path(shutil.copytree(suite_folder, tmp_path / "out"))
+    measured, _, unfinished, waiting = points_of(SUITE, copied, {})
+    for point in (measured, unfinished, waiting):
+        write_error(point.path, {"row": point.row, "column": point.column, "error": "no disk"})
+    found = {(entry.row, entry.column): entry for entry in gather_suite(SUITE, copied).entries}
+    assert {entry.error for place, entry in found.items() if place != ("larger", "m=2")} == {
+        "no disk"
+    }
+    assert found["ours", "m=10"].state == found["larger", "m=10"].state == "failed"
+    kept = found["ours", "m=2"]
+    assert kept.state == "finished" and kept.at(12), "what was measured stays"

@@ -9,6 +9,7 @@ printed is shown as an escape, wherever the text comes from.
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import sys
@@ -57,6 +58,13 @@ def console() -> Console:
     """Standard output, as wide as the terminal; `PIPED_WIDTH` if it is not a terminal."""
     is_piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     return _PlainConsole(width=PIPED_WIDTH if is_piped else None)
+
+
+def text_of(shown: RenderableType, width: int) -> str:
+    """What a console of a width would print, without styles."""
+    to = io.StringIO()
+    _PlainConsole(file=to, width=width, color_system=None).print(shown)
+    return "".join(f"{line.rstrip()}\n" for line in to.getvalue().splitlines())
 
 
 def error_console() -> Console:

@@ -18,6 +18,17 @@ from statetrack.sweep.published import Compared
 
 State = Literal["finished", "unfinished", "failed", "waiting"]
 
+Measure = Literal["accuracy", "scaled", "success", "prefix", "horizon", "worst"]
+"""What a cell shows: accuracy at the last position, the same with chance at 0, the replicas right
+on every word, the share of words right at every position, and the lengths up to which every random
+word and every word that was sought is right."""
+
+Of = Literal["selected", "best", "median", "mean"]
+"""Of which replicas: the one that validation selects, or a statistic over several."""
+
+Over = Literal["all", "seeds"]
+"""The replicas of a statistic: all of them, or the seeds at the selected learning rate."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
@@ -101,7 +112,7 @@ class Report:
     row_names: tuple[str, ...]
     column_names: tuple[str, ...]
     length: int
-    measure: Literal["accuracy", "scaled", "success"] = "accuracy"
+    measure: Measure = "accuracy"
     suite: str | None = None
     budget: str | None = None
     reference: str = ""
@@ -112,3 +123,24 @@ class Report:
     def find(self, row: str, column: str) -> Entry | None:
         """The entry at a place of the table."""
         return next((e for e in self.entries if (e.row, e.column) == (row, column)), None)
+
+    def to_markdown(self, **wanted: Any) -> str:
+        """The table as Markdown; `wanted` are the fields of `statetrack.report.formats.Wanted`."""
+        return self._as("markdown", wanted)
+
+    def to_latex(self, **wanted: Any) -> str:
+        """The table as LaTeX; `wanted` likewise."""
+        return self._as("latex", wanted)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One dictionary for each run and length, with the columns of the CSV: for a data frame."""
+        from statetrack.report.long_form import long_rows
+
+        return [dict(vars(row)) for row in long_rows(self)]
+
+    def _as(self, form: Literal["markdown", "latex"], wanted: Mapping[str, Any]) -> str:
+        from statetrack.report.formats import Wanted  # which imports this module
+
+        content = Wanted(form=form, **wanted).of_report(self)
+        assert isinstance(content, str)
+        return content

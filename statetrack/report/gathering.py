@@ -12,25 +12,65 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statetrack.algebra.prediction import Prediction
-from statetrack.errors import StatetrackError, TaskError
+from statetrack.errors import RunError, SettingsError, StatetrackError, TaskError, nearest, setting
 from statetrack.predicting import predict
-from statetrack.report.entries import Entry, Report
+from statetrack.report.entries import Entry, Report, State
 from statetrack.report.placing import Placeable, in_order, places_of
 from statetrack.report.repeating import train_command
+from statetrack.report.statistics import common_length
 from statetrack.report.training import TrainedPoint, training_lines, training_of
 from statetrack.runs.config import Experiment
-from statetrack.runs.folder import RunFolder, find_run_folders, is_run
+from statetrack.runs.files import is_folder
+from statetrack.runs.folder import RunFolder, find_run_folders, is_run, read_error
 from statetrack.runs.identity import WITHOUT_EFFECT, settings_hash
 from statetrack.runs.plugins import code_of, needs_plugin
 from statetrack.runs.rows import EvaluationRow
 from statetrack.spec import Task, golden_hash, load_task
 from statetrack.sweep.results import Measurement, PointResult
-from statetrack.sweep.suite import Suite, load_suite
+from statetrack.sweep.suite import SUITES, Suite, load_suite
 
 if TYPE_CHECKING:
     from statetrack.comparison import Algebras
     from statetrack.runs.run import Run
     from statetrack.sweep.points import Point
+
+SUITES_FOLDER = Path("suites")
+"""The folder of the runs of suites that are given no folder of their own."""
+
+
+def make_report(
+    *places: Path | str, folder: Path | str | None = None, budget: str | None = None
+) -> Report:
+    """The report of run folders, or of folders that hold some; or of one suite, by its name.
+
+    A folder goes before a suite of the same name. The runs of a suite are in `folder`, by default
+    `suites/NAME`; `budget` is the one that it was run with.
+
+    Raises `StatetrackError` for a place that is neither, and for a folder without runs.
+    """
+    if not places:
+        raise RunError("nothing to report on: name run folders, or a suite")
+    strange = [str(place) for place in places if not is_folder(Path(place))]
+    suites = [place for place in strange if _is_suite(place)]
+    if strange and not suites:
+        meant = nearest(strange[0], SUITES)
+        raise RunError(
+            f"{strange[0]}: there is no such folder and no such suite.{meant} Give run folders, or "
+            "what holds them, or one of `statetrack list suites`"
+        )
+    if not suites:
+        if folder is not None or budget is not None:
+            given = "folder" if folder is not None else "budget"
+            raise SettingsError(f"{setting(given)}: belongs to a suite, and none is named")
+        return gather_runs([Path(place) for place in places])
+    if len(places) > 1:
+        raise SettingsError(f"suite '{suites[0]}': a report is of one suite, or of run folders")
+    name = Path(suites[0]).stem
+    return gather_suite(suites[0], folder or SUITES_FOLDER / name, name=name, budget=budget)
+
+
+def _is_suite(place: Path | str) -> bool:
+    return str(place).endswith(".yaml") or str(place) in SUITES
 
 
 def gather_runs(paths: Iterable[Path]) -> Report:
@@ -100,20 +140,6 @@ def gather_suite(
     )
 
 
-def common_length(entries: Sequence[Entry]) -> int:
-    """The longest length of all evaluated entries; 0 where there are none.
-
-    Where they have no length in common, the length that most of them have, of several the longest.
-    """
-    lengths = [set(entry.lengths) for entry in entries if entry.rows]
-    if not lengths:
-        return 0
-    if common := set.intersection(*lengths):
-        return max(common)
-    every = set.union(*lengths)
-    return max(every, key=lambda length: (sum(length in of for of in lengths), length))
-
-
 @dataclass(frozen=True)
 class _Read:
     """An entry, and the experiment that it was made from where that could be read."""
@@ -151,6 +177,10 @@ class _Reading:
         if read is None:
             read = _Read(self._waiting(point, wanted), wanted)
         entry = replace(read.entry, row=point.row, column=point.column, axes=dict(point.axes))
+        if entry.state != "failed" and (why := _kept_error(point.path)) is not None:
+            # a point that was measured may still have failed in the search for evidence
+            state: State = "finished" if entry.state == "finished" else "failed"
+            entry = replace(entry, state=state, error=why)
         if not entry.model:
             entry = replace(entry, model=wanted.model, task=wanted.data.task)
         if read.experiment is not None:
@@ -297,6 +327,13 @@ def _otherwise(found: Mapping[str, Any], wanted: Mapping[str, Any], what: str) -
     shown = [f"{name} {found.get(name)}, not {wanted.get(name)}" for name in differing[:3]]
     more = "; ..." if len(differing) > 3 else ""
     return [f"{what} otherwise than the suite says: {'; '.join(shown)}{more}"]
+
+
+def _kept_error(path: Path) -> str | None:
+    try:
+        return read_error(path)
+    except StatetrackError as problem:
+        return str(problem)
 
 
 def _said(environment: Mapping[str, Any], name: str) -> str:

@@ -593,6 +593,18 @@ def write_error(path: Path, content: Mapping[str, Any]) -> Path:
     return file
 
 
+def read_error(path: Path) -> str | None:
+    """Why a point of a sweep failed, as `write_error` has kept it; None where it did not.
+
+    Raises `RunError` where the file that keeps it is damaged.
+    """
+    for file in (path / "error.json", _beside(path)):
+        if is_file(file):
+            said = _from_json(read_file(file, largest=LARGEST_JSON), str(file)).get("error")
+            return str(said or "it is not known why")
+    return None
+
+
 def drop_error(path: Path) -> None:
     """Delete what `write_error` has written, if anything."""
     for file in (path / "error.json", _beside(path)):

@@ -1,0 +1,148 @@
+"""A report in a terminal: a table that is never wider than it, with no number cut."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from statetrack.report.drawing import framed_table
+from statetrack.report.long_form import MAIN, LongRow, as_text, is_number
+from statetrack.report.matrix import Cell, Matrix
+
+SEPARATION = 3
+"""The characters between two columns: a rule and a space on either side of it."""
+
+HEADING = 10
+"""The characters from which a column's name is broken into several lines."""
+
+
+def matrix_view(matrix: Matrix, width: int, *, bold: bool = False) -> RenderableType:
+    """The table, its caption and its notes; columns that do not fit stand in a table below.
+
+    With `bold`, the best of each column stands out.
+    """
+    names = max((len(name) for name in (*matrix.row_names, "floor")), default=0)
+    name_width = max(min(names, width // 3), min(names, 12))
+    heads = [_broken(column) for column in matrix.column_names]
+    widths = [
+        max(
+            max((len(_plain(row[place])) for row in matrix.cells), default=0),
+            len(matrix.floors[place]) if matrix.floors else 0,
+            *map(len, heads[place].split("\n")),
+        )
+        for place in range(len(heads))
+    ]
+    parts: list[RenderableType] = []
+    for block in blocks(widths, width - name_width - SEPARATION - 1):
+        parts.append(_table(matrix, block, widths, name_width, bold=bold, first=not parts))
+    parts.append(Text(matrix.caption))
+    parts += [Text(f"- {note}", "dim") for note in matrix.notes]
+    return Group(*parts)
+
+
+def blocks(widths: Sequence[int], room: int) -> list[list[int]]:
+    """The places of columns, as many of them together as there is room for, and one at least."""
+    found: list[list[int]] = []
+    left = 0
+    for place, width in enumerate(widths):
+        needed = width + SEPARATION
+        if not found or needed > left:
+            found.append([])
+            left = room
+        found[-1].append(place)
+        left -= needed
+    return found
+
+
+def long_view(rows: Sequence[LongRow], columns: Sequence[str] | None, width: int) -> RenderableType:
+    """One line for each run and length; columns that do not fit are named below.
+
+    With `columns`, these and no others: then the lines of the table may be broken.
+    """
+    wanted = list(columns or MAIN)
+    cells = [[as_text(name, getattr(row, name)) for name in wanted] for row in rows]
+    widths = [max(map(len, column)) for column in zip(wanted, *cells, strict=True)]
+    kept = list(range(len(wanted)))
+    if columns is None:
+        names = min(widths[0], max(12, width // 4)) + min(widths[1], max(12, width // 4))
+        room, kept = width - names - 2 * SEPARATION - 1, [0, 1]
+        for place in range(2, len(wanted)):
+            if widths[place] + SEPARATION > room:
+                break
+            kept.append(place)
+            room -= widths[place] + SEPARATION
+    table = framed_table("")
+    table.title = None
+    for place in kept:
+        number = place > 1 or columns is not None
+        fixed = number and columns is None
+        table.add_column(
+            wanted[place],
+            justify="right" if number and is_number(rows, wanted[place]) else "left",
+            no_wrap=fixed,
+            min_width=widths[place] if fixed else None,
+            overflow="fold",
+        )
+    for line in cells:
+        table.add_row(*(line[place] for place in kept))
+    if columns is not None:
+        return table
+    left = [name for place, name in enumerate(wanted) if place not in kept]
+    said = f"no room for {', '.join(left)}; " if left else ""
+    return Group(table, Text(f"{said}--columns chooses, --format csv has all", "dim"))
+
+
+def _table(
+    matrix: Matrix,
+    block: Sequence[int],
+    widths: Sequence[int],
+    name_width: int,
+    *,
+    bold: bool,
+    first: bool,
+) -> Table:
+    table = framed_table(matrix.title if first else "")
+    if not first:
+        table.title = None
+    table.add_column("", width=name_width, overflow="fold")
+    for place in block:
+        table.add_column(
+            _broken(matrix.column_names[place]),
+            justify="right",
+            width=widths[place],
+            overflow="fold",
+        )
+    for number, (name, cells) in enumerate(zip(matrix.row_names, matrix.cells, strict=True)):
+        last = number + 1 == len(matrix.cells)
+        shown = [_styled(cells[place], bold) for place in block]
+        table.add_row(name, *shown, end_section=last and bool(matrix.floors))
+    if matrix.floors:
+        floors = [Text(matrix.floors[place], "dim") for place in block]
+        table.add_row(Text("floor", "dim"), *floors)
+    return table
+
+
+def _broken(name: str) -> str:
+    """A name on lines of at most `HEADING` characters, broken after signs where it has some."""
+    lines = [""]
+    for part in re.findall(r"[^-:,; _]*[-:,; _]?", name):
+        for start in range(0, len(part), HEADING):
+            piece = part[start : start + HEADING]
+            if len(lines[-1]) + len(piece.rstrip()) > HEADING:
+                lines.append("")
+            lines[-1] += piece
+    return "\n".join(line.strip() for line in lines if line.strip())
+
+
+def _plain(cell: Cell) -> str:
+    return f"{cell.text} {cell.right}".rstrip()
+
+
+def _styled(cell: Cell, bold: bool) -> Text:
+    look = "bold" if bold and cell.best else "red" if cell.text in ("failed", "diverged") else ""
+    text = Text(cell.text, look if cell.value is not None or look == "red" else "dim")
+    return text.append(f" {cell.right}", "dim") if cell.right else text

@@ -1,0 +1,472 @@
+"""Reports: the numbers over replicas, the table, and its formats."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from statetrack.cli import app
+from statetrack.errors import SettingsError
+from statetrack.evidence.rows import Failure
+from statetrack.report import drawing
+from statetrack.report.entries import Entry, Report
+from statetrack.report.files import csv_text, json_text, parquet_bytes
+from statetrack.report.formats import Format, Wanted
+from statetrack.report.gathering import make_report
+from statetrack.report.latex import latex_text
+from statetrack.report.long_form import COLUMNS, long_rows
+from statetrack.report.markdown import matrix_markdown
+from statetrack.report.matrix import matrix_of, worst_text
+from statetrack.report.statistics import statistics_at
+from statetrack.report.terminal import blocks
+from statetrack.scoring import wilson
+from tests.setups import (
+    certificate_of,
+    entry_of,
+    exhaustive_of,
+    outcome_of,
+    parity_run,
+    row_of,
+    worst_case_of,
+)
+
+ODD = "a|b & c_d 50% <script>$x$ #1 ~^\\{}"
+
+
+def report_of(*entries: Entry, **changed: Any) -> Report:
+    given: dict[str, Any] = {
+        "title": "Made by hand",
+        "entries": entries,
+        "row_names": tuple(dict.fromkeys(entry.row for entry in entries if entry.row)),
+        "column_names": tuple(dict.fromkeys(entry.column for entry in entries if entry.column)),
+        "length": 100,
+    }
+    return Report(**given | changed)
+
+
+def population(*accuracies: float | None, lrs: tuple[float, ...] = ()) -> Entry:
+    """A run with a replica for each accuracy at length 100, of which None diverged."""
+    rates = lrs or (0.01,) * len(accuracies)
+    outcomes = tuple(
+        outcome_of(place, seed=place, lr=rates[place], best_step=0 if value is None else 9)
+        for place, value in enumerate(accuracies)
+    )
+    rows = [
+        row_of(100, value, replica=place, seed=place, lr=rates[place])
+        for place, value in enumerate(accuracies)
+        if value is not None
+    ]
+    return entry_of(rows=rows, outcomes=outcomes)
+
+
+def test_statistics_are_over_the_replicas_that_did_not_diverge():
+    found = statistics_at(population(0.5, 1.0, 0.25, None), 100).everyone
+    assert (found.replicas, found.diverged, found.evaluated, found.right) == (4, 1, 3, 1)
+    assert (found.best, found.median, found.least) == (1.0, 0.5, 0.25)
+    assert found.mean == pytest.approx(7 / 12)
+    assert found.deviation == pytest.approx(
+        (((1 / 12) ** 2 + (5 / 12) ** 2 + (4 / 12) ** 2) / 2) ** 0.5
+    )
+    assert found.success == 0.25, "a replica that diverged is one that failed"
+    assert found.success_interval == wilson(1, 4)
+
+
+def test_the_seeds_at_the_selected_learning_rate_are_told_apart():
+    entry = population(0.5, 1.0, 0.25, None, lrs=(0.1, 0.2, 0.1, 0.1))
+    found = statistics_at(entry, 100)
+    assert found.lr == 0.1
+    assert (found.seeds.replicas, found.seeds.diverged, found.seeds.right) == (3, 1, 0)
+    assert (found.seeds.best, found.seeds.median) == (0.5, 0.375)
+    assert (found.of("best", "accuracy"), found.of("best", "accuracy", "seeds")) == (1.0, 0.5)
+
+
+def test_nothing_is_said_of_all_replicas_where_only_some_were_evaluated():
+    entry = entry_of(rows=[row_of(100)], outcomes=[outcome_of(0), outcome_of(1, seed=1)])
+    found = statistics_at(entry, 100)
+    assert found.of("selected", "accuracy") == 1.0
+    assert found.everyone.evaluated == 1 and not found.everyone.complete
+    for which in ("best", "median", "mean"):
+        assert found.of(which, "accuracy") is None
+    assert found.everyone.success is None and found.everyone.success_interval is None
+
+
+def test_one_replica_has_no_deviation():
+    assert statistics_at(population(0.5), 100).everyone.deviation is None
+
+
+def test_the_selected_replica_is_the_one_of_validation_and_not_the_best():
+    entry = population(0.5, 1.0)
+    (cell,) = matrix_of(report_of(entry)).cells[0]
+    assert (cell.text, cell.right, cell.value) == ("0.50", "1/2", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("measure", "of", "text"),
+    [
+        ("accuracy", "selected", "0.50"),
+        ("accuracy", "best", "1.00"),
+        ("accuracy", "median", "0.75"),
+        ("accuracy", "mean", "0.75 ± 0.36"),
+        ("scaled", "selected", "0.33"),
+        ("scaled", "best", "1.00"),
+        ("prefix", "median", "0.75"),
+        ("success", None, "1/2"),
+        ("horizon", None, "0"),
+    ],
+)
+def test_a_table_shows_the_measure_and_the_statistic_that_were_asked_for(measure, of, text):
+    matrix = matrix_of(report_of(population(0.5, 1.0)), measure=measure, of=of)
+    assert matrix.cells[0][0].text == text
+
+
+def test_accuracies_are_rounded_down_and_deviations_up():
+    (cell,) = matrix_of(report_of(population(0.999, 1.0)), of="mean").cells[0]
+    assert cell.text == "0.99 ± 0.01"
+
+
+@pytest.mark.parametrize("measure", ["success", "horizon", "worst"])
+def test_a_statistic_over_replicas_is_refused_where_a_measure_has_none(measure):
+    with pytest.raises(SettingsError, match="--of mean"):
+        matrix_of(report_of(population(1.0)), measure=measure, of="mean")
+
+
+def test_the_worst_case_is_that_of_all_evidence():
+    failure = Failure((0, 1, 0, 0, 1, 1), (), 6, 1, 0)
+    assert worst_text(entry_of()) == "-"
+    assert worst_text(entry_of(evidence=(worst_case_of(),))) == ">= 900"
+    assert worst_text(entry_of(evidence=(worst_case_of(), exhaustive_of()))) == "5"
+    assert worst_text(entry_of(evidence=(worst_case_of(failure),))) == "5"
+    assert worst_text(entry_of(evidence=(certificate_of(None),))) == "all lengths"
+    wrong = entry_of(rows=[row_of(100, 0.5, first_error=9)], evidence=(worst_case_of(),))
+    assert worst_text(wrong) == "8", "a random word that fails counts too"
+
+
+def test_cells_without_a_number_say_why_and_what_to_do():
+    begun = entry_of("begun", state="unfinished", outcomes=(), run=Path("runs/begun"))
+    broken = entry_of("broken", state="failed", error="no memory")
+    ahead = entry_of("ahead", state="waiting")
+    gone = entry_of("gone", outcomes=[outcome_of(0, best_step=0), outcome_of(1, best_step=0)])
+    untested = entry_of("untested", run=Path("runs/untested"))
+    here = entry_of("here", rows=[row_of(100)])
+    unread = entry_of("", "", state="failed", error="is damaged", run=Path("runs/bad"))
+    entries = (begun, broken, ahead, gone, untested, here, unread)
+    matrix = matrix_of(report_of(*entries))
+    assert [row[0].text for row in matrix.cells] == [
+        *("unfinished", "failed", "waiting", "diverged", "-", "1.00")
+    ]
+    assert matrix.cells[3][0].right == "0/2"
+    said = "\n".join(matrix.notes)
+    for text in (
+        "not trained yet: 1 run",
+        "`statetrack train --resume RUN` continues one): runs/begun",
+        "`statetrack eval RUN --all --length 100`): runs/untested",
+        "broken on parity: no memory",
+        "runs/bad: is damaged",
+    ):
+        assert text in said
+
+
+def test_a_place_without_a_run_is_named():
+    matrix = matrix_of(
+        report_of(entry_of("a", "x", rows=[row_of(100)]), entry_of("b", "y", rows=[row_of(100)]))
+    )
+    assert [[cell.text for cell in row] for row in matrix.cells] == [["1.00", "-"], ["-", "1.00"]]
+    assert "no run: 2 of 4 places" in matrix.notes
+
+
+def test_the_caption_says_over_how_many_words_and_replicas():
+    small = entry_of("small", rows=[row_of(100, sequences=50)])
+    matrix = matrix_of(report_of(population(1.0, 0.5), small))
+    assert matrix.caption == (
+        "length 100, 50 to 100 words: accuracy at the last position; of the replica that "
+        "validation selected; 1 to 2 replicas each; k/n: replicas with every answer right"
+    )
+    assert matrix.floors == ("0.30",)
+
+
+def test_a_length_of_training_is_marked():
+    matrix = matrix_of(report_of(entry_of(rows=[row_of(8)], trained_to=10), length=8))
+    assert any("not longer than the words of training" in note for note in matrix.notes)
+
+
+def test_a_length_at_which_nothing_was_evaluated_is_refused_with_those_there_are():
+    with pytest.raises(SettingsError, match="no run was evaluated there; lengths: 100"):
+        matrix_of(report_of(population(1.0)), length=99)
+
+
+def test_what_is_over_replicas_is_shown_where_all_of_them_were_evaluated():
+    both = [outcome_of(0), outcome_of(1, seed=1)]
+    rows = [row_of(100), row_of(100, 0.5, replica=1, seed=1), row_of(900)]
+    report = report_of(entry_of(rows=rows, outcomes=both), length=900)
+    assert matrix_of(report).caption.startswith("length 900")
+    matrix = matrix_of(report, measure="success")
+    assert matrix.caption.startswith("length 100") and matrix.cells[0][0].text == "1/2"
+
+
+def test_the_best_of_a_column_is_marked_and_nothing_where_all_are_equal():
+    one, two = entry_of("one", rows=[row_of(100)]), entry_of("two", rows=[row_of(100, 0.5)])
+    assert [row[0].best for row in matrix_of(report_of(one, two)).cells] == [True, False]
+    same = entry_of("same", rows=[row_of(100)])
+    assert [row[0].best for row in matrix_of(report_of(one, same)).cells] == [False, False]
+
+
+def shown(report: Report, width: int, **wanted: Any) -> str:
+    return drawing.text_of(Wanted(**wanted).view(report, width), width)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_no_line_is_wider_than_the_terminal_and_no_number_is_cut(width):
+    entries = [
+        entry_of(
+            f"a-rather-long-model-name, hidden={row}",
+            f"modular-addition:m={column}",
+            rows=[row_of(100, 0.123456), row_of(100, 1.0, replica=1, seed=1)],
+        )
+        for row in range(2)
+        for column in range(9)
+    ]
+    for wanted in ({}, {"of": "mean"}, {"measure": "horizon"}, {"long": True}):
+        text = shown(report_of(*entries), width, **wanted)
+        assert max(map(len, text.splitlines())) <= width
+        assert "…" not in text
+    assert shown(report_of(*entries), width).count("0.12 1/2") == 18
+    assert shown(report_of(*entries), width, of="mean").count("0.56 ± 0.62") == 18
+
+
+def test_columns_that_do_not_fit_stand_below():
+    assert blocks([5, 5, 5], 16) == [[0, 1], [2]]
+    assert blocks([50, 5], 16) == [[0], [1]]
+    assert blocks([], 16) == []
+
+
+def test_markdown_shows_odd_names_as_they_are():
+    text = matrix_markdown(matrix_of(report_of(entry_of(ODD, ODD, rows=[row_of(100)]))))
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(table) == 4
+    assert all(len(re.findall(r"(?<!\\)\|", line)) == 3 for line in table)
+    assert r"a\|b \& c\_d 50% \<script\>\$x\$ \#1 \~^\\{}" in table[2]
+
+
+LATEX_SPECIAL = re.compile(r"(?<!\\)[#%_&$]")
+
+
+def test_latex_escapes_every_sign_that_means_something():
+    text = latex_text(ODD + " --lr")
+    assert text == (
+        r"a\textbar{}b \& c\_d 50\% \textless{}script\textgreater{}\$x\$ \#1 "
+        r"\textasciitilde{}\textasciicircum{}\textbackslash{}\{\} -{}-lr"
+    )
+
+
+def latex_of(**wanted: Any) -> str:
+    entries = [
+        entry_of(ODD, ODD, rows=[row_of(100), row_of(100, replica=1, seed=1)]),
+        entry_of("[two]", ODD, rows=[row_of(100, 0.1), row_of(100, replica=1, seed=1)]),
+        entry_of("* three", ODD, state="failed", error="two\nlines % of \\error"),
+        entry_of("four", ODD, evidence=(worst_case_of(),)),
+    ]
+    content = Wanted(form="latex", **wanted).of_report(report_of(*entries))
+    assert isinstance(content, str)
+    return content
+
+
+WAYS: list[dict[str, Any]] = [
+    {},
+    {"best": True, "caption": f"Of {ODD}", "label": "tab:one_two"},
+    {"of": "mean", "measure": "scaled", "best": True},
+    {"measure": "worst"},
+    {"long": True},
+    {"long": True, "columns": "row,command,settings,error"},
+]
+
+
+@pytest.mark.parametrize("wanted", WAYS)
+def test_latex_has_balanced_environments_and_as_many_cells_in_every_line(wanted):
+    text = latex_of(**wanted)
+    begun = re.findall(r"\\(begin|end)\{(\w+)\}", text)
+    assert begun == [("begin", "table"), ("begin", "tabular"), ("end", "tabular"), ("end", "table")]
+    places = re.search(r"\\begin\{tabular\}\{([lr]+)\}", text)
+    assert places is not None
+    lines = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert lines and all(len(re.findall(r"(?<!\\)&", line)) == len(places[1]) - 1 for line in lines)
+    assert not any(line.startswith(("[", "*")) for line in text.splitlines())
+    printed = [line for line in text.splitlines() if not line.startswith("%")]
+    bare = re.sub(r"\\[{}]", "", "\n".join(printed))
+    assert bare.count("{") == bare.count("}")
+    for line in printed:
+        if not line.startswith(r"\label"):
+            inside = line.replace(r"$\pm$", "").replace("$-$", "").replace(r"$\geq$", "")
+            inside = re.sub(r"(?<!\\)&", "", inside)
+            assert not LATEX_SPECIAL.search(inside), line
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no LaTeX")
+def test_latex_compiles(tmp_path):
+    tables = "\n".join(latex_of(**wanted) for wanted in WAYS)
+    document = (
+        "\\documentclass{article}\n\\usepackage[utf8]{inputenc}\n\\usepackage{booktabs}\n"
+        f"\\begin{{document}}\n{tables}\\end{{document}}\n"
+    )
+    (tmp_path / "table.tex").write_text(document, encoding="utf-8")
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "table.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (tmp_path / "table.pdf").stat().st_size > 1000
+
+
+def test_bold_is_for_the_best_alone():
+    assert latex_of(best=True).count(r"\textbf{1.00}") == 1
+    assert r"\textbf" not in latex_of()
+
+
+def test_a_caption_and_a_label_are_latexs_alone():
+    assert r"\caption{Mine \& yours}" in latex_of(caption="Mine & yours")
+    assert r"\label{tab:x}" in latex_of(label="tab:x")
+    with pytest.raises(SettingsError, match="--label"):
+        Wanted(form="latex", label="a}b")
+    with pytest.raises(SettingsError, match="that is LaTeX's"):
+        Wanted(form="markdown", caption="mine")
+
+
+def test_what_a_format_has_no_place_for_is_refused():
+    refused: list[dict[str, Any]] = [
+        {"form": "csv", "measure": "scaled"},
+        {"form": "parquet", "best": True},
+        {"form": "json", "length": 5},
+        {"form": "json", "columns": "row"},
+        {"form": "markdown", "columns": "row"},
+        {"form": "rich", "long": True, "of": "mean"},
+        {"form": "csv", "columns": "row,rwo"},
+        {"form": "csv", "columns": "row,row"},
+        {"measure": "worst", "over": "seeds"},
+    ]
+    for wanted in refused:
+        with pytest.raises(SettingsError, match="--"):
+            Wanted(**wanted)
+
+
+EVERYTHING = report_of(
+    entry_of(
+        ODD, 'say "x", y', rows=[row_of(10), row_of(100, 0.5, first_error=7)], notes=("a", "b")
+    ),
+    entry_of("waits", "z", state="waiting", parameters=None, trained_to=None),
+)
+
+
+def test_csv_has_a_line_for_each_run_and_length_and_reads_back():
+    rows = list(csv.DictReader(io.StringIO(csv_text(long_rows(EVERYTHING)))))
+    assert [(row["row"], row["length"], row["accuracy"]) for row in rows] == [
+        (ODD, "10", "1.0"),
+        (ODD, "100", "0.5"),
+        ("waits", "", ""),
+    ]
+    assert tuple(rows[0]) == COLUMNS
+    assert rows[0]["column"] == 'say "x", y' and rows[0]["notes"] == "a; b"
+    assert json.loads(rows[0]["settings"])["hidden"] == 2
+    assert (rows[1]["horizon"], rows[1]["fails_at"], rows[1]["trained_to"]) == ("10", "7", "10")
+
+
+def test_parquet_has_typed_columns_even_where_a_column_is_empty():
+    table = pq.read_table(io.BytesIO(parquet_bytes(long_rows(EVERYTHING))))
+    types = {name: str(table.schema.field(name).type) for name in table.schema.names}
+    assert tuple(types) == COLUMNS
+    assert (types["length"], types["accuracy"], types["row"]) == ("int64", "double", "string")
+    assert (types["proven_length"], types["selected_lr"]) == ("int64", "double")
+    assert table.column("length").to_pylist() == [10, 100, None]
+    only = pq.read_table(io.BytesIO(parquet_bytes(long_rows(EVERYTHING, 10), ("row", "length"))))
+    assert only.to_pylist() == [{"row": ODD, "length": 10}, {"row": "waits", "length": None}]
+
+
+def test_json_has_every_replica_and_no_nan():
+    nothing = row_of(3, **dict.fromkeys(("accuracy", "low", "high"), math.nan))
+    content = json.loads(json_text(report_of(population(0.5, 1.0), entry_of("n", rows=[nothing]))))
+    one, other = content["entries"]
+    assert [row["accuracy"] for row in one["rows"]] == [0.5, 1.0]
+    assert one["statistics"][0]["everyone"]["success"] == 0.5
+    assert one["statistics"][0]["everyone"]["success_interval"] == list(wilson(1, 2))
+    assert other["rows"][0]["accuracy"] is None
+    assert content["format"] == 1 and content["length"] == 100
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run that was evaluated, under an odd name."""
+    folder = tmp_path_factory.mktemp("runs")
+    run = Path(parity_run(folder / "a|b&_%"))
+    rows = [
+        row_of(length, replica=replica, seed=replica) for length in (20, 40) for replica in (0, 1)
+    ]
+    from statetrack.runs.run import Run
+
+    Run.open(run).folder.append_evaluation(rows)
+    return folder
+
+
+def test_the_command_writes_every_format_to_a_file_and_to_standard_output(runs, tmp_path, capsys):
+    forms: dict[str, Format] = {
+        "md": "markdown",
+        "tex": "latex",
+        "csv": "csv",
+        "json": "json",
+        "txt": "rich",
+    }
+    for suffix, form in forms.items():
+        out = tmp_path / f"table.{suffix}"
+        assert app.run(["report", str(runs), "--out", str(out)]) == 0
+        assert capsys.readouterr().out == ""
+        assert app.run(["report", str(runs), "--format", form, "--out", "-"]) == 0
+        printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
+        assert printed == out.read_text(encoding="utf-8").rstrip("\n")
+        assert "bilinear" in printed
+    assert app.run(["report", str(runs), "--out", str(tmp_path / "t.parquet")]) == 0
+    assert pq.read_table(tmp_path / "t.parquet").num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nonsense"], "no such folder and no such suite"),
+        (["parity", "--format", "csv", "--folder", "x"], "no such folder and no such suite"),
+        ([], "nothing to report on|there is no such folder|no run"),
+        (["{runs}", "--format", "parquet"], "name a file with --out"),
+        (["{runs}", "--out", "x.foo"], "its name does not say the format"),
+        (["{runs}", "--out", "none/x.csv"], "there is no folder none"),
+        (["{runs}", "--length", "7"], "no run was evaluated there; lengths: 20, 40"),
+        (["{runs}", "--long", "--length", "7"], "no run was evaluated there"),
+        (["{runs}", "--folder", "x"], "--folder: belongs to a suite"),
+        (["{runs}", "--budget", "hours"], "--budget: belongs to a suite"),
+        (["proposition-3", "{runs}"], "a report is of one suite, or of run folders"),
+        (["proposition-3", "--budget", "eons"], "there is no budget 'eons'"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(arguments, said, runs, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    given = [word.replace("{runs}", str(runs)) for word in arguments]
+    assert app.run(["report", *given]) == 1
+    told = capsys.readouterr()
+    assert told.out == "" and re.search(said, told.err) and told.err.count("\n") == 1
+
+
+def test_a_suite_that_was_not_run_is_a_table_of_waiting_points(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert app.run(["report", "proposition-3"]) == 0
+    text = capsys.readouterr().out
+    assert "waiting" in text and "not trained yet" in text
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_can_be_made_in_python(runs):
+    report = make_report(runs)
+    assert report.to_markdown().count("1.00") == 1
+    assert report.to_latex(best=True).startswith("% needs")
+    assert report.to_dicts()[0]["accuracy"] == 1.0
