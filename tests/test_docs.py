@@ -26,6 +26,7 @@ from statetrack.models import MODELS
 from statetrack.plugins import load_plugin
 from statetrack.protocols import Protocol
 from statetrack.references import ids_in, references
+from statetrack.report.long_form import COLUMNS as COLUMNS_OF_REPORTS
 from statetrack.spec import TaskSpec, load_task
 from statetrack.sweep.published import PublishedTable
 from statetrack.sweep.suite import Budget, Suite
@@ -300,6 +301,18 @@ def test_certify_json_has_the_documented_keys(written, monkeypatch, capsys):
     printed = json.loads(capsys.readouterr().out)
     assert set(printed) == documented("certify --json")
     assert keys_of(printed["replicas"]) == documented("A replica in certify --json")
+
+
+def test_reports_have_the_documented_keys_and_columns(written, monkeypatch, capsys):
+    monkeypatch.chdir(written)
+    assert run(["report", "run", "--format", "json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    (entry,) = printed["entries"]
+    assert set(printed) == documented("report as JSON")
+    assert set(entry) == documented("An entry of report as JSON")
+    assert keys_of(entry["rows"]) == documented("eval.jsonl")
+    assert keys_of(entry["statistics"]) == documented("Statistics of report as JSON")
+    assert set(COLUMNS_OF_REPORTS) == documented("report as CSV and Parquet")
 
 
 def test_probe_json_has_the_documented_keys(written, monkeypatch, capsys):

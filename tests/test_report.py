@@ -8,6 +8,7 @@ import json
 import math
 import re
 import shutil
+import statistics
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -69,16 +70,12 @@ def population(*accuracies: float | None, lrs: tuple[float, ...] = ()) -> Entry:
     return entry_of(rows=rows, outcomes=outcomes)
 
 
-def test_statistics_are_over_the_replicas_that_did_not_diverge():
+def test_a_replica_that_diverged_counts_as_0_and_as_one_that_failed():
     found = statistics_at(population(0.5, 1.0, 0.25, None), 100).everyone
     assert (found.replicas, found.diverged, found.evaluated, found.right) == (4, 1, 3, 1)
-    assert (found.best, found.median, found.least) == (1.0, 0.5, 0.25)
-    assert found.mean == pytest.approx(7 / 12)
-    assert found.deviation == pytest.approx(
-        (((1 / 12) ** 2 + (5 / 12) ** 2 + (4 / 12) ** 2) / 2) ** 0.5
-    )
-    assert found.success == 0.25, "a replica that diverged is one that failed"
-    assert found.success_interval == wilson(1, 4)
+    assert (found.best, found.median, found.mean, found.least) == (1.0, 0.375, 0.4375, 0.0)
+    assert found.deviation == pytest.approx(statistics.stdev([0.5, 1.0, 0.25, 0.0]))
+    assert found.success == 0.25 and found.success_interval == wilson(1, 4)
 
 
 def test_the_seeds_at_the_selected_learning_rate_are_told_apart():
@@ -86,7 +83,7 @@ def test_the_seeds_at_the_selected_learning_rate_are_told_apart():
     found = statistics_at(entry, 100)
     assert found.lr == 0.1
     assert (found.seeds.replicas, found.seeds.diverged, found.seeds.right) == (3, 1, 0)
-    assert (found.seeds.best, found.seeds.median) == (0.5, 0.375)
+    assert (found.seeds.best, found.seeds.median) == (0.5, 0.25)
     assert (found.of("best", "accuracy"), found.of("best", "accuracy", "seeds")) == (1.0, 0.5)
 
 
@@ -343,6 +340,8 @@ def test_what_a_format_has_no_place_for_is_refused():
         {"form": "csv", "measure": "scaled"},
         {"form": "parquet", "best": True},
         {"form": "json", "length": 5},
+        {"form": "html", "measure": "scaled"},
+        {"form": "html", "long": True},
         {"form": "json", "columns": "row"},
         {"form": "markdown", "columns": "row"},
         {"form": "rich", "long": True, "of": "mean"},
@@ -428,6 +427,8 @@ def test_the_command_writes_every_format_to_a_file_and_to_standard_output(runs, 
         printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
         assert printed == out.read_text(encoding="utf-8").rstrip("\n")
         assert "bilinear" in printed
+    assert app.run(["report", str(runs), "--out", str(tmp_path / "page.html")]) == 0
+    assert "<html" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert app.run(["report", str(runs), "--out", str(tmp_path / "t.parquet")]) == 0
     assert pq.read_table(tmp_path / "t.parquet").num_rows == 2
 
@@ -470,3 +471,4 @@ def test_a_report_can_be_made_in_python(runs):
     assert report.to_markdown().count("1.00") == 1
     assert report.to_latex(best=True).startswith("% needs")
     assert report.to_dicts()[0]["accuracy"] == 1.0
+    assert report.command == f"statetrack report {runs}"

@@ -28,6 +28,7 @@ from statetrack.runs.identity import settings_hash
 from statetrack.runs.run import Run, make_replica
 from statetrack.sweep.measuring import run_point
 from statetrack.sweep.points import points_of
+from statetrack.sweep.published import PublishedTable
 from statetrack.sweep.suite import Suite
 from tests.setups import entry_of, parity_run, row_of
 from tests.test_run import SMALL, start, stop_after, train_until
@@ -322,3 +323,19 @@ def test_a_point_that_failed_says_why_before_it_has_a_run_and_after(suite_folder
     assert found["ours", "m=10"].state == found["larger", "m=10"].state == "failed"
     kept = found["ours", "m=2"]
     assert kept.state == "finished" and kept.at(12), "what was measured stays"
+
+
+def test_published_numbers_stand_beside_what_was_measured_with_their_verdict(suite_folder):
+    values = {"ours": {"m=2": 0.99, "m=10": 0.5}, "larger": {"m=2": 0.1}}
+    table = PublishedTable(source="Table 1", measure="accuracy", of="best", values=values, within=1)
+    suite = SUITE.model_copy(update={"tables": (table,)})
+    found = {
+        (entry.row, entry.column): entry for entry in gather_suite(suite, suite_folder).entries
+    }
+    (one,) = found["ours", "m=2"].compared
+    best = max(row.accuracy for row in found["ours", "m=2"].at(12))
+    assert (one.published, one.measured) == (0.99, best)
+    (failed,) = found["larger", "m=2"].compared
+    assert failed.measured is None and "task.yaml" in failed.why
+    assert found["ours", "m=10"].compared[0].why.startswith("not measured")
+    assert found["larger", "m=10"].compared == ()

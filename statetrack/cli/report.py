@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from statetrack.report.entries import Report
     from statetrack.report.formats import Wanted
 
-Format = Literal["rich", "markdown", "latex", "csv", "parquet", "json"]
+Format = Literal["rich", "markdown", "latex", "csv", "parquet", "json", "html"]
 Measure = Literal["accuracy", "scaled", "success", "prefix", "horizon", "worst"]
 Of = Literal["selected", "best", "median", "mean"]
 Over = Literal["all", "seeds"]
@@ -29,6 +29,7 @@ SUFFIXES: dict[str, Format] = {
     ".csv": "csv",
     ".parquet": "parquet",
     ".json": "json",
+    ".html": "html",
     ".txt": "rich",
 }
 """The format of a file by the end of its name, where none is given."""
@@ -105,7 +106,8 @@ def report(
     """Report on runs, or on a suite: one table, for a terminal, a paper or another program.
 
     The table has a row for each model and a column for each task. CSV, Parquet and JSON hold
-    everything about every run; nothing is trained or evaluated.
+    everything about every run, and HTML is one page with all of it; nothing is trained or
+    evaluated.
     """
     from statetrack.report.formats import Wanted
     from statetrack.report.gathering import make_report

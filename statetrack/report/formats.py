@@ -15,12 +15,16 @@ from statetrack.report.latex import long_latex, matrix_latex
 from statetrack.report.long_form import COLUMNS, MAIN, LongRow, chosen_columns, long_rows
 from statetrack.report.markdown import long_markdown, matrix_markdown
 from statetrack.report.matrix import OF_SELECTED, Matrix, matrix_of
+from statetrack.report.page import page
 from statetrack.report.terminal import long_view, matrix_view
 
-Format = Literal["rich", "markdown", "latex", "csv", "parquet", "json"]
+Format = Literal["rich", "markdown", "latex", "csv", "parquet", "json", "html"]
 
-COMPLETE: tuple[Format, ...] = ("csv", "parquet", "json")
+COMPLETE: tuple[Format, ...] = ("csv", "parquet", "json", "html")
 """The formats that hold every measure of every run, and not one table."""
+
+WHOLE: tuple[Format, ...] = ("json", "html")
+"""Those of them that have no columns or lengths to choose."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,14 +53,16 @@ class Wanted:
             "of": complete and self.of is not None,
             "over": complete and self.over is not None,
             "best": complete and self.best,
-            "length": self.form == "json" and self.length is not None,
-            "columns": self.form == "json" and self.columns is not None,
+            "length": self.form in WHOLE and self.length is not None,
+            "columns": self.form in WHOLE and self.columns is not None,
             "caption": self.form != "latex" and self.caption is not None,
             "label": self.form != "latex" and self.label is not None,
         }
         for name in (name for name, wrong in refused.items() if wrong):
             why = "it holds everything" if complete else "that is LaTeX's"
             raise SettingsError(f"--{name}: --format {self.form} has no place for it: {why}")
+        if self.long and self.form == "html":
+            raise SettingsError("--long: --format html has no place for it: it holds everything")
         if self.long and not complete:
             for name in ("measure", "of", "over", "best"):
                 if getattr(self, name):
@@ -81,6 +87,8 @@ class Wanted:
                 return csv_text(self._rows(report), self._columns(COLUMNS))
             case "parquet":
                 return parquet_bytes(self._rows(report), self._columns(COLUMNS))
+            case "html":
+                return page(report)
             case "markdown" if self.long:
                 return long_markdown(self._rows(report), self._columns(MAIN))
             case "markdown":

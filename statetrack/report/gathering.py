@@ -6,6 +6,7 @@ is an entry too, with its error.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +27,8 @@ from statetrack.runs.identity import WITHOUT_EFFECT, settings_hash
 from statetrack.runs.plugins import code_of, needs_plugin
 from statetrack.runs.rows import EvaluationRow
 from statetrack.spec import Task, golden_hash, load_task
+from statetrack.sweep.executors._base import Done, Failed
+from statetrack.sweep.published import compare_published
 from statetrack.sweep.results import Measurement, PointResult
 from statetrack.sweep.suite import SUITES, Suite, load_suite
 
@@ -62,11 +65,18 @@ def make_report(
         if folder is not None or budget is not None:
             given = "folder" if folder is not None else "budget"
             raise SettingsError(f"{setting(given)}: belongs to a suite, and none is named")
-        return gather_runs([Path(place) for place in places])
+        return replace(gather_runs([Path(place) for place in places]), command=_command(places))
     if len(places) > 1:
         raise SettingsError(f"suite '{suites[0]}': a report is of one suite, or of run folders")
     name = Path(suites[0]).stem
-    return gather_suite(suites[0], folder or SUITES_FOLDER / name, name=name, budget=budget)
+    found = gather_suite(suites[0], folder or SUITES_FOLDER / name, name=name, budget=budget)
+    return replace(found, command=_command(places, folder=folder, budget=budget))
+
+
+def _command(places: Sequence[Path | str], **options: Path | str | None) -> str:
+    """The command that makes a report."""
+    given = [word for name, value in options.items() if value for word in (f"--{name}", str(value))]
+    return shlex.join(["statetrack", "report", *map(str, places), *given])
 
 
 def _is_suite(place: Path | str) -> bool:
@@ -125,9 +135,10 @@ def gather_suite(
     points = points_of(suite, Path(folder), {})
     reading = _Reading()
     read = [reading.point(point, suite) for point in points]
+    entries = _with_verdicts(suite, points, read)
     return Report(
         title=suite.title,
-        entries=tuple(one.entry for one in read),
+        entries=entries,
         row_names=tuple(suite.rows),
         column_names=tuple(suite.columns),
         length=suite.length,
@@ -136,16 +147,20 @@ def gather_suite(
         budget=budget,
         reference=suite.reference,
         departures=suite.departures,
-        training=_training([one.entry for one in read], [one.experiment for one in read]),
+        training=_training(entries, [one.experiment for one in read]),
     )
 
 
 @dataclass(frozen=True)
 class _Read:
-    """An entry, and the experiment that it was made from where that could be read."""
+    """An entry, and what it was made from, where that could be read.
+
+    `result` is what a suite measured, as it says now.
+    """
 
     entry: Entry
     experiment: Experiment | None
+    result: PointResult | None = None
 
 
 class _Reading:
@@ -186,7 +201,7 @@ class _Reading:
         if read.experiment is not None:
             said = _otherwise(entry.settings, wanted.values(), "trained")
             entry = replace(entry, notes=(*entry.notes, *said))
-        return _Read(entry, read.experiment or wanted)
+        return _Read(entry, read.experiment or wanted, read.result)
 
     def _of(self, folder: RunFolder, suite: Suite | None) -> _Read:
         from statetrack.runs.run import Run  # torch
@@ -233,7 +248,7 @@ class _Reading:
             evidence=tuple(evidence.values()),
             prediction=self._predict(run.task, experiment),
         )
-        return _Read(entry if suite is None else _as_measured(entry, run, suite), experiment)
+        return _Read(entry, experiment) if suite is None else _measured(entry, run, suite)
 
     def _waiting(self, point: Point, experiment: Experiment) -> Entry:
         """The entry of a point that has no run yet."""
@@ -280,21 +295,52 @@ def _last_of_each(rows: Iterable[EvaluationRow]) -> tuple[EvaluationRow, ...]:
     return tuple(last[key] for key in sorted(last))
 
 
-def _as_measured(entry: Entry, run: Run, suite: Suite) -> Entry:
-    """The entry of a suite's point, with the scores that the suite measured and no others."""
+def _measured(entry: Entry, run: Run, suite: Suite) -> _Read:
+    """A suite's point, with the scores that the suite measured and no others."""
     content = run.folder.cell() if entry.state == "finished" else None
     if content is None or "measured" not in content:  # an earlier version did not write it
         notes = ("trained, and not measured yet",) if entry.state == "finished" else ()
-        return replace(entry, state="unfinished", rows=(), notes=notes)
+        return _Read(replace(entry, state="unfinished", rows=(), notes=notes), run.experiment)
     result = PointResult.from_json(content, f"{entry.run}: cell.json")
     kinds = {each.kind: each for each in (*result.evidence, *entry.evidence)}
     wanted = Measurement.of(suite, run.task)
-    return replace(
+    measured = replace(
         entry,
         rows=_measured_rows(run, result),
         evidence=tuple(kinds.values()),
         searched=dict(result.searched),
         notes=tuple(_otherwise(vars(result.measured), vars(wanted), "measured")),
+    )
+    return _Read(measured, run.experiment, result if result.measured == wanted else None)
+
+
+def _with_verdicts(
+    suite: Suite, points: Sequence[Point], read: Sequence[_Read]
+) -> tuple[Entry, ...]:
+    """The entries with the published numbers beside them, compared with what was run."""
+    ran = [
+        point if not one.entry.outcomes else replace(point, values=dict(one.entry.settings))
+        for point, one in zip(points, read, strict=True)
+    ]
+    results: list[Done] = []
+    for point, one in zip(points, read, strict=True):
+        if one.result is not None:
+            results.append(
+                replace(one.result, row=point.row, column=point.column, run=str(point.path))
+            )
+        elif one.entry.error:
+            results.append(Failed(point.row, point.column, str(point.path), one.entry.error))
+    compared = compare_published(suite, ran, results)
+    return tuple(
+        replace(
+            one.entry,
+            compared=tuple(
+                each
+                for each in compared
+                if (each.row, each.column) == (one.entry.row, one.entry.column)
+            ),
+        )
+        for one in read
     )
 
 

@@ -2,7 +2,7 @@
 
 The replicas of a run are every seed at every learning rate. Two populations are told apart: all of
 them, and the seeds at the selected learning rate, which is what papers report. A replica that
-diverged has no accuracy: it counts in no mean, and in the number of replicas of every success rate.
+diverged counts as 0, and as one that failed: its answers would be NaN, and such answers are wrong.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Population:
     """What some replicas reach together at one length, in one kind of accuracy.
 
     `replicas` counts those that diverged too, `evaluated` those that were evaluated at the length,
-    `right` those with every answer right at every scored position of every word. The others are
-    over the evaluated ones: `deviation` is the standard deviation of a sample, None for one
-    replica. All are None unless every replica that did not diverge was evaluated: the best of some
-    is not the best.
+    `right` those with every answer right at every scored position of every word. `deviation` is the
+    standard deviation of a sample, None for one replica; `least` and `best` are the range. All of
+    these are None unless every replica that did not diverge was evaluated: the best of some is not
+    the best.
     """
 
     replicas: int
@@ -141,7 +141,8 @@ def _population(
     trained = {one.replica for one in outcomes if not one.diverged}
     scored = [row for row in rows if row.replica in trained]
     values = [value for row in scored if (value := _finite(getattr(row, FIELDS[kind]))) is not None]
-    known = values if len(scored) == len(trained) and len(values) == len(scored) else []
+    whole = len(scored) == len(trained) and len(values) == len(scored)
+    known = [*values, *[0.0] * (len(outcomes) - len(trained))] if whole else []
     return Population(
         replicas=len(outcomes),
         diverged=len(outcomes) - len(trained),
