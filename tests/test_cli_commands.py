@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -355,6 +356,9 @@ def test_a_suite_is_one_table_and_goes_on_where_it_was(capsys: pytest.CaptureFix
     assert "every word tried is right up to that length" in capsys.readouterr().out
     succeed("reproduce", "mine.yaml", "--jobs", "1", "--stress-seconds", "0", "--out", "cells")
     assert "worst-case horizon: not measured" in capsys.readouterr().out
+    shutil.rmtree("cells/parity/elman")
+    succeed("reproduce", "mine.yaml", "--finished", "--stress-seconds", "0", "--out", "cells")
+    assert not Path("cells/parity/elman").exists() and "1 agree" in capsys.readouterr().out
     line = complaint(capsys, "reproduce", "mine.yaml", "--seeds", "1", "--out", "cells")
     assert "other settings" in line
     report = Path("mine.md").read_text()

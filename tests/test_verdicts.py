@@ -13,7 +13,7 @@ from statetrack.report.drawing import console
 from statetrack.report.reproductions import reproduction_page, sums_in, with_totals
 from statetrack.report.verdicts import summary, verdict_table, verdicts_markdown
 from statetrack.runs.rows import EvaluationRow, Outcome, Summary
-from statetrack.scoring import rescale
+from statetrack.scoring import rescale, wilson
 from statetrack.sweep.executors._base import Failed
 from statetrack.sweep.points import Point
 from statetrack.sweep.published import Compared, compare_published, counts
@@ -52,12 +52,13 @@ def suite_of(
 
 
 def row_of(accuracy: float, replica: int = 0, length: int = LENGTH) -> EvaluationRow:
+    low, high = wilson(round(1000 * accuracy), 1000)
     return EvaluationRow(
         length=length,
-        sequences=100,
+        sequences=1000,
         accuracy=accuracy,
-        low=0.0,
-        high=1.0,
+        low=low,
+        high=high,
         symbol_accuracy=accuracy,
         prefix_accuracy=accuracy,
         floor=CHANCE,
@@ -117,7 +118,14 @@ def test_a_number_as_close_as_the_table_asks_agrees() -> None:
     found = compared(suite_of(within=0.05), result_of(0.96))
     assert found.verdict == "agrees" and found.measured == pytest.approx(0.95)
     assert (found.right, found.replicas, found.reference) == (0, 1, "A paper")
-    assert compared(suite_of(within=0.04), result_of(0.96)).verdict == "differs"
+    assert compared(suite_of(within=0.02), result_of(0.96)).verdict == "differs"
+
+
+def test_a_difference_that_so_few_test_words_cannot_show_is_not_comparable() -> None:
+    found = compared(suite_of(within=0.04), result_of(0.96))
+    assert found.verdict == "not comparable"
+    said = "1,000 test words do not tell them apart: 95 % interval 0.93 to 0.97"
+    assert found.why == said
 
 
 def test_a_number_that_differs_names_what_was_trained_otherwise() -> None:

@@ -61,6 +61,14 @@ def reproduce(
     ] = 0,
     seeds: Annotated[int, typer.Option(help="Seeds of each point; 0: the suite's own.", min=0)] = 0,
     steps: Annotated[int, typer.Option(help="Steps of each point; 0: the suite's own.", min=0)] = 0,
+    finished: Annotated[
+        bool,
+        typer.Option(
+            "--finished",
+            help="Train nothing: show the points whose training is finished, the others as not "
+            "measured.",
+        ),
+    ] = False,
     markdown: Annotated[
         Path | None,
         typer.Option(
@@ -102,6 +110,7 @@ def reproduce(
     from statetrack.report.suites import evidence_table, suite_table
     from statetrack.report.training import TrainedPoint, training_lines, training_of
     from statetrack.report.verdicts import beside, legend, summary, verdict_table
+    from statetrack.runs.folder import RunFolder
     from statetrack.sweep.executors._base import Failed
     from statetrack.sweep.executors.local import Local
     from statetrack.sweep.points import points_of
@@ -118,12 +127,13 @@ def reproduce(
     overrides = {key: number for key, number in given.items() if number}
     points = points_of(chosen, folder, overrides)
     searching = Searching(worst=stress_seconds, others=evidence_seconds if evidence else 0.0)
+    to_run = [point for point in points if not finished or RunFolder(point.path).finished]
     started = time.perf_counter()
     with interruptible() as stop:
         every = list(
             tqdm(
-                run_suite(chosen, points, Local(jobs=jobs), stop, searching),
-                total=len(points),
+                run_suite(chosen, to_run, Local(jobs=jobs), stop, searching),
+                total=len(to_run),
                 unit="point",
                 desc=visible(Path(suite).stem),
                 file=sys.stderr,
@@ -141,7 +151,7 @@ def reproduce(
     for one in failed:
         where = f"; its traceback is in {one.file}" if one.traceback and one.file else ""
         typer.echo(f"failed: {one.row} on {one.column}: {visible(one.error)}{where}", err=True)
-    if len(every) < len(points):
+    if len(every) < len(to_run):
         typer.echo(
             f"interrupted with {len(results)} of {len(points)} points finished; "
             "the same command continues",

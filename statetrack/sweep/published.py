@@ -13,6 +13,8 @@ and is taken only where the paper reports its best run. In this order:
   is no better than published and not solved. Failing then says nothing, and least of all where the
   published model failed too. It counts where theory says that the model cannot track the task;
 - *agrees*, where the two numbers are at most `within` apart (of a horizon: that share of it);
+- *not comparable*, where the 95 % interval of what was measured comes as close to the published
+  number as that: too few test words;
 - *differs* otherwise. What was trained otherwise than in the paper is named.
 
 torch is not imported here.
@@ -33,7 +35,7 @@ from statetrack.errors import StatetrackError
 from statetrack.runs.config import Experiment
 from statetrack.runs.folder import RunFolder
 from statetrack.runs.rows import EvaluationRow, Summary
-from statetrack.scoring import horizon_of, rounded_down
+from statetrack.scoring import horizon_of, rescale, rounded_down, rounded_up
 from statetrack.settings import Line, LineOrEmpty, Settings, option
 from statetrack.spec import Lengths, WordSpec, load_task
 from statetrack.text import shortened
@@ -312,6 +314,8 @@ class _Beside:
             return "not comparable", unfinished
         if abs(measured - self.published) <= self._within:
             return "agrees", theorem or f"at most {self._apart} apart"
+        if doubtful := self._too_few_words(result):
+            return "not comparable", doubtful
         causes = trained_otherwise(ours, paper) if paper is not None else []
         if share is not None and share < 1:
             causes.append(f"{_percent(share)} of the paper's training words")
@@ -393,6 +397,28 @@ class _Beside:
             self.table.measure == "horizon" and measured == longest < self.published - self._within
         )
 
+    def _too_few_words(self, result: PointResult) -> str:
+        """Why the test cannot tell the two numbers apart; empty where it can.
+
+        Of one length and the selected replica, whose accuracy has an interval.
+        """
+        table = self.table
+        if table.of != "selected" or table.measure not in ("accuracy", "scaled"):
+            return ""
+        chosen = {row.length: row for row in _rows(result) if row.selected}
+        if len(self.lengths) != 1 or self.lengths[0] not in chosen:
+            return ""
+        row = chosen[self.lengths[0]]
+        low, high = row.interval
+        if table.measure == "scaled":
+            low, high = rescale(low, row.chance), rescale(high, row.chance)
+        if low - self._within > self.published or high + self._within < self.published:
+            return ""
+        return (
+            f"{row.sequences:,} test words do not tell them apart: 95 % interval "
+            f"{rounded_down(low)} to {rounded_up(high)}"
+        )
+
     # --- whether training was finished ---
 
     def _unfinished(self, result: PointResult, measured: float, share: float | None) -> str:
@@ -449,7 +475,7 @@ class _Beside:
         except StatetrackError:
             return ""
         hopeless = mine.can == "no" or (paper is not None and mine.answer == its.answer == "no")
-        return f"impossible by theory: {shortened(mine.theorem, 90)}" if hopeless else ""
+        return f"impossible by theory: {shortened(mine.theorem, 120)}" if hopeless else ""
 
 
 def _other_question(ours: Experiment, paper: Experiment) -> Iterator[str]:
