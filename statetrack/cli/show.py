@@ -2,7 +2,8 @@
 
 A task: its states, alphabet, labels, transitions, examples and the best constant accuracy.
 A model: its equation, source, settings and number of parameters.
-A protocol or a suite: its file, with what its comments say is known and what is not.
+A suite: what it trains and tests, what it is compared with, and what its budgets change.
+A protocol: its file, with what its comments say is known and what is not.
 """
 
 from __future__ import annotations
@@ -62,9 +63,9 @@ def show(
     elif name in MODELS:
         _show_model(name, as_json)
     elif name in PROTOCOLS:
-        _show_file("protocol", "protocols", name, as_json)
-    elif name in SUITES:
-        _show_file("suite", "suites", name, as_json)
+        _show_protocol(name, as_json)
+    elif name in SUITES or _is_suite(name):
+        _show_suite(name, as_json)
     else:
         _show_task(name, as_json)
 
@@ -85,17 +86,41 @@ def _show_model(name: str, as_json: bool) -> None:
         draw_model(about, console())
 
 
-def _show_file(kind: str, folder: str, name: str, as_json: bool) -> None:
-    """The file of a shipped protocol or suite as it is, or its keys as JSON."""
+def _show_protocol(name: str, as_json: bool) -> None:
+    """The file of a shipped protocol as it is, or its keys as JSON."""
     from statetrack.cli._json import print_json
     from statetrack.report.drawing import console
     from statetrack.settings import read_yaml
 
-    path = tasks_folder() / folder / f"{name}.yaml"
+    path = tasks_folder() / "protocols" / f"{name}.yaml"
     if as_json:
-        print_json({"name": name, "type": kind, **read_yaml(path)})
+        print_json({"name": name, "type": "protocol", **read_yaml(path)})
     else:
         console().print(path.read_text(encoding="utf-8").rstrip(), soft_wrap=True)
+
+
+def _is_suite(name: str) -> bool:
+    """Whether a name is a file of a suite, and not of a task."""
+    from statetrack.settings import read_yaml
+
+    path = Path(name)
+    return name.endswith(".yaml") and path.is_file() and "models" in read_yaml(path)
+
+
+def _show_suite(name: str, as_json: bool) -> None:
+    """What a suite consists of, or the keys of its file as JSON."""
+    from statetrack.cli._json import print_json
+    from statetrack.cli._show_suite import draw_suite
+    from statetrack.report.drawing import console
+    from statetrack.settings import read_yaml
+    from statetrack.sweep.suite import load_suite
+
+    shipped = name in SUITES
+    path = tasks_folder() / "suites" / f"{name}.yaml" if shipped else Path(name)
+    if as_json:
+        print_json({"name": path.stem, "type": "suite", **read_yaml(path)})
+    else:
+        draw_suite(path.stem, load_suite(name), path, console())
 
 
 def _show_task(name: str, as_json: bool) -> None:

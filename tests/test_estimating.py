@@ -1,0 +1,168 @@
+"""What a sweep would take: `--dry-run`, measured on few steps and scaled for the rest."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from statetrack.report.estimates import duration, estimates_lines, estimates_table
+from statetrack.runs.run import Run
+from statetrack.sweep.estimating import Estimate, Estimates, _Cost, estimate
+from statetrack.sweep.measuring import run_point
+from statetrack.sweep.points import points_of
+from statetrack.sweep.searching import Searching
+from statetrack.sweep.suite import Suite
+
+SUITE = Suite(
+    title="Points to be estimated",
+    settings={
+        "steps": 4,
+        "seeds": 2,
+        "lrs": [0.01, 0.1],
+        "batch_size": 8,
+        "validation_words": 8,
+        "finish": "none",
+    },
+    models={
+        "small": {"model": "bilinear", "hidden": 2},
+        "large": {"model": "bilinear", "hidden": 8},
+        "signs": "diagonal-real",
+    },
+    tasks={"parity": "parity", "five": "modular-addition:m=5"},
+    length=20,
+    samples=10,
+    horizon_lengths=(40,),
+    horizon_samples=5,
+)
+
+
+@pytest.fixture(scope="module")
+def estimated(tmp_path_factory):
+    """The folder, the points and their estimates, one of which is finished and one begun."""
+    folder = tmp_path_factory.mktemp("estimating")
+    points = points_of(SUITE, folder / "runs", {})
+    run_point(SUITE, points[0])
+    before = sorted(path for path in folder.rglob("*"))
+    found = estimate(SUITE, points, jobs=2, searching=Searching(), budget=1.0)
+    assert sorted(path for path in folder.rglob("*")) == before, "nothing is written"
+    return points, found
+
+
+def test_every_point_has_its_parameters_replicas_steps_and_words(estimated):
+    points, found = estimated
+    for point, one in zip(points, found.points, strict=True):
+        assert (one.row, one.column, one.run) == (point.row, point.column, str(point.path))
+        assert (one.replicas, one.steps, one.words_per_step) == (4, 4, 32)
+    run = Run.open(points[0].path)
+    assert found.points[0].weights == sum(weight.numel() for weight in run.model().parameters())
+
+
+def test_finished_points_cost_nothing_and_the_others_something(estimated):
+    _, found = estimated
+    assert [one.finished for one in found.points] == [True, *[False] * 5]
+    assert found.points[0].seconds == 0
+    assert all(one.training_seconds > 0 for one in found.points[1:])
+    assert all(one.evaluation_seconds > 0 for one in found.points[1:])
+
+
+def test_without_time_the_points_are_scaled_from_the_nearest_one_and_marked(tmp_path):
+    points = points_of(SUITE, tmp_path / "runs", {})
+    found = estimate(SUITE, points, jobs=1, budget=0.0)
+    assert sum(one.measured for one in found.points) == 1
+    table = Console(width=200)
+    with table.capture() as drawn:
+        table.print(estimates_table(found))
+    assert drawn.get().count("~") == 2 * 5
+    small, large = found.points[0], found.points[1]
+    assert large.training_seconds == pytest.approx(
+        small.training_seconds * large.weights / small.weights
+    )
+
+
+def test_an_interrupted_point_has_only_its_last_steps_left(tmp_path):
+    suite = SUITE.model_copy(update={"models": {"small": SUITE.models["small"]}})
+    (point, other) = points_of(suite, tmp_path / "runs", {"steps": 20})
+    run = Run.start(point.experiment, out=point.path)
+    for record in run.train(lambda: True):
+        assert record.step == 1
+    # a record every 10 steps: stop at the first
+    run = Run.open(point.path)
+    for record in run.train():
+        if record.step >= 10:
+            break
+    found = estimate(suite, [point, other], jobs=1, budget=1.0)
+    begun, fresh = found.points
+    assert 0 < begun.training_seconds < fresh.training_seconds
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        list(Run.open(point.path).train())
+    (trained,) = estimate(suite, [point], jobs=1, budget=1.0).points
+    assert trained.training_seconds == 0 and trained.evaluation_seconds > 0
+
+
+def test_searches_for_evidence_count_with_the_time_that_they_are_given(tmp_path):
+    points = points_of(SUITE, tmp_path / "runs", {})[:1]
+    (one,) = estimate(SUITE, points, 1, Searching(worst=5.0, others=2.0), budget=0.0).points
+    assert one.evidence_seconds == 5.0 + 4 * 2.0
+
+
+def test_evaluations_beyond_what_was_timed_grow_as_a_power_of_the_length():
+    cost = _Cost(0.0, 0.0, 0.0, 0.0, 0.0, {100: 1.0, 200: 4.0}, 1.0, 1)
+    assert cost.evaluation(200) == 4.0
+    assert cost.evaluation(400) == pytest.approx(16.0)
+    assert cost.evaluation(800) == pytest.approx(64.0)
+    linear = _Cost(0.0, 0.0, 0.0, 0.0, 0.0, {100: 1.0, 200: 2.0}, 1.0, 1)
+    assert linear.evaluation(2000) == pytest.approx(20.0)
+
+
+def one_of(seconds: float, **changes: object) -> Estimate:
+    given = Estimate("row", "column", "runs/x", False, 10, 1, 5, 8, training_seconds=seconds)
+    return replace(given, **changes)
+
+
+def test_the_time_of_several_at_once_is_that_of_the_process_that_ends_last():
+    found = Estimates((one_of(3.0), one_of(1.0), one_of(1.0), one_of(4.0)), 2, 0.0)
+    assert found.processor_seconds == 9.0 and found.seconds == 6.0
+    assert Estimates(found.points, 1, 0.0).seconds == 9.0
+    assert Estimates(found.points, 8, 0.0).seconds == 4.0
+
+
+def test_the_estimates_are_strict_json_with_the_totals(estimated):
+    content = json.loads(json.dumps(estimated[1].to_json(), allow_nan=False))
+    assert content["num_finished"] == 1 and content["jobs"] == 2 and len(content["points"]) == 6
+    assert {"weights", "replicas", "steps", "words_per_step", "seconds", "measured"} <= {
+        *content["points"][1]
+    }
+
+
+def test_the_lines_say_the_total_and_what_is_not_counted():
+    lines = list(estimates_lines(Estimates((one_of(90.0), one_of(0.0, finished=True)), 2, 1.0)))
+    assert lines[0].startswith("2 points, 1 finished; 1 min 30 s of computing, about 1 min 30 s")
+    assert "stop early" in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.26, "0.3 s"),
+        (9.96, "10 s"),
+        (59.7, "1 min 00 s"),
+        (250, "4 min 10 s"),
+        (3599.6, "1 h 00 min"),
+        (11_100, "3 h 05 min"),
+        (187_200, "2 d 4 h"),
+    ],
+)
+def test_durations_are_written_in_two_units(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_nothing_of_a_path_is_needed_for_an_estimate(tmp_path):
+    points = points_of(SUITE, Path("/nowhere/at/all"), {})[:1]
+    (one,) = estimate(SUITE, points, 1, budget=0.0).points
+    assert not one.finished and not Path("/nowhere").exists()
