@@ -29,7 +29,7 @@ BUDGETS = ("minutes", "hours", "paper")
 
 
 class Budget(Settings):
-    """What a budget changes in a suite: the settings of all points, of some rows, and the test.
+    """What a budget changes in a suite: settings of all points, some rows and columns, and the test.
 
     A setting of `null` takes away what the suite gives, so that its protocol or its default counts.
     A budget that names a protocol is trained as that says: how suite and rows train is left out,
@@ -42,6 +42,8 @@ class Budget(Settings):
     )
     settings: dict[str, Any] = Field(default_factory=dict)
     models: dict[Name, dict[str, Any]] = Field(default_factory=dict)
+    tasks: dict[Name, dict[str, Any]] = Field(default_factory=dict)
+    without: tuple[Name, ...] = option((), "Names under `models` and `tasks` that are left out.")
     length: int | None = option(None, "The length of the table, in place of the suite's.", min=1)
     samples: int | None = option(None, "Test words, in place of the suite's.", min=1)
     curve_lengths: Lengths | None = option(None, "In place of the suite's.")
@@ -139,6 +141,19 @@ class Suite(Settings):
                     raise ValueError(
                         f"'budgets', '{name}' names the row '{row}', which is not in 'models'"
                     )
+            for column in budget.tasks:
+                if column not in self.tasks:
+                    raise ValueError(
+                        f"'budgets', '{name}' names the column '{column}', which is not in 'tasks'"
+                    )
+            out = set(budget.without)
+            if unknown := sorted(out - {*self.models, *self.tasks}):
+                raise ValueError(
+                    f"'budgets', '{name}' leaves out '{unknown[0]}', which is in neither 'models' "
+                    "nor 'tasks'"
+                )
+            if not (self.models.keys() - out and self.tasks.keys() - out):
+                raise ValueError(f"'budgets', '{name}' leaves out all 'models', or all 'tasks'")
         return self
 
     @property
@@ -178,13 +193,20 @@ class Suite(Settings):
         models: dict[str, Any] = {}
         for row, given in self.models.items():
             own: Mapping[str, Any] = {"model": given} if isinstance(given, str) else given
-            models[row] = _merged(own, budget.models.get(row, {}), left_out)
+            if row not in budget.without:
+                models[row] = _merged(own, budget.models.get(row, {}), left_out)
+        tasks = {
+            column: _merged(own, budget.tasks.get(column, {}), frozenset())
+            for column, own in self.columns.items()
+            if column not in budget.without
+        }
         in_place = {key: getattr(budget, key) for key in _IN_PLACE}
         return self._changed(
             {
                 "departures": budget.says,
                 "settings": _merged(self.settings, budget.settings, left_out),
                 "models": models,
+                "tasks": tasks,
                 **{key: value for key, value in in_place.items() if value is not None},
             }
         )
