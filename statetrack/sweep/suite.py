@@ -29,7 +29,7 @@ BUDGETS = ("minutes", "hours", "paper")
 
 
 class Budget(Settings):
-    """What a budget changes in a suite: settings of all points, some rows and columns, and the test.
+    """What a budget changes in a suite: settings of points, of rows and of columns, and the test.
 
     A setting of `null` takes away what the suite gives, so that its protocol or its default counts.
     A budget that names a protocol is trained as that says: how suite and rows train is left out,
