@@ -1,0 +1,161 @@
+"""Suites of published tables: each is built at every budget, and its numbers are those published.
+
+The numbers below were read a second time, apart from the files, in the same sources.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from statetrack.errors import SettingsError
+from statetrack.protocols import PROTOCOLS
+from statetrack.sweep import points
+from statetrack.sweep.points import points_of
+from statetrack.sweep.suite import BUDGETS, SUITES, Suite
+
+OURS = (
+    *("group-horizons", "group-horizons-larger", "negative-eigenvalues", "regular-languages"),
+    *("ssm-expressivity-counters", "ssm-expressivity-periodic", "ssm-expressivity-star-free"),
+)
+
+SECOND_HAND = ("arXiv:2605.07755", "arXiv:2603.01959", "arXiv:2510.21450")
+"""Papers of which only a digest was read."""
+
+SECOND_READING = [
+    ("ssm-expressivity-periodic", "[1, 50]", "Mamba, 2 layers", "Parity", 0.8005),
+    ("ssm-expressivity-periodic", "[51, 100]", "Mamba, 3 layers", "Tomita 3", 0.2937),
+    ("ssm-expressivity-periodic", "[51, 100]", "Transformer", "(abab)*", 0.025),
+    ("ssm-expressivity-periodic", "[1, 50]", "Mamba, 1 layer", "Tomita 6", 0.072),
+    ("ssm-expressivity-star-free", "[51, 100]", "Transformer", "D3", 0.085),
+    ("ssm-expressivity-star-free", "[51, 100]", "Mamba, 1 layer", "D12", 0.9335),
+    ("ssm-expressivity-star-free", "[51, 100]", "Transformer", "Tomita 4", 0.924),
+    ("ssm-expressivity-counters", "[101, 150]", "Mamba, 2 layers", "Dyck-1", 0.095),
+    ("ssm-expressivity-counters", "[51, 100]", "Mamba, 3 layers", "Boolean-3", 0.7345),
+    ("ssm-expressivity-counters", "[101, 150]", "Transformer", "a^n b^n c^n d^n", 0.994),
+    ("negative-eigenvalues", "Table 3", "DeltaNet [-1, 1]", "with brackets", 0.260),
+    ("negative-eigenvalues", "Table 3", "sLSTM", "without brackets", 0.787),
+    ("negative-eigenvalues", "Table 3", "Mamba [-1, 1]", "without brackets", 0.241),
+    ("negative-eigenvalues", "Beck et al.", "sLSTM", "with brackets", 0.57),
+    ("negative-eigenvalues", "Table 5", "mLSTM", "with brackets, no multiplication", 0.034),
+    ("negative-eigenvalues", "Table 5", "DeltaNet [0, 1]", "without brackets", 0.214),
+    ("group-horizons", "C2, C6 and S3", "AUSSM, 2 layers", "C2", 0),
+    ("group-horizons", "C2, C6 and S3", "token-gated RNN, 1 layer", "S3", 500),
+    ("group-horizons", "C2, C6 and S3", "Mamba, 2 layers", "C6", 60),
+    ("group-horizons", "by group", "AUSSM, 1 layer", "C6", 940),
+    ("group-horizons-larger", "by group", "AUSSM, 1 layer", "C60", 240),
+    ("group-horizons-larger", "by group", "tanh RNN, 1 layer", "A4", 1000),
+    ("regular-languages", "Table 2", "RWKV-7", "even pairs", 0.881),
+    ("regular-languages", "Table 2", "Gated DeltaProduct [-1, 1]", "modular arithmetic", 0.784),
+    ("regular-languages", "Table 2", "PD-SSM", "modular arithmetic", 0.962),
+    ("regular-languages", "README", "BD-SLiCE, b = 4", "parity", 0.884),
+]
+
+
+def published(suite: Suite, source: str, row: str, column: str) -> list[float]:
+    """The numbers of a row and column in the table of a source, or in those that contain it."""
+    named = [table for table in suite.tables if table.source == source]
+    tables = named or [table for table in suite.tables if source in table.source]
+    return [table.values[row][column] for table in tables if column in table.values.get(row, {})]
+
+
+@pytest.fixture
+def weightless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points are checked without drawing the weights of their models: papers' models are large."""
+    monkeypatch.setattr(points, "make_replica", lambda experiment, task: experiment)
+
+
+@pytest.mark.usefixtures("weightless")
+@pytest.mark.parametrize("name", OURS)
+def test_a_published_suite_has_every_budget(name: str) -> None:
+    suite = SUITES[name]
+    assert tuple(suite.budgets) == BUDGETS
+    sizes = {}
+    for budget in BUDGETS:
+        within = suite.within(budget)
+        sizes[budget] = len(points_of(within, Path("nowhere"), {}))
+        assert within.departures == suite.budgets[budget].says
+    assert 0 < sizes["minutes"] <= sizes["hours"] == sizes["paper"]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_models_of_the_least_budget_are_built(name: str) -> None:
+    assert points_of(SUITES[name].within("minutes"), Path("nowhere"), {})
+
+
+@pytest.mark.usefixtures("weightless")
+@pytest.mark.parametrize("name", OURS)
+def test_the_paper_is_trained_as_its_protocol_says(name: str) -> None:
+    suite = SUITES[name]
+    settings = PROTOCOLS[suite.protocol].settings
+    for point in points_of(suite.within("paper"), Path("nowhere"), {}):
+        training = point.experiment.training
+        assert training.steps == settings["steps"], point.name
+        assert list(training.lrs) == settings["lrs"], point.name
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_published_number_has_a_source_and_a_size_that_its_measure_can_have(
+    name: str,
+) -> None:
+    suite = SUITES[name]
+    assert suite.tables
+    for table in suite.tables:
+        paper = table.reference or suite.reference
+        assert "arXiv:" in paper
+        if any(each in paper for each in SECOND_HAND):
+            assert table.trust == "second-hand", table.source
+        tested = {suite.length, *suite.curve_lengths}
+        assert set(table.lengths) <= tested
+        largest = max(tested) if table.measure == "horizon" else 1
+        for values in table.values.values():
+            assert values
+            assert all(0 <= value <= largest for value in values.values())
+
+
+@pytest.mark.parametrize(("name", "source", "row", "column", "value"), SECOND_READING)
+def test_a_second_reading_finds_the_same_number(
+    name: str, source: str, row: str, column: str, value: float
+) -> None:
+    assert published(SUITES[name], source, row, column) == [pytest.approx(value)]
+
+
+SMALL = {
+    "title": "T",
+    "settings": {"steps": 5},
+    "models": {"a": "lstm", "b": {"model": "gru", "hidden": 8}},
+    "tasks": {"p": "parity", "s": {"task": "s3", "train_length": "2-4"}},
+}
+
+
+def with_budget(**budget: object) -> Suite:
+    """A suite of two models and two tasks, in its budget `minutes`."""
+    content = {**SMALL, "budgets": {"minutes": {"says": "less", **budget}}}
+    return Suite.model_validate(content).within("minutes")
+
+
+def test_a_budget_leaves_out_rows_and_columns_and_changes_columns() -> None:
+    changed = with_budget(without=["a", "p"], tasks={"s": {"train_length": "3"}})
+    assert list(changed.rows) == ["b"]
+    assert changed.columns == {"s": {"task": "s3", "train_length": "3"}}
+
+
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        ({"without": ["c"]}, "leaves out 'c', which is in neither 'models' nor 'tasks'"),
+        ({"without": ["a", "b"]}, "leaves out all 'models', or all 'tasks'"),
+        ({"tasks": {"q": {}}}, "names the column 'q', which is not in 'tasks'"),
+    ],
+)
+def test_a_budget_of_names_that_a_suite_does_not_have_is_refused(
+    budget: dict[str, object], message: str
+) -> None:
+    with pytest.raises(SettingsError, match=message):
+        with_budget(**budget)
+
+
+def test_the_error_of_an_unknown_budget_names_those_there_are() -> None:
+    with pytest.raises(SettingsError, match="there is no budget 'days': it has minutes"):
+        SUITES["group-horizons"].within("days")
