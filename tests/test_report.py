@@ -31,6 +31,7 @@ from statetrack.report.matrix import matrix_of, worst_text
 from statetrack.report.statistics import statistics_at
 from statetrack.report.terminal import blocks
 from statetrack.scoring import wilson
+from statetrack.sweep.published import Compared
 from tests.setups import (
     certificate_of,
     entry_of,
@@ -156,21 +157,59 @@ def test_cells_without_a_number_say_why_and_what_to_do():
     untested = entry_of("untested", run=Path("runs/untested"))
     here = entry_of("here", rows=[row_of(100)])
     unread = entry_of("", "", state="failed", error="is damaged", run=Path("runs/bad"))
-    entries = (begun, broken, ahead, gone, untested, here, unread)
+    alike = [entry_of(name, rows=[row_of(100)], notes=("with care",)) for name in ("one", "two")]
+    entries = (begun, broken, ahead, gone, untested, here, *alike, unread)
     matrix = matrix_of(report_of(*entries))
     assert [row[0].text for row in matrix.cells] == [
-        *("unfinished", "failed", "waiting", "diverged", "-", "1.00")
+        *("unfinished", "failed", "waiting", "diverged", "-", "1.00", "1.00", "1.00")
     ]
     assert matrix.cells[3][0].right == "0/2"
     said = "\n".join(matrix.notes)
     for text in (
-        "not trained yet: 1 run",
-        "`statetrack train --resume RUN` continues one): runs/begun",
+        "not begun: 1 run",
+        "`statetrack train --resume RUN` continues): runs/begun",
         "`statetrack eval RUN --all --length 100`): runs/untested",
         "broken on parity: no memory",
         "runs/bad: is damaged",
+        "one on parity, two on parity: with care",
     ):
         assert text in said
+
+
+def test_no_more_notes_than_can_be_read():
+    entries = [entry_of(f"{n}", state="failed", error=f"error {n}") for n in range(200)]
+    notes = matrix_of(report_of(*entries)).notes
+    assert len(notes) == 21 and notes[-1] == "and 180 more such notes: --format json has all"
+
+
+PUBLISHED = Compared(
+    row="one|two",
+    column="parity",
+    source="Table 1",
+    reference="A & B 2020",
+    trust="second-hand",
+    measure="accuracy",
+    of="selected",
+    lengths=(100,),
+    published=0.98,
+    measured=1.0,
+    verdict="agrees",
+    why="at most 0.05 apart",
+    right=1,
+    replicas=1,
+)
+
+
+def test_published_numbers_are_counted_and_shown_where_asked_for():
+    report = report_of(entry_of("one|two", rows=[row_of(100)], compared=(PUBLISHED,)))
+    said = "published numbers: 1 agrees, 0 differ, 0 not comparable (of 1 published)"
+    assert said in matrix_of(report).notes
+    assert "0.98†" in shown(report, 100, published=True)
+    assert "0.98" not in shown(report, 100)
+    text = Wanted(form="markdown", published=True).of_report(report)
+    assert isinstance(text, str) and r"one\|two | parity | Table 1 | 0.98† | 1.00" in text
+    compared = json.loads(json_text(report))["entries"][0]["compared"]
+    assert (compared[0]["verdict"], compared[0]["published"]) == ("agrees", 0.98)
 
 
 def test_a_place_without_a_run_is_named():
@@ -348,6 +387,8 @@ def test_what_a_format_has_no_place_for_is_refused():
         {"form": "csv", "columns": "row,rwo"},
         {"form": "csv", "columns": "row,row"},
         {"measure": "worst", "over": "seeds"},
+        {"form": "latex", "published": True},
+        {"form": "rich", "long": True, "published": True},
     ]
     for wanted in refused:
         with pytest.raises(SettingsError, match="--"):
@@ -462,7 +503,7 @@ def test_a_suite_that_was_not_run_is_a_table_of_waiting_points(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     assert app.run(["report", "proposition-3"]) == 0
     text = capsys.readouterr().out
-    assert "waiting" in text and "not trained yet" in text
+    assert "waiting" in text and "not begun" in text
     assert list(tmp_path.iterdir()) == []
 
 

@@ -221,6 +221,12 @@ def test_tasks_of_one_name_with_other_words_have_columns_of_their_own():
     ]
 
 
+def test_a_setting_that_an_earlier_version_did_not_have_makes_no_row_of_its_own():
+    one = {"model": "gru", "task": "s3", "hidden": 6, "finish": "none"}
+    older = {"model": "gru", "task": "parity", "hidden": 6}
+    assert placed(one, older) == [("gru", "s3"), ("gru", "parity")]
+
+
 def test_rows_and_columns_are_in_natural_order():
     runs = [
         Placeable("gru", f"add:m={m}", {"hidden": hidden})
@@ -339,3 +345,8 @@ def test_published_numbers_stand_beside_what_was_measured_with_their_verdict(sui
     assert failed.measured is None and "task.yaml" in failed.why
     assert found["ours", "m=10"].compared[0].why.startswith("not measured")
     assert found["larger", "m=10"].compared == ()
+    measured_with_fewer = suite.model_copy(update={"samples": 21})
+    entry = gather_suite(measured_with_fewer, suite_folder).entries[0]
+    assert entry.compared[0].measured == best and "samples 20, not 21" in entry.notes[0]
+    shorter = suite.model_copy(update={"length": 6, "curve_lengths": (12,)})
+    assert gather_suite(shorter, suite_folder).entries[0].compared[0].measured is None

@@ -93,6 +93,10 @@ def report(
     best: Annotated[
         bool, typer.Option("--best", help="Print the best of each column in bold.")
     ] = False,
+    published: Annotated[
+        bool,
+        typer.Option("--published", help="Also every published number of a suite, with verdict."),
+    ] = False,
     caption: Annotated[str | None, typer.Option(help="The caption in LaTeX.")] = None,
     label: Annotated[str | None, typer.Option(help="The label in LaTeX.")] = None,
     folder: Annotated[
@@ -124,6 +128,7 @@ def report(
         best=best,
         caption=caption,
         label=label,
+        published=published,
     )
     if wanted.form == "parquet" and not to_file:
         raise SettingsError("--format parquet: is not text: name a file with --out")

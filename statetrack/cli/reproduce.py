@@ -14,7 +14,7 @@ from statetrack.cli._files import require_writable
 from statetrack.cli._interrupt import INTERRUPTED, interruptible
 from statetrack.errors import StatetrackError
 from statetrack.report.drawing import console
-from statetrack.sweep.suite import BUDGETS, Suite, load_suite
+from statetrack.sweep.suite import Suite, folder_of, load_suite
 from statetrack.text import visible
 
 _SELECTED = " of the replica that validation selected, and replicas with nothing wrong"
@@ -123,7 +123,7 @@ def reproduce(
     if markdown is not None:
         require_writable(markdown, "--markdown")
     given = {"seeds": seeds, "steps": steps}
-    folder = out or Path("suites") / _folder_name(Path(suite).stem, budget)
+    folder = out or folder_of(suite, budget)
     overrides = {key: number for key, number in given.items() if number}
     points = points_of(chosen, folder, overrides)
     searching = Searching(worst=stress_seconds, others=evidence_seconds if evidence else 0.0)
@@ -215,10 +215,6 @@ def _write(file: Path, text: str) -> None:
             f"--markdown {file}: cannot be written: {problem.strerror}; the results are kept: the "
             "same command with another --markdown writes them without training"
         ) from None
-
-
-def _folder_name(suite: str, budget: str | None) -> str:
-    return suite if budget in (None, BUDGETS[0]) else f"{suite}-{budget}"
 
 
 def _legend(chosen: Suite, published: Mapping[str, object]) -> str:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
 from statetrack.errors import SettingsError
 from statetrack.report.entries import Measure, Of, Over, Report
@@ -17,6 +17,8 @@ from statetrack.report.markdown import long_markdown, matrix_markdown
 from statetrack.report.matrix import OF_SELECTED, Matrix, matrix_of
 from statetrack.report.page import page
 from statetrack.report.terminal import long_view, matrix_view
+from statetrack.report.verdicts import legend, verdict_table, verdicts_markdown
+from statetrack.sweep.published import Compared
 
 Format = Literal["rich", "markdown", "latex", "csv", "parquet", "json", "html"]
 
@@ -32,7 +34,8 @@ class Wanted:
     """What of a report is wanted, and how it is drawn; None is the default.
 
     `long` asks for one line for each run and length in place of a table, `best` for the best of
-    each column in bold. Raises `SettingsError` for what a format has no place for.
+    each column in bold, `published` for each published number with its verdict. Raises
+    `SettingsError` for what a format has no place for.
     """
 
     form: Format = "rich"
@@ -45,6 +48,7 @@ class Wanted:
     best: bool = False
     caption: str | None = None
     label: str | None = None
+    published: bool = False
 
     def __post_init__(self) -> None:
         complete = self.form in COMPLETE
@@ -55,11 +59,14 @@ class Wanted:
             "best": complete and self.best,
             "length": self.form in WHOLE and self.length is not None,
             "columns": self.form in WHOLE and self.columns is not None,
+            "published": self.published and (complete or self.long),
             "caption": self.form != "latex" and self.caption is not None,
             "label": self.form != "latex" and self.label is not None,
         }
+        if self.published and self.form == "latex":
+            raise SettingsError("--published: --format latex has no place for it: markdown has")
         for name in (name for name, wrong in refused.items() if wrong):
-            why = "it holds everything" if complete else "that is LaTeX's"
+            why = "it holds everything" if complete or self.long else "that is LaTeX's"
             raise SettingsError(f"--{name}: --format {self.form} has no place for it: {why}")
         if self.long and self.form == "html":
             raise SettingsError("--long: --format html has no place for it: it holds everything")
@@ -92,7 +99,9 @@ class Wanted:
             case "markdown" if self.long:
                 return long_markdown(self._rows(report), self._columns(MAIN))
             case "markdown":
-                return matrix_markdown(self._matrix(report), bold=self.best)
+                table = matrix_markdown(self._matrix(report), bold=self.best)
+                verdicts = verdicts_markdown(_compared(report)) if self.published else ""
+                return "\n".join(filter(None, [table, verdicts]))
             case "latex":
                 about = {"caption": self.caption, "label": self.label}
                 if self.long:
@@ -105,7 +114,9 @@ class Wanted:
         if self.long:
             columns = None if self.columns is None else chosen_columns(self.columns)
             return long_view(self._rows(report), columns, width)
-        return matrix_view(self._matrix(report), width, bold=self.best)
+        table = matrix_view(self._matrix(report), width, bold=self.best)
+        compared = _compared(report) if self.published else []
+        return Group(table, verdict_table(compared), *legend(compared)) if compared else table
 
     def _rows(self, report: Report) -> list[LongRow]:
         rows = long_rows(report, self.length)
@@ -124,3 +135,8 @@ class Wanted:
             over=self.over or "all",
             length=self.length,
         )
+
+
+def _compared(report: Report) -> list[Compared]:
+    """The published numbers of all runs."""
+    return [each for entry in report.entries for each in entry.compared]

@@ -30,15 +30,12 @@ from statetrack.spec import Task, golden_hash, load_task
 from statetrack.sweep.executors._base import Done, Failed
 from statetrack.sweep.published import compare_published
 from statetrack.sweep.results import Measurement, PointResult
-from statetrack.sweep.suite import SUITES, Suite, load_suite
+from statetrack.sweep.suite import BUDGETS, SUITES, Suite, folder_of, load_suite
 
 if TYPE_CHECKING:
     from statetrack.comparison import Algebras
     from statetrack.runs.run import Run
     from statetrack.sweep.points import Point
-
-SUITES_FOLDER = Path("suites")
-"""The folder of the runs of suites that are given no folder of their own."""
 
 
 def make_report(
@@ -47,7 +44,7 @@ def make_report(
     """The report of run folders, or of folders that hold some; or of one suite, by its name.
 
     A folder goes before a suite of the same name. The runs of a suite are in `folder`, by default
-    `suites/NAME`; `budget` is the one that it was run with.
+    where `statetrack reproduce` puts them, and `budget` is the one that it was run with.
 
     Raises `StatetrackError` for a place that is neither, and for a folder without runs.
     """
@@ -69,7 +66,8 @@ def make_report(
     if len(places) > 1:
         raise SettingsError(f"suite '{suites[0]}': a report is of one suite, or of run folders")
     name = Path(suites[0]).stem
-    found = gather_suite(suites[0], folder or SUITES_FOLDER / name, name=name, budget=budget)
+    own = folder or folder_of(suites[0], budget)
+    found = gather_suite(suites[0], own, name=name, budget=budget)
     return replace(found, command=_command(places, folder=folder, budget=budget))
 
 
@@ -131,6 +129,7 @@ def gather_suite(
 
     if isinstance(suite, str):
         name, suite = name or Path(suite).stem, load_suite(suite)
+    within = budget or (BUDGETS[0] if suite.budgets else None)
     suite = suite.for_budget(budget)
     points = points_of(suite, Path(folder), {})
     reading = _Reading()
@@ -144,7 +143,7 @@ def gather_suite(
         length=suite.length,
         measure=suite.measure,
         suite=name or None,
-        budget=budget,
+        budget=within,
         reference=suite.reference,
         departures=suite.departures,
         training=_training(entries, [one.experiment for one in read]),
@@ -155,7 +154,7 @@ def gather_suite(
 class _Read:
     """An entry, and what it was made from, where that could be read.
 
-    `result` is what a suite measured, as it says now.
+    `result` is what a suite measured, at the length and of the words that it says now.
     """
 
     entry: Entry
@@ -311,7 +310,15 @@ def _measured(entry: Entry, run: Run, suite: Suite) -> _Read:
         searched=dict(result.searched),
         notes=tuple(_otherwise(vars(result.measured), vars(wanted), "measured")),
     )
-    return _Read(measured, run.experiment, result if result.measured == wanted else None)
+    same = replace(result.measured, **{name: getattr(wanted, name) for name in NOT_COMPARED})
+    return _Read(measured, run.experiment, result if same == wanted else None)
+
+
+NOT_COMPARED = tuple(
+    "samples seed curve_lengths horizon_lengths horizon_samples horizon_seed".split()
+)
+"""What of a measurement may differ from the suite's for its numbers to stand beside published ones:
+more words or further lengths, but not other words or another length."""
 
 
 def _with_verdicts(

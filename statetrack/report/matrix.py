@@ -19,6 +19,7 @@ from statetrack.report.statistics import (
     horizon_of_entry,
     statistics_at,
 )
+from statetrack.report.verdicts import summary
 from statetrack.scoring import rounded_up
 
 KINDS: dict[Measure, Kind] = {"accuracy": "accuracy", "scaled": "scaled", "prefix": "prefix"}
@@ -32,6 +33,9 @@ MISSING = "-"
 
 NAMED = 4
 """The most runs that one note names."""
+
+SINGLE = 20
+"""The most notes about single runs."""
 
 
 @dataclass(frozen=True)
@@ -256,7 +260,7 @@ def _notes(report: Report, measure: Measure, of: Of, length: int) -> list[str]:
     places = len(report.row_names) * len(report.column_names)
     empty = places - len({(entry.row, entry.column) for entry in report.entries if entry.row})
     notes = [f"no run: {empty:,} of {places:,} places"] if empty else []
-    for what, wanted in _groups(measure, of, length):
+    for what, wanted in _groups(report.suite, measure, of, length):
         runs = [entry for entry in report.entries if wanted(entry)]
         if runs:
             notes.append(what.format(count=_counted(runs), runs=_few([_run(e) for e in runs])))
@@ -268,17 +272,32 @@ def _notes(report: Report, measure: Measure, of: Of, length: int) -> list[str]:
             f"length {length:,} is not longer than the words of training of {_counted(short)}: "
             f"{_few([_run(entry) for entry in short])}"
         )
-    for entry in report.entries:
-        name = f"{entry.row} on {entry.column}" if entry.row else entry.run.as_posix()
-        if entry.error:
-            notes.append(f"{name}: {entry.error}")
-        notes += [f"{name}: {note}" for note in entry.notes]
-        if (wrong := entry.bracket.contradiction) is not None:
-            notes.append(f"{name}: CONTRADICTION: {wrong}")
+    single = _of_single(report.entries)
+    notes += single[:SINGLE]
+    if len(single) > SINGLE:
+        notes.append(f"and {len(single) - SINGLE:,} more such notes: --format json has all")
+    if compared := [each for entry in report.entries for each in entry.compared]:
+        notes.append(f"published numbers: {summary(compared)}")
     return notes
 
 
-def _groups(measure: Measure, of: Of, length: int) -> list[tuple[str, Callable[[Entry], bool]]]:
+def _of_single(entries: Sequence[Entry]) -> list[str]:
+    """What must be said of single runs; the same is said of several at once."""
+    said: dict[str, list[str]] = {}
+    for entry in entries:
+        name = f"{entry.row} on {entry.column}" if entry.row else _run(entry)
+        told = [entry.error] if entry.error else []
+        told += entry.notes
+        if (wrong := entry.bracket.contradiction) is not None:
+            told.append(f"CONTRADICTION: {wrong}")
+        for each in told:
+            said.setdefault(each, []).append(name)
+    return [f"{_few(names)}: {what}" for what, names in said.items()]
+
+
+def _groups(
+    suite: str | None, measure: Measure, of: Of, length: int
+) -> list[tuple[str, Callable[[Entry], bool]]]:
     """The notes about several runs at once, and which runs each is about."""
 
     def trained(entry: Entry) -> bool:
@@ -291,10 +310,11 @@ def _groups(measure: Measure, of: Of, length: int) -> list[tuple[str, Callable[[
             and not (statistics_at(entry, length).everyone.complete)
         )
 
+    goes_on = f"`statetrack {'train --resume RUN' if suite is None else 'reproduce'}` continues"
     groups: list[tuple[str, Callable[[Entry], bool]]] = [
-        ("not trained yet: {count}", lambda entry: entry.state == "waiting"),
+        ("not begun: {count}", lambda entry: entry.state == "waiting"),
         (
-            "not finished ({count}; `statetrack train --resume RUN` continues one): {runs}",
+            f"not finished ({{count}}; {goes_on}): {{runs}}",
             lambda entry: entry.state == "unfinished",
         ),
     ]

@@ -16,8 +16,6 @@ from statetrack.runs.identity import WITHOUT_EFFECT
 
 _NOT_IN_ROWS = WITHOUT_EFFECT | {"model", "task"}
 
-_MISSING = object()
-
 
 @dataclass(frozen=True)
 class Placed:
@@ -79,13 +77,13 @@ def _differing(runs: Sequence[Placeable]) -> Mapping[str, list[str]]:
     for run in runs:
         names[run.model] |= dict.fromkeys(run.config)
     for run in runs:
-        for name in names[run.model]:
-            seen[run.model][name].add(_key(run.config.get(name, _MISSING)))
+        for name, value in run.config.items():  # one that is missing is of an earlier version
+            seen[run.model][name].add(json.dumps(value, sort_keys=True, default=str))
     return defaultdict(
         list,
         {
-            model: [n for n, values in of.items() if len(values) > 1 and n not in _NOT_IN_ROWS]
-            for model, of in seen.items()
+            model: [n for n in named if len(seen[model][n]) > 1 and n not in _NOT_IN_ROWS]
+            for model, named in names.items()
         },
     )
 
@@ -102,10 +100,6 @@ def _columns(runs: Sequence[Placeable]) -> list[str]:
         else run.task
         for run in runs
     ]
-
-
-def _key(value: Any) -> str:
-    return "" if value is _MISSING else json.dumps(value, sort_keys=True, default=str)
 
 
 def _text(value: Any) -> str:

@@ -280,6 +280,12 @@ SUITES: Registry[Suite] = Registry(
 )
 
 
+def folder_of(suite: str, budget: str | None) -> Path:
+    """The folder of a suite's runs where none is named: `suites/NAME`, or `suites/NAME-BUDGET`."""
+    name = Path(suite).stem
+    return Path("suites") / (name if budget in (None, BUDGETS[0]) else f"{name}-{budget}")
+
+
 def load_suite(text: str) -> Suite:
     """The suite of a registered name, or of a path ending in `.yaml`."""
     return read_suite(Path(text)) if text.endswith(".yaml") else SUITES[text]
