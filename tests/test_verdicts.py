@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from statetrack.evidence.rows import Plane, Representation
 from statetrack.report.drawing import console
+from statetrack.report.harmonics import harmonics_markdown
 from statetrack.report.reproductions import reproduction_page, sums_in, with_totals
 from statetrack.report.verdicts import summary, verdict_table, verdicts_markdown
-from statetrack.runs.rows import EvaluationRow, Outcome, Summary
+from statetrack.runs.rows import EvaluationRow, EvidenceRow, Outcome, Summary
 from statetrack.scoring import rescale, wilson
 from statetrack.sweep.executors._base import Failed
 from statetrack.sweep.points import Point
@@ -330,6 +333,60 @@ def test_a_failed_point_is_named_on_the_page() -> None:
     assert "0 of 1 points were measured" in page
     assert "- LSTM, mod 5: no space left on device" in page
     assert "0 agree, 0 differ, 1 not comparable (of 1 published)" in page
+
+
+def representation(*planes: Plane) -> Representation:
+    return Representation(
+        symbols=("0", "1", "2"),
+        width=4,
+        affine=False,
+        read=True,
+        dimension=4,
+        strengths=(),
+        spread=0.0,
+        next_strength=0.0,
+        growth=(1.0,),
+        spectra=(),
+        planes=planes,
+        planes_are="the model's own",
+        modulus=3,
+        unit=1,
+        commutators=None,
+        homomorphism=None,
+        groups=(),
+        groups_are="",
+        complete=True,
+        seconds=1.0,
+    )
+
+
+def test_the_harmonics_that_are_read_stand_beside_every_replicas_accuracy() -> None:
+    turn = 2 * math.pi / 3
+    plane = Plane(
+        dimension=2,
+        weight=0.9,
+        angles=(0.0, turn, -turn),
+        moduli=(1.0, 1.0, 1.0),
+        harmonic=1.0,
+        integer=1,
+        deviation=2e-5,
+    )
+    unread = replace(plane, weight=0.005, harmonic=0.4)
+    row = EvidenceRow(
+        replica=0,
+        seed=100,
+        lr=0.01,
+        selected=True,
+        task="a task",
+        version="1",
+        found="now",
+        weights=None,
+        evidence=representation(unread, plane),
+    )
+    text = harmonics_markdown([result_of(1.0)], lambda _: [row])
+    assert "| LSTM | mod 5 | 100 | 0.01 | 1.00 (selected) | 1.000 (90 %) | 2.0e-05 |" in text
+    assert "| 90 % | 0.00 | 1.00 | -1.00 |" in text and "0.400" not in text
+    assert harmonics_markdown([result_of(1.0)], lambda _: []) == ""
 
 
 PAGES = Path(__file__).parents[1] / "docs" / "reproductions"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from statetrack.errors import StatetrackError
 from statetrack.markup import markdown, markdown_block, markdown_table
+from statetrack.report.harmonics import harmonics_markdown
 from statetrack.report.suites import cell_text, curves_markdown, evidence_markdown, suite_markdown
 from statetrack.report.training import TrainedPoint, training_markdown, training_of
 from statetrack.report.verdicts import MARKS, beside, published_text, summary_of, verdicts_markdown
@@ -102,6 +103,9 @@ def reproduction_page(
     if evidence:
         parts.append("## Evidence about the selected replicas\n")
         parts.append(evidence_markdown(rows, columns, done))
+    if harmonics := harmonics_markdown(done):
+        parts.append("## Angles\n")
+        parts.append(harmonics)
     if curves := curves_markdown(done):
         parts.append("## Accuracy by length, seed by seed\n")
         parts.append(curves)
