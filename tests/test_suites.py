@@ -84,6 +84,14 @@ def test_what_is_trained_otherwise_than_in_the_paper_is_read_from_the_settings()
     assert departures_from_paper(alone, points_of(alone, Path("out"), {})) == ""
 
 
+def test_a_row_that_the_papers_budget_leaves_out_is_compared_with_its_protocol_if_any() -> None:
+    paper = {"says": "nothing", "protocol": "bilinear-paper", "without": ["LSTM"]}
+    suite = suite_of(budgets={"paper": paper})
+    (lstm, rotations) = points_of(suite, Path("out"), {})
+    assert papers_experiment(suite, lstm) is None
+    assert papers_experiment(suite, rotations) is not None
+
+
 @pytest.mark.parametrize("name", WITH_PAPER)
 def test_the_papers_own_budget_has_nothing_that_we_tuned(name: str) -> None:
     suite = load_suite(name).within("paper")

@@ -175,7 +175,7 @@ def papers_experiment(suite: Suite, point: Point) -> Experiment | None:
     None where the suite has neither.
     """
     paper = suite.paper
-    if paper is not None and point.row in paper.rows:
+    if paper is not None and point.row in paper.rows and point.column in paper.columns:
         own, column = paper.rows[point.row].settings, paper.columns[point.column]
         values = {**paper.settings, **own, **column}
         protocol = paper.protocol
