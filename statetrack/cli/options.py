@@ -28,6 +28,7 @@ from statetrack.catalogue.options import as_text as as_text
 from statetrack.catalogue.options import bounds, inner_type, names_for, type_of
 from statetrack.catalogue.options import flag as flag
 from statetrack.errors import SettingsError, UnknownNameError, nearest
+from statetrack.runs.loggers import LOGS
 from statetrack.settings import Settings, build, is_plain_number
 from statetrack.text import visible
 
@@ -87,6 +88,17 @@ AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object on stdout, and nothing else.")
 ]
 """The option for JSON in place of a report."""
+
+Logs = Annotated[
+    Any,
+    typer.Option(
+        "--log",
+        metavar="NAME,...",
+        parser=lambda text: _logs(text),
+        help=f"Also log to these, besides metrics.jsonl: {', '.join(LOGS)}.",
+    ),
+]
+"""The option for where training is logged."""
 
 CONTEXT = inspect.Parameter(
     "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
@@ -336,6 +348,16 @@ def _reader(field: FieldInfo) -> Callable[[Any], Any]:
             raise typer.BadParameter(_complaint(text, first["input"], first["msg"])) from None
 
     return read
+
+
+def _logs(text: str) -> tuple[str, ...]:
+    """The names of logs, each once."""
+    names = tuple(dict.fromkeys(_split(text)))
+    for name in names:
+        if name not in LOGS:
+            known = ", ".join(LOGS)
+            raise typer.BadParameter(f"'{name}' is no log: {known}.{nearest(name, LOGS)}")
+    return names
 
 
 def _split(text: str) -> list[str]:

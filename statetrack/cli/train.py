@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,11 +47,12 @@ def build(argv: list[str]) -> Callable[..., None]:
     checked = options.check_preset(values, str(config), classes, also=["model"])
     defaults = preset(name, checked, protocol=protocol or "")
     own = {key for kind in classes for key in kind.model_fields}
-    own |= {"model", "config", "protocol", "out", "resume", "plugin"}
+    own |= {"model", "config", "protocol", "out", "resume", "plugin", "log"}
 
     def train(context: typer.Context, **given: Any) -> None:
         """Train a population of one model: seeds x learning rates, in one process."""
         options.refuse_unknown(context.args, name, own, fields_of_models)
+        from statetrack.runs.loggers._opening import require_logs
         from statetrack.runs.run import Run  # imports torch, which `--help` does not need
 
         experiment = Experiment(
@@ -61,7 +62,9 @@ def build(argv: list[str]) -> Callable[..., None]:
             options.collect(TrainSettings, given),
         )
         command = shlex.join(["statetrack", "train", *argv])
-        _train(Run.start(experiment, out=given["out"], command=command))
+        log = given["log"] or ()
+        require_logs(log)
+        _train(Run.start(experiment, out=given["out"], command=command), log)
 
     return options.with_parameters(
         train,
@@ -92,6 +95,9 @@ def _choices(name: str) -> list[inspect.Parameter]:
             "out", Path | None, None, "The run folder; by default a new one in runs/.", "FOLDER"
         ),
         choice("resume", Path | None, None, "Continue an interrupted run.", "RUN"),
+        inspect.Parameter(
+            "log", inspect.Parameter.KEYWORD_ONLY, annotation=options.Logs, default=None
+        ),
     ]
 
 
@@ -100,6 +106,7 @@ def resume(
     *,
     resume: Annotated[Path, typer.Option(metavar="RUN", help="The interrupted run's folder.")],
     trust_plugin: options.TrustPlugin = False,
+    log: options.Logs = None,
 ) -> None:
     """Continue an interrupted run, from its last checkpoint and with its own settings."""
     if context.args:
@@ -108,10 +115,10 @@ def resume(
         )
     from statetrack.runs.run import Run  # imports torch, which `--help` does not need
 
-    _train(Run.resume(resume, trust_plugin=trust_plugin))
+    _train(Run.resume(resume, trust_plugin=trust_plugin), log or ())
 
 
-def _train(run: Run) -> None:
+def _train(run: Run, log: Sequence[str]) -> None:
     """Train with a progress bar, then print the outcome.
 
     Raises `RunError` where all replicas diverged, once the outcome is printed.
@@ -138,7 +145,7 @@ def _train(run: Run) -> None:
     ):
         bar.set_description(visible(run.experiment.model))
         best = (0, float("inf"), 0.0)  # step, loss and accuracy of its best replica
-        for record in run.train(stop):
+        for record in run.train(stop, log=log):
             bar.update(record.step - bar.n)
             if record.step != best[0] or record.loss < best[1]:
                 best = (record.step, record.loss, record.accuracy)

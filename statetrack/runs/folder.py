@@ -59,6 +59,7 @@ from statetrack.runs.files import (
     write_file,
 )
 from statetrack.runs.identity import Identity
+from statetrack.runs.loggers import LOGS
 from statetrack.runs.rows import EvaluationRow, EvidenceRow, Summary, read_row
 from statetrack.scoring import plain
 from statetrack.settings import read_yaml
@@ -625,7 +626,8 @@ def find_run_folders(places: Iterable[Path]) -> list[Path]:
     """The run folders among the given folders and in them at any depth, once each, by name.
 
     Damaged ones are included, and so is every folder that cannot be read; those whose name begins
-    with a dot are not. Raises `RunError` for a folder that is no run and contains none.
+    with a dot, and those of logs, are not. Raises `RunError` for a folder that is no run and
+    contains none.
     """
     found: dict[Path, Path] = {}
     for place in places:
@@ -652,7 +654,7 @@ def _run_folders_in(place: Path) -> set[Path]:
         here = Path(path)
         if not set(SIGNS_OF_A_RUN).isdisjoint(files + inside):
             found.add(here)
-        inside[:] = [name for name in inside if not name.startswith(".")]
+        inside[:] = [name for name in inside if not name.startswith(".") and name not in LOGS]
         links = (here / name for name in inside if os.path.islink(here / name))
         found.update(link for link in links if _started(link) is not None)
     return found

@@ -38,6 +38,7 @@ from statetrack.runs.config import Experiment
 from statetrack.runs.environment import environment, prepare_cpu, timestamp
 from statetrack.runs.folder import RunFolder
 from statetrack.runs.identity import Identity
+from statetrack.runs.loggers._opening import Logs, logging, require_logs
 from statetrack.runs.outcomes import summary_of
 from statetrack.runs.plugins import load_plugins, plugins_of
 from statetrack.runs.rows import (
@@ -289,28 +290,40 @@ class Run:
         )
 
     def train(
-        self, stop: Callable[[], bool] = lambda: False, *, checkpoint_seconds: float = math.inf
+        self,
+        stop: Callable[[], bool] = lambda: False,
+        *,
+        checkpoint_seconds: float = math.inf,
+        log: Sequence[str] = (),
     ) -> Iterator[Record]:
         """Train to the end, from the last checkpoint or else the start; yield the records.
 
         `stop` is called after every step; when it returns True, or when the iterator is closed, a
         checkpoint is written and training stops. `finished` says whether training has finished.
         Besides those that `checkpoint_every` asks for, a checkpoint is written after the step at
-        which the last is `checkpoint_seconds` old.
+        which the last is `checkpoint_seconds` old. `log` are names of `LOGS`, in which the records
+        are written too.
 
         One process at a time trains a run: from its first record on, the iterator holds a lock,
         until it ends or is closed. Raises `RunError` where another one holds it, where the run has
         already finished, and where a file cannot be written; the last checkpoint stays then.
         """
         self._refuse_if_finished()
-        return self._train(stop, checkpoint_seconds)
+        require_logs(log)
+        return self._train(stop, checkpoint_seconds, log)
 
-    def _train(self, stop: Callable[[], bool], checkpoint_seconds: float) -> Iterator[Record]:
-        with self.folder.training():
+    def _train(
+        self, stop: Callable[[], bool], checkpoint_seconds: float, log: Sequence[str]
+    ) -> Iterator[Record]:
+        with self.folder.training(), logging(self, log) as logs:
             self._refuse_if_finished()
-            yield from self._train_alone(stop, checkpoint_seconds)
+            yield from self._train_alone(stop, checkpoint_seconds, logs)
+            if self.finished:
+                logs.end(self.summary)
 
-    def _train_alone(self, stop: Callable[[], bool], checkpoint_seconds: float) -> Iterator[Record]:
+    def _train_alone(
+        self, stop: Callable[[], bool], checkpoint_seconds: float, logs: Logs
+    ) -> Iterator[Record]:
         """Train while no other process does."""
         settings, folder = self.experiment.training, self.folder
         self.unfinished = None
@@ -327,6 +340,7 @@ class Run:
                 folder.refuse_checkpoint(str(wrong))
             trainer.restore(checkpoint["trainer"])
         folder.cut_metrics(trainer.step)
+        logs.begin()
         started = time.perf_counter() - seconds
         saved = time.perf_counter()
 
@@ -338,6 +352,7 @@ class Run:
 
         for records in trainer.run():
             folder.append_records(records)
+            logs.write(records)
             try:
                 yield from records
             except GeneratorExit:

@@ -176,9 +176,10 @@ class _Shape:
 class _Cost:
     """The measured seconds of a shape: of a step, a validation, a batch of words, an evaluation.
 
-    `finish` is the least that the end of a replica's training takes; `shortcuts` are those of the predictors without a state that every evaluation is compared with.
-    `evaluations` has the seconds of one replica on all test words by length; `computed` is what a
-    step computes, as `_Work.computed` counts it, and `weights` are those of one replica.
+    `finish` is the least that the end of a replica's training takes; `shortcuts` are those of the
+    predictors without a state that every evaluation is compared with. `evaluations` has the seconds
+    of one replica on all test words by length; `computed` is what a step computes, as
+    `_Work.computed` counts it, and `weights` are those of one replica.
     """
 
     step: float

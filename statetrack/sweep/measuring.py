@@ -10,6 +10,7 @@ from typing import Any
 from statetrack.errors import RunError, setting
 from statetrack.runs.config import Experiment
 from statetrack.runs.folder import RunFolder, is_run, to_json
+from statetrack.runs.loggers._opening import logging
 from statetrack.runs.rows import EvaluationRow
 from statetrack.runs.run import Run
 from statetrack.scoring import horizon
@@ -58,6 +59,7 @@ def run_point(
     stop: Stop = lambda: False,
     searching: Searching = NO_SEARCH,
     checkpoint_seconds: float = math.inf,
+    log: Sequence[str] = (),
 ) -> PointResult | None:
     """Train one point (or continue it), evaluate it, and keep the result in its folder.
 
@@ -75,7 +77,7 @@ def run_point(
     with run.folder.alone():
         result = kept_result(suite, point)  # another process may have finished it meanwhile
         if result is None:
-            result = _measured(suite, point, run, stop, checkpoint_seconds)
+            result = _measured(suite, point, run, stop, checkpoint_seconds, log)
         if result is not None and searching.missing(result):
             for more in with_evidence(result, run, searching, stop):
                 run.folder.write_cell(more.to_json())
@@ -95,11 +97,16 @@ def _begun(point: Point) -> Run:
 
 
 def _measured(
-    suite: Suite, point: Point, run: Run, stop: Stop, checkpoint_seconds: float
+    suite: Suite,
+    point: Point,
+    run: Run,
+    stop: Stop,
+    checkpoint_seconds: float,
+    log: Sequence[str],
 ) -> PointResult | None:
     """Train and evaluate a point; None where `stop` returned True first."""
     if not run.finished:
-        for _ in run.train(stop, checkpoint_seconds=checkpoint_seconds):
+        for _ in run.train(stop, checkpoint_seconds=checkpoint_seconds, log=log):
             pass
     if not run.finished:
         return None
@@ -111,6 +118,8 @@ def _measured(
         return None
     result = _result(suite, point, run, rows)
     _keep_new(run, rows)
+    with logging(run, log) as logs:
+        logs.test(rows)
     run.folder.write_cell(result.to_json())
     return result
 

@@ -27,6 +27,7 @@ def run_suite(
     executor: Executor,
     stop: Stop = lambda: False,
     searching: Searching = NO_SEARCH,
+    log: tuple[str, ...] = (),
 ) -> Iterator[Done]:
     """Train and measure every point; yield what became of each.
 
@@ -34,7 +35,7 @@ def run_suite(
     suite says are evaluated again, and those that lack only evidence are searched for it. A point
     that fails is yielded as `Failed`, and the others go on; but where the disk is full, no further
     point begins. Once `stop`, which is called all the time, returns True, the points in training
-    write a checkpoint, and the iterator ends before all are yielded.
+    write a checkpoint, and the iterator ends before all are yielded. `log` is that of `Run.train`.
 
     Raises `RunError`, before any point begins, where a point's folder holds another run, where
     another process runs a sweep in the same folder, and where that folder cannot be written.
@@ -48,7 +49,9 @@ def run_suite(
     full: list[Failed] = []
     with _alone_in(waiting[0].path.parents[1]):
         yield from kept_results
-        for done in executor.map(Work(suite, searching), waiting, lambda: bool(full) or stop()):
+        for done in executor.map(
+            Work(suite, searching, log=log), waiting, lambda: bool(full) or stop()
+        ):
             if isinstance(done, Failed) and done.full:
                 full.append(done)
             yield done

@@ -24,12 +24,14 @@ FULL = {errno.ENOSPC, errno.EDQUOT}
 class Work:
     """Trains and measures any point of a suite; it can be pickled.
 
-    A killed process loses what was trained in the last `checkpoint_seconds`.
+    A killed process loses what was trained in the last `checkpoint_seconds`. `log` is that of
+    `Run.train`.
     """
 
     suite: Suite
     searching: Searching = NO_SEARCH
     checkpoint_seconds: float = 60.0
+    log: tuple[str, ...] = ()
 
     def __call__(self, point: Point, stop: Stop) -> Done | None:
         """What became of the point; None where `stop` returned True first, after a checkpoint.
@@ -38,7 +40,9 @@ class Work:
         beside it where there is none, until the point succeeds.
         """
         try:
-            result = run_point(self.suite, point, stop, self.searching, self.checkpoint_seconds)
+            result = run_point(
+                self.suite, point, stop, self.searching, self.checkpoint_seconds, self.log
+            )
         except (Exception, SystemExit) as error:
             return self.failed(point, error)
         if result is not None:
