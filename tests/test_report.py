@@ -279,6 +279,15 @@ def test_no_line_is_wider_than_the_terminal_and_no_number_is_cut(width):
     assert shown(report_of(*entries), width, of="mean").count("0.56 ± 0.62") == 18
 
 
+def test_long_names_are_broken_after_signs():
+    entry = entry_of("bilinear-rotation, hidden=64", "modular-addition:m=10", rows=[row_of(100)])
+    lines = [re.sub("[┃│ ]+", " ", line) for line in shown(report_of(entry), 40).splitlines()]
+    assert [line for line in lines if "bilinear" in line or "m=10" in line] == [
+        *(" m=10 ", " bilinear- 1.00 ")
+    ]
+    assert " rotation, " in lines and " hidden=64 " in lines
+
+
 def test_columns_that_do_not_fit_stand_below():
     assert blocks([5, 5, 5], 16) == [[0, 1], [2]]
     assert blocks([50, 5], 16) == [[0], [1]]
@@ -479,7 +488,7 @@ def test_the_command_writes_every_format_to_a_file_and_to_standard_output(runs, 
     [
         (["nonsense"], "no such folder and no such suite"),
         (["parity", "--format", "csv", "--folder", "x"], "no such folder and no such suite"),
-        ([], "nothing to report on|there is no such folder|no run"),
+        ([], "^error: runs: there is no such folder: give run folders, or what holds them$"),
         (["{runs}", "--format", "parquet"], "name a file with --out"),
         (["{runs}", "--out", "x.foo"], "its name does not say the format"),
         (["{runs}", "--out", "none/x.csv"], "there is no folder none"),

@@ -135,7 +135,7 @@ def report(
     if to_file:
         assert out is not None
         require_writable(out, "--out")
-    found = make_report(*(runs or ["runs"]), folder=folder, budget=budget)
+    found = make_report(*(runs or []), folder=folder, budget=budget)
     if not to_file:
         _print(wanted, found)
     else:

@@ -38,21 +38,26 @@ if TYPE_CHECKING:
     from statetrack.sweep.points import Point
 
 
+RUNS = Path("runs")
+"""The folder of runs that are given no folder of their own."""
+
+
 def make_report(
     *places: Path | str, folder: Path | str | None = None, budget: str | None = None
 ) -> Report:
     """The report of run folders, or of folders that hold some; or of one suite, by its name.
+
+    Without any, that of the folder `runs`.
 
     A folder goes before a suite of the same name. The runs of a suite are in `folder`, by default
     where `statetrack reproduce` puts them, and `budget` is the one that it was run with.
 
     Raises `StatetrackError` for a place that is neither, and for a folder without runs.
     """
-    if not places:
-        raise RunError("nothing to report on: name run folders, or a suite")
+    places = places or (RUNS,)
     strange = [str(place) for place in places if not is_folder(Path(place))]
     suites = [place for place in strange if _is_suite(place)]
-    if strange and not suites:
+    if strange and not suites and places != (RUNS,):
         meant = nearest(strange[0], SUITES)
         raise RunError(
             f"{strange[0]}: there is no such folder and no such suite.{meant} Give run folders, or "

@@ -119,20 +119,20 @@ def _table(
     for number, (name, cells) in enumerate(zip(matrix.row_names, matrix.cells, strict=True)):
         last = number + 1 == len(matrix.cells)
         shown = [_styled(cells[place], bold) for place in block]
-        table.add_row(name, *shown, end_section=last and bool(matrix.floors))
+        table.add_row(_broken(name, name_width), *shown, end_section=last and bool(matrix.floors))
     if matrix.floors:
         floors = [Text(matrix.floors[place], "dim") for place in block]
         table.add_row(Text("floor", "dim"), *floors)
     return table
 
 
-def _broken(name: str) -> str:
-    """A name on lines of at most `HEADING` characters, broken after signs where it has some."""
+def _broken(name: str, width: int = HEADING) -> str:
+    """A name on lines of at most so many characters, broken after signs where it has some."""
     lines = [""]
     for part in re.findall(r"[^-:,; _]*[-:,; _]?", name):
-        for start in range(0, len(part), HEADING):
-            piece = part[start : start + HEADING]
-            if len(lines[-1]) + len(piece.rstrip()) > HEADING:
+        for start in range(0, len(part), width):
+            piece = part[start : start + width]
+            if len(lines[-1]) + len(piece.rstrip()) > width:
                 lines.append("")
             lines[-1] += piece
     return "\n".join(line.strip() for line in lines if line.strip())
