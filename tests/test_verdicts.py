@@ -168,6 +168,9 @@ def test_a_failure_that_theory_predicts_agrees_without_finished_training() -> No
     )
     found = compared(suite, result_of(0.2), trained=learned(0.4))
     assert found.verdict == "agrees" and found.why.startswith("impossible by theory: ")
+    suite = suite_of(row={"model": "mamba", "layers": 2}, values={"LSTM": {"mod 5": 0.5}})
+    found = compared(suite, result_of(0.2), trained=learned(0.4))
+    assert found.verdict == "not comparable" and "training words" in found.why
 
 
 def test_solved_is_solved_whatever_validation_says() -> None:
@@ -252,7 +255,7 @@ def test_a_horizon_agrees_within_a_share_of_it_and_ends_where_the_test_did() -> 
     near = compared(suite_of(**table, values={"LSTM": {"mod 5": 350}}), result)
     assert (near.measured, near.verdict, near.lengths) == (300, "agrees", ())
     far = compared(suite_of(**table, values={"LSTM": {"mod 5": 1000}}), result)
-    assert far.verdict == "differs"
+    assert far.verdict == "differs" and far.why.startswith("700 symbols below")
     right = result_of(1.0, others=others)
     beyond = compared(suite_of(**table, values={"LSTM": {"mod 5": 1000}}), right)
     assert (beyond.verdict, beyond.why) == ("not comparable", "tested to 500 symbols only")

@@ -11,7 +11,8 @@ and is taken only where the paper reports its best run. In this order:
 - *not comparable*, where training was not finished: the model is not right on 99 % of words of the
   training lengths, has seen fewer words than the paper's (or nobody knows how many those were), and
   is no better than published and not solved. Failing then says nothing, and least of all where the
-  published model failed too. It counts where theory says that the model cannot track the task;
+  published model failed too. Equal numbers count where theory says that neither model can track the
+  task;
 - *agrees*, where the two numbers are at most `within` apart (of a horizon: that share of it);
 - *not comparable*, where the 95 % interval of what was measured comes as close to the published
   number as that: too few test words;
@@ -309,10 +310,11 @@ class _Beside:
             return "not comparable", f"tested to {max(_lengths(result)):,} symbols only"
         share = _share_of_words(result.steps, ours, paper)
         unfinished = self._unfinished(result, measured, share)
-        theorem = self._theorem(ours, paper) if unfinished else ""
+        alike = abs(measured - self.published) <= self._within
+        theorem = self._theorem(ours, paper) if unfinished and alike else ""
         if unfinished and not theorem:
             return "not comparable", unfinished
-        if abs(measured - self.published) <= self._within:
+        if alike:
             return "agrees", theorem or f"at most {self._apart} apart"
         if doubtful := self._too_few_words(result):
             return "not comparable", doubtful
@@ -320,7 +322,7 @@ class _Beside:
         if share is not None and share < 1:
             causes.append(f"{_percent(share)} of the paper's training words")
         known = f"; trained with {', '.join(causes)}" if causes else ""
-        return "differs", f"{abs(measured - self.published):.2f} {self._side(measured)}{known}"
+        return "differs", f"{self._difference(measured)}{known}"
 
     @property
     def _within(self) -> float:
@@ -336,8 +338,10 @@ class _Beside:
             else f"{self.table.within:g}"
         )
 
-    def _side(self, measured: float) -> str:
-        return "above" if measured > self.published else "below"
+    def _difference(self, measured: float) -> str:
+        apart = abs(measured - self.published)
+        text = f"{apart:,.0f} symbols" if self.table.measure == "horizon" else f"{apart:.2f}"
+        return f"{text} {'above' if measured > self.published else 'below'}"
 
     # --- what was measured ---
 
