@@ -24,6 +24,8 @@ from statetrack.cli.options import written
 from statetrack.errors import RunError, StatetrackError
 from statetrack.report.curves import accuracy_curve
 from statetrack.report.drawing import console, error_console
+from statetrack.report.entries import Entry, Report
+from statetrack.report.placing import Placeable, Placed, in_order, places_of
 from statetrack.report.tables import closing_sentence, evaluation_table, evaluations_table
 from statetrack.runs.folder import find_run_folders, newest_run, to_json
 from statetrack.runs.rows import EvaluationRow
@@ -228,6 +230,54 @@ class Found:
         for name, each in zip(names, self.evaluated, strict=True):
             each.draw_sentences(f"{name} ({each.title}): ")
             each.draw_words()
+
+
+def draw_figure(found: Found, path: Path) -> tuple[str, ...]:
+    """Draw accuracy by length of what was evaluated; what the caption is to say."""
+    from statetrack.pictures.looks import Look
+    from statetrack.pictures.report_figures import Choice, draw_report
+
+    return draw_report(report_of(found), "length", path, Choice(), Look())
+
+
+def report_of(found: Found) -> Report:
+    """The scores as a report, whose columns are the tasks that were tested on."""
+    asked = [
+        Placeable(each.run.experiment.model, each.task.name, each.run.experiment.values())
+        for each in found.evaluated
+    ]
+    places = places_of(asked)
+    rows, columns = in_order(asked, places)
+    entries = [_entry(each, place) for each, place in zip(found.evaluated, places, strict=True)]
+    title = found.evaluated[0].title if len(entries) == 1 else f"{len(entries)} runs"
+    return Report(
+        title=title,
+        entries=tuple(entries),
+        row_names=tuple(rows),
+        column_names=tuple(columns),
+        length=max((row.length for entry in entries for row in entry.rows), default=0),
+    )
+
+
+def _entry(found: Evaluated, place: Placed) -> Entry:
+    run, summary = found.run, found.run.summary
+    return Entry(
+        row=place.row,
+        column=place.column,
+        axes=place.axes,
+        run=run.path,
+        state="finished" if run.unfinished is None else "unfinished",
+        model=run.experiment.model,
+        task=found.task.name,
+        settings=run.experiment.values(),
+        replicas=len(summary.replicas),
+        diverged=len(summary.diverged),
+        steps=summary.steps,
+        trained_to=run.words.lengths.longest,
+        outcomes=summary.replicas,
+        selected=summary.selected,
+        rows=found.rows,
+    )
 
 
 def _common_folder(paths: Sequence[str]) -> str:

@@ -55,6 +55,13 @@ def evaluate(
         bool, typer.Option("--json", help="One JSON object on stdout, and nothing else.")
     ] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="The rows as CSV on stdout.")] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw accuracy by length into a file whose name ends in .svg, .pdf or .png.",
+        ),
+    ] = None,
     errors: Annotated[
         int,
         typer.Option(
@@ -93,14 +100,31 @@ def evaluate(
         raise SettingsError("--json and --csv: choose one")
     if as_csv and (stress or errors):
         raise SettingsError("--csv has rows of accuracies only: leave out --stress and --errors")
+    if plot is not None:
+        from statetrack.cli._files import require_writable
+        from statetrack.pictures.saving import check_path
+
+        check_path(plot)
+        require_writable(plot, "--plot")
     # what follows imports torch, which `--help` does not need
-    from statetrack.cli._evaluating import Asked, evaluate_runs, runs_asked_for, warn_about
+    from statetrack.cli._evaluating import (
+        Asked,
+        draw_figure,
+        evaluate_runs,
+        runs_asked_for,
+        warn_about,
+    )
     from statetrack.data import parse_lengths
     from statetrack.spec import load_task
 
+    lengths = tuple(parse_lengths(length or []))
+    if plot is not None and len(lengths) < 2:
+        raise SettingsError(
+            "--plot: is drawn by length: give two lengths or more, such as --length 10-10000:x10"
+        )
     asked = Asked(
         task=None if task is None else load_task(task),
-        lengths=tuple(parse_lengths(length or [])),
+        lengths=lengths,
         samples=samples,
         seed=seed,
         everyone=everyone,
@@ -111,12 +135,19 @@ def evaluate(
     )
     chosen = runs_asked_for(runs or ())
     found = evaluate_runs(chosen, asked)
+    caption: tuple[str, ...] = ()
+    if plot is not None and any(each.rows for each in found.evaluated):
+        caption = draw_figure(found, plot)
     if as_json:
         found.print_json()
     elif as_csv:
         found.print_csv()
     else:
         found.draw()
+        for line in caption:
+            typer.echo(f"{line}.")
+        if caption:
+            typer.echo(f"figure: {plot}")
     for each in found.evaluated:
         warn_about(each, named=chosen.several)
     if found.failed:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statetrack.errors import SettingsError
+from statetrack.pictures.looks import Look
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,14 +26,18 @@ SAVED_AS: Mapping[str, Mapping[str, Any]] = {
 
 STYLE: Mapping[Any, Any] = {
     "font.family": "DejaVu Sans",
+}
+"""Overrides the user's matplotlib settings."""
+
+REPRODUCIBLE: Mapping[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "statetrack",
     "pdf.fonttype": 42,
 }
-"""Overrides the user's matplotlib settings: text is stored as text, and ids are not random."""
+"""Whatever the style, text is stored as text, and ids are not random."""
 
-SHARP, MOST_DOTS = 200, 6000
-"""Dots per inch of a PNG, and the most dots in its width and height."""
+MOST_DOTS = 6000
+"""The most dots in the width and height of a PNG."""
 
 
 def check_path(path: Path) -> None:
@@ -48,33 +53,35 @@ def check_path(path: Path) -> None:
         ) from None
 
 
-def save_figure(draw: Callable[[], Figure], path: Path) -> None:
-    """Draw a figure in the style of all figures, and write it to a file.
+def save_figure(draw: Callable[[], Figure], path: Path, look: Look | None = None) -> None:
+    """Draw a figure in the style of all figures, or in a look of its own, and write it to a file.
 
     Raises `SettingsError` as `check_path`, and where the file cannot be written.
     """
     check_path(path)
-    content = _content(draw, path.suffix.lower(), path)
+    content = _content(draw, path.suffix.lower(), path, look)
     try:
         path.write_bytes(content)
     except OSError as problem:
         raise SettingsError(f"{path}: cannot be written: {problem.strerror}") from None
 
 
-def _content(draw: Callable[[], Figure], ending: str, path: Path) -> bytes:
+def _content(draw: Callable[[], Figure], ending: str, path: Path, look: Look | None) -> bytes:
     """The bytes of a file."""
     import matplotlib
 
     buffer = io.BytesIO()
+    settings: dict[Any, Any] = {} if look is None else look.settings()
+    sharp = Look.dpi if look is None else look.dpi
     with matplotlib.rc_context(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(STYLE)
+        matplotlib.rcParams.update({**STYLE, **settings, **REPRODUCIBLE})
         figure = draw()
         figure.savefig(
             buffer,
             format=ending[1:],
-            dpi=min(SHARP, int(MOST_DOTS / max(figure.get_size_inches()))),
+            dpi=min(sharp, int(MOST_DOTS / max(figure.get_size_inches()))),
             metadata=dict(SAVED_AS[ending]),
         )
     missing = [str(one.message) for one in caught if "missing from" in str(one.message)]

@@ -1,0 +1,87 @@
+"""Figures of a report for papers: by length, heat map, along a setting, ablation, angles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from statetrack.errors import SettingsError
+from statetrack.evidence.rows import Representation
+from statetrack.pictures._chosen import Choice as Choice
+from statetrack.pictures._panels import Drawn
+from statetrack.pictures.ablation import ablation_figure
+from statetrack.pictures.accuracy_by_length import length_figure
+from statetrack.pictures.along_an_axis import axis_figure
+from statetrack.pictures.heat_map import heat_figure
+from statetrack.pictures.looks import Look
+from statetrack.pictures.probe_figures import plane_figure
+from statetrack.pictures.saving import save_figure
+from statetrack.report.entries import Report
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def angle_figure(report: Report, choice: Choice, look: Look) -> Drawn:
+    """The angles, or harmonics, of the planes that a run turns, of which `probe` found some.
+
+    Raises `SettingsError` for several runs, and where nothing was found.
+    """
+    if len(report.entries) != 1:
+        raise SettingsError(
+            f"angles are those of one run, and {len(report.entries)} are given: name one run folder"
+        )
+    entry = report.entries[0]
+    found = next((each for each in entry.evidence if isinstance(each, Representation)), None)
+    if found is None or not found.planes:
+        raise SettingsError(
+            f"{entry.run}: no angles of it are known: `statetrack probe {entry.run} --only "
+            "representation` finds those of a linear model"
+        )
+    figure = plane_figure(found, f"{entry.model} on {entry.task}")
+    if look.width or look.height:
+        width, height = figure.get_size_inches()
+        figure.set_size_inches(
+            look.width or width, look.height or height * (look.width or width) / width
+        )
+    return Drawn(figure, (f"the planes that the selected replica of {entry.run} turns",))
+
+
+KINDS: Mapping[str, Callable[[Report, Choice, Look], Drawn]] = {
+    "length": length_figure,
+    "heat": heat_figure,
+    "data": axis_figure,
+    "ablation": ablation_figure,
+    "angles": angle_figure,
+}
+"""The kinds of figures, and what draws them."""
+
+
+def usual_kind(report: Report, choice: Choice) -> str:
+    """The kind that suits a report: along an axis if one is named, by length if there are several.
+
+    The tables of runs that were evaluated at one length are heat maps.
+    """
+    if choice.axis is not None:
+        return "data"
+    return "length" if any(len(entry.lengths) > 1 for entry in report.entries) else "heat"
+
+
+def draw_report(
+    report: Report, kind: str, path: Path, choice: Choice, look: Look
+) -> tuple[str, ...]:
+    """Draw a figure of a report into a file; what its caption is to say.
+
+    The same report gives the same bytes. Raises `SettingsError` where there is nothing to draw, for
+    an ending that names no type of file, and without matplotlib.
+    """
+    caption: tuple[str, ...] = ()
+
+    def draw() -> Figure:
+        nonlocal caption
+        figure, caption = KINDS[kind](report, choice, look)
+        return figure
+
+    save_figure(draw, path, look)
+    return caption
