@@ -94,7 +94,6 @@ def drawn(report: Report, kind: str, look: Look | None = None, **choice: Any) ->
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({**STYLE, **look.settings(), **REPRODUCIBLE})
         found = KINDS[kind](report, Choice(**choice), look)
-        found.figure.draw_without_rendering()
     return found
 
 

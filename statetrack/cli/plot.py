@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from statetrack.cli import options
-
-if TYPE_CHECKING:
-    from statetrack.report.entries import Report
 
 Kind = Literal["length", "heat", "data", "ablation", "angles"]
 
@@ -57,7 +54,7 @@ def plot(
         typer.Option(help="The replica that validation selected, or the median over its seeds."),
     ] = "selected",
     measure: Annotated[
-        Literal["accuracy", "scaled", "success"] | None,
+        Literal["accuracy", "scaled", "prefix", "success"] | None,
         typer.Option(help="What heat and data show; by default what the suite does."),
     ] = None,
     length: Annotated[
@@ -107,6 +104,7 @@ def plot(
     from statetrack.pictures.looks import Look, width_of
     from statetrack.pictures.report_figures import Choice, draw_report, usual_kind
     from statetrack.pictures.saving import check_path
+    from statetrack.report.gathering import make_report
 
     if title is not None and no_title:
         raise SettingsError("--title and --no-title: choose one")
@@ -124,7 +122,7 @@ def plot(
     check_path(out)
     look.settings()
     require_writable(out, "--out")
-    report = _report_of(runs, folder, budget)
+    report = make_report(*runs, folder=folder, budget=budget)
     choice = Choice(of=of, length=length, axis=axis, measure=measure, published=published)
     chosen = kind or usual_kind(report, choice)
     caption = draw_report(report, chosen, out, choice, look)
@@ -134,23 +132,3 @@ def plot(
     for line in caption:
         typer.echo(f"{line}.")
     typer.echo(f"figure: {out}")
-
-
-def _report_of(named: list[str], folder: Path | None, budget: str | None) -> Report:
-    """The report of run folders or of a suite, as a command line names them."""
-    from statetrack.errors import SettingsError
-    from statetrack.report.gathering import gather_runs, gather_suite
-    from statetrack.runs.files import is_folder
-    from statetrack.sweep.suite import SUITES
-
-    first = named[0]
-    if is_folder(Path(first)) or not (first.endswith(".yaml") or first in SUITES):
-        if folder is not None or budget is not None:
-            option = "--folder" if folder is not None else "--budget"
-            raise SettingsError(f"{option}: belongs to a suite, and run folders are named")
-        return gather_runs([Path(name) for name in named])
-    if len(named) > 1:
-        raise SettingsError(f"suite '{first}': a figure is of one suite, or of run folders")
-    return gather_suite(
-        first, folder or Path("suites") / Path(first).stem, name=first, budget=budget
-    )

@@ -6,7 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from statetrack.errors import SettingsError
 from statetrack.report.entries import Entry, Report
@@ -16,7 +16,8 @@ from statetrack.scoring import wilson
 Of = Literal["selected", "median"]
 """What a figure shows of several replicas: the one that validation selected, or their median."""
 
-Measure = Literal["accuracy", "scaled", "success"]
+Measure = Literal["accuracy", "scaled", "prefix", "success"]
+"""What can be drawn; reports know horizons too, which are no shares."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +76,14 @@ def entries_at(report: Report, choice: Choice) -> tuple[int, list[Entry]]:
     return length, there
 
 
+def measure_of(report: Report, choice: Choice) -> Measure:
+    """What is to be drawn: what was asked for, else the report's measure, else accuracy."""
+    if choice.measure is not None:
+        return choice.measure
+    known = {"scaled": "scaled", "prefix": "prefix", "success": "success"}
+    return cast(Measure, known.get(report.measure, "accuracy"))
+
+
 def seeds_of(entry: Entry, rows: Sequence[EvaluationRow]) -> list[EvaluationRow]:
     """Of rows at one length, those with the learning rate of the selected replica.
 
@@ -104,6 +113,9 @@ def _scored(row: EvaluationRow, measure: Measure) -> Point:
     if measure == "scaled" and row.chance < 1:
         values = [(v - row.chance) / (1 - row.chance) for v in (row.accuracy, row.low, row.high)]
         return Point(*values)
+    if measure == "prefix":
+        right = round(row.prefix_accuracy * row.sequences)
+        return Point(row.prefix_accuracy, *wilson(right, row.sequences))
     return Point(row.accuracy, row.low, row.high)
 
 

@@ -15,6 +15,7 @@ from statetrack.pictures._chosen import (
     Measure,
     Point,
     entries_at,
+    measure_of,
     point_at,
     said_of,
     said_of_missing,
@@ -31,6 +32,7 @@ from statetrack.pictures._panels import (
     short,
     strokes_of,
 )
+from statetrack.pictures.heat_map import MEASURED
 from statetrack.pictures.looks import Look
 from statetrack.report.entries import Entry, Report
 
@@ -45,6 +47,14 @@ NAMES = {
     "parameters": "weights of one replica",
 }
 """What axes are called where the name of the setting says less."""
+
+UP: dict[Measure, str] = {
+    "accuracy": "accuracy",
+    "scaled": "accuracy, chance at 0",
+    "prefix": "words right at every position",
+    "success": "success",
+}
+"""What the vertical axis is called."""
 
 UNLIMITED = "train_samples"
 """The setting whose 0 stands for ever new words: it is drawn behind the greatest number."""
@@ -63,7 +73,7 @@ def axis_figure(report: Report, choice: Choice, look: Look) -> Drawn:
     values = sorted({value for _, value in placed})
     if len(values) < 2:
         raise SettingsError(f"nothing to draw along '{axis}': all runs have {short(values[0])}")
-    measure: Measure = choice.measure or report.measure
+    measure = measure_of(report, choice)
     unlimited = axis == UNLIMITED and values[0] == 0
     end = values[-1] * (values[-1] / max(values[unlimited], 1)) ** 0.25 * 2 if unlimited else 0.0
     lines: dict[tuple[str, str], list[tuple[float, Point]]] = defaultdict(list)
@@ -95,12 +105,12 @@ def axis_figure(report: Report, choice: Choice, look: Look) -> Drawn:
         wide = scale_along(axes, [*places, *([end] if unlimited else [])])
         if unlimited:
             _mark_unlimited(axes, end, places, wide)
-    up = "success" if measure == "success" else "accuracy"
+    up = UP[measure]
     sketch.name_axes(panels, NAMES.get(axis, axis.replace("_", " ")), up)
     shown = {row: handles[row] for row in rows if row in handles}
     floors = {"floor": floor_handle("floor")} if measure == "accuracy" else {}
     sketch.add_legend(figure, shown | floors)
-    what = "the share of replicas right on every word" if measure == "success" else "accuracy"
+    what = MEASURED[measure]
     of = "" if measure == "success" else f" of {said_of(choice.of)}"
     caption: tuple[str, ...] = (
         f"{what} at length {length:,} by {NAMES.get(axis, axis)}{of}; bars: {band}",

@@ -10,6 +10,7 @@ from statetrack.pictures._chosen import (
     Choice,
     Measure,
     entries_at,
+    measure_of,
     num_right,
     point_at,
     said_of_missing,
@@ -31,6 +32,7 @@ SHADES = "cividis"
 MEASURED: dict[Measure, str] = {
     "accuracy": "accuracy",
     "scaled": "accuracy with chance at 0",
+    "prefix": "share of words right at every position",
     "success": "share of replicas right on every word",
 }
 
@@ -50,7 +52,7 @@ def heat_figure(report: Report, choice: Choice, look: Look) -> Drawn:
     from matplotlib.figure import Figure
 
     length, shown = entries_at(report, choice)
-    measure: Measure = choice.measure or report.measure
+    measure = measure_of(report, choice)
     rows, columns = _names(report)
     size = float(rcParams["font.size"])
     beside, above_them = ([folded(n, _LONGEST) for n in names] for names in (rows, columns))
