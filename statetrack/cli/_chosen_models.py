@@ -15,7 +15,7 @@ import typer
 
 from statetrack.catalogue.options import as_text
 from statetrack.cli import options
-from statetrack.errors import SettingsError, UnknownNameError, nearest
+from statetrack.errors import SettingsError, StatetrackError, UnknownNameError, nearest
 from statetrack.models import MODELS
 from statetrack.models._facts import MODEL_FACTS
 from statetrack.settings import Settings, build
@@ -24,15 +24,24 @@ UsageError: type[typer.BadParameter] = typer.BadParameter.__mro__[1]
 """What Typer raises for a command line that it cannot parse; it has no name for it."""
 
 
-def chosen_models(written: str) -> dict[str, Settings]:
+def chosen_models(written: str, option: str = "--models") -> dict[str, Settings]:
     """The settings of every model in a text, by the text that gives them; of all, where empty.
 
     The key of a model is its name and the options that were given, each once, in the order of the
     settings: `deltanet --beta double`.
 
     Raises `UnknownNameError` for a model or an option that does not exist, with those that do, and
-    `SettingsError` for a value that the option refuses; both say which model is meant.
+    `SettingsError` for a value that the option refuses; both say which model is meant. Only what
+    was given is in the `model_fields_set` of a model's settings.
     """
+    try:
+        return _chosen_models(written)
+    except StatetrackError as problem:
+        said = str(problem.args[0]).replace("--models:", f"{option}:", 1)
+        raise type(problem)(said) from None
+
+
+def _chosen_models(written: str) -> dict[str, Settings]:
     if not written.strip():
         return {name: MODEL_FACTS[name].settings_class() for name in MODELS}
     found = dict(_chosen(name, words) for name, *words in _split(written))

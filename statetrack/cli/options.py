@@ -148,6 +148,11 @@ def parameters(
     ]
 
 
+def optional(kind: type[Settings], names: Iterable[str], panel: str) -> list[inspect.Parameter]:
+    """Parameters for some fields of a settings class: None where they are not given."""
+    return [_parameter(name, kind.model_fields[name], panel, None) for name in names]
+
+
 def with_parameters(
     command: Callable[..., None], given: Iterable[inspect.Parameter]
 ) -> Callable[..., None]:

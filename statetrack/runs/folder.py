@@ -361,6 +361,20 @@ class RunFolder:
         """The right to train and measure the run as a point of a sweep: see `locking.point`."""
         return locking.point(self.path)
 
+    def begun(self) -> float:
+        """When the last process that runs this point began, by the file system's clock; 0: none."""
+        return locking.time_of_point(self.path)
+
+    def newest_step(self) -> int:
+        """The step of the last record of training, quickly; 0 where there is none."""
+        try:
+            with (self.path / "metrics.jsonl").open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - LONGEST_ROW))
+                whole = file.read().rpartition(b"\n")[0]
+            return int(json.loads(whole.rpartition(b"\n")[2])["step"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return 0
+
     def begin_measurement(self, how: Mapping[str, Any]) -> list[EvaluationRow]:
         """The rows of an interrupted measurement that was made in the same way, in measuring.jsonl.
 

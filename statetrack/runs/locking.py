@@ -126,6 +126,14 @@ def remove_training_lock(folder: Path) -> None:
         (folder / TRAINING).unlink(missing_ok=True)
 
 
+def time_of_point(folder: Path) -> float:
+    """When the lock of a point was last acquired; 0 where there is none."""
+    try:
+        return (folder / POINT).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
 def remove_point_lock(folder: Path) -> None:
     """The same for the lock of a point, once its result is complete."""
     with suppress(OSError):

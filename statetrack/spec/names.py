@@ -57,7 +57,7 @@ def factors_of(text: str) -> list[str]:
         raise TaskError(f"task '{text}': the bracket after 'product' is not closed at the end")
     inside = text[text.index("(") + 1 : -1]
     factors: list[str] = []
-    for part in _split(inside, text):
+    for part in split_at_commas(inside, text):
         if factors and re.match(r"\s*\w+\s*=", part):
             factors[-1] += f",{part}"
         else:
@@ -105,7 +105,7 @@ def folder_name(text: str) -> str:
 
 def _arguments(text: str, task: str) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for part in _split(text, task):
+    for part in split_at_commas(text, task):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not (key and equals and value):
             raise TaskError(f"task '{task}': '{part}' is not key=value")
@@ -120,7 +120,7 @@ def _arguments(text: str, task: str) -> dict[str, Any]:
     return values
 
 
-def _split(text: str, task: str) -> list[str]:
+def split_at_commas(text: str, task: str) -> list[str]:
     """Split at commas that stand outside brackets and quotes."""
     parts, open_brackets, quote = [""], [], ""
     for letter in text:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from statetrack.errors import SettingsError
+from statetrack.errors import SettingsError, StatetrackError
 from statetrack.plugins import loaded_plugins
 from statetrack.runs.config import Experiment
 from statetrack.runs.plugins import load_given
@@ -68,7 +68,11 @@ def points_of(suite: Suite, out: Path, overrides: Mapping[str, Any]) -> list[Poi
             values = {**suite.settings, **own.settings, **given, **overrides}
             path = out / columns[column] / rows[row]
             point = Point(row, column, values, suite.protocol, path, loaded_plugins(), own.axes)
-            make_replica(point.experiment, task)
+            experiment = point.experiment
+            try:
+                make_replica(experiment, task)
+            except StatetrackError as problem:
+                raise type(problem)(f"{point.name}: {problem.args[0]}") from problem
             points.append(point)
     return points
 

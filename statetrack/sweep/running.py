@@ -11,13 +11,13 @@ from pathlib import Path
 
 from statetrack.errors import RunError, StatetrackError, setting
 from statetrack.runs import locking
-from statetrack.runs.files import reason_of
+from statetrack.runs.files import reason_of, write_file
 from statetrack.sweep.executors._base import Done, Executor, Failed, Stop
 from statetrack.sweep.measuring import AnotherRunError, kept_result
 from statetrack.sweep.points import Point
 from statetrack.sweep.results import PointResult
 from statetrack.sweep.searching import NO_SEARCH, Searching
-from statetrack.sweep.suite import Suite
+from statetrack.sweep.suite import SWEEP_FILE, Suite
 from statetrack.sweep.work import Work
 
 
@@ -30,6 +30,8 @@ def run_suite(
     log: tuple[str, ...] = (),
 ) -> Iterator[Done]:
     """Train and measure every point; yield what became of each.
+
+    The suite, as it is run, is kept in the folder of the points, which may be some of it.
 
     Finished points come first and are not run again; those that were measured otherwise than the
     suite says are evaluated again, and those that lack only evidence are searched for it. A point
@@ -47,7 +49,9 @@ def run_suite(
         yield from kept_results
         return
     full: list[Failed] = []
-    with _alone_in(waiting[0].path.parents[1]):
+    folder = waiting[0].path.parents[1]
+    with _alone_in(folder):
+        write_file(folder / SWEEP_FILE, suite.document().encode())
         yield from kept_results
         for done in executor.map(
             Work(suite, searching, log=log), waiting, lambda: bool(full) or stop()

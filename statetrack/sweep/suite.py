@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
+from statetrack import yaml_text
 from statetrack.errors import SettingsError
 from statetrack.registry import Registry, files_in, tasks_folder
 from statetrack.settings import Line, LineOrEmpty, Name, Settings, build, option, read_yaml
@@ -220,6 +221,58 @@ class Suite(Settings):
             return self.within(BUDGETS[0]) if self.budgets else self
         return self.within(name)
 
+    def with_settings(
+        self, settings: Mapping[str, Any], axes: Mapping[str, list[Any]] | None = None
+    ) -> Suite:
+        """The suite with these settings of all points, in place of all that it gives for them.
+
+        So it is with `axes`, each of which has several values.
+        """
+        new = {**settings, **(axes or {})}
+        if not new:
+            return self
+
+        def without(given: Mapping[str, Any]) -> dict[str, Any]:
+            return {key: value for key, value in given.items() if key not in new}
+
+        def named(given: Mapping[str, str | dict[str, Any]]) -> dict[str, str | dict[str, Any]]:
+            return {
+                name: one if isinstance(one, str) else without(one) for name, one in given.items()
+            }
+
+        changed = self.model_copy(
+            update={
+                "settings": {**without(self.settings), **settings},
+                "models": named(self.models),
+                "tasks": named(self.tasks),
+                "axes": {**without(self.axes), **(axes or {})},
+            }
+        )
+        rows = changed.rows  # other axes give other rows, of which nothing is published
+        changed = changed.model_copy(
+            update={
+                "published": {row: of for row, of in self.published.items() if row in rows},
+                "tables": tuple(
+                    table.model_copy(
+                        update={"values": {r: of for r, of in table.values.items() if r in rows}}
+                    )
+                    for table in self.tables
+                ),
+            }
+        )
+        changed._file = self.whole
+        return changed
+
+    def tested(self, changes: Mapping[str, int]) -> Suite:
+        """The suite with another `length`, or number of `samples`."""
+        changed = self.model_copy(update=dict(changes))
+        changed._file = self._file
+        return changed
+
+    def document(self) -> str:
+        """The text of a file of this suite, which `read_suite` reads."""
+        return yaml_text.dump(self.model_dump(mode="json", exclude_defaults=True))
+
     def _changed(self, changes: Mapping[str, Any]) -> Suite:
         within = self.model_copy(update={**changes, "budgets": {}})
         within._file = self
@@ -273,6 +326,9 @@ def read_suite(path: Path) -> Suite:
     return build(Suite, read_yaml(path), str(path))
 
 
+SWEEP_FILE = "sweep.yaml"
+"""The file in a sweep's folder that has the suite as it was run."""
+
 SUITES: Registry[Suite] = Registry(
     "suite",
     find=lambda: files_in(tasks_folder() / "suites", read_suite),
@@ -287,5 +343,7 @@ def folder_of(suite: str, budget: str | None) -> Path:
 
 
 def load_suite(text: str) -> Suite:
-    """The suite of a registered name, or of a path ending in `.yaml`."""
+    """The suite of a registered name, of a path ending in `.yaml`, or of a sweep's folder."""
+    if (Path(text) / SWEEP_FILE).is_file():
+        return read_suite(Path(text) / SWEEP_FILE)
     return read_suite(Path(text)) if text.endswith(".yaml") else SUITES[text]

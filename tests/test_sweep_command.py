@@ -1,0 +1,305 @@
+"""`statetrack sweep`: suites made of options, what is chosen of them, and how progress is shown."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from rich.console import Console
+
+from statetrack.cli import app
+from statetrack.cli._made_suites import made_suite, settings_and_axes, task_names
+from statetrack.cli._sweep_progress import SweepProgress, clock
+from statetrack.cli._sweeping import chosen_names
+from statetrack.errors import SettingsError, StatetrackError
+from statetrack.runs import locking
+from statetrack.runs.folder import RunFolder
+from statetrack.runs.run import Run
+from statetrack.sweep.executors import EXECUTORS
+from statetrack.sweep.executors._base import Failed
+from statetrack.sweep.points import points_of
+from statetrack.sweep.results import PointResult
+from statetrack.sweep.suite import SUITES, load_suite, read_suite
+from tests.setups import cell_of, row_of
+from tests.test_run import the_error_of
+
+QUICK = (
+    *("--steps", "4", "--seeds", "1", "--lrs", "0.01", "--length", "12", "--samples", "10"),
+    *("--set", "validation_words=8", "--jobs", "1"),
+)
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+
+
+# --- suites made of options ---
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("s3", ["s3"]),
+        ("s3, parity", ["s3", "parity"]),
+        (
+            "modular-addition:m=5,product(cyclic:n=2,alternating:n=4),s5",
+            ["modular-addition:m=5", "product(cyclic:n=2,alternating:n=4)", "s5"],
+        ),
+        ("dihedral:n=6,generators=[r,s],s5", ["dihedral:n=6,generators=[r,s]", "s5"]),
+        ("(dihedral:n=6,generators=[r,s]),s5", ["dihedral:n=6,generators=[r,s]", "s5"]),
+    ],
+)
+def test_commas_separate_tasks_and_not_what_belongs_to_one(text: str, names: list[str]) -> None:
+    assert task_names(text) == names
+
+
+def test_a_setting_with_several_values_is_an_axis_and_with_one_a_setting() -> None:
+    given = ["hidden=32,64", "batch-size=8", "lrs=1e-3,3e-3"]
+    settings, axes = settings_and_axes(given, {"steps": 5})
+    assert settings == {"steps": 5, "batch_size": 8, "lrs": [1e-3, 3e-3]}
+    assert axes == {"hidden": [32, 64]}
+    assert settings_and_axes(["lrs=1e-3;3e-3,1e-2"], {})[1] == {"lrs": [[1e-3], [3e-3, 1e-2]]}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("hiden=32", "there is no setting 'hiden'. Did you mean 'hidden'?"),
+        ("task=s3", "there is no setting 'task'"),
+        ("hidden", "write it as NAME=VALUE"),
+        ("hidden=", "write it as NAME=VALUE"),
+        ("steps=4", "'steps' is given twice"),
+        ("hidden=4,4", "a value is given twice"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_one_line(given: str, message: str) -> None:
+    found = the_error_of(SettingsError, lambda: settings_and_axes([given], {"steps": 5}))
+    assert found.startswith(f"--set {given}: ") and message in found
+
+
+@pytest.mark.parametrize(
+    ("models", "tasks", "message"),
+    [
+        ([], ["s3"], "there is no model"),
+        (["lstm"], [","], "there is no task"),
+        (["lstn"], ["s3"], "--model: there is no model 'lstn'. Did you mean 'lstm'?"),
+        (["lstm --hiden 3"], ["s3"], "--model: lstm has no option --hiden"),
+        (["lstm", "lstm"], ["s3"], "--model: 'lstm' is named twice"),
+        (["lstm"], ["s3,s3"], "--task: a task is named twice"),
+    ],
+    ids=str,
+)
+def test_models_and_tasks_that_cannot_be_are_one_line(
+    models: list[str], tasks: list[str], message: str
+) -> None:
+    assert message in the_error_of(StatetrackError, lambda: made_suite(models, tasks, {}, {}))
+
+
+def test_models_have_the_options_behind_their_names() -> None:
+    suite = made_suite(
+        ["deltanet --beta double,lstm"], ["s3,s5"], {"seeds": 2}, {"batch_size": [4, 8]}
+    )
+    assert suite.title == "2 models on 2 tasks"
+    assert suite.models == {
+        "deltanet --beta double": {"model": "deltanet", "beta": "double"},
+        "lstm": "lstm",
+    }
+    points = points_of(suite, Path("out"), {})
+    assert len(points) == 8 and len({point.path for point in points}) == 8
+    assert points[1].values == {
+        "seeds": 2,
+        "model": "deltanet",
+        "beta": "double",
+        "batch_size": 8,
+        "task": "s3",
+    }
+
+
+# --- the suite as it was run ---
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_a_suite_is_read_back_from_its_document(name: str) -> None:
+    for suite in (SUITES[name], SUITES[name].with_settings({"seeds": 1}, {"hidden": [4, 8]})):
+        Path("sweep.yaml").write_text(suite.document())
+        assert read_suite(Path("sweep.yaml")).model_dump() == suite.model_dump()
+
+
+def test_settings_for_all_points_replace_those_of_rows_columns_and_axes() -> None:
+    content: dict[str, Any] = {
+        "title": "T",
+        "settings": {"steps": 1, "seeds": 9},
+        "models": {"A": {"model": "lstm", "steps": 2}, "B": "lstm"},
+        "tasks": {"p": {"task": "parity", "steps": 3}},
+        "axes": {"batch_size": [8, 16], "hidden": [4, 8]},
+    }
+    Path("suite.yaml").write_text(yaml.safe_dump(content))
+    suite = load_suite("suite.yaml").with_settings({"steps": 7, "hidden": 5}, {"seeds": [1, 2]})
+    points = points_of(suite, Path("out"), {})
+    assert {point.values["steps"] for point in points} == {7}
+    assert {point.values["hidden"] for point in points} == {5}
+    assert [dict(point.axes) for point in points if point.row.startswith("A")] == [
+        {"batch_size": size, "seeds": seeds} for size in (8, 16) for seeds in (1, 2)
+    ]
+    assert suite.whole == load_suite("suite.yaml")
+
+
+# --- the command ---
+
+
+def succeed(*argv: str) -> None:
+    assert app.run(argv) == 0
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    assert app.run(argv) == 1
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_sweep_needs_no_file_and_its_folder_knows_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["sweep", "--model", "diagonal-real", "--task", "parity,cyclic:n=3", *QUICK]
+    succeed(*command)
+    printed = capsys.readouterr()
+    assert "diagonal-real" in printed.out and "cyclic:n=3" in printed.out
+    assert "1 model on 2 tasks" in printed.out and "not measured (--stress-seconds)" in printed.out
+    logged = printed.err.splitlines()
+    assert len([line for line in logged if " done: " in line]) == 2
+    assert logged[-1].endswith("(2 of 2 done)") and ": diagonal-real on cyclic:n=3: " in logged[-1]
+    (kept,) = Path("sweeps").iterdir()
+    assert len(points_of(load_suite(str(kept)), kept, {})) == 2
+    monkeypatch.setattr(Run, "train", None)
+    succeed("sweep", str(kept), "--jobs", "1")
+    again = capsys.readouterr()
+    assert "runs: sweeps/" in again.out and " done: " in again.err
+    line = complaint(capsys, "sweep", str(kept), "--steps", "5", "--jobs", "1")
+    assert "holds a run with other settings (steps 4 there and 5 here)" in line
+    succeed("sweep", str(kept), "--jobs", "1", "--columns", "parity", "--rows", "diagonal-real")
+    shown = capsys.readouterr().out
+    assert "parity" in shown and "cyclic:n=3" not in shown
+    line = complaint(capsys, "sweep", str(kept), "--columns", "pariti")
+    assert "--columns: there is no 'pariti'. Did you mean 'parity'?" in line
+    line = complaint(capsys, "sweep", str(kept), "--model", "lstm")
+    assert "names models and tasks: give it, or --model and --task" in line
+
+
+def test_a_sweep_with_a_point_that_fails_has_the_exit_code_of_an_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = Run.train
+
+    def fail(run: Run, stop: Callable[[], bool], **named: Any) -> Any:
+        if run.task.name == "parity":
+            raise ValueError("no")
+        return train(run, stop, **named)
+
+    monkeypatch.setattr(Run, "train", fail)
+    line = complaint(capsys, "sweep", "--model", "diagonal-real", "--task", "parity,s3", *QUICK)
+    assert "1 of 2 points failed; the same command tries them again" in line
+    assert app.run(["sweep", "--model", "diagonal-real", "--task", "parity,s3", *QUICK]) == 1
+    printed = capsys.readouterr()
+    assert "failed: diagonal-real on parity: ValueError: no; its traceback is in " in printed.err
+    assert "error.json" in printed.err and "diagonal-real" in printed.out
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--model", "lstm"], "there is no task; `statetrack list tasks` shows all"),
+        (["--executor", "locl"], "there is no executor 'locl'. Did you mean 'local'?"),
+        (["--model", "lstm", "--task", "s3", "--set", "rank=2"], "unknown setting 'rank'"),
+        (["--model", "lstm", "--task", "s3", "--set", "hidden=x"], "'hidden'"),
+    ],
+    ids=str,
+)
+def test_a_sweep_that_cannot_be_is_one_line(
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert message in complaint(capsys, "sweep", *argv)
+    assert not Path("sweeps").exists()
+
+
+def test_names_are_chosen_by_themselves_and_by_their_model() -> None:
+    names = {"A, hidden=2": "A", "A, hidden=4": "A", "B, C": "B, C"}
+    assert chosen_names(None, names, "--rows") == list(names)
+    assert chosen_names(["A"], names, "--rows") == ["A, hidden=2", "A, hidden=4"]
+    assert chosen_names(["B, C", "A, hidden=4"], names, "--rows") == ["A, hidden=4", "B, C"]
+    with pytest.raises(SettingsError, match="--rows: there is no 'D'"):
+        chosen_names(["A,D"], names, "--rows")
+
+
+def test_executors_have_no_option_that_their_commands_have() -> None:
+    own = {"rows", "columns", "out", "length", "samples", "seeds", "steps", "loss", "lrs", "seed"}
+    own |= {"budget", "suite", "file", "model", "task", "markdown", "evidence", "executor"}
+    for name in EXECUTORS:
+        assert not own & {*EXECUTORS[name].model_fields}, name
+
+
+# --- progress ---
+
+
+def followed(tmp_path: Path) -> tuple[SweepProgress, list[str]]:
+    suite = made_suite(["diagonal-real,lstm"], ["parity,s3"], {"steps": 100}, {})
+    lines: list[str] = []
+    return SweepProgress(points_of(suite, tmp_path / "out", {}), lines.append), lines
+
+
+def test_progress_says_what_runs_how_far_and_how_long_it_may_take(tmp_path: Path) -> None:
+    progress, lines = followed(tmp_path)
+    assert progress.seconds_left() is None and "left" not in progress.line()
+    first, second, *_ = progress.points
+    for point in (first, second):
+        point.path.mkdir(parents=True)
+    (second.path / "metrics.jsonl").write_text('{"step": 10}\n{"step": 50}\n{"st')
+    with locking.point(first.path), locking.point(second.path):
+        progress.look()
+    assert lines == ["begins: diagonal-real on parity", "begins: lstm on parity"]
+    assert [each.doing for each in progress.running] == ["begun", "step 50 of 100"]
+    progress.waiting[first.row, first.column].begun = time.monotonic() - 10.0
+    progress.first_begun = time.monotonic() - 10.0
+    failed = Failed(first.row, first.column, str(first.path), "no space")
+    progress.end(failed)
+    assert lines[-1] == "failed: diagonal-real on parity: no space, 10.0 s"
+    left = progress.seconds_left()
+    assert left is not None and 20 < left < 30
+    for width in (60, 80):
+        console = Console(width=width, file=io.StringIO(), color_system=None)
+        console.print(progress)
+        assert isinstance(console.file, io.StringIO)
+        shown = console.file.getvalue().splitlines()
+        assert all(len(line) <= width for line in shown)
+        assert "1 of 4 done, 1 failed" in shown[1]
+        assert shown[-1].split() == ["lstm", "on", "parity", "step", "50", "of", "100"]
+
+
+def test_a_point_that_an_earlier_sweep_began_does_not_run(tmp_path: Path) -> None:
+    progress, lines = followed(tmp_path)
+    path = progress.points[0].path
+    path.mkdir(parents=True)
+    with locking.point(path):
+        pass
+    progress.since = time.time() + 60
+    progress.look()
+    assert not lines and not progress.running
+    assert RunFolder(path).newest_step() == 0
+
+
+def test_seconds_are_written_as_a_clock() -> None:
+    assert [clock(each) for each in (5, 65, 3600 + 65)] == ["0:05", "1:05", "1:01:05"]
+
+
+def test_a_result_is_logged_with_its_accuracy(tmp_path: Path) -> None:
+    progress, lines = followed(tmp_path)
+    point = progress.points[0]
+    result: PointResult = cell_of(point.row, point.column, (row_of(12),))
+    progress.end(result)
+    assert lines[-1].startswith("done: diagonal-real on parity: accuracy ")
+    assert lines[-1].endswith(" (1 of 4 done)")
