@@ -49,8 +49,8 @@ class Point:
 def points_of(suite: Suite, out: Path, overrides: Mapping[str, Any]) -> list[Point]:
     """Every point of a suite, its settings checked, column by column.
 
-    A setting has the first of these values that is given: `overrides`, the column's, the axis's,
-    the row's, the suite's. Raises `StatetrackError` for a point that could not be trained, and for
+    A setting has the first of these values that is given: `overrides`, the cell's, the column's,
+    the axis's, the row's, the suite's. Raises `StatetrackError` for a point that could not be trained, and for
     names that make no folders, or the same one.
     """
     named, described = suite.rows, suite.columns
@@ -65,7 +65,8 @@ def points_of(suite: Suite, out: Path, overrides: Mapping[str, Any]) -> list[Poi
         for row, own in named.items():
             if "model" not in own.settings:
                 raise SettingsError(f"suite row '{row}': 'model' is missing")
-            values = {**suite.settings, **own.settings, **given, **overrides}
+            cell = suite.cells.get(column, {}).get(row, {})
+            values = {**suite.settings, **own.settings, **given, **cell, **overrides}
             path = out / columns[column] / rows[row]
             point = Point(row, column, values, suite.protocol, path, loaded_plugins(), own.axes)
             experiment = point.experiment

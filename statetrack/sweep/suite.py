@@ -75,6 +75,9 @@ class Suite(Settings):
     settings: dict[str, Any] = Field(default_factory=dict)
     models: dict[Name, str | dict[str, Any]] = option(..., "The rows.")
     tasks: dict[Name, str | dict[str, Any]] = option(..., "The columns.")
+    cells: dict[Name, dict[Name, dict[str, Any]]] = option(
+        {}, "Settings of single cells, by column and row: as a size that depends on the task."
+    )
     axes: dict[Name, list[Any]] = option(
         {}, "Settings with several values each: every row is a point at each combination of them."
     )
@@ -116,6 +119,19 @@ class Suite(Settings):
                 raise ValueError(f"'axes': '{name}' has no values")
             if len({repr(value) for value in values}) < len(values):
                 raise ValueError(f"'axes': '{name}' has a value twice (given: {values})")
+        return self
+
+    @model_validator(mode="after")
+    def _cells_exist(self) -> Self:
+        rows = self.rows
+        for column, cells in self.cells.items():
+            if column not in self.tasks:
+                raise ValueError(f"'cells' names the column '{column}', which is not in 'tasks'")
+            for row in cells:
+                if row not in rows:
+                    raise ValueError(
+                        f"'cells', '{column}' names the row '{row}', which is not in 'models'"
+                    )
         return self
 
     @model_validator(mode="after")
