@@ -1,6 +1,8 @@
 """The suite `minimal-state`, written from what the algebra predicts now.
 
     python -m tests.minimal_state > tasks/suites/minimal-state.yaml
+    statetrack reproduce minimal-state
+    python -m tests.minimal_state suites/minimal-state    # the table of docs/minimal-state.md
 
 Sizes come from `predict` alone. How long each is trained is set here, by size, and is the same one
 below the predicted size and at it.
@@ -9,11 +11,23 @@ below the predicted size and at it.
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from statetrack.algebra.analysing import Algebra, analyse
+from statetrack.algebra.monoid import Budget
+from statetrack.algebra.recurrences.free import dimensions_of
+from statetrack.markup import markdown_table
 from statetrack.predicting import predict
+from statetrack.scoring import rounded_down
 from statetrack.sources.named_groups import COLLECTION, named_group
+from statetrack.spec import load_task
+from statetrack.sweep.measuring import kept_result
+from statetrack.sweep.points import points_of
+from statetrack.sweep.results import PointResult
+from statetrack.sweep.suite import load_suite
 
 BELOW, AT = "one below", "predicted size"
 
@@ -74,12 +88,27 @@ class Column:
         return {"model": "bilinear-block", "hidden": size, "block_size": size}
 
 
+FEW = Budget(most_elements=700)
+"""The size needs no list of the group's elements, only how they permute the points."""
+
+
+def algebra_of(name: str) -> Algebra:
+    """The algebra of following a point under a group."""
+    return analyse(load_task(f"point:group={name}").automaton, FEW)
+
+
+def size_of(algebra: Algebra) -> int:
+    """The predicted size of a dense state: `hidden` of `bilinear`."""
+    size = predict(algebra, "bilinear").needs[0].value
+    assert isinstance(size, int)
+    return size
+
+
 def column_of(name: str) -> Column:
     """What is trained for a group."""
     group = named_group(name)
     task = f"point:group={name}"
-    size = predict(task, "bilinear").needs[0].value
-    assert isinstance(size, int)
+    size = size_of(algebra_of(name))
     whole = size == group.points - 1
     steps = next(steps for most, steps in STEPS.items() if size <= most)
     settings: dict[str, Any] = {"steps": steps, "seeds": 3}
@@ -122,5 +151,42 @@ def _text(name: str) -> str:
     return json.dumps(name)
 
 
+def table(folder: Path) -> str:
+    """The table of the results in a suite's folder, as Markdown."""
+    suite = load_suite("minimal-state")
+    kept: dict[str, dict[str, PointResult]] = {}
+    for point in points_of(suite, folder, {}):
+        result = kept_result(suite, point)
+        if result is not None:
+            kept.setdefault(point.column, {})[point.row] = result
+    pairs = {name: each for name, each in kept.items() if len(each) == len(suite.rows)}
+    rows = [_row(name, each[BELOW], each[AT]) for name, each in pairs.items()]
+    return markdown_table(HEAD, rows)
+
+
+HEAD = [
+    *("group", "order", "points", "predicted H", "parts"),
+    *("solved at H - 1", "best accuracy", "solved at H", "accuracy", "right to", "seconds"),
+]
+
+
+def _row(name: str, below: PointResult, at: PointResult) -> list[str]:
+    group, algebra = named_group(name), algebra_of(name)
+    assert algebra.representation is not None and at.selected is not None
+    return [
+        name,
+        f"{group.order:,}",
+        str(group.points),
+        str(size_of(algebra)),
+        dimensions_of(algebra.representation),
+        f"{below.num_right}/{below.replicas}",
+        rounded_down(max((row.accuracy for row in below.rows), default=0.0)),
+        f"{at.num_right}/{at.replicas}",
+        rounded_down(at.selected.accuracy),
+        f"{at.horizon:,}",
+        f"{below.seconds + at.seconds:.0f}",
+    ]
+
+
 if __name__ == "__main__":
-    print(document(), end="")
+    print(table(Path(sys.argv[1])) if len(sys.argv) > 1 else document().rstrip("\n"))

@@ -50,8 +50,8 @@ def points_of(suite: Suite, out: Path, overrides: Mapping[str, Any]) -> list[Poi
     """Every point of a suite, its settings checked, column by column.
 
     A setting has the first of these values that is given: `overrides`, the cell's, the column's,
-    the axis's, the row's, the suite's. Raises `StatetrackError` for a point that could not be trained, and for
-    names that make no folders, or the same one.
+    the axis's, the row's, the suite's. Raises `StatetrackError` for a point that could not be
+    trained, and for names that make no folders, or the same one.
     """
     named, described = suite.rows, suite.columns
     columns, rows = _folders("column", described), _folders("row", named)
