@@ -72,6 +72,21 @@ def test_a_simple_group_gets_its_name_back(name: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "order", "dimension"),
+    [
+        ("Rubik-corners", math.factorial(8) * 3**7, 16),
+        ("Rubik-edges", math.factorial(12) * 2**11, 12),
+    ],
+)
+def test_stickers_of_the_cube_are_told_apart_by_a_part_of_their_space(
+    name: str, order: int, dimension: int
+) -> None:
+    group = sympy_group(name)
+    assert (group.order(), group.degree, group.is_transitive()) == (order, 24, True)
+    assert predict(f"point:group={name}", "bilinear").needs[0].value == dimension
+
+
 @pytest.mark.parametrize("points", [11, 12])
 def test_m11_is_transitive_on_4_of_11_points_and_on_3_of_12(points: int) -> None:
     group = sympy_group("M11", points)

@@ -16,6 +16,7 @@ standard ones of the ATLAS of Finite Group Representations, version 3 (Wilson an
                 x + 1, -1/x and, where q is no prime, a^2 x with a primitive
     M11, M12    the Mathieu groups, on 11 and on 12 points; M11 also on 12
     V4          C2xC2
+    Rubik-corners, Rubik-edges    the turns of the cube, on 24 stickers of its corners or edges
     GxH, G^k    direct products, on tuples of points
 """
 
@@ -35,7 +36,10 @@ from statetrack.sources.fields import field_of
 MOST_POINTS = 1024
 """The most points that a group by name moves: as many states as the algebra takes apart."""
 
-FAMILIES = "C5, D5, Q8, Dic3, S5, A5, F21, PSL(2,7), M11, M12, V4, and products: S3xC4, C2^3"
+FAMILIES = (
+    "C5, D5, Q8, Dic3, S5, A5, F21, PSL(2,7), M11, M12, V4, Rubik-corners, Rubik-edges, and "
+    "products: S3xC4, C2^3"
+)
 
 GAP = "The GAP Group, GAP 4, MathieuGroup"
 ATLAS = "Wilson et al., ATLAS of Finite Group Representations v3, standard generators"
@@ -251,7 +255,33 @@ FAMILY: dict[str, Callable[..., NamedGroup]] = {
 _ELEVEN = "(1,2,3,4,5,6,7,8,9,10,11)"
 _FOURS = "(3,7,11,8)(4,10,5,6)"
 
+_CUBE = {
+    "U": "(1,3,8,6)(2,5,7,4)(9,33,25,17)(10,34,26,18)(11,35,27,19)",
+    "L": "(9,11,16,14)(10,13,15,12)(1,17,41,40)(4,20,44,37)(6,22,46,35)",
+    "F": "(17,19,24,22)(18,21,23,20)(6,25,43,16)(7,28,42,13)(8,30,41,11)",
+    "R": "(25,27,32,30)(26,29,31,28)(3,38,43,19)(5,36,45,21)(8,33,48,24)",
+    "B": "(33,35,40,38)(34,37,39,36)(3,9,46,32)(2,12,47,29)(1,14,48,27)",
+    "D": "(41,43,48,46)(42,45,47,44)(14,22,30,38)(15,23,31,39)(16,24,32,40)",
+}
+"""The six turns of Rubik's cube, on its 48 stickers that move, as in GAP's example of it."""
+
+
+def _stickers(order: int, first: int) -> NamedGroup:
+    """The turns of the cube on the 24 stickers to which they take one of them."""
+    turns = {face: read_permutation(cycles, 48) for face, cycles in _CUBE.items()}
+    kept = {first - 1}
+    while more := {turn[each] for turn in turns.values() for each in kept} - kept:
+        kept |= more
+    number = {each: place for place, each in enumerate(sorted(kept))}
+    generators = {
+        face: tuple(number[turn[each]] for each in sorted(kept)) for face, turn in turns.items()
+    }
+    return NamedGroup(order, generators, "The GAP Group, GAP 4, example of Rubik's cube")
+
+
 FIXED = {
+    "Rubik-corners": _stickers(math.factorial(8) * 3**7, 1),
+    "Rubik-edges": _stickers(math.factorial(12) * 2**11, 2),
     "M11": _written(7920, 11, GAP, a=_ELEVEN, b=_FOURS),
     "M12": _written(95040, 12, GAP, a=_ELEVEN, b=_FOURS, c="(1,12)(2,11)(3,6)(4,8)(5,9)(7,10)"),
     "V4": _product([_cyclic(2), _cyclic(2)], "V4"),
