@@ -161,7 +161,23 @@ def table(folder: Path) -> str:
             kept.setdefault(point.column, {})[point.row] = result
     pairs = {name: each for name, each in kept.items() if len(each) == len(suite.rows)}
     rows = [_row(name, each[BELOW], each[AT]) for name, each in pairs.items()]
-    return markdown_table(HEAD, rows)
+    return f"{_summary(pairs)}\n\n{markdown_table(HEAD, rows)}"
+
+
+def _summary(pairs: dict[str, dict[str, PointResult]]) -> str:
+    """What the table adds up to, in three sentences."""
+    below, at = ([each[row] for each in pairs.values()] for row in (BELOW, AT))
+    solved, right = (sum(each.num_right > 0 for each in results) for results in (below, at))
+    some = (sum(each.num_right for each in results) for results in (below, at))
+    tried = (sum(each.replicas for each in results) for results in (below, at))
+    (few, many), (few_tried, many_tried) = some, tried
+    hours = sum(each.seconds for each in (*below, *at)) / 3600
+    return (
+        f"**{len(pairs)} groups** are trained. One below, {solved} of them are solved ({few} of "
+        f"{few_tried} replicas); at H, {right} of them are ({many} of {many_tried} replicas). "
+        f"All {2 * len(pairs)} runs took {hours:.1f} hours, while other programs had most of "
+        "the two cores."
+    )
 
 
 HEAD = [
