@@ -251,7 +251,7 @@ def test_prefixes_and_success_are_measures_of_their_own() -> None:
 def test_a_horizon_agrees_within_a_share_of_it_and_ends_where_the_test_did() -> None:
     others = [row_of(1.0, length=100), row_of(0.95, length=200), row_of(0.91, length=300)]
     result = result_of(0.5, others=others)
-    table = {"measure": "horizon", "within": 0.25, "threshold": 0.9}
+    table: dict[str, Any] = {"measure": "horizon", "within": 0.25, "threshold": 0.9}
     near = compared(suite_of(**table, values={"LSTM": {"mod 5": 350}}), result)
     assert (near.measured, near.verdict, near.lengths) == (300, "agrees", ())
     far = compared(suite_of(**table, values={"LSTM": {"mod 5": 1000}}), result)
