@@ -19,6 +19,8 @@ from statetrack.algebra.prediction import Need, Prediction
 from statetrack.evidence.rows import Failure
 from statetrack.report.agreement import agreement_of
 from statetrack.report.entries import Entry, Report
+from statetrack.report.files import csv_text
+from statetrack.report.long_form import long_rows
 from statetrack.report.page import page
 from statetrack.report.page.panels import Axis, panel_of
 from statetrack.report.page.places import Place
@@ -87,6 +89,7 @@ def report_of(*entries: Entry, **changed: Any) -> Report:
         "budget": "minutes",
         "reference": "Some authors 2025, arXiv:2505.21749",
         "departures": "fewer steps than in the paper",
+        "differences": "steps 9 for 10",
         "training": "trained with: adam",
         "command": "statetrack reproduce parity-and-others",
     }
@@ -104,6 +107,8 @@ ENTRIES = (
         compared=(compared("agrees"), compared("not comparable", 0.87, trust="second-hand")),
         evidence=(certificate_of(408), worst_case_of(FAILURE)),
         searched={"worst-case": 5.0},
+        symbols=("zero", "one"),
+        labels=("even", "odd"),
     ),
     entry_of(
         "diagonal",
@@ -220,6 +225,24 @@ def test_replicas_that_were_not_tested_are_not_counted_as_wrong() -> None:
     assert place(entry_of(rows=scores(1.0, 0.4, 0.5))).right_text == "1/3"
 
 
+@pytest.mark.parametrize(
+    ("measure", "said"),
+    [
+        ("accuracy", "0.60"),
+        ("scaled", "0.46"),
+        ("prefix", "0.60"),
+        ("success", "0.50"),
+        ("horizon", "10"),
+        ("worst", "9"),
+    ],
+)
+def test_the_number_is_what_the_table_shows(measure: str, said: str) -> None:
+    entry = entry_of(
+        rows=scores(0.6, 1.0), evidence=(worst_case_of(replace(FAILURE, position=10)),)
+    )
+    assert place(entry, measure=measure).measured == said
+
+
 def test_a_replica_that_diverged_is_listed_without_accuracies() -> None:
     outcomes = (outcome_of(0), outcome_of(1, seed=1, best_step=0))
     lines = place(entry_of(rows=scores(1.0), outcomes=outcomes)).replicas
@@ -324,11 +347,13 @@ def test_a_page_tells_everything_about_its_runs(text: str) -> None:
         "statetrack reproduce parity-and-others",
         "statetrack train --model bilinear --task parity --hidden 2",
         "0123456789ab",
+        "fails: symbol 1,702 of zero one, then one again and again: the answer is even, and odd",
+        "steps 9 for 10",
         "failed: RunError: the disk is full",
         "trained, and not measured yet",
         "diverged",
         "published 0.11, measured 0.60",
-        "0.87† ∅ not comparable",
+        "paper 0.87† ∅",
         "† read in a digest of the paper",
     ):
         assert expected in said, expected
@@ -480,6 +505,9 @@ def test_without_scripts_a_link_shows_the_same_text(browser: Any, file: Path) ->
 def test_the_downloads_are_the_rows_of_the_report(opened: _Opened) -> None:
     page = opened.page
 
+    def number(text: str) -> float | str:
+        return float(text) if re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", text) else text
+
     def saved(kind: str) -> str:
         with page.expect_download() as download:
             page.locator(f"button[data-as={kind}]").click()
@@ -492,9 +520,11 @@ def test_the_downloads_are_the_rows_of_the_report(opened: _Opened) -> None:
         assert [(r["replica"], r["length"], r["accuracy"]) for r in found["rows"]] == [
             (r.replica, r.length, r.accuracy) for r in entry.rows
         ]
-    lines = list(csv.DictReader(io.StringIO(saved("csv"))))
-    assert lines[-1]["row"] == HARMLESS and float(lines[-1]["accuracy"]) == 1.0
-    assert len(lines) == sum(len(each.rows) or 1 for each in ENTRIES)
+    names, *lines = csv.reader(io.StringIO(saved("csv")))
+    columns, *expected = csv.reader(io.StringIO(csv_text(long_rows(REPORT))))
+    assert names == columns and len(lines) == len(expected)
+    for line, wanted in zip(lines, expected, strict=True):
+        assert list(map(number, line)) == list(map(number, wanted))
 
 
 def test_both_schemes_have_contrast(browser: Any, file: Path) -> None:

@@ -40,9 +40,10 @@ class Entry:
     `outcomes` has every replica of a finished run, `selected` the one that validation selected.
     `evidence` is about that one. `trained_to` is the longest training length. `command` repeats the
     run alone. `seconds` are those of training, on `machine`; `words` are those that each replica
-    was trained on. `parameters` and `dimensions` are the weights of one replica and the numbers in
-    its state, None where they are not known or the state grows. `error` says why a run failed,
-    `notes` what a reader of its numbers must know.
+    was trained on. `symbols` and `labels` are the names of those of the task. `parameters` and
+    `dimensions` are the weights of one replica and the numbers in its state, None where they are
+    not known or the state grows. `error` says why a run failed, `notes` what a reader of its
+    numbers must know.
     """
 
     row: str
@@ -69,6 +70,8 @@ class Entry:
     parameters: int | None = None
     dimensions: int | None = None
     trained_to: int | None = None
+    symbols: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
     selected: int | None = None
     rows: tuple[EvaluationRow, ...] = ()
@@ -103,8 +106,8 @@ class Report:
     accuracies it shows (0: nothing was evaluated), `measure` what of them. `suite` is the name of
     the suite, if it is one. An entry whose settings cannot be read has no place in the table: its
     row and column are empty. `training` says how the runs were trained, in lines;
-    `departures` how training and testing differ from those of `reference`. `command` is the one
-    that makes the report.
+    `departures` how training and testing differ from those of `reference`, and `differences` the
+    settings in which they do, with both values. `command` is the one that makes the report.
     """
 
     title: str
@@ -117,6 +120,7 @@ class Report:
     budget: str | None = None
     reference: str = ""
     departures: str = ""
+    differences: str = ""
     training: str = ""
     command: str = ""
 

@@ -28,7 +28,7 @@ from statetrack.runs.plugins import code_of, needs_plugin
 from statetrack.runs.rows import EvaluationRow
 from statetrack.spec import Task, golden_hash, load_task
 from statetrack.sweep.executors._base import Done, Failed
-from statetrack.sweep.published import compare_published
+from statetrack.sweep.published import compare_published, departures_from_paper
 from statetrack.sweep.results import Measurement, PointResult
 from statetrack.sweep.suite import BUDGETS, SUITES, Suite, folder_of, load_suite
 
@@ -151,6 +151,7 @@ def gather_suite(
         budget=within,
         reference=suite.reference,
         departures=suite.departures,
+        differences=departures_from_paper(suite, points),
         training=_training(entries, [one.experiment for one in read]),
     )
 
@@ -246,6 +247,8 @@ class _Reading:
             parameters=parameters,
             dimensions=dimensions,
             trained_to=run.words.spec.lengths.longest,
+            symbols=tuple(task.source.symbols),
+            labels=tuple(task.source.labels),
             outcomes=summary.replicas if summary else (),
             selected=selected,
             rows=_last_of_each(row for row in run.rows if row.task in (None, task.name)),

@@ -14,7 +14,9 @@ from statetrack.algebra.prediction import Need
 from statetrack.report.agreement import Agreement, agreement_of
 from statetrack.report.drawing import interval, share
 from statetrack.report.entries import Entry, Report
-from statetrack.report.evidence import evidence_lines, length_text, precision_text
+from statetrack.report.evidence import bracket_lines, evidence_lines, precision_text
+from statetrack.report.matrix import worst_text
+from statetrack.report.statistics import FIELDS, horizon_of_entry
 from statetrack.report.verdicts import published_text
 from statetrack.runs.rows import EvaluationRow
 from statetrack.scoring import wilson
@@ -170,12 +172,17 @@ class Place:
     @property
     def measured(self) -> str:
         """The number in the table, or in a word why there is none."""
-        if not self.at_length:
+        measure = self.report.measure
+        if not self.at_length or (measure == "success" and not self.all_tested):
             return self._missing
-        if self.report.measure == "success":
-            return share(self.right / self.entry.replicas) if self.all_tested else "-"
+        if measure == "horizon":
+            return f"{horizon_of_entry(self.entry) or 0:,}"
+        if measure == "worst":
+            return worst_text(self.entry)
+        if measure == "success":
+            return share(self.right / self.entry.replicas)
         row = self.selected
-        return "diverged" if row is None else share(getattr(row, self.report.measure))
+        return "diverged" if row is None else share(getattr(row, FIELDS[measure]))
 
     @property
     def _missing(self) -> str:
@@ -210,17 +217,12 @@ class Place:
         return f"≥ {bracket.right_to:,}" if bracket.right_to else ""
 
     @property
-    def bracket(self) -> str:
-        """Between which lengths the longest lies at which every word is right; or empty."""
-        bracket = self.entry.bracket
-        if not bracket.evidence and bracket.fails_at is None:
-            return ""
-        proven = length_text(bracket.verdict, bracket.proven)
-        by = "" if bracket.proven_by is None else f" ({bracket.proven_by})"
-        low = "nothing is proven" if proven == "-" else f"proven right to: {proven}{by}"
-        if bracket.fails_at is None:
-            return f"{low}; no word is known that is answered wrongly"
-        return f"{low}; a word is answered wrongly at symbol {bracket.fails_at:,}"
+    def bracket(self) -> Sequence[str]:
+        """What is proven, and the word that fails first; nothing where nothing was looked for."""
+        entry, found = self.entry, self.entry.bracket
+        if not found.evidence or not entry.symbols:
+            return ()
+        return bracket_lines(found, entry.symbols, entry.labels)
 
     @property
     def evidence(self) -> Sequence[tuple[str, str]]:

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from statetrack.references import ids_in
 from statetrack.report.drawing import interval, share
 from statetrack.report.entries import Report
+from statetrack.report.matrix import WHAT
 from statetrack.report.page import panels
 from statetrack.report.page.places import MARKS, MEASURES, TRUSTS, Place
 from statetrack.report.page.records import records_of
@@ -49,6 +50,7 @@ def page(report: Report) -> str:
     environment = _environment()
     return environment.get_template("page.html").render(
         report=report,
+        what=WHAT[report.measure],
         policy=POLICY,
         style=_own_text("style.css"),
         script=_own_text("script.js"),

@@ -11,6 +11,7 @@ from dataclasses import fields
 from typing import Any
 
 from statetrack.report.entries import Entry, Report
+from statetrack.report.long_form import COLUMNS, as_values, long_rows
 from statetrack.runs.rows import EvaluationRow
 from statetrack.scoring import plain
 
@@ -34,6 +35,7 @@ def row_data(report: Report) -> Mapping[str, Any]:
     """`entries`, `scores` and `rows` as lists of values, in the order of the names of fields.
 
     A row is the number of its entry, the number of its score, and what is said of its replica.
+    `long` is the report in its long form.
     """
     scores: dict[tuple[Any, ...], int] = {}
     rows = []
@@ -50,6 +52,34 @@ def row_data(report: Report) -> Mapping[str, Any]:
         "entries": [_entry(entry) for entry in report.entries],
         "scores": list(scores),
         "rows": rows,
+        "long": _long_form(report),
+    }
+
+
+def _long_form(report: Report) -> Mapping[str, Any]:
+    """The report in its long form; what is the same at all lengths of a run stands once.
+
+    `once` are the numbers of such columns. A run is their values, and a line of the values of the
+    other columns for each length.
+    """
+    lines = as_values(long_rows(report))
+    runs = []
+    for entry in report.entries:
+        number = max(1, len(entry.lengths))
+        runs.append(lines[:number])
+        lines = lines[number:]
+    places = range(len(COLUMNS))
+    once = [n for n in places if all(run[0][n] == line[n] for run in runs for line in run)]
+    return {
+        "columns": COLUMNS,
+        "once": once,
+        "runs": [
+            [
+                [run[0][n] for n in once],
+                [[line[n] for n in places if n not in once] for line in run],
+            ]
+            for run in runs
+        ],
     }
 
 

@@ -56,8 +56,11 @@
     setTimeout(() => (button.textContent = "Copy"), 2000);
   };
 
-  const all = () => {
-    const data = JSON.parse(document.getElementById("row-data").textContent);
+  const rowData = () => JSON.parse(document.getElementById("row-data").textContent);
+
+  // Every entry with the scores of every replica.
+  const asJson = () => {
+    const data = rowData();
     const named = (names, values) => Object.fromEntries(names.map((name, i) => [name, values[i]]));
     const entries = data.entries.map((values) => ({ ...named(data.entry_fields, values), rows: [] }));
     for (const [number, score, ...replica] of data.rows) {
@@ -66,27 +69,22 @@
         ...named(data.score_fields, data.scores[score]),
       });
     }
-    return { data, entries };
-  };
-
-  const asJson = () => {
-    const { data, entries } = all();
     return JSON.stringify({ title: data.title, entries }, null, 1) + "\n";
   };
 
+  // One line for each run and length.
   const asCsv = () => {
-    const { data, entries } = all();
+    const { columns, once, runs } = rowData().long;
     const text = (value) => {
-      if (value === null || value === undefined) return "";
-      const plain = value === true ? "True" : value === false ? "False" : String(value);
+      const plain = value === null ? "" : String(value);
       return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
     };
-    const ofRows = [...data.replica_fields, ...data.score_fields];
-    const lines = [[...data.entry_fields, ...ofRows]];
-    for (const entry of entries) {
-      const about = data.entry_fields.map((name) => entry[name]);
-      const rows = entry.rows.length ? entry.rows : [{}];
-      for (const row of rows) lines.push([...about, ...ofRows.map((name) => row[name])]);
+    const lines = [columns];
+    for (const [common, own] of runs) {
+      for (const values of own) {
+        const [of, and] = [common.values(), values.values()];
+        lines.push(columns.map((_, n) => (once.includes(n) ? of : and).next().value));
+      }
     }
     return lines.map((line) => line.map(text).join(",")).join("\n") + "\n";
   };
