@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from statetrack.cli.app import run as command
 from statetrack.report.estimates import duration, estimates_lines, estimates_table
 from statetrack.runs.run import Run
 from statetrack.sweep.estimating import Estimate, Estimates, _Cost, estimate
@@ -166,3 +167,28 @@ def test_nothing_of_a_path_is_needed_for_an_estimate(tmp_path):
     points = points_of(SUITE, Path("/nowhere/at/all"), {})[:1]
     (one,) = estimate(SUITE, points, 1, budget=0.0).points
     assert not one.finished and not Path("/nowhere").exists()
+
+
+SWEEP = ["sweep", "--model", "diagonal-real", "--task", "parity", "--steps", "4", "--length", "9"]
+
+
+def test_a_dry_run_prints_the_points_and_their_time_and_makes_nothing(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("statetrack.sweep.estimating.BUDGET", 1.0)
+    assert command([*SWEEP, "--samples", "5", "--dry-run", "--jobs", "3"]) == 0
+    printed = capsys.readouterr().out
+    assert "words per step" in printed and "1 points, 0 finished" in printed
+    assert "with 3 at a time" in printed
+    assert command([*SWEEP, "--samples", "5", "--dry-run", "--json"]) == 0
+    (point,) = json.loads(capsys.readouterr().out)["points"]
+    assert point["steps"] == 4 and point["weights"] > 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_json_of_a_sweep_is_that_of_a_dry_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert command([*SWEEP, "--json"]) == 1
+    assert "--json: belongs to --dry-run" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -6,22 +6,28 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from statetrack.sweep.executors._base import Executor
     from statetrack.sweep.points import Point
     from statetrack.sweep.searching import Searching
     from statetrack.sweep.suite import Suite
 
 
 def print_estimates(
-    suite: Suite, points: Sequence[Point], jobs: int, searching: Searching, *, as_json: bool
+    suite: Suite,
+    points: Sequence[Point],
+    executor: Executor,
+    searching: Searching,
+    *,
+    as_json: bool,
 ) -> None:
-    """Estimate the points of a suite with so many at a time, and print a table or JSON."""
+    """Estimate the points of a suite on an executor, and print a table or JSON."""
     from statetrack.cli._json import print_json
     from statetrack.report.drawing import console, error_console
     from statetrack.report.estimates import estimates_lines, estimates_table
     from statetrack.sweep.estimating import BUDGET, estimate
 
     error_console().print(f"timing a few steps of every kind of point: about {BUDGET:g} s at most")
-    found = estimate(suite, points, jobs, searching)
+    found = estimate(suite, points, executor.num_at_once, searching)
     if as_json:
         print_json(found.to_json())
         return

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from statetrack.cli import options
+from statetrack.cli._estimates import print_estimates
 from statetrack.cli._interrupt import INTERRUPTED, interruptible
 from statetrack.errors import SettingsError, StatetrackError, nearest_or_known
 from statetrack.report.drawing import console
@@ -23,6 +24,7 @@ from statetrack.text import visible
 if TYPE_CHECKING:
     from statetrack.sweep.executors._base import Done, Executor
     from statetrack.sweep.points import Point
+    from statetrack.sweep.searching import Searching
 
 _SELECTED = " of the replica that validation selected, and replicas with nothing wrong"
 LEGENDS = {
@@ -73,6 +75,17 @@ EvidenceSeconds = Annotated[
     float,
     typer.Option(help="Time for each other kind of evidence of a point.", min=0.1, max=10**6),
 ]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Print the points with their parameters and an estimate of the time, and run none.",
+    ),
+]
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", help="With --dry-run: one JSON object on stdout, and nothing else."),
+]
 
 
 @dataclass(frozen=True)
@@ -91,6 +104,9 @@ class Sweep:
     markdown: Path | None = None
     finished: bool = False
     budget: str | None = None
+    log: tuple[str, ...] = ()
+    dry_run: bool = False
+    as_json: bool = False
 
 
 def executor_parameters(argv: Sequence[str]) -> list[inspect.Parameter]:
@@ -133,8 +149,12 @@ def run(asked: Sweep) -> None:
     Raises `StatetrackError` where points failed, once everything is printed.
     """
     from statetrack.runs.folder import RunFolder
+    from statetrack.runs.loggers._opening import require_logs
     from statetrack.sweep.points import points_of
 
+    if asked.as_json and not asked.dry_run:
+        raise SettingsError("--json: belongs to --dry-run; `statetrack report --json` has results")
+    require_logs(asked.log)
     suite = asked.suite
     models = {name: next(m for m in suite.models if _is_of(name, m)) for name in suite.rows}
     rows = chosen_names(asked.rows, models, "--rows")
@@ -144,6 +164,9 @@ def run(asked: Sweep) -> None:
         for point in points_of(suite, asked.folder, {})
         if point.row in rows and point.column in columns
     ]
+    if asked.dry_run:
+        print_estimates(suite, points, asked.executor, _searching(asked), as_json=asked.as_json)
+        return
     if asked.budget is not None:
         console().print(f"budget {asked.budget}: {suite.departures}")
     started = time.perf_counter()
@@ -151,6 +174,13 @@ def run(asked: Sweep) -> None:
     every = _run(asked, to_run)
     wall = time.perf_counter() - started
     _show(asked, points, rows, columns, every, wall)
+
+
+def _searching(asked: Sweep) -> Searching:
+    """What is looked for beyond accuracies."""
+    from statetrack.sweep.searching import Searching
+
+    return Searching(worst=asked.stress_seconds, others=asked.evidence_seconds)
 
 
 def _is_of(row: str, model: str) -> bool:
@@ -166,12 +196,11 @@ def _run(asked: Sweep, points: Sequence[Point]) -> list[Done]:
     from statetrack.cli._sweep_progress import following
     from statetrack.sweep.executors._base import Failed
     from statetrack.sweep.running import run_suite
-    from statetrack.sweep.searching import Searching
 
-    searching = Searching(worst=asked.stress_seconds, others=asked.evidence_seconds)
+    searching = _searching(asked)
     every = []
     with interruptible() as stop, following(points, stop) as progress:
-        for done in run_suite(asked.suite, points, asked.executor, stop, searching):
+        for done in run_suite(asked.suite, points, asked.executor, stop, searching, asked.log):
             every.append(done)
             progress.end(done)
     failed = [done for done in every if isinstance(done, Failed)]

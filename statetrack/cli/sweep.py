@@ -88,6 +88,9 @@ def build(argv: list[str]) -> Callable[..., None]:
         ] = 0.0,
         evidence: sweeping.WithEvidence = False,
         evidence_seconds: sweeping.EvidenceSeconds = 12.0,
+        log: options.Logs = None,
+        dry_run: sweeping.DryRun = False,
+        as_json: sweeping.AsJson = False,
         executor: sweeping.ExecutorName = "local",
         **given: Any,
     ) -> None:
@@ -129,6 +132,9 @@ def build(argv: list[str]) -> Callable[..., None]:
             columns=columns or (),
             markdown=markdown,
             finished=finished,
+            log=log or (),
+            dry_run=dry_run,
+            as_json=as_json,
         )
         sweeping.run(asked)
 

@@ -53,6 +53,11 @@ class Executor(Settings, ABC):
     `Work` goes on from what is in its folder. All workers see the same folders.
     """
 
+    @property
+    def num_at_once(self) -> int:
+        """How many points run at the same time, as far as that is known before they do."""
+        return 1
+
     @abstractmethod
     def map(self, work: Work, points: Sequence[Point], stop: Stop) -> Iterator[Done]:
         """What became of each point, in the order in which they end.

@@ -53,9 +53,14 @@ class Local(Executor):
         min=0,
     )
 
+    @property
+    def num_at_once(self) -> int:
+        """The number of processes."""
+        return self.jobs or available_cores()
+
     def map(self, work: Work, points: Sequence[Point], stop: Stop) -> Iterator[Done]:
         """What became of each point. No process is left behind, even where this one is killed."""
-        jobs = self.jobs or available_cores()
+        jobs = self.num_at_once
         if jobs == 1:
             return _one_by_one(work, points, stop)
         return _in_parallel(work, points, min(jobs, len(points)), stop)

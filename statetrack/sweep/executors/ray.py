@@ -66,6 +66,11 @@ class Ray(Executor):
         3, "How often a point is begun again whose machine or process died.", min=0, max=1000
     )
 
+    @property
+    def num_at_once(self) -> int:
+        """As many as this machine has room for: what a cluster has is known once it is reached."""
+        return max(1, int((self.jobs or available_cores()) / self.cpus))
+
     def map(self, work: Work, points: Sequence[Point], stop: Stop) -> Iterator[Done]:
         """What became of each point, in the order in which they end: see `Executor`.
 

@@ -80,6 +80,11 @@ class Slurm(Executor):
         "`account=ours,qos=long`.",
     )
 
+    @property
+    def num_at_once(self) -> int:
+        """As many as are asked for, where the cluster has room for them."""
+        return self.jobs
+
     def map(self, work: Work, points: Sequence[Point], stop: Stop) -> Iterator[Done]:
         """What became of each point, in the order in which they end: see `Executor`.
 
