@@ -16,7 +16,9 @@ from statetrack.sweep.points import points_of
 from statetrack.sweep.suite import BUDGETS, SUITES, Suite
 
 OURS = (
-    *("group-horizons", "group-horizons-larger", "negative-eigenvalues", "regular-languages"),
+    *("complex-kda-groups", "deltaproduct-s5", "few-generators", "flip-flop", "group-horizons"),
+    *("group-horizons-larger", "mamba3-formal-languages", "negative-eigenvalues", "pararnn"),
+    "regular-languages",
     *("ssm-expressivity-counters", "ssm-expressivity-periodic", "ssm-expressivity-star-free"),
 )
 
@@ -46,6 +48,16 @@ SECOND_READING = [
     ("group-horizons", "by group", "AUSSM, 1 layer", "C6", 940),
     ("group-horizons-larger", "by group", "AUSSM, 1 layer", "C60", 240),
     ("group-horizons-larger", "by group", "tanh RNN, 1 layer", "A4", 1000),
+    ("complex-kda-groups", "length 128", "gates [0, 1], beta [0, 2]", "S3", 0.288),
+    ("complex-kda-groups", "length 512", "gates [0, 1], beta [0, 2]", "S3", 0.154),
+    ("complex-kda-groups", "length 32", "gates [0, 1], beta [0, 2]", "S4", 0.068),
+    ("deltaproduct-s5", "length 400", "4 factors", "S5", 0.15),
+    ("few-generators", "Table 3", "Gated DeltaProduct [-1, 1], 2 layers", "S5, 4", 0.847),
+    ("few-generators", "Table 3", "Gated DeltaProduct [-1, 1], 1 layer", "A5, 6", 0.925),
+    ("flip-flop", "logs", "Mamba, 1 layer", "98 % ignored", 1.0),
+    ("mamba3-formal-languages", "Table 5b", "Mamba-2", "without brackets", 0.4781),
+    ("mamba3-formal-languages", "Table 5b", "Mamba-3", "with brackets", 0.8775),
+    ("pararnn", "Table 1", "Mamba-2", "A5", 0.36),
     ("regular-languages", "Table 2", "RWKV-7", "even pairs", 0.881),
     ("regular-languages", "Table 2", "Gated DeltaProduct [-1, 1]", "modular arithmetic", 0.784),
     ("regular-languages", "Table 2", "PD-SSM", "modular arithmetic", 0.962),
