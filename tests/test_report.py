@@ -279,6 +279,19 @@ def test_no_line_is_wider_than_the_terminal_and_no_number_is_cut(width):
     assert shown(report_of(*entries), width, of="mean").count("0.56 ± 0.62") == 18
 
 
+def test_a_table_can_have_tasks_as_rows():
+    one, two = entry_of("one", rows=[row_of(100)]), entry_of("two", rows=[row_of(100, 0.5)])
+    other = entry_of("one", "s3", rows=[row_of(100, 0.25)])
+    text = Wanted(form="markdown", transpose=True, best=True).of_report(report_of(one, two, other))
+    assert isinstance(text, str)
+    assert [line for line in text.splitlines() if line.startswith("|")] == [
+        "|  | one | two | floor |",
+        "| --- | --- | --- | --- |",
+        "| parity | **1.00** | 0.50 | 0.30 |",
+        "| s3 | 0.25 | - | 0.30 |",
+    ]
+
+
 def test_long_names_are_broken_after_signs():
     entry = entry_of("bilinear-rotation, hidden=64", "modular-addition:m=10", rows=[row_of(100)])
     lines = [re.sub("[┃│ ]+", " ", line) for line in shown(report_of(entry), 40).splitlines()]
@@ -397,6 +410,7 @@ def test_what_a_format_has_no_place_for_is_refused():
         {"form": "csv", "columns": "row,row"},
         {"measure": "worst", "over": "seeds"},
         {"form": "latex", "published": True},
+        {"form": "csv", "transpose": True},
         {"form": "rich", "long": True, "published": True},
     ]
     for wanted in refused:

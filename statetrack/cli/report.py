@@ -90,8 +90,11 @@ def report(
         str | None,
         typer.Option(metavar="NAME,...", help="The columns of the long form, of CSV and Parquet."),
     ] = None,
+    transpose: Annotated[
+        bool, typer.Option("--transpose", help="Tasks as rows, and models as columns.")
+    ] = False,
     best: Annotated[
-        bool, typer.Option("--best", help="Print the best of each column in bold.")
+        bool, typer.Option("--best", help="Print the best of each task in bold.")
     ] = False,
     published: Annotated[
         bool,
@@ -129,6 +132,7 @@ def report(
         caption=caption,
         label=label,
         published=published,
+        transpose=transpose,
     )
     if wanted.form == "parquet" and not to_file:
         raise SettingsError("--format parquet: is not text: name a file with --out")

@@ -34,8 +34,8 @@ class Wanted:
     """What of a report is wanted, and how it is drawn; None is the default.
 
     `long` asks for one line for each run and length in place of a table, `best` for the best of
-    each column in bold, `published` for each published number with its verdict. Raises
-    `SettingsError` for what a format has no place for.
+    each task in bold, `published` for each published number with its verdict, `transpose` for tasks
+    as rows. Raises `SettingsError` for what a format has no place for.
     """
 
     form: Format = "rich"
@@ -49,6 +49,7 @@ class Wanted:
     caption: str | None = None
     label: str | None = None
     published: bool = False
+    transpose: bool = False
 
     def __post_init__(self) -> None:
         complete = self.form in COMPLETE
@@ -60,6 +61,7 @@ class Wanted:
             "length": self.form in WHOLE and self.length is not None,
             "columns": self.form in WHOLE and self.columns is not None,
             "published": self.published and (complete or self.long),
+            "transpose": self.transpose and (complete or self.long),
             "caption": self.form != "latex" and self.caption is not None,
             "label": self.form != "latex" and self.label is not None,
         }
@@ -128,13 +130,14 @@ class Wanted:
         return default if self.columns is None else chosen_columns(self.columns)
 
     def _matrix(self, report: Report) -> Matrix:
-        return matrix_of(
+        found = matrix_of(
             report,
             measure=self.measure,
             of=self.of,
             over=self.over or "all",
             length=self.length,
         )
+        return found.transposed() if self.transpose else found
 
 
 def _compared(report: Report) -> list[Compared]:

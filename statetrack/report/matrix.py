@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from statetrack.errors import SettingsError
 from statetrack.report.drawing import share
@@ -65,6 +65,22 @@ class Matrix:
     cells: tuple[tuple[Cell, ...], ...]
     floors: tuple[str, ...]
     notes: tuple[str, ...]
+
+    def transposed(self) -> Matrix:
+        """The same with tasks as rows and models as columns; floors are the last column."""
+        cells = [list(column) for column in zip(*self.cells, strict=True)]
+        names = self.row_names
+        if self.floors:
+            names = (*names, "floor")
+            for row, floor in zip(cells, self.floors, strict=True):
+                row.append(Cell(floor))
+        return replace(
+            self,
+            row_names=self.column_names,
+            column_names=names,
+            cells=tuple(map(tuple, cells)),
+            floors=(),
+        )
 
 
 def matrix_of(
