@@ -6,6 +6,7 @@ import json
 import shlex
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from statetrack.cli import app
 from statetrack.errors import RunError, SettingsError
 from statetrack.models import MODELS
 from statetrack.report.entries import Entry
-from statetrack.report.gathering import common_length, gather_runs, gather_suite
+from statetrack.report.gathering import gather_runs, gather_suite, make_report
 from statetrack.report.placing import Placeable, in_order, places_of
 from statetrack.report.repeating import train_command
+from statetrack.report.statistics import common_length
 from statetrack.runs import run as run_module
 from statetrack.runs.config import Experiment
 from statetrack.runs.folder import write_error
@@ -29,7 +31,7 @@ from statetrack.runs.run import Run, make_replica
 from statetrack.sweep.measuring import run_point
 from statetrack.sweep.points import points_of
 from statetrack.sweep.published import PublishedTable
-from statetrack.sweep.suite import Suite
+from statetrack.sweep.suite import SWEEP_FILE, Suite
 from tests.setups import entry_of, parity_run, row_of
 from tests.test_run import SMALL, start, stop_after, train_until
 
@@ -350,3 +352,12 @@ def test_published_numbers_stand_beside_what_was_measured_with_their_verdict(sui
     assert entry.compared[0].measured == best and "samples 20, not 21" in entry.notes[0]
     shorter = suite.model_copy(update={"length": 6, "curve_lengths": (12,)})
     assert gather_suite(shorter, suite_folder).entries[0].compared[0].measured is None
+
+
+def test_the_folder_of_a_sweep_is_reported_as_the_suite_that_was_run_in_it(suite_folder, tmp_path):
+    copied = Path(shutil.copytree(suite_folder, tmp_path / "mine"))
+    (copied / SWEEP_FILE).write_text(SUITE.document(), encoding="utf-8")
+    report = make_report(copied)
+    assert (report.title, report.suite, len(report.entries)) == ("Tiny", "mine", 4)
+    assert report == replace(gather_suite(SUITE, copied, name="mine"), command=report.command)
+    assert make_report(copied, copied).suite is None, "of several folders, all runs are shown"

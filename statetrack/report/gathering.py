@@ -30,7 +30,7 @@ from statetrack.spec import Task, golden_hash, load_task
 from statetrack.sweep.executors._base import Done, Failed
 from statetrack.sweep.published import compare_published, departures_from_paper
 from statetrack.sweep.results import Measurement, PointResult
-from statetrack.sweep.suite import BUDGETS, SUITES, Suite, folder_of, load_suite
+from statetrack.sweep.suite import BUDGETS, SUITES, SWEEP_FILE, Suite, folder_of, load_suite
 
 if TYPE_CHECKING:
     from statetrack.comparison import Algebras
@@ -47,7 +47,8 @@ def make_report(
 ) -> Report:
     """The report of run folders, or of folders that hold some; or of one suite, by its name.
 
-    Without any, that of the folder `runs`.
+    The folder of a sweep is reported as the suite that was run in it. Without any places, the
+    report is that of the folder `runs`.
 
     A folder goes before a suite of the same name. The runs of a suite are in `folder`, by default
     where `statetrack reproduce` puts them, and `budget` is the one that it was run with.
@@ -67,7 +68,12 @@ def make_report(
         if folder is not None or budget is not None:
             given = "folder" if folder is not None else "budget"
             raise SettingsError(f"{setting(given)}: belongs to a suite, and none is named")
-        return replace(gather_runs([Path(place) for place in places]), command=_command(places))
+        if len(places) == 1 and (Path(places[0]) / SWEEP_FILE).is_file():
+            swept = Path(places[0])
+            found = gather_suite(load_suite(str(swept)), swept, name=swept.resolve().name)
+        else:
+            found = gather_runs([Path(place) for place in places])
+        return replace(found, command=_command(places))
     if len(places) > 1:
         raise SettingsError(f"suite '{suites[0]}': a report is of one suite, or of run folders")
     name = Path(suites[0]).stem

@@ -326,7 +326,8 @@ def _groups(
             and not (statistics_at(entry, length).everyone.complete)
         )
 
-    goes_on = f"`statetrack {'train --resume RUN' if suite is None else 'reproduce'}` continues"
+    again = "`statetrack train --resume RUN` continues"
+    goes_on = again if suite is None else "the command that ran the suite continues"
     groups: list[tuple[str, Callable[[Entry], bool]]] = [
         ("not begun: {count}", lambda entry: entry.state == "waiting"),
         (
