@@ -342,9 +342,8 @@ def test_a_suite_is_one_table_and_goes_on_where_it_was(capsys: pytest.CaptureFix
         "length: 20\nsamples: 50\nhorizon_lengths: [40]\nhorizon_samples: 20\n"
         "published: {real: {parity: 1.0}}\n"
     )
-    succeed(
-        "reproduce", "mine.yaml", "--jobs", "1", *BRIEF, "--out", "cells", "--markdown", "mine.md"
-    )
+    pages = ("--markdown", "mine.md", "--html", "mine.html")
+    succeed("reproduce", "mine.yaml", "--jobs", "1", *BRIEF, "--out", "cells", *pages)
     first = capsys.readouterr().out
     assert "Elman" in first and "[1.00]" in first
     how = "squared-error; adam (beta1 0.9, beta2 0.95, epsilon 1e-08); "
@@ -362,6 +361,9 @@ def test_a_suite_is_one_table_and_goes_on_where_it_was(capsys: pytest.CaptureFix
     line = complaint(capsys, "reproduce", "mine.yaml", "--seeds", "1", "--out", "cells")
     assert "other settings" in line
     report = Path("mine.md").read_text()
+    page = Path("mine.html").read_text()
+    assert page.startswith("<!doctype html>") and "<code>statetrack reproduce mine.yaml" in page
+    assert page.count("paper 1.00") == 1 and page.count('class="run') == 2
     assert report.startswith("# Two by one\n") and "\nTrained with: squared-error; " in report
     assert "| real | parity | published | 1.00 |" in report
     assert "(of 1 published)" in report and "(of 1 published)" in first
@@ -409,13 +411,14 @@ def test_a_suite_that_gets_a_signal_keeps_a_checkpoint_and_says_how_to_go_on(
         ("pipe", "cannot be written"),  # which nobody reads
     ],
 )
-def test_a_markdown_file_that_cannot_be_written_is_refused_before_training(
-    file: str, wanted: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("option", ["--markdown", "--html"])
+def test_a_page_that_cannot_be_written_is_refused_before_training(
+    option: str, file: str, wanted: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("mine.yaml").write_text("title: T\nmodels: {real: diagonal-real}\ntasks: {p: parity}\n")
     os.mkfifo("pipe")
-    line = complaint(capsys, "reproduce", "mine.yaml", "--markdown", file)
-    assert line.startswith(f"error: --markdown {file}: ") and wanted in line
+    line = complaint(capsys, "reproduce", "mine.yaml", option, file)
+    assert line.startswith(f"error: {option} {file}: ") and wanted in line
     assert not Path("suites").exists()
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -64,6 +65,10 @@ OnlyFinished = Annotated[
 MarkdownFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Also write everything as a Markdown page.")
 ]
+HtmlFile = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Also write everything as one HTML page."),
+]
 WithEvidence = Annotated[
     bool,
     typer.Option(
@@ -102,6 +107,7 @@ class Sweep:
     rows: Sequence[str] = ()
     columns: Sequence[str] = ()
     markdown: Path | None = None
+    html: Path | None = None
     finished: bool = False
     budget: str | None = None
     log: tuple[str, ...] = ()
@@ -230,7 +236,7 @@ def _show(
     every: Sequence[Done],
     wall: float,
 ) -> None:
-    """The table and all that stands below it; the Markdown page, where one is asked for."""
+    """The table and all that stands below it; the pages, where they are asked for."""
     from statetrack.report.reproductions import reproduction_page
     from statetrack.report.suites import evidence_table, suite_table
     from statetrack.report.training import TrainedPoint, training_lines, training_of
@@ -277,13 +283,15 @@ def _show(
     if asked.markdown is not None:
         page = reproduction_page(
             suite,
-            command=f"{asked.command} --evidence" if asked.evidence_seconds else asked.command,
+            command=_command(asked),
             points=points,
             results=every,
             compared=compared,
             evidence=bool(asked.evidence_seconds),
         )
-        _write(asked.markdown, page)
+        _write(asked.markdown, page, "--markdown")
+    if asked.html is not None:
+        _write(asked.html, _html(asked, rows, columns), "--html")
     if len(results) < len(every):
         raise StatetrackError(
             f"{len(every) - len(results)} of {len(points)} points failed; the same command tries "
@@ -291,13 +299,36 @@ def _show(
         )
 
 
-def _write(file: Path, text: str) -> None:
+def _command(asked: Sweep) -> str:
+    """The command that makes a page."""
+    said = not asked.evidence_seconds or "--evidence" in shlex.split(asked.command)
+    return asked.command if said else f"{asked.command} --evidence"
+
+
+def _html(asked: Sweep, rows: Sequence[str], columns: Sequence[str]) -> str:
+    """The page of the report of what was run, which is read back from the folder."""
+    from statetrack.report.gathering import gather_suite
+    from statetrack.report.page import page
+
+    found = gather_suite(asked.suite, asked.folder, name=asked.name)
+    chosen = replace(
+        found,
+        entries=tuple(e for e in found.entries if e.row in rows and e.column in columns),
+        row_names=tuple(rows),
+        column_names=tuple(columns),
+        budget=asked.budget,
+        command=_command(asked),
+    )
+    return page(chosen)
+
+
+def _write(file: Path, text: str, option: str) -> None:
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as problem:
         raise StatetrackError(
-            f"--markdown {file}: cannot be written: {problem.strerror}; the results are kept: the "
-            "same command with another --markdown writes them without training"
+            f"{option} {file}: cannot be written: {problem.strerror}; the results are kept: the "
+            f"same command with another {option} writes them without training"
         ) from None
 
 

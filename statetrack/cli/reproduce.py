@@ -51,6 +51,7 @@ def build(argv: list[str]) -> Callable[..., None]:
         ] = 0,
         finished: sweeping.OnlyFinished = False,
         markdown: sweeping.MarkdownFile = None,
+        html: sweeping.HtmlFile = None,
         stress_seconds: Annotated[
             float,
             typer.Option(
@@ -77,8 +78,9 @@ def build(argv: list[str]) -> Callable[..., None]:
         continue from their last checkpoint. A point that fails does not end the suite.
         """
         chosen, name = load_suite(suite).for_budget(budget), Path(suite).stem
-        if markdown is not None:
-            require_writable(markdown, "--markdown")
+        for option, page in (("--markdown", markdown), ("--html", html)):
+            if page is not None:
+                require_writable(page, option)
         own = {key: number for key, number in (("seeds", seeds), ("steps", steps)) if number}
         said: dict[str, Any] = {"budget": budget, **own}
         command = ["statetrack", "reproduce", shlex.quote(suite)]
@@ -94,6 +96,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             rows=rows or (),
             columns=columns or (),
             markdown=markdown,
+            html=html,
             finished=finished,
             log=log or (),
             dry_run=dry_run,

@@ -78,6 +78,7 @@ def build(argv: list[str]) -> Callable[..., None]:
         columns: sweeping.ColumnNames = None,
         finished: sweeping.OnlyFinished = False,
         markdown: sweeping.MarkdownFile = None,
+        html: sweeping.HtmlFile = None,
         stress_seconds: Annotated[
             float,
             typer.Option(
@@ -118,8 +119,9 @@ def build(argv: list[str]) -> Callable[..., None]:
             folder = Path(file) if kept else Path("sweeps") / name
         tested = {"length": length, "samples": samples}
         suite = suite.tested({key: value for key, value in tested.items() if value is not None})
-        if markdown is not None:
-            require_writable(markdown, "--markdown")
+        for option, page in (("--markdown", markdown), ("--html", html)):
+            if page is not None:
+                require_writable(page, option)
         asked = sweeping.Sweep(
             suite,
             name,
@@ -131,6 +133,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             rows=rows or (),
             columns=columns or (),
             markdown=markdown,
+            html=html,
             finished=finished,
             log=log or (),
             dry_run=dry_run,
