@@ -280,6 +280,16 @@ def _entry(found: Evaluated, place: Placed) -> Entry:
     )
 
 
+def refuse_failed(found: Found) -> None:
+    """Raise `RunError`, in one line, where any run could not be evaluated."""
+    if not found.failed:
+        return
+    names = [str(each.run) for each in found.failed]
+    shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    number = len(names) + len(found.evaluated)
+    raise RunError(f"{len(names)} of {number} runs could not be evaluated: {shown}")
+
+
 def _common_folder(paths: Sequence[str]) -> str:
     """The folder that holds all runs; empty where that is the current one or a root."""
     if len(paths) < 2:
@@ -315,7 +325,7 @@ def evaluate_runs(chosen: Chosen, asked: Asked) -> Found:
 def _say_failed(failed: Failed) -> None:
     line = visible(" ".join(failed.error.splitlines()))
     named = line if str(failed.run) in failed.error else f"{failed.run}: {line}"
-    error_console().print(f"error: {named}")
+    error_console().print(f"warning: not evaluated: {named}")
 
 
 def _evaluate(path: Path, asked: Asked, *, said: str) -> Evaluated:

@@ -111,6 +111,7 @@ def evaluate(
         Asked,
         draw_figure,
         evaluate_runs,
+        refuse_failed,
         runs_asked_for,
         warn_about,
     )
@@ -150,5 +151,4 @@ def evaluate(
             typer.echo(f"figure: {plot}")
     for each in found.evaluated:
         warn_about(each, named=chosen.several)
-    if found.failed:
-        raise typer.Exit(1)
+    refuse_failed(found)
