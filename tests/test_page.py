@@ -243,6 +243,19 @@ def test_the_number_is_what_the_table_shows(measure: str, said: str) -> None:
     assert place(entry, measure=measure).measured == said
 
 
+@pytest.mark.parametrize(
+    ("accuracy", "of_shortcut", "said"),
+    [(1.0, 0.996, "last-5"), (1.0, 0.9, ""), (0.6, 0.7, "last-5"), (0.31, 0.9, "")],
+)
+def test_an_accuracy_that_a_shortcut_reaches_too_is_marked(
+    accuracy: float, of_shortcut: float, said: str
+) -> None:
+    row = row_of(500, accuracy, sequences=500, shortcut="last-5", shortcut_accuracy=of_shortcut)
+    shown = place(entry_of(rows=(row,)))
+    assert shown.shortcut == said
+    assert ("a shortcut too: last-5" in page(shown.report)) == bool(said)
+
+
 def test_a_replica_that_diverged_is_listed_without_accuracies() -> None:
     outcomes = (outcome_of(0), outcome_of(1, seed=1, best_step=0))
     lines = place(entry_of(rows=scores(1.0), outcomes=outcomes)).replicas

@@ -202,6 +202,18 @@ class Place:
         return "partly" if row.low > row.floor else "floor"
 
     @property
+    def shortcut(self) -> str:
+        """The shortcut that is right as often as the selected replica, by its interval; or empty.
+
+        Then the accuracy is no evidence of state tracking. Of a replica that is not above the floor
+        it is not said.
+        """
+        row = self.selected
+        if row is None or row.shortcut_accuracy is None or self.reached not in ("right", "partly"):
+            return ""
+        return (row.shortcut or "") if row.shortcut_accuracy >= row.low else ""
+
+    @property
     def worst_case(self) -> str:
         """Up to which length every word is right that was sought to fail, or proven; or empty.
 

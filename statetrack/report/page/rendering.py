@@ -69,6 +69,7 @@ def page(report: Report) -> str:
         trust_marks=legend(compared),
         agreements=Counter(place.agreement.outcome for place in places),
         expected={place.expected for place in places},
+        has_shortcuts=any(place.shortcut for place in places),
         has_worst_cases=any(place.worst_case for place in places),
         samples=sorted({row.sequences for place in places for row in place.at_length}),
         versions=sorted({entry.version for entry in entries if entry.version}),
