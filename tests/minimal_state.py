@@ -35,7 +35,7 @@ BEYOND = ("C2", "C2^1")
 """They need one dimension: there is none below."""
 
 LEFT_OUT = ("C3^4", "C5^3", "C5^4", "PSL(3,4)", "PSL(3,5)")
-"""Not learned at their size within minutes: there is nothing to compare one below with."""
+"""Not learned at their size within minutes, or not tried: then one below says nothing."""
 
 MORE = ("Rubik-corners",)
 """Groups that are not of the collection."""
