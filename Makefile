@@ -33,6 +33,9 @@ fuzz: $(VENV)/installed-dev
 claims: $(VENV)/installed-dev
 	$(BIN)/python -m tests.claims
 
+kills: $(VENV)/installed-dev
+	$(BIN)/python -m tests.faults.sweeps --points 200 --kills 10
+
 evidence: $(VENV)/installed-dev
 	$(BIN)/python -m tests.evidence
 

@@ -56,7 +56,8 @@ from statetrack.sweep.searching import Searching
 from statetrack.sweep.suite import SUITES, Suite, load_suite
 from statetrack.training.records import Record
 from tests.dying_work import DyingWork
-from tests.faults import disk
+from tests.faults import disk, sweeps
+from tests.faults.processes import run_in_child
 from tests.setups import certificate_of, worst_case_of
 from tests.test_run import SMALL, start, stop_after, the_error_of, train_until
 
@@ -359,6 +360,29 @@ def test_rows_of_an_interrupted_evaluation_of_other_words_are_not_used(
     points = points_of(suite_of(), Path("out"), {})
     assert list(run_suite(suite_of(samples=41), points, LOCAL, stop_after(2))) == []
     assert {row.sequences for row in run_once(suite_of()).rows} == {40}
+
+
+@pytest.mark.parametrize("kind", ["kill", "kill half-way"])
+def test_an_evaluation_that_is_killed_at_any_write_ends_with_the_same_rows(
+    kind: disk.Kind, in_a_copy: Path
+) -> None:
+    before = (in_a_copy / "cell.json").read_text(), lines_of(in_a_copy)
+
+    def evaluate_again(fault: disk.Fault | None = None, at: int = -1) -> int:
+        for name in ("cell.json", "eval.jsonl"):
+            (in_a_copy / name).unlink(missing_ok=True)
+        with disk.Faults(in_a_copy, fault, at=at) as faults:
+            run_once(suite_of())
+        return len(faults.points)
+
+    num_points = evaluate_again()
+    assert num_points > 10
+    for at in range(1, num_points, 3 if kind == "kill" else 5):
+        ended = run_in_child(lambda at=at: evaluate_again(disk.Fault(kind), at) and 0)  # type: ignore[misc]
+        assert ended.was_killed, (at, ended.output)
+        run_once(suite_of())
+        assert ((in_a_copy / "cell.json").read_text(), lines_of(in_a_copy)) == before, at
+        assert not (in_a_copy / "measuring.jsonl").exists()
 
 
 def watch(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[tuple[Any, ...]]:
@@ -780,6 +804,14 @@ def test_a_point_whose_worker_is_killed_is_tried_once_more_and_others_go_on(
     done = list(Local(jobs=2).map(work, points, lambda: False))
     assert sorted(map(str, done)) == ["a", "b", "dies 1 time", f"dies 2 times: {KILLED}"]
     assert not multiprocessing.active_children()
+
+
+@pytest.mark.slow
+def test_a_sweep_that_is_killed_ends_with_the_rows_of_one_that_is_not(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    sweeps.main(["--points", "12", "--kills", "2"])
+    assert "12 points, killed 2 times: 84 rows, all equal, none twice" in capsys.readouterr().out
 
 
 def test_a_second_process_in_the_same_folder_is_refused(in_a_copy: Path) -> None:

@@ -395,9 +395,13 @@ class RunFolder:
 
     def end_measurement(self) -> None:
         """Delete measuring.jsonl and the lock of a point, once its result is complete."""
+        self.drop_measurement()
+        locking.remove_point_lock(self.path)
+
+    def drop_measurement(self) -> None:
+        """Delete measuring.jsonl, once its rows are in eval.jsonl and in cell.json."""
         with suppress(OSError):
             (self.path / "measuring.jsonl").unlink(missing_ok=True)
-        locking.remove_point_lock(self.path)
 
     def _typed(self, kind: type[T], name: str) -> Iterator[T]:
         for number, row in enumerate(self.rows(name), start=1):

@@ -12,6 +12,7 @@ from pathlib import Path
 from statetrack.errors import RunError, StatetrackError, setting
 from statetrack.runs import locking
 from statetrack.runs.files import reason_of, write_file
+from statetrack.runs.folder import RunFolder
 from statetrack.sweep.executors._base import Done, Executor, Failed, Stop
 from statetrack.sweep.measuring import AnotherRunError, kept_result
 from statetrack.sweep.points import Point
@@ -64,7 +65,10 @@ def run_suite(
 def _kept(suite: Suite, point: Point) -> PointResult | None:
     """The result of a finished point; None also for a damaged one, which fails when it is run."""
     try:
-        return kept_result(suite, point)
+        result = kept_result(suite, point)
+        if result is not None:  # a process may have been killed just before it did this
+            RunFolder(point.path).drop_measurement()
+        return result
     except AnotherRunError:
         raise
     except StatetrackError:
