@@ -168,7 +168,18 @@ def test_a_failure_that_theory_predicts_agrees_without_finished_training() -> No
     )
     found = compared(suite, result_of(0.2), trained=learned(0.4))
     assert found.verdict == "agrees" and found.why.startswith("impossible by theory: ")
+    short = suite_of(row={"model": "mamba"}, values={"LSTM": {"mod 5": 0.0}}, lengths=[10])
+    result = result_of(0.2, others=[row_of(0.2, length=10)])
+    assert compared(short, result, trained=learned(0.4)).verdict == "not comparable"
     suite = suite_of(row={"model": "mamba", "layers": 2}, values={"LSTM": {"mod 5": 0.5}})
+    found = compared(suite, result_of(0.2), trained=learned(0.4))
+    assert found.verdict == "not comparable" and "training words" in found.why
+
+
+def test_what_theory_says_of_models_whose_state_grows_is_about_no_length_in_particular() -> None:
+    suite = suite_of(
+        row={"model": "transformer", "positions": "learned"}, values={"LSTM": {"mod 5": 0.0}}
+    )
     found = compared(suite, result_of(0.2), trained=learned(0.4))
     assert found.verdict == "not comparable" and "training words" in found.why
 

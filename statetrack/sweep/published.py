@@ -311,7 +311,7 @@ class _Beside:
         share = _share_of_words(result.steps, ours, paper)
         unfinished = self._unfinished(result, measured, share)
         alike = abs(measured - self.published) <= self._within
-        theorem = self._theorem(ours, paper) if unfinished and alike else ""
+        theorem = self._theorem(result, ours, paper) if unfinished and alike else ""
         if unfinished and not theorem:
             return "not comparable", unfinished
         if alike:
@@ -465,13 +465,21 @@ class _Beside:
             return accuracies[max(values, key=lambda replica: values[replica])]
         return self._statistic(result, lambda _, replica: accuracies.get(replica, 0.0))
 
-    def _theorem(self, ours: Experiment, paper: Experiment | None) -> str:
+    def _theorem(self, result: PointResult, ours: Experiment, paper: Experiment | None) -> str:
         """Why neither model can track the task, however trained; empty where theory leaves it open.
 
-        Without the paper's settings, only what no size would change counts.
+        Without the paper's settings, only what no size would change counts. What holds of a model
+        whose state grows with the word is about its limit alone, and forbids no length; and none
+        forbids to fit the training lengths.
         """
+        from statetrack.models._settings import recurrence_of
         from statetrack.predicting import predict
 
+        recurrence = recurrence_of(ours.model_settings)
+        shortest = min(self.lengths or _lengths(result))
+        is_beyond = shortest > words_and_lengths(ours).lengths.longest
+        if recurrence is None or not recurrence.has_state or not is_beyond:
+            return ""
         try:
             task = load_task(ours.data.task)
             mine = predict(task, ours.model_settings)
