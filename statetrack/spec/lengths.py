@@ -10,7 +10,7 @@ from statetrack.errors import SettingsError
 from statetrack.sources import parse_lengths
 
 
-def _written_out(value: Any) -> Any:
+def written_out(value: Any) -> Any:
     """A text, or the texts of a list, replaced by the lengths that they name; else the value."""
     if isinstance(value, str):
         return tuple(_named_by(value))
@@ -29,5 +29,5 @@ def _named_by(text: str) -> list[int]:
         raise ValueError(wrong.args[0]) from None
 
 
-Lengths = Annotated[tuple[int, ...], BeforeValidator(_written_out)]
+Lengths = Annotated[tuple[int, ...], BeforeValidator(written_out)]
 """The type of a setting that holds lengths: `[10, 50-200:50, 500-50000:x10]`."""

@@ -11,19 +11,33 @@ from collections.abc import Mapping
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from statetrack import yaml_text
 from statetrack.errors import SettingsError
 from statetrack.registry import Registry, files_in, tasks_folder
 from statetrack.settings import Line, LineOrEmpty, Name, Settings, build, option, read_yaml
-from statetrack.spec import Lengths
 from statetrack.sweep.published import PublishedTable, Trust
 from statetrack.training.settings import DataSettings, TrainSettings
 
 Measure = Literal["accuracy", "scaled", "success"]
+
+
+def _written_out(value: Any) -> Any:
+    """Lengths with the ranges among them written out; numbers alone are read without NumPy."""
+    if isinstance(value, str) or (
+        isinstance(value, list | tuple) and any(isinstance(each, str) for each in value)
+    ):
+        from statetrack.spec.lengths import written_out
+
+        return written_out(value)
+    return value
+
+
+Lengths = Annotated[tuple[int, ...], BeforeValidator(_written_out)]
+"""Lengths, as numbers or as the ranges that the command line takes."""
 
 BUDGETS = ("minutes", "hours", "paper")
 """The names of budgets, from the least to the most."""
