@@ -300,6 +300,47 @@ def test_jobs_outlive_a_killed_process_and_are_not_submitted_twice(tmp_path, wor
 
 
 @pytest.mark.slow
+def test_a_job_near_the_end_of_its_time_is_requeued_and_goes_on(tmp_path, workers):
+    pytest.importorskip("submitit")
+    work, points = Scripted(tmp_path), points_named(tmp_path, "waits")
+    done = list(Slurm(cluster="local", minutes=1, notice=45, retries=0).map(work, points, never))
+    assert errors_of(done) == {"waits": "ended"}
+    assert work.calls("waits") == 2 and (tmp_path / "waits.checkpoint").exists()
+
+
+@pytest.mark.slow
+def test_an_interruption_of_a_terminal_reaches_the_tasks_of_ray(tmp_path, workers):
+    pytest.importorskip("ray")
+    given = [sys.executable, "-c", INTERRUPTED, str(tmp_path)]
+    process = subprocess.Popen(
+        given, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    calls = tmp_path / "calls.txt"
+    while not (calls.exists() and len(calls.read_text().splitlines()) == 2):
+        assert process.poll() is None
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    printed, _ = process.communicate(timeout=120)
+    assert printed.splitlines()[-1] == "[]"
+    assert {path.stem for path in tmp_path.glob("*.checkpoint")} == {"waits one", "waits two"}
+    assert not (tmp_path / "runs" / "column" / ".workers").exists()
+
+
+INTERRUPTED = """
+import sys
+from pathlib import Path
+from statetrack.cli._interrupt import interruptible
+from statetrack.sweep.executors.ray import Ray
+from tests.scripted_work import Scripted, points_named
+
+folder = Path(sys.argv[1])
+points = points_named(folder, "waits one", "waits two", "ends")
+with interruptible() as stop:
+    print(list(Ray(jobs=2).map(Scripted(folder), points, stop)))
+"""
+
+
+@pytest.mark.slow
 def test_a_machine_of_a_ray_cluster_dies_and_every_point_ends_once(tmp_path):
     pytest.importorskip("ray")
     given = [sys.executable, "-m", "tests.faults.cluster", "6", "600", "2"]
