@@ -49,7 +49,7 @@ class Scripted:
             (self.folder / f"{point.row}.checkpoint").touch()
             return None
         if point.row.startswith("sleeps"):
-            time.sleep(4)
+            time.sleep(3)
         with (self.folder / "ended.txt").open("a") as file:
             file.write(f"{point.row}\n")
         return Failed(point.row, point.column, str(point.path), "ended")

@@ -123,8 +123,10 @@ class Slurm(Executor):
             if running:
                 shared.ask_to_stop()
                 jobs.end([job for _, job in running.values()])
-            if not lost:  # the files of jobs that died say why
+            if not lost:
                 shared.end()
+            else:  # the files of jobs that died say why; the next process tries them again
+                jobs.forget()
 
     def _room(self, running: int) -> int:
         """How many further points may be submitted: SLURM itself runs only so many at once."""
@@ -229,7 +231,7 @@ class _Jobs:
         return sent
 
     def still_running(self, points: Sequence[Point]) -> Running:
-        """The jobs of an earlier process, which was killed, that still run or wait."""
+        """The jobs of an earlier process, which was killed, that run, wait or have a result."""
         try:
             self.ids = dict(json.loads(self._file.read_text(encoding="utf-8")))
         except (OSError, ValueError):
@@ -239,9 +241,13 @@ class _Jobs:
             key = self.shared.key(point)
             if key in self.ids and self.executor.job_class is not self.submitit.DebugJob:
                 job = self.executor.job_class(folder=self.executor.folder, job_id=self.ids[key])
-                if not self.is_over(job):
+                if job.paths.result_pickle.exists() or not self.is_over(job):
                     found[key] = (point, job)
         return found
+
+    def forget(self) -> None:
+        """Remove the ids, so that no later process waits for these jobs."""
+        self._file.unlink(missing_ok=True)
 
     def is_over(self, job: Any) -> bool:
         """Whether a job has ended, in whatever way."""
