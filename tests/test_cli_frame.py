@@ -568,17 +568,14 @@ def test_every_model_can_be_shown(capsys, name):
 
 
 @pytest.mark.parametrize(("kind", "found"), [("protocol", PROTOCOLS), ("suite", SUITES)])
-def test_every_protocol_and_suite_can_be_shown_with_its_comments(capsys, kind, found):
+def test_every_protocol_and_suite_can_be_shown(capsys, kind, found):
     assert not {*found} & {*TASKS, *MODELS}
-    comments = 0
     for name, content in found.items():
         assert app.run(["show", name]) == 0
         printed = capsys.readouterr().out
-        comments += printed.startswith("# ")
-        assert f"title: {content.title}" in printed.replace('"', "")
+        assert content.title in " ".join(printed.replace('"', "").split())
         about = shown(capsys, name)
         assert (about["name"], about["type"], about["title"]) == (name, kind, content.title)
-    assert comments
 
 
 @pytest.mark.parametrize("command_name", ["show", "cite"])

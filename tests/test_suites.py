@@ -15,8 +15,8 @@ from statetrack.runs.run import make_replica
 from statetrack.spec import Task
 from statetrack.sweep import points
 from statetrack.sweep.points import points_of
-from statetrack.sweep.published import departures_from_paper, papers_experiment
 from statetrack.sweep.suite import BUDGETS, SUITES, Suite, load_suite
+from statetrack.sweep.verdicts import departures_from_paper, papers_experiment
 from statetrack.training.settings import TrainSettings
 
 WITH_PAPER = sorted(name for name, suite in SUITES.items() if "paper" in suite.budgets)

@@ -19,9 +19,10 @@ from statetrack.runs.rows import EvaluationRow, EvidenceRow, Outcome, Summary
 from statetrack.scoring import rescale, wilson
 from statetrack.sweep.executors._base import Failed
 from statetrack.sweep.points import Point
-from statetrack.sweep.published import Compared, compare_published, counts
+from statetrack.sweep.published import Compared, counts
 from statetrack.sweep.results import Measurement, PointResult
 from statetrack.sweep.suite import Suite
+from statetrack.sweep.verdicts import compare_published
 
 LENGTH = 500
 CHANCE = 0.2

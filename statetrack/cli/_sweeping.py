@@ -241,8 +241,8 @@ def _show(
     from statetrack.report.suites import evidence_table, suite_table
     from statetrack.report.training import TrainedPoint, training_lines, training_of
     from statetrack.report.verdicts import beside, legend, summary, verdict_table
-    from statetrack.sweep.published import compare_published, departures_from_paper
     from statetrack.sweep.results import PointResult
+    from statetrack.sweep.verdicts import compare_published, departures_from_paper
 
     suite = asked.suite
     places = {(row, column): n for n, (column, row) in enumerate(product(columns, rows))}

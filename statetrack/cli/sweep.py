@@ -15,9 +15,7 @@ import typer
 from statetrack.cli import _sweeping as sweeping
 from statetrack.cli import options
 from statetrack.cli._files import require_writable
-from statetrack.cli._made_suites import made_suite, settings_and_axes
 from statetrack.errors import SettingsError
-from statetrack.spec import folder_name
 from statetrack.sweep.suite import SWEEP_FILE, load_suite
 from statetrack.training.settings import DataSettings, TrainSettings
 
@@ -102,6 +100,10 @@ def build(argv: list[str]) -> Callable[..., None]:
         the same command, finished points are not run again, and one that fails does not end the
         sweep.
         """
+        # what follows imports NumPy, which `--help` does not need
+        from statetrack.cli._made_suites import made_suite, settings_and_axes
+        from statetrack.spec import folder_name
+
         own = {name: given[name] for name in (*WORDS, *SETTINGS) if given[name] is not None}
         settings, axes = settings_and_axes(set_ or (), own)
         if file is None:

@@ -28,9 +28,9 @@ from statetrack.runs.plugins import code_of, needs_plugin
 from statetrack.runs.rows import EvaluationRow
 from statetrack.spec import Task, golden_hash, load_task
 from statetrack.sweep.executors._base import Done, Failed
-from statetrack.sweep.published import compare_published, departures_from_paper
 from statetrack.sweep.results import Measurement, PointResult
 from statetrack.sweep.suite import BUDGETS, SUITES, SWEEP_FILE, Suite, folder_of, load_suite
+from statetrack.sweep.verdicts import compare_published, departures_from_paper
 
 if TYPE_CHECKING:
     from statetrack.comparison import Algebras

@@ -19,9 +19,10 @@ from statetrack.report.suites import cell_text, curves_markdown, evidence_markdo
 from statetrack.report.training import TrainedPoint, training_markdown, training_of
 from statetrack.report.verdicts import MARKS, beside, published_text, summary_of, verdicts_markdown
 from statetrack.runs.folder import RunFolder
-from statetrack.sweep.published import VERDICTS, Compared, Verdict, counts, departures_from_paper
+from statetrack.sweep.published import VERDICTS, Compared, Verdict, counts
 from statetrack.sweep.results import PointResult
 from statetrack.sweep.suite import Suite
+from statetrack.sweep.verdicts import departures_from_paper
 
 if TYPE_CHECKING:  # which import torch
     from statetrack.sweep.executors._base import Done

@@ -65,7 +65,7 @@ def points_of(suite: Suite, out: Path, overrides: Mapping[str, Any]) -> list[Poi
         for row, own in named.items():
             if "model" not in own.settings:
                 raise SettingsError(f"suite row '{row}': 'model' is missing")
-            cell = suite.cells.get(column, {}).get(row, {})
+            cell = suite.cells.get(column, {}).get(own.model, {})
             values = {**suite.settings, **own.settings, **given, **cell, **overrides}
             path = out / columns[column] / rows[row]
             point = Point(row, column, values, suite.protocol, path, loaded_plugins(), own.axes)

@@ -11,33 +11,20 @@ from collections.abc import Mapping
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from statetrack import yaml_text
 from statetrack.errors import SettingsError
 from statetrack.registry import Registry, files_in, tasks_folder
 from statetrack.settings import Line, LineOrEmpty, Name, Settings, build, option, read_yaml
+from statetrack.sweep.lengths import Lengths
 from statetrack.sweep.published import PublishedTable, Trust
 from statetrack.training.settings import DataSettings, TrainSettings
 
 Measure = Literal["accuracy", "scaled", "success"]
 
-
-def _written_out(value: Any) -> Any:
-    """Lengths with the ranges among them written out; numbers alone are read without NumPy."""
-    if isinstance(value, str) or (
-        isinstance(value, list | tuple) and any(isinstance(each, str) for each in value)
-    ):
-        from statetrack.spec.lengths import written_out
-
-        return written_out(value)
-    return value
-
-
-Lengths = Annotated[tuple[int, ...], BeforeValidator(_written_out)]
-"""Lengths, as numbers or as the ranges that the command line takes."""
 
 BUDGETS = ("minutes", "hours", "paper")
 """The names of budgets, from the least to the most."""
@@ -71,6 +58,7 @@ class Row(Settings):
 
     settings: dict[str, Any]
     axes: dict[str, Any] = Field(default_factory=dict)
+    model: Name = option("", "The key of the suite's `models` that the row is made of.")
 
 
 class Suite(Settings):
@@ -90,7 +78,9 @@ class Suite(Settings):
     models: dict[Name, str | dict[str, Any]] = option(..., "The rows.")
     tasks: dict[Name, str | dict[str, Any]] = option(..., "The columns.")
     cells: dict[Name, dict[Name, dict[str, Any]]] = option(
-        {}, "Settings of single cells, by column and row: as a size that depends on the task."
+        {},
+        "Settings of single cells, by the keys of `tasks` and `models`: as a size that depends on "
+        "the task.",
     )
     axes: dict[Name, list[Any]] = option(
         {}, "Settings with several values each: every row is a point at each combination of them."
@@ -137,12 +127,11 @@ class Suite(Settings):
 
     @model_validator(mode="after")
     def _cells_exist(self) -> Self:
-        rows = self.rows
         for column, cells in self.cells.items():
             if column not in self.tasks:
                 raise ValueError(f"'cells' names the column '{column}', which is not in 'tasks'")
             for row in cells:
-                if row not in rows:
+                if row not in self.models:
                     raise ValueError(
                         f"'cells', '{column}' names the row '{row}', which is not in 'models'"
                     )
@@ -196,7 +185,9 @@ class Suite(Settings):
             for values in product(*self.axes.values()):
                 axes = dict(zip(self.axes, values, strict=True))
                 said = [f"{axis}={value}" for axis, value in axes.items()]
-                rows[", ".join([name, *said])] = Row(settings={**own, **axes}, axes=axes)
+                rows[", ".join([name, *said])] = Row(
+                    settings={**own, **axes}, axes=axes, model=name
+                )
         return rows
 
     @property
@@ -275,6 +266,10 @@ class Suite(Settings):
                 "settings": {**without(self.settings), **settings},
                 "models": named(self.models),
                 "tasks": named(self.tasks),
+                "cells": {
+                    column: {row: without(of) for row, of in cells.items()}
+                    for column, cells in self.cells.items()
+                },
                 "axes": {**without(self.axes), **(axes or {})},
             }
         )
