@@ -16,7 +16,13 @@ from statetrack.sweep.points import points_of
 from statetrack.sweep.suite import BUDGETS, SUITES, Suite
 
 OURS = (
-    *("complex-kda-groups", "deltaproduct-s5", "few-generators", "flip-flop", "group-horizons"),
+    *(
+        "complex-kda-groups",
+        "deltaproduct-s5",
+        "few-generators",
+        "flip-flop-mamba",
+        "group-horizons",
+    ),
     *("group-horizons-larger", "mamba3-formal-languages", "negative-eigenvalues", "pararnn"),
     "regular-languages",
     *("ssm-expressivity-counters", "ssm-expressivity-periodic", "ssm-expressivity-star-free"),
@@ -54,7 +60,7 @@ SECOND_READING = [
     ("deltaproduct-s5", "length 400", "4 factors", "S5", 0.15),
     ("few-generators", "Table 3", "Gated DeltaProduct [-1, 1], 2 layers", "S5, 4", 0.847),
     ("few-generators", "Table 3", "Gated DeltaProduct [-1, 1], 1 layer", "A5, 6", 0.925),
-    ("flip-flop", "logs", "Mamba, 1 layer", "98 % ignored", 1.0),
+    ("flip-flop-mamba", "logs", "Mamba, 1 layer", "98 % ignored", 1.0),
     ("mamba3-formal-languages", "Table 5b", "Mamba-2", "without brackets", 0.4781),
     ("mamba3-formal-languages", "Table 5b", "Mamba-3", "with brackets", 0.8775),
     ("pararnn", "Table 1", "Mamba-2", "A5", 0.36),
