@@ -276,8 +276,9 @@ def test_progress_says_what_runs_how_far_and_how_long_it_may_take(tmp_path: Path
         assert isinstance(console.file, io.StringIO)
         shown = console.file.getvalue().splitlines()
         assert all(len(line) <= width for line in shown)
-        assert "1 of 4 done, 1 failed" in shown[1]
-        assert shown[-1].split() == ["lstm", "on", "parity", "step", "50", "of", "100"]
+        assert shown[0].split() == ["lstm", "on", "parity", "step", "50", "of", "100"]
+        assert "1 of 4 done, 1 failed" in shown[-1]
+        assert len(shown[-1].rstrip()) <= width - len("^C"), "Ctrl-C would begin another line"
 
 
 def test_a_point_that_an_earlier_sweep_began_does_not_run(tmp_path: Path) -> None:

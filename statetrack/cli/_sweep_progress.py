@@ -174,7 +174,11 @@ class SweepProgress:
         return ", ".join(parts)
 
     def __rich__(self) -> Group:
-        """The display of a terminal: a bar, and a line for each running point."""
+        """The display of a terminal: a line for each running point, and a bar.
+
+        Its last line is not filled to the edge: the `^C` that a terminal writes there would begin
+        another line, and the first one of the display would stay when it is drawn again.
+        """
         with self.lock:
             running = self.running
             rows = Table.grid(padding=(0, 2, 0, 0), expand=True)
@@ -188,7 +192,7 @@ class SweepProgress:
             head = Table.grid()
             head.add_row(ProgressBar(total=max(1, len(self.points)), completed=done, width=40))
             head.add_row(Text(self.line()))
-            return Group(head, rows)
+            return Group(rows, head)
 
 
 @contextmanager
