@@ -244,9 +244,11 @@ def keys_of(rows: list[dict]) -> set[str]:
 
 
 def test_the_files_of_a_run_are_those_that_the_page_names(written):
-    names = {path.name for path in (written / "run").iterdir()}
-    passing = {"plugin.py", "checkpoint.pt", ".training.lock"}
-    assert names | passing == documented("The run folder")
+    (point,) = (path.parent for path in (written / "suite").rglob("cell.json"))
+    names = {path.name for folder in (written / "run", point) for path in folder.iterdir()}
+    passing = {"checkpoint.pt", "measuring.jsonl", ".training.lock", ".point.lock"}
+    of_some = {"plugin.py", "error.json", "tensorboard", "wandb"}
+    assert names | passing | of_some == documented("The run folder")
 
 
 def test_config_holds_the_settings_of_data_model_and_training(written):
