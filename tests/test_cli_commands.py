@@ -556,8 +556,8 @@ def test_training_that_gets_a_signal_goes_on_to_the_very_same_weights(
 ) -> None:
     train = Run.train
 
-    def signalled(self: Run, stop: Callable[[], bool]) -> Iterator[Record]:
-        for number, record in enumerate(train(self, stop)):
+    def signalled(self: Run, stop: Callable[[], bool], **log: Any) -> Iterator[Record]:
+        for number, record in enumerate(train(self, stop, **log)):
             yield record
             if number == 30:
                 os.kill(os.getpid(), how)

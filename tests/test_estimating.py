@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from statetrack.cli.app import run as command
-from statetrack.report.estimates import duration, estimates_lines, estimates_table
+from statetrack.report.estimates import duration, estimates_lines, estimates_table, fitting_table
 from statetrack.runs.run import Run
 from statetrack.sweep.estimating import Estimate, Estimates, _Cost, estimate
 from statetrack.sweep.measuring import run_point
@@ -172,6 +172,17 @@ def test_nothing_of_a_path_is_needed_for_an_estimate(tmp_path):
 SWEEP = ["sweep", "--model", "diagonal-real", "--task", "parity", "--steps", "4", "--length", "9"]
 
 
+def test_a_narrow_terminal_has_fewer_columns_and_whole_numbers(estimated):
+    _, found = estimated
+    for width in (60, 80, 160):
+        to = Console(width=width)
+        with to.capture() as drawn:
+            to.print(fitting_table(found, to))
+        shown = drawn.get()
+        assert "…" not in shown and "training" in shown and "testing" in shown
+        assert ("words per step" in shown) == (width > 60)
+
+
 def test_a_dry_run_prints_the_points_and_their_time_and_makes_nothing(
     tmp_path, monkeypatch, capsys
 ):
@@ -179,7 +190,7 @@ def test_a_dry_run_prints_the_points_and_their_time_and_makes_nothing(
     monkeypatch.setattr("statetrack.sweep.estimating.BUDGET", 1.0)
     assert command([*SWEEP, "--samples", "5", "--dry-run", "--jobs", "3"]) == 0
     printed = capsys.readouterr().out
-    assert "words per step" in printed and "1 points, 0 finished" in printed
+    assert "training" in printed and "1 points, 0 finished" in printed
     assert "with 3 at a time" in printed
     assert command([*SWEEP, "--samples", "5", "--dry-run", "--json"]) == 0
     (point,) = json.loads(capsys.readouterr().out)["points"]

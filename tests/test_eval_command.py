@@ -51,8 +51,9 @@ def row_of(length: int, replica: int = 0, **changed: float) -> EvaluationRow:
 
 
 def test_several_runs_are_one_table_and_a_damaged_one_stops_no_other(
-    runs: Path, capsys: pytest.CaptureFixture[str]
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     assert run(["eval", str(runs), *QUICK, "--json"]) == 1
     printed = capsys.readouterr()
     found = json.loads(printed.out)

@@ -20,6 +20,7 @@ from statetrack.cli import app
 from statetrack.errors import SettingsError
 from statetrack.evidence.rows import Failure
 from statetrack.report import drawing
+from statetrack.report.drawing import PIPED_WIDTH
 from statetrack.report.entries import Entry, Report
 from statetrack.report.files import csv_text, json_text, parquet_bytes
 from statetrack.report.formats import Format, Wanted
@@ -475,7 +476,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_command_writes_every_format_to_a_file_and_to_standard_output(runs, tmp_path, capsys):
+def test_the_command_writes_every_format_to_a_file_and_to_standard_output(
+    runs, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", str(PIPED_WIDTH))
     forms: dict[str, Format] = {
         "md": "markdown",
         "tex": "latex",

@@ -339,6 +339,7 @@ class TestMarkdown:
 def test_latex_has_no_command_in_it_but_those_of_characters(text):
     written = latex(text)
     back = {r"\textbackslash{}": "\\", r"\textasciicircum{}": "^", r"\textasciitilde{}": "~"}
+    back |= {r"\textbar{}": "|", r"\textless{}": "<", r"\textgreater{}": ">"}
     pattern = r"\\text\w+\{\}|\\([{}$&%#_])"
     assert re.sub(pattern, lambda found: back.get(found[0], found[1]), written) == text
     assert not re.search(r"[\\{}$&%#_^~]", re.sub(pattern, "", written))

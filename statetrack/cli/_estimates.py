@@ -23,7 +23,7 @@ def print_estimates(
     """Estimate the points of a suite on an executor, and print a table or JSON."""
     from statetrack.cli._json import print_json
     from statetrack.report.drawing import console, error_console
-    from statetrack.report.estimates import estimates_lines, estimates_table
+    from statetrack.report.estimates import estimates_lines, fitting_table
     from statetrack.sweep.estimating import BUDGET, estimate
 
     error_console().print(f"timing a few steps of every kind of point: about {BUDGET:g} s at most")
@@ -32,6 +32,6 @@ def print_estimates(
         print_json(found.to_json())
         return
     to = console()
-    to.print(estimates_table(found))
+    to.print(fitting_table(found, to))
     for line in estimates_lines(found):
         to.print(line, soft_wrap=True)
