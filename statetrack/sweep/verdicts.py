@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from statetrack.errors import StatetrackError
 from statetrack.runs.config import Experiment
@@ -37,12 +37,14 @@ from statetrack.runs.rows import EvaluationRow, Summary
 from statetrack.scoring import horizon_of, rescale, rounded_down, rounded_up
 from statetrack.spec import WordSpec, load_task
 from statetrack.sweep.executors._base import Done
-from statetrack.sweep.points import Point
 from statetrack.sweep.published import Compared, Measure, PublishedTable, Verdict
 from statetrack.sweep.results import PointResult
 from statetrack.sweep.suite import Suite
 from statetrack.text import shortened
 from statetrack.training.settings import DataSettings, TrainSettings
+
+if TYPE_CHECKING:  # which imports torch
+    from statetrack.sweep.points import Point
 
 FINISHED = 0.99
 """The accuracy on words of the training lengths from which on training counts as finished."""
