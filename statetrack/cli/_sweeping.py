@@ -76,6 +76,14 @@ WithEvidence = Annotated[
         help="Also all other evidence about each point's selected replica, in a second table.",
     ),
 ]
+StressSeconds = Annotated[
+    float,
+    typer.Option(
+        help="Time for the worst word of each point's selected replica; 0: none is sought.",
+        min=0.0,
+        max=10**6,
+    ),
+]
 EvidenceSeconds = Annotated[
     float,
     typer.Option(help="Time for each other kind of evidence of a point.", min=0.1, max=10**6),

@@ -44,6 +44,11 @@ TestLengths = Annotated[
 ]
 """The option for lengths to test at, of every command that makes test words of a task."""
 
+SuiteFolder = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="The suite's runs; by default suites/SUITE."),
+]
+SuiteBudget = Annotated[str | None, typer.Option(help="The budget that the suite was run with.")]
 TrustPlugin = Annotated[
     bool,
     typer.Option(

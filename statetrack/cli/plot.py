@@ -83,13 +83,8 @@ def plot(
     title: Annotated[str | None, typer.Option(help="The title, in place of the report's.")] = None,
     no_title: Annotated[bool, typer.Option("--no-title", help="No title.")] = False,
     no_legend: Annotated[bool, typer.Option("--no-legend", help="No legend.")] = False,
-    folder: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="The suite's runs; by default suites/SUITE."),
-    ] = None,
-    budget: Annotated[
-        str | None, typer.Option(help="The budget that the suite was run with.")
-    ] = None,
+    folder: options.SuiteFolder = None,
+    budget: options.SuiteBudget = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Draw figures of runs, or of a suite, for papers.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from statetrack.cli import options
 from statetrack.cli._files import require_writable
 from statetrack.errors import SettingsError, StatetrackError
 from statetrack.report.drawing import PIPED_WIDTH, text_of
@@ -102,13 +103,8 @@ def report(
     ] = False,
     caption: Annotated[str | None, typer.Option(help="The caption in LaTeX.")] = None,
     label: Annotated[str | None, typer.Option(help="The label in LaTeX.")] = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="The suite's runs; by default suites/SUITE."),
-    ] = None,
-    budget: Annotated[
-        str | None, typer.Option(help="The budget that the suite was run with.")
-    ] = None,
+    folder: options.SuiteFolder = None,
+    budget: options.SuiteBudget = None,
 ) -> None:
     """Report on runs, or on a suite: one table, for a terminal, a paper or another program.
 

@@ -52,14 +52,7 @@ def build(argv: list[str]) -> Callable[..., None]:
         finished: sweeping.OnlyFinished = False,
         markdown: sweeping.MarkdownFile = None,
         html: sweeping.HtmlFile = None,
-        stress_seconds: Annotated[
-            float,
-            typer.Option(
-                help="Time for the worst word of each point's selected replica; 0: none is sought.",
-                min=0.0,
-                max=10**6,
-            ),
-        ] = 5.0,
+        stress_seconds: sweeping.StressSeconds = 5.0,
         evidence: sweeping.WithEvidence = False,
         evidence_seconds: sweeping.EvidenceSeconds = 12.0,
         log: options.Logs = None,
