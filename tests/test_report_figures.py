@@ -63,6 +63,12 @@ def entry_of(
     return Entry(row=row, column=column, **{**about, **given})
 
 
+def waiting(row: str, column: str) -> Entry:
+    """An entry of a point that is not run yet."""
+    about = {"run": Path("b"), "model": "gru", "task": "late"}
+    return Entry(row=row, column=column, state="waiting", settings={}, **about)
+
+
 def report_of(*entries: Entry, **changed: Any) -> Report:
     rows = dict.fromkeys(entry.row for entry in entries)
     columns = dict.fromkeys(entry.column for entry in entries)
@@ -74,17 +80,7 @@ TWO = report_of(
     entry_of("solved", "S5", (1.0,) * 6),
     entry_of("partly", "S5"),
     entry_of("partly", "a task with a rather long name $x_1$"),
-    Entry(
-        row="solved",
-        column="late",
-        run=Path("b"),
-        state="waiting",
-        **{
-            "model": "gru",
-            "task": "late",
-            "settings": {},
-        },
-    ),
+    waiting("solved", "late"),
 )
 
 
@@ -322,17 +318,7 @@ def test_the_same_report_gives_the_same_bytes_with_text_as_text(
 
 ONE_LENGTH = report_of(entry_of("a", "b", lengths=(9,)), length=9)
 NOTHING = report_of(
-    Entry(
-        row="a",
-        column="b",
-        run=Path("b"),
-        state="waiting",
-        **{
-            "model": "gru",
-            "task": "late",
-            "settings": {},
-        },
-    ),
+    waiting("a", "b"),
     suite="mine",
 )
 

@@ -47,6 +47,11 @@ ATLAS = "Wilson et al., ATLAS of Finite Group Representations v3, standard gener
 
 Alphabet = Literal["few", "with-inverses", "all"]
 
+ALPHABETS = (
+    "the symbols: a `few` elements that generate the group, these `with-inverses`, or `all` "
+    "elements"
+)
+
 
 @dataclass(frozen=True)
 class NamedGroup:

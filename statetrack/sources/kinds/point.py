@@ -9,20 +9,14 @@ import numpy as np
 from statetrack.errors import TaskError
 from statetrack.sources.automaton import MOST_TRANSITIONS, Automaton
 from statetrack.sources.kinds import KINDS, argument
-from statetrack.sources.named_groups import FAMILIES, Alphabet, alphabet_of, named_group
+from statetrack.sources.named_groups import ALPHABETS, FAMILIES, Alphabet, alphabet_of, named_group
 
 
 @KINDS.register("point")
 def point(
     *,
     group: Annotated[str, argument(f"the group: {FAMILIES}")],
-    generators: Annotated[
-        Alphabet,
-        argument(
-            "the symbols: a `few` elements that generate the group, these `with-inverses`, or "
-            "`all` elements"
-        ),
-    ] = "few",
+    generators: Annotated[Alphabet, argument(ALPHABETS)] = "few",
     points: Annotated[
         int | None,
         argument(

@@ -7,20 +7,14 @@ from typing import Annotated
 from statetrack.sources._groups import cycle_name, generated, product_table
 from statetrack.sources.automaton import Automaton
 from statetrack.sources.kinds import KINDS, argument
-from statetrack.sources.named_groups import FAMILIES, Alphabet, alphabet_of, named_group
+from statetrack.sources.named_groups import ALPHABETS, FAMILIES, Alphabet, alphabet_of, named_group
 
 
 @KINDS.register("word-problem")
 def word_problem(
     *,
     group: Annotated[str, argument(f"the group: {FAMILIES}")],
-    generators: Annotated[
-        Alphabet,
-        argument(
-            "the symbols: a `few` elements that generate the group, these `with-inverses`, or "
-            "`all` elements"
-        ),
-    ] = "few",
+    generators: Annotated[Alphabet, argument(ALPHABETS)] = "few",
     points: Annotated[
         int | None,
         argument("how many points it moves, for a group with several actions", min=2),
