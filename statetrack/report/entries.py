@@ -23,9 +23,6 @@ Measure = Literal["accuracy", "scaled", "success", "prefix", "horizon", "worst"]
 on every word, the share of words right at every position, and the lengths up to which every random
 word and every word that was sought is right."""
 
-Of = Literal["selected", "best", "median", "mean"]
-"""Of which replicas: the one that validation selects, or a statistic over several."""
-
 Over = Literal["all", "seeds"]
 """The replicas of a statistic: all of them, or the seeds at the selected learning rate."""
 

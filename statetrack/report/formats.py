@@ -9,7 +9,7 @@ from typing import Literal
 from rich.console import Group, RenderableType
 
 from statetrack.errors import SettingsError
-from statetrack.report.entries import Measure, Of, Over, Report
+from statetrack.report.entries import Measure, Over, Report
 from statetrack.report.files import csv_text, json_text, parquet_bytes
 from statetrack.report.latex import long_latex, matrix_latex
 from statetrack.report.long_form import COLUMNS, MAIN, LongRow, chosen_columns, long_rows
@@ -18,7 +18,7 @@ from statetrack.report.matrix import OF_SELECTED, Matrix, matrix_of
 from statetrack.report.page import page
 from statetrack.report.terminal import long_view, matrix_view
 from statetrack.report.verdicts import legend, verdict_table, verdicts_markdown
-from statetrack.sweep.published import Compared
+from statetrack.sweep.published import Compared, Of
 
 Format = Literal["rich", "markdown", "latex", "csv", "parquet", "json", "html"]
 

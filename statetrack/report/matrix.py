@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from statetrack.errors import SettingsError
 from statetrack.report.drawing import share
-from statetrack.report.entries import Entry, Measure, Of, Over, Report
+from statetrack.report.entries import Entry, Measure, Over, Report
 from statetrack.report.statistics import (
     Kind,
     Population,
@@ -21,6 +21,7 @@ from statetrack.report.statistics import (
 )
 from statetrack.report.verdicts import summary
 from statetrack.scoring import rounded_up
+from statetrack.sweep.published import Of
 
 KINDS: dict[Measure, Kind] = {"accuracy": "accuracy", "scaled": "scaled", "prefix": "prefix"}
 """The measures that are shares of words, and so have statistics over replicas."""

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from statetrack.report.entries import Entry, Of, Over
+from statetrack.report.entries import Entry, Over
 from statetrack.runs.rows import EvaluationRow, Outcome
 from statetrack.scoring import horizon, wilson
+from statetrack.sweep.published import Of
 
 Kind = Literal["accuracy", "scaled", "prefix"]
 """Accuracy at the last position, the same with chance at 0, and whole words right."""
