@@ -47,6 +47,20 @@ class Size:
 
 
 @dataclass(frozen=True)
+class Witness:
+    """Words that show why a class of models cannot track a task, to be replayed on its automaton.
+
+    Two words or more that generate a group of permutations of `states`, or one word whose powers
+    go round through `states` and never settle. States and symbols are those of the task's own
+    automaton; a word that leads from the start to a first state of them is `access`.
+    """
+
+    words: tuple[tuple[int, ...], ...]
+    states: tuple[int, ...]
+    access: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Prediction:
     """What theory says of one class of models on one task.
 
@@ -65,6 +79,8 @@ class Prediction:
     """Whether states stay distinguishable for ever under small disturbances of the hidden state."""
     margin: float | None = None
     """By how much the right label is ahead in the construction; None where not worked out."""
+    witness: Witness | None = None
+    """Words that prove a *no*; None where the answer is another one or rests on no single word."""
 
     @property
     def size(self) -> int | None:

@@ -10,6 +10,7 @@ from typing import Any
 from statetrack.errors import StatetrackError, TaskError, nearest_or_known
 from statetrack.registry import Load, Registry, files_in, tasks_folder
 from statetrack.settings import build, read_yaml
+from statetrack.sources.formats import format_of, read_machine
 from statetrack.spec import names
 from statetrack.spec.task import Task, TaskSpec, arguments_that_can_be_set
 
@@ -62,6 +63,8 @@ def _shipped_task(path: Path) -> Task:
 
 
 def _task_file(path: Path) -> Task:
+    if format_of(path.name):
+        return Task.from_automaton(read_machine(path), name=path.as_posix(), title=path.stem)
     spec = build(TaskSpec, read_yaml(path, TaskError), str(path), TaskError)
     return Task.from_spec(spec.name or path.as_posix(), spec, str(path))
 

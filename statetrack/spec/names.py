@@ -18,6 +18,7 @@ from typing import Any
 
 from statetrack import yaml_text
 from statetrack.errors import TaskError
+from statetrack.sources.formats import format_of
 
 LONGEST_FOLDER_NAME = 150
 """Bytes of a folder's name; file systems take 255, and more is added to some."""
@@ -40,7 +41,7 @@ def check_length(text: str) -> None:
 
 def is_path(name: str) -> bool:
     """Whether a name is that of a file."""
-    return name.endswith(".yaml")
+    return name.endswith(".yaml") or format_of(name) is not None
 
 
 def is_product(text: str) -> bool:
