@@ -27,6 +27,14 @@ from statetrack.algebra.function_spaces import (
     completions,
 )
 from statetrack.algebra.groups import Group
+from statetrack.algebra.images import (
+    ImageGroup,
+    Images,
+    Settled,
+    image_groups,
+    images_of,
+    settled,
+)
 from statetrack.algebra.krohn_rhodes import Cascade, cascade_of
 from statetrack.algebra.local import local_order_matters
 from statetrack.algebra.machine import Machine, needed_machine
@@ -173,6 +181,23 @@ class Algebra:
             shown=any(group.seen and not group.solvable for group in self.monoid.subgroups),
             counting_shown=self.monoid.counting_seen,
         )
+
+    @cached_property
+    def settled(self) -> Settled:
+        """The machine without the differences between states that end after some symbols."""
+        return settled(self.machine.delta)
+
+    @cached_property
+    def images(self) -> Images | None:
+        """The images of the settled machine, whose actions are the symbols; None for too many."""
+        return images_of(self.settled.actions)
+
+    @cached_property
+    def image_groups(self) -> tuple[ImageGroup, ...] | None:
+        """The groups of these images, largest first; None for too many images."""
+        if self.images is None:
+            return None
+        return tuple(sorted(image_groups(self.images), key=lambda group: -group.order))
 
     @cached_property
     def cascade(self) -> Cascade:

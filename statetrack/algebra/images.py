@@ -2,12 +2,10 @@
 
 The image of a word is the set of states that it leads to from any state. A symbol maps images to
 images. Between images of one strong component, which all have the same size, symbols are
-bijections; the words that lead from an image back to itself permute its states, and these
-permutations are a group: the image of a subgroup of the transition monoid, in which every group of
-the monoid occurs. So a machine is aperiodic exactly where all these groups are trivial, and no
-list of the monoid's elements is needed.
+bijections; the words that lead from an image back to itself permute its states. These
+permutations are the *group of the image*.
 
-Letters: I images, S states, V actions, P states of one image.
+Letters: I images, S states, V actions, P states of one image, G groups, E steps inside components.
 """
 
 from __future__ import annotations
@@ -16,11 +14,25 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
-from statetrack.algebra.components import strong_components
+from statetrack.algebra.stabilizer_chain import StabilizerChain
 from statetrack.sources.arrays import Booleans, Integers
 
 Word = tuple[int, ...]
+
+MOST_IMAGES = 1_000_000
+"""Most images that are looked for."""
+
+MOST_ENTRIES = 2**28
+"""Most entries of the tables of images and states, and of images and actions."""
+
+BLOCK = 2**23
+"""Entries of a table that are worked on at once."""
+
+
+NUM_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1)
+"""How many bits of a byte are set."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,24 +40,34 @@ class Images:
     """All images of the states, the set of all states first, in the order of shortest words."""
 
     actions: Integers  # [V, S]
-    members: Booleans  # [I, S]
+    packed: npt.NDArray[np.uint8]  # [I, S / 8, up to a multiple of 8]: a bit for every state
     step: Integers  # [I, V]: the image that each action leads to
     found_from: Integers  # [I]: an image that leads here in one step, on a shortest way; -1 first
     found_by: Integers  # [I]: the action of that step; -1 first
 
     def __len__(self) -> int:
-        return len(self.members)
+        return len(self.packed)
+
+    @cached_property
+    def members(self) -> Booleans:
+        """The states of every image: `[I, S]`."""
+        return self.members_of(slice(None))
+
+    def members_of(self, images: Integers | slice) -> Booleans:
+        """The states of some images: `[number of them, S]`."""
+        bits = np.unpackbits(self.packed[images], axis=1, count=self.actions.shape[1])
+        return bits.view(bool)
 
     @cached_property
     def sizes(self) -> Integers:
         """The number of states in every image: `[I]`."""
-        sizes: Integers = self.members.sum(axis=1)
+        sizes: Integers = NUM_BITS[self.packed].sum(axis=1, dtype=np.int64)
         return sizes
 
     @cached_property
     def components(self) -> Integers:
         """The strong component of every image: `[I]`."""
-        return strong_components(self.step)
+        return _strong(self.step, self.sizes)
 
     def word_to(self, image: int) -> Word:
         """A shortest word whose image this is, in actions."""
@@ -62,122 +84,304 @@ class ImageGroup:
 
     image: int
     points: Integers  # [P]: the states of the image
-    permutations: Integers  # [K, P]: generators, of places in `points`; none is the identity
-    words: tuple[Word, ...]  # [K]: a word for each, in actions
+    permutations: Integers  # [K, P]: of places in `points`; none is in the group of those before
+    words: tuple[Word, ...]  # [K]: a word for each, in actions, the shortest word first
+    order: int
+    is_maximal: bool
+    """Whether it is a maximal subgroup of the monoid; else it is a quotient of a subgroup."""
 
 
-def images_of(actions: Integers, most: int = 2_000_000) -> Images | None:
-    """The images under maps `[V, S]`; None where there are more than `most`."""
-    num_states = actions.shape[1]
-    rows = [[1 << target for target in action] for action in actions.tolist()]
-    first = (1 << num_states) - 1
-    number = {first: 0}
-    sets = [first]
-    step: list[list[int]] = []
-    found_from, found_by = [-1], [-1]
-    for place, image in enumerate(sets):
-        targets = []
-        states = [state for state in range(num_states) if image >> state & 1]
-        for action, row in enumerate(rows):
-            reached = 0
-            for state in states:
-                reached |= row[state]
-            if reached not in number:
-                number[reached] = len(sets)
-                sets.append(reached)
-                found_from.append(place)
-                found_by.append(action)
-            targets.append(number[reached])
-        step.append(targets)
-        if len(sets) > most:
-            return None
-    members = np.array(
-        [[image >> state & 1 for state in range(num_states)] for image in sets], bool
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """A machine without the differences between states that end after some symbols."""
+
+    classes: Integers  # [states of the machine]: the class of every state, numbered from 0
+    actions: Integers  # [V, S]: what every symbol does with the S classes
+
+
+def settled(delta: Integers) -> Settled:
+    """The machine `[states, V]` with states as one that lead to the same after some symbols.
+
+    Two states are in one class where, for some k, all words of k symbols or more lead from both to
+    the same state: such as one state of a Mealy machine that is entered with different outputs.
+    """
+    classes, number = np.arange(len(delta)), len(delta)
+    while True:
+        rows, merged = np.unique(classes[delta], axis=0, return_inverse=True)
+        if len(rows) == number:
+            first = np.unique(classes, return_index=True)[1]
+            return Settled(classes, np.ascontiguousarray(classes[delta[first]].T))
+        classes, number = merged.ravel(), len(rows)
+
+
+def images_of(actions: Integers, most: int = MOST_IMAGES) -> Images | None:
+    """The images under maps `[V, S]`; None where there are more than `most`, or too large ones."""
+    num_actions, num_states = actions.shape
+    most = min(most, MOST_ENTRIES // max(num_states, num_actions))
+    width = -(-num_states // 64) * 8
+    first = np.zeros((1, width), np.uint8)
+    first[0, : -(-num_states // 8)] = np.packbits(np.ones(num_states, bool))
+    number: dict[bytes | int, int] = {_keys(first)[0]: 0}
+    packed, steps = [first], []
+    found_from, found_by = [np.array([-1])], [np.array([-1])]
+    block, begin = first, 0  # images whose steps are to be taken, and the number of the first
+    at_once = max(BLOCK // (num_states * num_actions), 1)
+    while len(block):
+        fresh = []
+        for place in range(0, len(block), at_once):
+            moved = _moved(block[place : place + at_once], actions, width)
+            known = len(number)
+            targets = np.array([number.setdefault(key, len(number)) for key in _keys(moved)])
+            if len(number) > most:
+                return None
+            steps.append(targets.astype(np.int32).reshape(-1, num_actions))
+            new = np.flatnonzero(targets >= known)
+            new = new[np.unique(targets[new], return_index=True)[1]]
+            fresh.append(moved[new])
+            found_from.append(begin + place + new // num_actions)
+            found_by.append(new % num_actions)
+        begin += len(block)
+        block = np.concatenate(fresh)
+        packed.append(block)
+    return Images(
+        actions,
+        np.concatenate(packed),
+        np.concatenate(steps),
+        np.concatenate(found_from),
+        np.concatenate(found_by),
     )
-    return Images(actions, members, np.array(step), np.array(found_from), np.array(found_by))
+
+
+def _moved(packed: npt.NDArray[np.uint8], actions: Integers, width: int) -> npt.NDArray[np.uint8]:
+    """The images that all actions lead to, image by image: `[I * V, width]`."""
+    num_actions, num_states = actions.shape
+    rows, states = np.nonzero(np.unpackbits(packed, axis=1, count=num_states))
+    moved = np.zeros((len(packed), num_actions, width * 8), np.uint8)
+    for place, action in enumerate(actions):
+        moved[rows, place, action[states]] = 1
+    return np.packbits(moved.reshape(-1, width * 8), axis=1)
+
+
+def _keys(rows: npt.NDArray[np.uint8]) -> list[bytes | int]:
+    """A hashable value for every row: equal where rows are."""
+    kind = np.dtype(np.uint64 if rows.shape[1] == 8 else f"V{rows.shape[1]}")
+    keys: list[bytes | int] = rows.view(kind)[:, 0].tolist()
+    return keys
+
+
+def _strong(step: Integers, sizes: Integers) -> Integers:
+    """The strong component of every image, `[I]`: only steps between images of one size count."""
+    from scipy import sparse
+
+    same = sizes[step] == sizes[:, None]
+    ends = np.concatenate([[0], np.cumsum(same.sum(axis=1))])
+    size = (len(step), len(step))
+    graph = sparse.csr_array((np.ones(int(ends[-1]), bool), step[same], ends), shape=size)
+    found: Integers = sparse.csgraph.connected_components(graph, connection="strong")[1]
+    return found
 
 
 def image_groups(images: Images) -> list[ImageGroup]:
     """The group of one image of every strong component that has a group of more than one element.
 
-    The generators are those of Schreier (1927): along a spanning tree of the component from its
-    first image, one for every step that the tree does not have.
+    The image is the first one of the component. A tree of shortest ways leads from it to all
+    others, and another one from all others back to it. The loops that go out along the one, take a
+    step inside the component and come back along the other generate its group: Schreier's (1927)
+    generators are such a loop and the inverse, which is a power, of another one.
     """
+    inside = _Inside.of(images)
+    by_root: dict[int, list[int]] = {}
+    for edge in inside.moving().tolist():
+        by_root.setdefault(int(inside.root[inside.source[edge]]), []).append(edge)
+    maximal = inside.maximal()
     groups = []
-    order = np.argsort(images.components, kind="stable")
-    begins = np.flatnonzero(np.diff(images.components[order], prepend=-1))
-    for members in np.split(order, begins[1:]):
-        root = int(members.min())
-        if images.sizes[root] < 2:
-            continue
-        points = np.flatnonzero(images.members[root])
-        component = images.components[root]
-        reached: dict[int, Integers] = {root: points}  # where the points are, along the tree
-        words: dict[int, Word] = {root: ()}
-        queue = [root]
-        closing = []
-        for image in queue:
-            for action, target in enumerate(images.step[image].tolist()):
-                if images.components[target] != component:
-                    continue
-                if target in reached:
-                    closing.append((image, action, target))
-                else:
-                    reached[target] = images.actions[action][reached[image]]
-                    words[target] = (*words[image], action)
-                    queue.append(target)
-        found: dict[bytes, tuple[Integers, tuple[int, int, int]]] = {}
-        for image, action, target in closing:
-            place = np.argsort(reached[target])  # state -> place, by rank of the state
-            moved = images.actions[action][reached[image]]
-            there = place[np.searchsorted(np.sort(reached[target]), moved)]
-            if (there != np.arange(len(points))).any():
-                found.setdefault(there.tobytes(), (there, (image, action, target)))
-        if found:
-            generators = [there for there, _ in found.values()]
-            loops = [_loop(images, words, root, closed) for _, closed in found.values()]
-            groups.append(ImageGroup(root, points, np.array(generators), tuple(loops)))
+    for root, edges in sorted(by_root.items(), key=lambda item: int(inside.images[item[0]])):
+        number = int(inside.images[root])
+        points = np.flatnonzero(images.members_of(np.array([number]))[0])
+        chosen = np.array(edges)
+        chosen = chosen[np.argsort(inside.lengths(chosen), kind="stable")]
+        places = np.searchsorted(points, inside.loops(chosen)[:, points])
+        once = np.sort(np.unique(places, axis=0, return_index=True)[1])
+        chain, kept = StabilizerChain(len(points)), []
+        while len(once):
+            kept.append(int(once[0]))
+            chain.add(places[once[0]])
+            once = once[~chain.contains(places[once])]
+        groups.append(
+            ImageGroup(
+                number,
+                points,
+                places[kept],
+                tuple(inside.word(int(chosen[place])) for place in kept),
+                chain.order,
+                bool(maximal[root]),
+            )
+        )
     return groups
 
 
-def _loop(images: Images, words: dict[int, Word], root: int, closed: tuple[int, int, int]) -> Word:
-    """A word that leads from the root's points as the closing step does, and back to the root.
+@dataclass(frozen=True, eq=False)
+class _Inside:
+    """The steps inside components, and trees of them, on images of at least two states.
 
-    The way back from the step's target undoes the tree: a power of a cycle through the target that
-    acts as the inverse of the tree's word.
+    Images are numbered anew, as are their components' first ones, the roots.
     """
-    image, action, target = closed
-    back = _way(images, target, root)
-    points = np.flatnonzero(images.members[root])
-    cycle = (*words[target], *back)  # permutes the root's points
-    there = _after(images, points, cycle)
-    order, power = 1, there
-    while (power != points).any():
-        power = _after(images, power, cycle)
-        order += 1
-    # words[image] action back cycle^(order - 1): the tree to the target is taken back
-    return (*words[image], action, *back, *(cycle * (order - 1)))
+
+    images: Integers  # [N]: the number of each in all images
+    root: Integers  # [N]
+    members: Booleans  # [N, S]
+    actions: Integers  # [V, S]
+    source: Integers  # [E]
+    action: Integers  # [E]
+    target: Integers  # [E]
+    way_out: Integers  # [N]: the last step on a shortest way from the root; -1 at the root
+    way_back: Integers  # [N]: the first step on a shortest way to the root; -1 at the root
+    out: Integers  # [N, S]: where that way from the root takes the root's states
+    back: Integers  # [N, S]: where that way to the root takes the states of the image
+    depths: Integers  # [2, N]: the lengths of these ways
+
+    @classmethod
+    def of(cls, images: Images) -> _Inside:
+        """Inside the components of some images."""
+        components, sizes = images.components, images.sizes
+        staying = components[images.step] == components[:, None]
+        kept = np.flatnonzero(staying.any(axis=1) & (sizes > 1))
+        place = np.full(len(images), -1)
+        place[kept] = np.arange(len(kept))
+        source, action = np.nonzero(staying[kept])
+        target = place[images.step[kept[source], action]]
+        _, first, which = np.unique(components[kept], return_index=True, return_inverse=True)
+        root = first[which]
+        actions = images.actions.astype(np.min_scalar_type(images.actions.shape[1]))
+        everything = np.arange(actions.shape[1], dtype=actions.dtype)
+        way_out, out_depth, out_levels = _tree(first, source, target, len(kept))
+        way_back, back_depth, back_levels = _tree(first, target, source, len(kept))
+        out = np.tile(everything, (len(kept), 1))
+        for level in out_levels:
+            edges = way_out[level]
+            out[level] = actions[action[edges][:, None], out[source[edges]]]
+        back = np.tile(everything, (len(kept), 1))
+        for level in back_levels:
+            edges = way_back[level]
+            back[level] = np.take_along_axis(back[target[edges]], actions[action[edges]], axis=1)
+        return cls(
+            kept,
+            root,
+            images.members_of(kept),
+            actions,
+            source,
+            action,
+            target,
+            way_out,
+            way_back,
+            out,
+            back,
+            np.array([out_depth, back_depth]),
+        )
+
+    def loops(self, edges: Integers) -> Integers:
+        """Where the loop through each step takes the states of its root: `[number, S]`."""
+        moved = self.actions[self.action[edges][:, None], self.out[self.source[edges]]]
+        loops: Integers = np.take_along_axis(self.back[self.target[edges]], moved, axis=1)
+        return loops
+
+    def moving(self) -> Integers:
+        """The steps whose loop moves some state of the root."""
+        at_once = max(BLOCK // self.actions.shape[1], 1)
+        states = np.arange(self.actions.shape[1])
+        found = [np.zeros(0, np.int64)]
+        for begin in range(0, len(self.source), at_once):
+            edges = np.arange(begin, min(begin + at_once, len(self.source)))
+            moved = self.loops(edges) != states
+            moved &= self.members[self.root[self.source[edges]]]
+            found.append(edges[moved.any(axis=1)])
+        return np.concatenate(found)
+
+    def lengths(self, edges: Integers) -> Integers:
+        """The number of steps of the loops through some steps."""
+        lengths: Integers = (
+            self.depths[0, self.source[edges]] + 1 + self.depths[1, self.target[edges]]
+        )
+        return lengths
+
+    def word(self, edge: int) -> Word:
+        """The loop through a step, in actions."""
+        there, back = [], []
+        image = int(self.source[edge])
+        while (step := int(self.way_out[image])) >= 0:
+            there.append(int(self.action[step]))
+            image = int(self.source[step])
+        image = int(self.target[edge])
+        while (step := int(self.way_back[image])) >= 0:
+            back.append(int(self.action[step]))
+            image = int(self.target[step])
+        return (*reversed(there), int(self.action[edge]), *back)
+
+    def maximal(self) -> Booleans:
+        """Whether the group of each image is a maximal subgroup of the monoid: `[N]`.
+
+        It is where from the image I and every state q some word leads to an image of I's component
+        and a state of it. Such words, one after another, take all states there. Searched backwards.
+        """
+        merging = self.members.copy()
+        arriving = _ByPoint.of(self.target, len(self.images))
+        changed = np.arange(len(self.images))
+        while len(changed):
+            edges = arriving.at(changed)
+            now = merging.sum(axis=1)
+            at_once = max(BLOCK // self.actions.shape[1], 1)
+            for begin in range(0, len(edges), at_once):
+                some = edges[begin : begin + at_once]
+                reached = np.take_along_axis(
+                    merging[self.target[some]], self.actions[self.action[some]], axis=1
+                )
+                np.logical_or.at(merging, self.source[some], reached)
+            changed = np.flatnonzero(merging.sum(axis=1) > now)
+        maximal: Booleans = merging.all(axis=1)
+        return maximal
 
 
-def _after(images: Images, states: Integers, word: Word) -> Integers:
-    for action in word:
-        states = images.actions[action][states]
-    return states
+@dataclass(frozen=True, eq=False)
+class _ByPoint:
+    """Steps in the order of the point at one of their ends."""
+
+    order: Integers  # [E]
+    ends: Integers  # [N + 1]
+
+    @classmethod
+    def of(cls, points: Integers, size: int) -> _ByPoint:
+        """Steps by their points `[E]`, of which there are `size`."""
+        order = np.argsort(points, kind="stable")
+        return cls(order, np.searchsorted(points[order], np.arange(size + 1)))
+
+    def at(self, points: Integers) -> Integers:
+        """The steps at some points, point by point."""
+        counts = self.ends[points + 1] - self.ends[points]
+        first = np.repeat(self.ends[points] - np.cumsum(counts) + counts, counts)
+        steps: Integers = self.order[first + np.arange(counts.sum())]
+        return steps
 
 
-def _way(images: Images, begin: int, end: int) -> Word:
-    """A shortest word of actions between two images of a component."""
-    before: dict[int, tuple[int, int]] = {}
-    queue = [begin]
-    for image in queue:
-        if image == end:
-            break
-        for action, target in enumerate(images.step[image].tolist()):
-            if target not in before and target != begin:
-                before[target] = (image, action)
-                queue.append(target)
-    word: list[int] = []
-    while end != begin:
-        end, action = before[end]
-        word.append(action)
-    return tuple(reversed(word))
+def _tree(
+    roots: Integers, source: Integers, target: Integers, size: int
+) -> tuple[Integers, Integers, list[Integers]]:
+    """Shortest ways from roots along steps, found level by level.
+
+    The step that leads to every point, -1 at a root, `[N]`; its distance, `[N]`; the points of
+    every level.
+    """
+    leaving = _ByPoint.of(source, size)
+    way, depth = np.full(size, -1), np.zeros(size, np.int64)
+    found = np.zeros(size, bool)
+    found[roots] = True
+    level, levels = roots, []
+    while len(level):
+        edges = leaving.at(level)
+        edges = edges[~found[target[edges]]]
+        level, first = np.unique(target[edges], return_index=True)
+        way[level] = edges[first]
+        found[level] = True
+        if len(level):
+            levels.append(level)
+            depth[level] = len(levels)
+    return way, depth, levels
