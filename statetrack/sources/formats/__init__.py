@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from statetrack.errors import TaskError
 from statetrack.sources.automaton import Automaton
 from statetrack.sources.formats import dot
-from statetrack.sources.formats._machine import MachineText, automaton_of
+from statetrack.sources.formats._machine import MOST_BYTES, MachineText, Missing, automaton_of
+
+MOST_ENTRIES: Final = 10_000
+"""How many names of a folder are compared with one that is not there."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +42,69 @@ def format_of(name: str) -> str | None:
     return None
 
 
-def read_machine(path: Path) -> Automaton:
+def read_machine(path: Path, missing: Missing = "sink") -> Automaton:
     """The automaton that a machine file describes.
 
     Raises `TaskError`, opened by the file's name, for a file that cannot be read as a machine.
     """
+    machine = machine_in(path)
+    try:
+        return automaton_of(machine, missing)
+    except TaskError as wrong:
+        raise TaskError(_placed(path, wrong)) from None
+
+
+def machine_in(path: Path) -> MachineText:
+    """What a machine file says, before anything is made of it.
+
+    Raises `TaskError` as `read_machine` does.
+    """
     name = format_of(path.name)
     assert name is not None, path
+    text = text_in(path)
     try:
-        return automaton_of(MACHINE_FORMATS[name].read(path.read_text("utf-8")))
-    except (OSError, UnicodeDecodeError) as error:
-        raise TaskError(f"{path}: cannot be read: {error}") from None
+        return MACHINE_FORMATS[name].read(text)
     except TaskError as wrong:
-        raise TaskError(f"{path}: {wrong}") from None
+        raise TaskError(_placed(path, wrong)) from None
+
+
+def text_in(path: Path) -> str:
+    """The text of a file of at most `MOST_BYTES`.
+
+    Raises `TaskError` for one that is missing, larger or no UTF-8 text.
+    """
+    try:
+        if path.is_fifo():  # reading it would wait for a writer, who may never come
+            raise TaskError(f"{path}: cannot be read: it is a pipe, not a file")
+        with path.open("rb") as file:  # of a device that never ends, no more than the bound is read
+            written = file.read(MOST_BYTES + 1)
+        if len(written) > MOST_BYTES:
+            raise TaskError(
+                f"{path}: is larger than {MOST_BYTES // 2**20} MiB, the most that is read"
+            )
+        return written.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = written.count(b"\n", 0, problem.start) + 1
+        raise TaskError(f"{path}, line {line}: cannot be read: it is not UTF-8 text") from None
+    except FileNotFoundError:
+        raise TaskError(f"{path}: there is no such file.{_nearest_file(path)}") from None
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or "its name is not that of a file"
+        raise TaskError(f"{path}: cannot be read: {reason}") from None
+
+
+def _placed(path: Path, wrong: TaskError) -> str:
+    """The message of an error, with the file before the line."""
+    message = str(wrong)
+    return f"{path}, {message}" if message.startswith("line ") else f"{path}: {message}"
+
+
+def _nearest_file(path: Path) -> str:
+    """Which file in the same folder may be meant."""
+    try:
+        entries = islice(path.parent.iterdir(), MOST_ENTRIES)
+        known = {entry.name: entry for entry in entries if entry.suffix}
+    except OSError:
+        return ""
+    close = get_close_matches(path.name, known, n=1, cutoff=0.5)
+    return f" Did you mean '{known[close[0]]}'?" if close else ""

@@ -1,44 +1,333 @@
-"""Machines in the DOT language: Mealy, Moore and accepting ones."""
+r"""Machines in the DOT language: Mealy machines, Moore machines and acceptors.
+
+The dialects of AALpy, LearnLib (AutomataLib) and the automata wiki of Radboud University are read,
+and whatever the same rules make of other files:
+
+*Start.* The target of an arrow from a node called `__start...`, or from a node that nothing enters,
+that is drawn as nothing (`shape=none`, `point`, `plaintext`, `style=invis`, an empty name) and has
+one arrow, without a label. Where there is none, the source of the first arrow. Two starts are
+refused.
+
+*Kind.* A Moore machine where the labels of all states have two fields, `s0|1` or `{ A | 0 }`, drawn
+as a record or with arrows that have no `/`; or `s0 / 1`, or two lines, where no arrow has a `/`. An
+acceptor where states have `shape=doublecircle` and not every arrow has a `/`. A Mealy machine where
+every arrow has a `/`, or every arrow a label of two lines, the first without `/`: input over
+output. Where no state accepts and no arrow has an output, every state says its own label, or its
+name where it has none.
+
+*Which `/` separates input from output.* The only one, or the only one with spaces around it, where
+every arrow has just one. Otherwise the first or the last one: the reading in which no state has two
+transitions with one symbol and fewer transitions are missing. Where both do equally well, the file
+is refused. In an acceptor and a Moore machine all of the label is the symbol; so of a visibly
+pushdown automaton of AALpy, `( / push(()`, the finite control is read, and what it does to the
+stack is part of the symbol.
+
+*Several transitions on one arrow.* Lines of a label (`\n`, `<br/>`, rows of a table) that each have
+a `/`, or are labels of an acceptor; other lines are joined. Symbols with `|` or with `,` outside
+brackets are lists of symbols where so fewer transitions are missing and none contradict each other.
+
+Labels in HTML are read without their tags. Arrows with `style=invis` are left out.
+"""
 
 from __future__ import annotations
 
+import html
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from statetrack.errors import TaskError
-from statetrack.sources.formats._machine import Edge, MachineText
+from statetrack.sources.formats._dot_language import Arrow, Attributes, Graph, Node, Text, parse
+from statetrack.sources.formats._machine import ACCEPTED, REJECTED, Edge, MachineText
+from statetrack.text import shortened, visible
 
-_EDGE = re.compile(r'^\s*"?([^"\s\[]+)"?\s*->\s*"?([^"\s\[;]+)"?\s*(?:\[(.*)\])?\s*;?\s*$')
-_NODE = re.compile(r"^\s*(\w+)\s*\[(.*)\]\s*;?\s*$")
-_LABEL = re.compile(r'label\s*=\s*(?:"([^"]*)"|([^\s,;\]]+))')
-_START = "__start0"
+START: Final = "__start"
+"""How the name of the node begins from which an arrow leads to the start."""
+
+_NOT_DRAWN = frozenset({"none", "point", "plaintext", "plain"})
+_STACK = re.compile(r"/\s*(?:push|pop)\(")
+_TAG = re.compile(r"<(/?)\s*(\w*)[^>]*>")
+_BREAKING = frozenset({("", "br"), ("/", "br"), ("/", "tr")})
+_FIELDS = re.compile(r"(?<!\\)\|")
+_PORT = re.compile(r"(?<!\\)<[^<>]*>")
+
+
+class _Labelled(NamedTuple):
+    """An arrow between states with one label."""
+
+    source: str
+    target: str
+    label: str
+    line: int
 
 
 def read(text: str) -> MachineText:
-    """The machine of a DOT text; raises `TaskError` for one without transitions."""
-    edges: list[Edge] = []
-    outputs: dict[str, str] = {}
-    start = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        if arrow := _EDGE.match(line):
-            source, target, attributes = arrow.groups()
-            if source == _START:
-                start = target
-                continue
-            label = _label(attributes or "")
-            symbol, slash, output = label.partition("/")
-            edges.append(
-                Edge(source, symbol.strip(), target, output.strip() if slash else None, number)
+    """The machine of a DOT text.
+
+    Raises `TaskError`, with the line where there is one, for a text that is no directed graph, one
+    without transitions, and one whose labels cannot be read by the rules above.
+    """
+    graph = parse(text)
+    start, arrows = _start_and_arrows(graph)
+    lines = [_lines_of(arrow) for arrow in arrows]
+    nodes = {name: graph.nodes[name] for arrow in arrows for name in arrow[:2]}
+    nodes.setdefault(start, graph.nodes[start])
+    with_slash = [any("/" in line for line in each) for each in lines]
+    two_lines = all(len(each) == 2 and "/" not in each[0] for each in lines)
+    accepting = any(map(_accepts, nodes.values()))
+    outputs = _outputs_in_fields(nodes, any(with_slash))
+    if outputs is None and accepting and _is_acceptor(lines, with_slash):
+        outputs = {name: ACCEPTED if _accepts(node) else REJECTED for name, node in nodes.items()}
+    if outputs is None and not accepting and two_lines:
+        edges = [
+            Edge(arrow.source, each[0], arrow.target, each[1], arrow.line)
+            for arrow, each in zip(arrows, lines, strict=True)
+        ]
+        return MachineText(start, _with_lists(edges), None)
+    if outputs is None and all(with_slash):
+        return MachineText(start, _with_lists(_mealy(_joined(arrows, lines))), None)
+    if outputs is None and any(with_slash):
+        raise _mixed(arrows, lines, with_slash)
+    if outputs is None:
+        outputs = {name: _own_label(node) for name, node in nodes.items()}
+    edges = [
+        Edge(arrow.source, line, arrow.target, None, arrow.line)
+        for arrow, each in zip(arrows, lines, strict=True)
+        for line in each
+    ]
+    return MachineText(start, _with_lists(edges), outputs)
+
+
+def _start_and_arrows(graph: Graph) -> tuple[str, list[Arrow]]:
+    """The state before the first symbol, and the arrows between states."""
+    drawn = [arrow for arrow in graph.arrows if not _is_invisible(arrow.attributes)]
+    entered = {arrow.target for arrow in graph.arrows}
+    leaving: dict[str, list[Arrow]] = {}
+    for arrow in graph.arrows:
+        leaving.setdefault(arrow.source, []).append(arrow)
+
+    def is_mark(node: Node) -> bool:
+        if node.name.startswith(START):
+            return True
+        arrows = leaving.get(node.name, [])
+        return (
+            node.name not in entered
+            and len(arrows) == 1
+            and not _text_of(arrows[0].attributes).text.strip()
+            and (not node.name.strip() or _is_undrawn(node))
+        )
+
+    marks = {name for name, node in graph.nodes.items() if is_mark(node)}
+    for arrow in graph.arrows:
+        if arrow.target in marks:
+            raise TaskError(
+                f"line {arrow.line}: an arrow leads to '{_quoted(arrow.target)}', which only marks "
+                "the start"
             )
-        elif (node := _NODE.match(line)) and node[1] not in ("node", "edge", "graph", _START):
-            label = _label(node[2]).strip("{} ")
-            accepting = "yes" if "doublecircle" in node[2] else "no"
-            outputs[node[1]] = label.partition("|")[2].strip() if "|" in label else accepting
-    if not edges:
-        raise TaskError("no transition was found")
-    mealy = any(edge.output is not None for edge in edges)
-    return MachineText(start or edges[0].source, edges, None if mealy else outputs)
+    marking = [arrow for arrow in graph.arrows if arrow.source in marks]
+    for arrow in marking[1:]:
+        if arrow.target != marking[0].target:
+            raise TaskError(
+                f"line {arrow.line}: a second start '{_quoted(arrow.target)}': the first is "
+                f"'{_quoted(marking[0].target)}' in line {marking[0].line}"
+            )
+    arrows = [arrow for arrow in drawn if arrow.source not in marks]
+    if not arrows:
+        raise TaskError("no transition was found: there is no arrow between two states")
+    return (marking[0].target if marking else arrows[0].source), arrows
 
 
-def _label(attributes: str) -> str:
-    found = _LABEL.search(attributes)
-    return (found[1] or found[2] or "") if found else ""
+def _is_undrawn(node: Node) -> bool:
+    shape = node.attributes.get("shape", Text("")).text.strip().lower()
+    return shape in _NOT_DRAWN or _is_invisible(node.attributes)
+
+
+def _is_invisible(attributes: Attributes) -> bool:
+    return "invis" in attributes.get("style", Text("")).text.lower()
+
+
+def _accepts(node: Node) -> bool:
+    shape = node.attributes.get("shape", Text("")).text.lower()
+    return "double" in shape or node.attributes.get("peripheries", Text("")).text.strip() == "2"
+
+
+def _is_acceptor(lines: Sequence[Sequence[str]], with_slash: Sequence[bool]) -> bool:
+    """Whether labels of a machine with accepting states are symbols as a whole."""
+    stack = any(_STACK.search(line) for each in lines for line in each)
+    return stack or not all(with_slash)
+
+
+def _text_of(attributes: Attributes) -> Text:
+    return attributes.get("label", attributes.get("xlabel", Text("")))
+
+
+def _lines_of(arrow: Arrow) -> list[str]:
+    """The lines of an arrow's label; raises `TaskError` where there is none."""
+    lines = _lines(_text_of(arrow.attributes))
+    if not lines:
+        raise TaskError(
+            f"line {arrow.line}: the arrow from '{_quoted(arrow.source)}' to "
+            f"'{_quoted(arrow.target)}' has no label: every transition needs its symbol"
+        )
+    return lines
+
+
+def _lines(text: Text, name: str = "") -> list[str]:
+    r"""The lines of a label that are not empty, without tags or escapes; `name` is for `\N`."""
+    plain = _without_tags(text.text) if text.html else _without_escapes(text.text, name)
+    return [" ".join(line.split()) for line in plain.split("\n") if line.strip()]
+
+
+def _without_tags(label: str) -> str:
+    label = re.sub(r"<!--.*?-->", "", label, flags=re.DOTALL)
+    label = " ".join(label.split())
+
+    def replaced(tag: re.Match[str]) -> str:
+        kind = (tag[1], tag[2].lower())
+        return "\n" if kind in _BREAKING else " " if kind == ("/", "td") else ""
+
+    return html.unescape(_TAG.sub(replaced, label))
+
+
+def _without_escapes(label: str, name: str) -> str:
+    special = {"n": "\n", "l": "\n", "r": "\n", "N": name}
+    return re.sub(r"\\(.)", lambda escape: special.get(escape[1], escape[1]), label)
+
+
+def _outputs_in_fields(nodes: Mapping[str, Node], with_slash: bool) -> dict[str, str] | None:
+    """The outputs of a Moore machine whose states have labels of two fields; None for others."""
+    labels = {name: node.attributes.get("label", Text("")) for name, node in nodes.items()}
+    fields = {name: _fields(label, name) for name, label in labels.items()}
+    num_with_two = sum(len(each) > 1 for each in fields.values())
+    as_records = all(_is_record(node) for node in nodes.values())
+    if num_with_two == len(nodes) and (as_records or not with_slash):
+        return {name: each[1] for name, each in fields.items()}
+    if with_slash:
+        return None
+    if num_with_two and not any(map(_accepts, nodes.values())):
+        # a state whose label has one field has an output of that name: so AALpy reads it
+        return {name: each[-1] or name for name, each in fields.items()}
+    lines = {name: _lines(label, name) for name, label in labels.items()}
+    if all(len(each) == 1 and each[0].count("/") == 1 for each in lines.values()):
+        return {name: each[0].partition("/")[2].strip() for name, each in lines.items()}
+    if all(len(each) == 2 for each in lines.values()):
+        return {name: each[1] for name, each in lines.items()}
+    return None
+
+
+def _is_record(node: Node) -> bool:
+    shape = node.attributes.get("shape", Text("")).text.lower()
+    label = node.attributes.get("label", Text("")).text.strip()
+    return "record" in shape or (label.startswith("{") and label.endswith("}"))
+
+
+def _fields(label: Text, name: str) -> list[str]:
+    """A record's first field and the rest, without brackets and ports; or the label alone."""
+    raw = label.text.strip()
+    if not label.html and _FIELDS.search(raw):
+        raw = _PORT.sub("", raw)
+        if raw.startswith("{") and raw.endswith("}") and not raw.endswith("\\}"):
+            raw = raw[1:-1]
+        parts = _FIELDS.split(raw, maxsplit=1)
+        return [" ".join(_lines(Text(part), name)) for part in parts]
+    return [" ".join(_lines(label, name))]
+
+
+def _own_label(node: Node) -> str:
+    return " ".join(_lines(node.attributes.get("label", Text("")), node.name)) or node.name
+
+
+def _mixed(
+    arrows: Sequence[Arrow], lines: Sequence[Sequence[str]], with_slash: Sequence[bool]
+) -> TaskError:
+    without, having = with_slash.index(False), with_slash.index(True)
+    return TaskError(
+        f"line {arrows[without].line}: the label '{_quoted(' '.join(lines[without]))}' says no "
+        f"output, but '{_quoted(' '.join(lines[having]))}' in line {arrows[having].line} does: "
+        "write input/output on every arrow, or shape=doublecircle for accepting states"
+    )
+
+
+def _joined(arrows: Sequence[Arrow], lines: Sequence[Sequence[str]]) -> list[_Labelled]:
+    """The labels of a Mealy machine: the lines, if every one has a `/`, else all lines as one."""
+    several = all("/" in line for each in lines for line in each)
+    return [
+        _Labelled(arrow.source, arrow.target, label, arrow.line)
+        for arrow, each in zip(arrows, lines, strict=True)
+        for label in (each if several else [" ".join(each)])
+    ]
+
+
+def _mealy(labelled: Sequence[_Labelled]) -> list[Edge]:
+    """The transitions of a Mealy machine, once it is known which `/` separates the output."""
+    for separator in ("/", " / "):
+        if all(each.label.count(separator) == 1 for each in labelled):
+            return _split(labelled, separator, str.partition)
+    separator = " / " if all(" / " in each.label for each in labelled) else "/"
+    first = _split(labelled, separator, str.partition)
+    last = _split(labelled, separator, str.rpartition)
+    cost_of_first, cost_of_last = _faults(first), _faults(last)
+    if cost_of_first == cost_of_last and not cost_of_first[0]:
+        unclear = next(each for each in labelled if each.label.count(separator) > 1)
+        raise TaskError(
+            f"line {unclear.line}: '{_quoted(unclear.label)}' has several '/', and which one "
+            "separates input from output is not clear: put spaces around that one, in every label"
+        )
+    return first if cost_of_first <= cost_of_last else last
+
+
+def _split(
+    labelled: Iterable[_Labelled],
+    separator: str,
+    parts: Callable[[str, str], tuple[str, str, str]],
+) -> list[Edge]:
+    edges = []
+    for each in labelled:
+        symbol, _, output = parts(each.label, separator)
+        if not symbol.strip():
+            raise TaskError(f"line {each.line}: '{_quoted(each.label)}' has no input before '/'")
+        edges.append(Edge(each.source, symbol.strip(), each.target, output.strip(), each.line))
+    return edges
+
+
+def _with_lists(edges: Sequence[Edge]) -> Sequence[Edge]:
+    """The transitions, with lists of symbols taken apart where the machine is more whole so."""
+    best = edges
+    for separator in "|,":
+        if not any(separator in edge.symbol for edge in edges):
+            continue
+        apart = [
+            edge._replace(symbol=symbol)
+            for edge in edges
+            for symbol in _apart(edge.symbol, separator)
+        ]
+        if _faults(apart) < _faults(best):
+            best = apart
+    return best
+
+
+def _apart(symbol: str, separator: str) -> list[str]:
+    """The parts of a list, taken apart where the separator stands outside brackets."""
+    parts, depth = [""], 0
+    for letter in symbol:
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == separator and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    stripped = [part.strip() for part in parts]
+    return stripped if all(stripped) else [symbol]
+
+
+def _faults(edges: Sequence[Edge]) -> tuple[bool, int]:
+    """Whether transitions contradict each other, and how many are missing."""
+    steps: dict[tuple[str, str], tuple[str, str | None]] = {}
+    contradicted = False
+    for source, symbol, target, output, _ in edges:
+        contradicted |= steps.setdefault((source, symbol), (target, output)) != (target, output)
+    states = {state for edge in edges for state in (edge.source, edge.target)}
+    return contradicted, len(states) * len({symbol for _, symbol in steps}) - len(steps)
+
+
+def _quoted(text: str) -> str:
+    return visible(shortened(text))
