@@ -1,0 +1,421 @@
+"""Merging: how many of a word's last symbols the state depends on.
+
+A word *merges* the states of the smallest machine when all states in which it can be drawn lead to
+one and the same state (`needed_machine`: symbols that are never drawn in a state lead to the void
+one, which does not count here). Let u be the last n symbols of a drawn word.
+
+- If u merges, the state after the word is the same whatever came before u: what came before leads
+  to a state in which u can be drawn. So are its label, and the labels of all that follows: they
+  depend on the last n symbols alone.
+- If u does not merge, they are not enough. Every state but the void one is reached by a drawn word,
+  so u stands behind two drawn words that lead to two states of the smallest machine, and some
+  continuation tells these apart.
+- If u merges, so does every longer end x u of the word, for x leads states to states. So the share
+  of words whose last n symbols merge rises with n.
+
+`share(n)` is that share, of words of `length` symbols as they are drawn. Where symbols are drawn
+alike in every state and at every position, n symbols in a row have one law wherever they stand: the
+share is that of words of n symbols, at any length. Then it either is 0 for every n or tends to 1:
+where a word w merges all states, it does so after anything, so the share of words that do not merge
+falls at least as a power of 1 - P(w) with every |w| symbols (the synchronising words of Cerny
+1964). Else the chances follow the state, and the n symbols are drawn from the state that the
+symbols before them lead to: by weights and slips, at the positions that they have.
+
+So a model that knows nothing but the last n symbols can be right at the end of at least that share
+of the words: accuracy on them tests, but for the rest, at most the last n symbols.
+
+The labels of a machine that was written with an output on every transition are those of pairs of a
+state and the output with which it was entered: all such pairs have merged only when the states have
+and the last output is one, at most one symbol later than the states alone.
+
+Letters: I images, S states, K classes of states that every symbol leads alike, V symbols, A actions
+on classes, W states that symbols are drawn in, N nodes: pairs of an image and such a state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+
+from statetrack.algebra.components import strong_components
+from statetrack.algebra.images import Images, images_of
+from statetrack.algebra.machine import Machine, needed_machine
+from statetrack.scoring import wilson
+from statetrack.sources import Automaton, minimise
+from statetrack.sources.arrays import Booleans, Floats, Integers
+from statetrack.sources.automaton import reachable
+
+MERGED: Final = 0.99
+"""The share of words that defines the merging horizon."""
+LEVELS: Final = (0.5, 0.9, MERGED)
+"""The shares whose numbers of symbols are shown."""
+
+LONGEST: Final = 2**12
+"""The longest words that are looked at; those of longer tests are taken to be as long."""
+MOST_TRANSITIONS: Final = 2**20
+"""Most transitions of an automaton whose merging is worked out."""
+MOST_IMAGES: Final = 2**14
+"""Most images, and nodes, that a distribution is pushed over: beyond them words are sampled."""
+MOST_STEPS: Final = 2**27
+"""Most moves between nodes in all steps together."""
+MOST_WORDS: Final = 10_000
+"""Words that are sampled, where they are short and the states are few."""
+LEAST_WORDS: Final = 100
+"""Where fewer words than these could be sampled, nothing is said."""
+MOST_SAMPLED: Final = 2**22
+"""Most symbols in the words that are sampled."""
+MOST_FOLLOWED: Final = 2**27
+"""Most states that sampled words are followed from, in all steps together."""
+ALL: Final = 1 - 1e-12
+"""A share that is not told from 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Merging:
+    """The share of drawn words whose last n symbols merge all states, n = 0, 1, ...
+
+    `shares` [n] are exact to rounding where `words` is None; else they are counted on so many
+    words. They end where all words have merged, at `length`, or where the work is bounded. `never`
+    says why no word merges the states; it is empty where some word does, or where that is not known.
+    """
+
+    length: int
+    shares: Floats
+    words: int | None = None
+    never: str = ""
+
+    @property
+    def longest(self) -> int:
+        """The largest n for which the share is known."""
+        return self.length if self.never or self.shares[-1] >= ALL else len(self.shares) - 1
+
+    def share(self, n: int) -> float:
+        """The share of words whose last n symbols merge all states, 0 <= n <= `longest`."""
+        assert 0 <= n <= self.longest, n
+        return float(self.shares[min(n, len(self.shares) - 1)])
+
+    def interval(self, n: int) -> tuple[float, float]:
+        """The 95 % Wilson interval of `share(n)`; the share itself twice where it is exact."""
+        share = self.share(n)
+        return (
+            (share, share) if self.words is None else wilson(round(share * self.words), self.words)
+        )
+
+    def symbols_for(self, level: float) -> int | None:
+        """The least n whose share is at least `level`; None where no known one is."""
+        reached = np.flatnonzero(self.shares >= level)
+        return int(reached[0]) if len(reached) else None
+
+    @cached_property
+    def horizon(self) -> int | None:
+        """The merging horizon: the least n with a share of at least `MERGED`."""
+        return self.symbols_for(MERGED)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values: what `--json` prints, and what a data card has."""
+        ends = sorted({n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500) if n <= self.longest})
+        shares = []
+        for n in ends:
+            low, high = self.interval(n)
+            shares.append({"symbols": n, "share": self.share(n), "low": low, "high": high})
+        return {
+            "length": self.length,
+            "exact": self.words is None,
+            "words": self.words,
+            "horizon": self.horizon,
+            "symbols_for": {str(level): self.symbols_for(level) for level in LEVELS},
+            "shares": shares,
+            "never": self.never or None,
+        }
+
+
+def merging_of(automaton: Automaton, length: int) -> Merging | None:
+    """How soon the words of an automaton, of `length` symbols, merge its states.
+
+    Exact where there are at most `MOST_IMAGES` images, else on sampled words, the same at every
+    call. None where the automaton is too large.
+    """
+    if automaton.delta.size > MOST_TRANSITIONS:
+        return None
+    length = min(length, LONGEST)
+    machine = needed_machine(automaton)
+    if machine.live.sum() == 1:
+        return Merging(length, np.ones(1))
+    law = _Law.of(automaton)
+    if law.independent and (never := _never_at_once(machine, law)):
+        return Merging(length, np.zeros(1), never=never)
+    classes = _Classes.of(machine, law)
+    images = images_of(classes.actions, MOST_IMAGES)
+    nodes = None if images is None else _Nodes.of(images, classes, law)
+    if images is None or nodes is None:
+        return _sampled(automaton, machine, classes, law, length)
+    if law.independent:
+        never = _never_by_images(images, classes)
+    else:
+        never = "" if nodes.merged.any() else "no word that is drawn leads all states to one"
+    return Merging(length, np.zeros(1) if never else _pushed(nodes, law, length), never=never)
+
+
+@dataclass(frozen=True, eq=False)
+class _Law:
+    """How symbols are drawn: in W states that drawn words lead to; in one, where all are alike."""
+
+    drawing: Automaton
+    start: int
+    delta: Integers  # [W, V]
+    weights: Floats  # [W, V]
+    shift: Floats  # [W, V]: what a slip changes in them
+
+    @classmethod
+    def of(cls, automaton: Automaton) -> _Law:
+        """The law of an automaton's words."""
+        drawing = minimise(automaton)
+        kept = np.flatnonzero(reachable(drawing.delta, drawing.start, drawing.drawable))
+        weights = drawing.weights[kept]
+        if not drawing.can_slip and (weights == weights[0]).all():
+            loops = np.zeros((1, drawing.num_symbols), np.int64)
+            return cls(drawing, 0, loops, weights[:1], np.zeros_like(weights[:1]))
+        number = np.zeros(drawing.num_states, np.int64)  # also of what is never drawn
+        number[kept] = np.arange(len(kept))
+        start, delta = int(number[drawing.start]), number[drawing.delta[kept]]
+        return cls(drawing, start, delta, weights, drawing.shift_at_slip[kept])
+
+    @property
+    def independent(self) -> bool:
+        """Whether symbols are drawn alike in every state: no state tells of the symbols to come."""
+        return len(self.delta) == 1
+
+    @cached_property
+    def drawable(self) -> Booleans:
+        """Which symbols are ever drawn in a state: `[W, V]`."""
+        return (self.weights > 0) | (self.shift > 0)
+
+    @property
+    def used(self) -> Integers:
+        """The symbols that are ever drawn: at most `[V]`."""
+        return np.flatnonzero(self.drawable.any(axis=0))
+
+    def slip_chance(self, position: int) -> float:
+        """How likely a slip is at a position, counted from 0."""
+        return self.drawing.slip_chance(position) if self.drawing.can_slip else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Classes:
+    """States that every symbol leads to the same states, as one.
+
+    Images are taken of classes: they are fewer, and the last symbol tells the state.
+    """
+
+    actions: Integers  # [A, K]
+    action_of: Integers  # [V]: the action of a symbol; -1 for one that is never drawn
+    live: Booleans  # [K]: all but the class of the void state
+    target: Integers  # [K, V]: the machine's state that a symbol leads a class to
+    first: Integers  # [K]: a state of each class
+    void: int | None
+
+    @classmethod
+    def of(cls, machine: Machine, law: _Law) -> _Classes:
+        """The classes of a machine under the symbols that are drawn."""
+        used = law.used
+        _, first, number = np.unique(
+            machine.delta[:, used], axis=0, return_index=True, return_inverse=True
+        )
+        number = number.reshape(-1)
+        maps = number[machine.delta[first][:, used]].T  # [used symbols, K]
+        actions, action = np.unique(maps, axis=0, return_inverse=True)
+        action_of = np.full(machine.delta.shape[1], -1)
+        action_of[used] = action.reshape(-1)
+        live = np.ones(len(first), bool)
+        if machine.void is not None:
+            live[number[machine.void]] = False
+        return cls(actions, action_of, live, machine.delta[first], first, machine.void)
+
+    def merged_by(self, members: Booleans, symbol: int) -> Booleans:
+        """Whether a symbol leads the classes of each image `[I, K]` to one state: `[I]`."""
+        return self.are_one(np.where(members, self.target[:, symbol], -1))
+
+    def are_one(self, states: Integers) -> Booleans:
+        """Whether states `[I, K]` of live classes are one, -1 and the void one aside: `[I]`."""
+        counted = self.live & (states >= 0)
+        if self.void is not None:
+            counted &= states != self.void
+        lowest = np.where(counted, states, np.iinfo(np.int64).max).min(axis=1)
+        one: Booleans = lowest >= np.where(counted, states, -1).max(axis=1)
+        return one
+
+
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """Images with the states that symbols are drawn in; the first W have the image of no symbols.
+
+    M moves: one for each node and symbol that is ever drawn in it.
+    """
+
+    count: int  # N
+    source: Integers  # [M]
+    target: Integers  # [M]
+    weight: Floats  # [M]
+    shift: Floats  # [M]: what a slip changes in the weight
+    merged: Booleans  # [M]: whether the state is known after this move, whatever came before
+
+    @classmethod
+    def of(cls, images: Images, classes: _Classes, law: _Law) -> _Nodes | None:
+        """The nodes that drawn words lead to; None where there are more than `MOST_IMAGES`."""
+        num_states = len(law.delta)
+        order = frontier = np.arange(num_states)  # image * W + state
+        seen = set(order.tolist())
+        moves: list[tuple[Integers, Integers, Integers]] = []
+        while frontier.size:
+            image, state = np.divmod(frontier, num_states)
+            place, symbol = np.nonzero(law.drawable[state])
+            there = images.step[image[place], classes.action_of[symbol]]
+            target = there * num_states + law.delta[state[place], symbol]
+            moves.append((frontier[place], symbol, target))
+            frontier = np.array(sorted(set(target.tolist()) - seen), np.int64)
+            seen.update(frontier.tolist())
+            order = np.concatenate([order, frontier])
+            if len(order) > MOST_IMAGES:
+                return None
+        source, symbol, target = (np.concatenate(each) for each in zip(*moves, strict=True))
+        image, state = np.divmod(source, num_states)
+        merged = np.empty(len(source), bool)
+        for each in np.unique(symbol).tolist():
+            here = symbol == each
+            merged[here] = classes.merged_by(images.members, each)[image[here]]
+        ranks = np.argsort(order)
+
+        def number(nodes: Integers) -> Integers:
+            found: Integers = ranks[np.searchsorted(order, nodes, sorter=ranks)]
+            return found
+
+        return cls(
+            len(order),
+            number(source),
+            number(target),
+            law.weights[state, symbol],
+            law.shift[state, symbol],
+            merged,
+        )
+
+    def before(self, share: Floats | None, slip: float) -> Floats:
+        """The share `[N]` of words that merge with one more symbol in front of them.
+
+        `share` None is for words of no symbols; `slip` is the chance of one at that symbol.
+        """
+        weight = self.weight + slip * self.shift if slip else self.weight
+        flow = weight * (self.merged if share is None else share[self.target])
+        summed = np.bincount(self.source, weights=flow, minlength=self.count)
+        return summed.astype(np.float64)
+
+
+def _pushed(nodes: _Nodes, law: _Law, length: int) -> Floats:
+    """The shares, exactly: from each node backwards, and of the nodes at every position."""
+    at = _distributions(law, length)
+    shares = [0.0]
+    share: Floats | None = None
+    for n in range(1, min(length, MOST_STEPS // len(nodes.source)) + 1):
+        share = nodes.before(share, law.slip_chance(length - n))
+        shares.append(min(1.0, float(at[length - n] @ share[: len(law.delta)])))
+        if shares[-1] >= ALL:
+            break
+    return np.maximum.accumulate(np.array(shares))  # as they are, but for rounding
+
+
+def _distributions(law: _Law, length: int) -> Floats:
+    """How likely each state is to be drawn in, at every position: `[length, W]`."""
+    num_states = len(law.delta)
+    if law.independent:
+        return np.ones((length, 1))
+    targets = law.delta.ravel()
+    at = np.zeros((length, num_states))
+    at[0, law.start] = 1.0
+    for position in range(1, length):
+        chances = law.weights + law.slip_chance(position - 1) * law.shift
+        flow = (at[position - 1][:, None] * chances).ravel()
+        at[position] = np.bincount(targets, weights=flow, minlength=num_states)
+    return at
+
+
+def _never_at_once(machine: Machine, law: _Law) -> str:
+    """Why no word merges the states, where one look at the symbols tells; else nothing."""
+    live = np.flatnonzero(machine.live)
+    delta = machine.delta[live][:, law.used]
+    if (np.sort(delta, axis=0) == live[:, None]).all():
+        return "every symbol permutes the states"
+    closed = _closed_parts(delta, live, len(machine.delta))
+    return f"{closed} parts of the machine are never left once entered" if closed > 1 else ""
+
+
+def _closed_parts(delta: Integers, live: Integers, num_states: int) -> int:
+    """How many strong components no symbol leads out of; `delta [L, V]` is of live states `[L]`."""
+    place = np.empty(num_states, np.int64)
+    place[live] = np.arange(len(live))
+    component = strong_components(place[delta])
+    left = (component[place[delta]] != component[:, None]).any(axis=1)
+    return len(np.setdiff1d(component, component[left]))
+
+
+def _never_by_images(images: Images, classes: _Classes) -> str:
+    """That no word merges two states, where no image is one class; else nothing.
+
+    No word merges the states of a smallest image: it would have a smaller one. Where one part of
+    the machine is never left, some smallest image I lies in it, and words permute I as a transitive
+    group: a word leads any state of I to any other one, and e w e, for an idempotent e with the
+    image I, maps I onto I.
+    """
+    sizes = (images.members & classes.live).sum(axis=1)
+    if sizes.min() == 1:
+        return ""
+    return f"words permute {sizes.min()} states, and lead no two of them to one"
+
+
+def _sampled(
+    automaton: Automaton, machine: Machine, classes: _Classes, law: _Law, length: int
+) -> Merging | None:
+    """The shares on sampled words, followed from their last symbol to the front.
+
+    None where the states are too many for `LEAST_WORDS` words.
+    """
+    num_classes = len(classes.first)
+    most = min(MOST_WORDS, MOST_SAMPLED // length, MOST_FOLLOWED // (8 * num_classes))
+    if most < LEAST_WORDS:
+        return None
+    raw = np.random.PCG64(0).random_raw(most * automaton.num_bits(length))
+    bits = (raw >> np.uint64(32)).astype(np.uint32).reshape(most, -1)
+    words = automaton.draw(bits, np.full(most, length), length)
+    after = classes.target.T[words[:, -1]]  # [words, K]: the state after the last n symbols
+    counts = [0]
+    left = MOST_FOLLOWED
+    for n in range(1, length + 1):
+        if n > 1:
+            action = classes.action_of[words[:, length - n]]
+            after = np.take_along_axis(after, classes.actions[action], axis=1)
+        merged = classes.are_one(after)
+        counts.append(counts[-1] + int(merged.sum()))
+        words, after = words[~merged], after[~merged]
+        left -= after.size
+        if not len(words) or left < 0:
+            break
+    never = _never_by_pairs(machine, classes) if law.independent and not counts[-1] else ""
+    return Merging(length, np.array(counts) / most, most, never)
+
+
+def _never_by_pairs(machine: Machine, classes: _Classes) -> str:
+    """That no word merges two states, by all pairs of them; nothing where they are too many."""
+    merge = np.eye(len(classes.first), dtype=bool)
+    merge |= ~(classes.live[:, None] & classes.live[None, :])
+    left = MOST_FOLLOWED
+    while (left := left - merge.size * len(classes.actions)) >= 0:
+        further = merge.copy()
+        for action in classes.actions:
+            further |= merge[action[:, None], action[None, :]]
+        if (further == merge).all():
+            apart = np.argwhere(~merge)
+            pair = [machine.automaton.states[state] for state in classes.first[apart[:1]].ravel()]
+            return f"no word leads the states {pair[0]} and {pair[1]} to one" if pair else ""
+        merge = further
+    return ""

@@ -1,0 +1,239 @@
+"""The merging horizon: how many of a word's last symbols the state depends on."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from statetrack.algebra import merging
+from statetrack.algebra.images import Images
+from statetrack.algebra.machine import Machine, needed_machine
+from statetrack.algebra.merging import Merging, merging_of
+from statetrack.sources import Automaton
+from statetrack.spec import load_task, task_names
+
+HOLD_OR_SET = [[0, 0, 1], [1, 0, 1]]
+TOGGLE_OR_SET = [[1, 0], [0, 0]]
+BROKER = [[1, 0, 0, 0], [0, 1, 2, 1], [0, 2, 3, 1], [3, 3, 0, 3]]
+
+
+def random_automaton(seed: int, *, forbid: bool = False, slips: bool = False) -> Automaton:
+    random = np.random.default_rng(seed)
+    states, symbols = 4, 3
+    delta = random.integers(states, size=(states, symbols))
+    delta[:, 0] = (np.arange(states) + 1) % states  # all are reached
+    weights = random.integers(1, 4, size=(states, symbols)).astype(float)
+    if forbid:
+        weights[random.integers(states), 1:] = 0
+    slipping = np.zeros((states, symbols))
+    if slips:
+        slipping[random.integers(states)] = [0, 0, 1]
+    return Automaton(
+        delta,
+        random.integers(2, size=states),
+        weights=weights if forbid or slips else None,
+        slips=slipping if slips else None,
+        slip_rate=0.5 if slips else 0.0,
+    )
+
+
+def drawn_words(automaton: Automaton, length: int) -> Iterator[tuple[tuple[int, ...], float]]:
+    """Every word that can be drawn, and how likely it is."""
+    chances = [automaton.chances_at(position).tolist() for position in range(length)]
+    delta = automaton.delta.tolist()
+    for word in itertools.product(range(automaton.num_symbols), repeat=length):
+        state, chance = automaton.start, 1.0
+        for position, symbol in enumerate(word):
+            chance *= chances[position][state][symbol]
+            state = delta[state][symbol]
+        if chance > 0:
+            yield word, chance
+
+
+def merges(machine: Machine, word: tuple[int, ...]) -> bool:
+    states = set(np.flatnonzero(machine.live).tolist())
+    for symbol in word:
+        states = {int(machine.delta[state, symbol]) for state in states} - {machine.void}
+    return len(states) == 1
+
+
+def by_all_words(automaton: Automaton, length: int) -> list[float]:
+    machine = needed_machine(automaton)
+    known: dict[tuple[int, ...], bool] = {}
+    shares = [0.0] * (length + 1)
+    for word, chance in drawn_words(automaton, length):
+        for n in range(length + 1):
+            end = word[length - n :]
+            if end not in known:
+                known[end] = merges(machine, end)
+            shares[n] += chance * known[end]
+    return shares
+
+
+def shares_of(found: Merging | None, length: int) -> list[float]:
+    assert found is not None and found.words is None
+    return [found.share(n) for n in range(length + 1)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "how", [{}, {"forbid": True}, {"slips": True}], ids=["uniform", "forbidden", "slips"]
+)
+def test_shares_are_those_of_all_words(seed: int, how: dict[str, bool]) -> None:
+    automaton = random_automaton(seed, **how)
+    found = shares_of(merging_of(automaton, 5), 5)
+    assert found == pytest.approx(by_all_words(automaton, 5), abs=1e-12)
+    assert sorted(found) == found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_words_that_merge_are_those_after_which_nothing_before_them_counts(seed: int) -> None:
+    """Label by label: the ends of words, what may stand before them, and all that may follow."""
+    automaton = random_automaton(seed, forbid=True)
+    first = [word for n in range(4) for word, _ in drawn_words(automaton, n)]
+    answers: dict[tuple[int, ...], set[tuple[str, ...]]] = defaultdict(set)
+    for end in itertools.product(range(3), repeat=2):
+        for before in first:
+            if _is_drawn(automaton, before + end):
+                answers[end].add(tuple(_answers(automaton, before + end)))
+    assert answers
+    machine = needed_machine(automaton)
+    for end, told in answers.items():
+        assert merges(machine, end) == (len(told) == 1)
+
+
+def _is_drawn(automaton: Automaton, word: tuple[int, ...]) -> bool:
+    state = automaton.start
+    for symbol in word:
+        if not automaton.drawable[state, symbol]:
+            return False
+        state = int(automaton.delta[state, symbol])
+    return True
+
+
+def _answers(automaton: Automaton, word: tuple[int, ...]) -> Iterator[str]:
+    """The last label, and the labels of all short continuations, or that they are not drawn."""
+    for more in range(4):
+        for behind in itertools.product(range(3), repeat=more):
+            whole = word + behind
+            yield str(automaton.labels_of(whole)[-1]) if _is_drawn(automaton, whole) else "not"
+
+
+def test_the_shares_of_a_register_are_a_formula() -> None:
+    found = merging_of(Automaton(HOLD_OR_SET), 100)
+    assert shares_of(found, 20) == pytest.approx([1 - 3.0**-n for n in range(21)])
+    assert found is not None and found.horizon == 5
+    assert [found.symbols_for(level) for level in (0.5, 0.9)] == [1, 3]
+
+
+def test_weights_are_those_of_the_words() -> None:
+    rarely = Automaton(HOLD_OR_SET, weights=[[0.98, 0.01, 0.01]] * 2)
+    found = merging_of(rarely, 500)
+    assert shares_of(found, 50) == pytest.approx([1 - 0.98**n for n in range(51)])
+    assert found is not None and found.horizon == 228
+
+
+def test_the_shipped_flip_flop_forgets_as_its_instructions_say() -> None:
+    """A write, of chance 1/10 at every second symbol, or the first, which is one always."""
+    found = merging_of(load_task("flip-flop").automaton, 512)
+    assert found is not None
+    assert found.share(2) == pytest.approx(0.2)
+    for pairs in range(1, 40):
+        assert found.share(2 * pairs) == pytest.approx(1 - 0.8**pairs)
+
+
+@pytest.mark.parametrize("name", ["parity", "s3", "s5", "modular-addition"])
+def test_a_group_never_merges_its_states(name: str) -> None:
+    found = merging_of(load_task(name).automaton, 500)
+    assert found is not None
+    assert found.horizon is None and found.longest == 500 and found.share(500) == 0
+    assert found.never == "every symbol permutes the states"
+
+
+def test_it_is_said_why_states_never_merge() -> None:
+    two_ends = Automaton([[1, 2], [1, 1], [2, 2]])
+    toggled_behind_a_start = Automaton([[0, 1], [1, 2], [2, 1]])
+    of_its_own_symbols = Automaton(  # states 1 and 2 toggle, and draw no symbol with equal chances
+        [[1, 1, 1], [2, 1, 1], [1, 2, 2]], weights=[[1, 1, 1], [1, 2, 3], [3, 2, 1]]
+    )
+    expected = {
+        two_ends: "2 parts of the machine are never left once entered",
+        toggled_behind_a_start: "words permute 2 states, and lead no two of them to one",
+        load_task("gated-parity").automaton: (
+            "words permute 2 states, and lead no two of them to one"
+        ),
+        of_its_own_symbols: "no word that is drawn leads all states to one",
+    }
+    for automaton, reason in expected.items():
+        found = merging_of(automaton, 50)
+        assert found is not None and found.never == reason and found.horizon is None
+
+
+def test_one_state_is_merged_before_the_first_symbol() -> None:
+    found = merging_of(Automaton([[0, 0]]), 10)
+    assert found is not None and found.horizon == 0 and found.share(10) == 1
+
+
+def test_where_images_are_many_words_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = merging_of(Automaton(BROKER), 60)
+    monkeypatch.setattr(merging, "MOST_IMAGES", 2)
+    monkeypatch.setattr(merging, "images_of", _no_images)
+    sampled = merging_of(Automaton(BROKER), 60)
+    again = merging_of(Automaton(BROKER), 60)
+    assert exact is not None and sampled is not None and again is not None
+    assert exact.words is None and sampled.words == 10_000
+    assert (sampled.shares == again.shares).all()
+    outside = 0
+    for n in range(1, 40):
+        low, high = sampled.interval(n)
+        assert low <= sampled.share(n) <= high
+        outside += not low <= exact.share(n) <= high
+    assert outside <= 4
+    never = merging_of(load_task("gated-parity").automaton, 50)
+    assert never is not None
+    assert never.never.startswith("no word leads the states ")
+
+
+def _no_images(actions: object, most: int) -> Images | None:
+    return None
+
+
+def test_sampled_words_of_weights_that_follow_the_state_agree(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    automaton = random_automaton(1, slips=True)
+    exact = by_all_words(automaton, 6)
+    monkeypatch.setattr(merging, "images_of", _no_images)
+    sampled = merging_of(automaton, 6)
+    assert sampled is not None and sampled.words is not None
+    for n in range(7):
+        assert sampled.share(n) == pytest.approx(exact[n], abs=0.03)
+
+
+def test_what_is_too_large_is_not_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merging, "MOST_TRANSITIONS", 3)
+    assert merging_of(Automaton(TOGGLE_OR_SET), 10) is None
+
+
+def test_every_shipped_automaton_has_shares_that_rise() -> None:
+    for name in task_names():
+        task = load_task(name)
+        if not task.has_automaton:
+            continue
+        found = merging_of(task.automaton, 40)
+        assert found is not None and (np.diff(found.shares) >= 0).all(), name
+        assert 0 <= found.shares.min() and found.shares.max() <= 1
+        assert (found.share(found.longest) > 0) != bool(found.never) or not found.never, name
+
+
+def test_as_plain_values_shares_have_their_intervals() -> None:
+    found = merging_of(Automaton(TOGGLE_OR_SET), 100)
+    assert found is not None
+    content = found.to_json()
+    assert content["exact"] is True and content["never"] is None and content["length"] == 100
+    assert content["symbols_for"] == {"0.5": 1, "0.9": 4, "0.99": 7}
+    assert content["shares"][2] == {"symbols": 5, "share": 0.96875, "low": 0.96875, "high": 0.96875}
