@@ -180,10 +180,8 @@ def test_one_state_is_merged_before_the_first_symbol() -> None:
 
 def test_where_images_are_many_words_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = merging_of(Automaton(BROKER), 60)
-    monkeypatch.setattr(merging, "MOST_IMAGES", 2)
-    monkeypatch.setattr(merging, "images_of", _no_images)
-    sampled = merging_of(Automaton(BROKER), 60)
-    again = merging_of(Automaton(BROKER), 60)
+    sampled = merging_of(Automaton(BROKER), 60, most_images=2)
+    again = merging_of(Automaton(BROKER), 60, most_images=2)
     assert exact is not None and sampled is not None and again is not None
     assert exact.words is None and sampled.words == 10_000
     assert (sampled.shares == again.shares).all()
@@ -193,6 +191,7 @@ def test_where_images_are_many_words_are_sampled(monkeypatch: pytest.MonkeyPatch
         assert low <= sampled.share(n) <= high
         outside += not low <= exact.share(n) <= high
     assert outside <= 4
+    monkeypatch.setattr(merging, "images_of", _no_images)
     never = merging_of(load_task("gated-parity").automaton, 50)
     assert never is not None
     assert never.never.startswith("no word leads the states ")

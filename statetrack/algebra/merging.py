@@ -58,7 +58,7 @@ LONGEST: Final = 2**12
 MOST_TRANSITIONS: Final = 2**20
 """Most transitions of an automaton whose merging is worked out."""
 MOST_IMAGES: Final = 2**14
-"""Most images, and nodes, that a distribution is pushed over: beyond them words are sampled."""
+"""Most images, and nodes, that a distribution is pushed over: a second; 2**18 take ten."""
 MOST_STEPS: Final = 2**27
 """Most moves between nodes in all steps together."""
 MOST_WORDS: Final = 10_000
@@ -79,7 +79,7 @@ class Merging:
 
     `shares` [n] are exact to rounding where `words` is None; else they are counted on so many
     words. They end where all words have merged, at `length`, or where the work is bounded. `never`
-    says why no word merges the states; it is empty where some word does, or where that is not known.
+    says why no word merges the states; empty where some word does, or where that is not known.
     """
 
     length: int
@@ -132,10 +132,10 @@ class Merging:
         }
 
 
-def merging_of(automaton: Automaton, length: int) -> Merging | None:
+def merging_of(automaton: Automaton, length: int, most_images: int = MOST_IMAGES) -> Merging | None:
     """How soon the words of an automaton, of `length` symbols, merge its states.
 
-    Exact where there are at most `MOST_IMAGES` images, else on sampled words, the same at every
+    Exact where there are at most `most_images` images, else on sampled words, the same at every
     call. None where the automaton is too large.
     """
     if automaton.delta.size > MOST_TRANSITIONS:
@@ -148,8 +148,8 @@ def merging_of(automaton: Automaton, length: int) -> Merging | None:
     if law.independent and (never := _never_at_once(machine, law)):
         return Merging(length, np.zeros(1), never=never)
     classes = _Classes.of(machine, law)
-    images = images_of(classes.actions, MOST_IMAGES)
-    nodes = None if images is None else _Nodes.of(images, classes, law)
+    images = images_of(classes.actions, most_images)
+    nodes = None if images is None else _Nodes.of(images, classes, law, most_images)
     if images is None or nodes is None:
         return _sampled(automaton, machine, classes, law, length)
     if law.independent:
@@ -263,8 +263,8 @@ class _Nodes:
     merged: Booleans  # [M]: whether the state is known after this move, whatever came before
 
     @classmethod
-    def of(cls, images: Images, classes: _Classes, law: _Law) -> _Nodes | None:
-        """The nodes that drawn words lead to; None where there are more than `MOST_IMAGES`."""
+    def of(cls, images: Images, classes: _Classes, law: _Law, most: int) -> _Nodes | None:
+        """The nodes that drawn words lead to; None where there are more than `most`."""
         num_states = len(law.delta)
         order = frontier = np.arange(num_states)  # image * W + state
         seen = set(order.tolist())
@@ -278,7 +278,7 @@ class _Nodes:
             frontier = np.array(sorted(set(target.tolist()) - seen), np.int64)
             seen.update(frontier.tolist())
             order = np.concatenate([order, frontier])
-            if len(order) > MOST_IMAGES:
+            if len(order) > most:
                 return None
         source, symbol, target = (np.concatenate(each) for each in zip(*moves, strict=True))
         image, state = np.divmod(source, num_states)
