@@ -12,7 +12,7 @@ PACKAGE = Path(statetrack.__file__).parent
 ORDER = (
     "text markup errors extras yaml_text registry plugins settings references scoring sources "
     "algebra spec protocols data audit ops models predicting training evaluation evidence runs "
-    "comparison sweep report pictures catalogue cli"
+    "comparison sweep atlas report pictures catalogue cli"
 ).split()
 """A module imports only from its own station and from those before it."""
 
@@ -26,6 +26,7 @@ FREE_OF_TORCH = {
     "data",
     "audit",
     "predicting",
+    "atlas",
     "report",
     "pictures",
 }

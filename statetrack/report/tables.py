@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -58,7 +58,15 @@ def evaluation_table(title: str, rows: Sequence[EvaluationRow], width: int) -> T
     several = len({row.replica for row in rows}) > 1
     ends = [several and at != after for at, after in _neighbours([row.length for row in rows])]
     bold = [several and row.selected for row in rows]
-    return _fitted(title, _columns(rows, several), ends, bold, width)
+    return fitted_table(
+        title,
+        _columns(rows, several),
+        width,
+        left_out_first=LEFT_OUT_FIRST,
+        names="run",
+        ends=ends,
+        bold=bold,
+    )
 
 
 def evaluations_table(
@@ -71,7 +79,15 @@ def evaluations_table(
     shown = [name if name != before else "" for name, before in _neighbours(names, -1)]
     ends = [at != after for at, after in _neighbours(names)]
     bold = [several and row.selected for row in rows]
-    return _fitted(title, {"run": shown} | _columns(rows, several), ends, bold, width)
+    return fitted_table(
+        title,
+        {"run": shown} | _columns(rows, several),
+        width,
+        left_out_first=LEFT_OUT_FIRST,
+        names="run",
+        ends=ends,
+        bold=bold,
+    )
 
 
 def _columns(rows: Sequence[EvaluationRow], several: bool) -> dict[str, list[str]]:
@@ -100,39 +116,43 @@ NARROWEST_NAME = 16
 """The width that names of runs keep before columns are left out."""
 
 
-def _fitted(
+def fitted_table(
     title: str,
-    columns: dict[str, list[str]],
-    ends: Sequence[bool],
-    bold: Sequence[bool],
+    columns: Mapping[str, Sequence[str]],
     width: int,
+    *,
+    left_out_first: Sequence[str],
+    names: str,
+    ends: Sequence[bool] = (),
+    bold: Sequence[bool] = (),
 ) -> Table:
-    """A table no wider than `width`: names of runs are broken into lines, numbers never are."""
-    names = columns.get("run", [])
-    widths = {
-        heading: max(len(heading), *map(len, cells)) if cells else len(heading)
-        for heading, cells in columns.items()
-    }
-    if names:
-        widths["run"] = min(widths["run"], NARROWEST_NAME)
+    """A table no wider than `width`, of cells by headings: numbers are never broken into lines.
+
+    Only the column `names` is, and keeps `NARROWEST_NAME` letters; columns for which there is no
+    room are left out in the given order, and named below. `ends` says after which rows a line is
+    drawn, and `bold` which stand out.
+    """
+    widths = {heading: max(len(heading), *map(len, cells), 0) for heading, cells in columns.items()}
+    if names in widths:
+        widths[names] = min(widths[names], NARROWEST_NAME)
     kept = list(columns)
     left_out = []
-    for heading in LEFT_OUT_FIRST:
-        if sum(widths[each] + 3 for each in kept) + 1 > width:
+    for heading in left_out_first:
+        if heading in kept and sum(widths[each] + 3 for each in kept) + 1 > width:
             kept.remove(heading)
             left_out.append(heading)
     table = framed_table(title)
     for heading in kept:
-        is_name = heading == "run"
+        is_name = heading == names
         table.add_column(
             heading,
             justify="left" if is_name else "right",
             no_wrap=not is_name,
             overflow="fold",
         )
-    for number, (ends_here, is_bold) in enumerate(zip(ends, bold, strict=True)):
-        cells = [columns[heading][number] for heading in kept]
-        table.add_row(*cells, style="bold" if is_bold else None, end_section=ends_here)
+    for number, cells in enumerate(zip(*(columns[heading] for heading in kept), strict=True)):
+        style = "bold" if bold and bold[number] else None
+        table.add_row(*cells, style=style, end_section=bool(ends) and ends[number])
     if left_out:
         table.caption = f"no room for: {', '.join(left_out)}; --csv has them"
         table.caption_justify = "left"

@@ -1,0 +1,263 @@
+"""Surveys of many machines: each in a process of its own, within limits, and kept in a file.
+
+A file that takes too long, needs too much memory or ends its process spoils one row, which keeps
+what was known by then, and no other.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import statetrack
+from statetrack.atlas.machine_files import MachineFile
+from statetrack.atlas.rows import MachineRow
+from statetrack.atlas.surveying import Models, survey
+from statetrack.errors import RunError, StatetrackError, setting
+from statetrack.plugins import loaded_plugins
+from statetrack.runs import locking
+from statetrack.runs.files import append_to_file, read_lines, reason_of
+from statetrack.runs.plugins import load_given
+from statetrack.runs.rows import read_row
+
+if TYPE_CHECKING:  # Windows has only one of them
+    from multiprocessing.context import ForkServerContext, SpawnContext
+
+KEPT = "rows.jsonl"
+"""The file of an atlas's folder that keeps its rows."""
+
+LONGEST_ROW = 1 << 22
+"""An upper bound of the bytes in a line of that file: witness words can be long."""
+
+POLL = 0.2
+"""Seconds between two questions whether to stop."""
+
+_SIGNALS_OF_TIME = [
+    getattr(signal, name) for name in ("SIGXCPU", "SIGKILL") if hasattr(signal, name)
+]
+
+SLACK = 20.0
+"""How many times the limit of processor time a process may last before it is ended."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the survey of one machine may take: seconds of a processor, and gigabytes."""
+
+    seconds: int = 60
+    gigabytes: float = 4.0
+
+
+def survey_all(
+    files: Sequence[MachineFile],
+    models: Models,
+    folder: Path,
+    limits: Limits,
+    jobs: int = 1,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[MachineRow]:
+    """The row of every file, in the order in which they end; those that are kept come first.
+
+    A row is kept in `folder`, by the file's content, the version of the program and the settings
+    of the models, and is not worked out again; but one that was stopped is, where the limits are
+    larger now. Once `stop` returns True, no further file begins, and the iterator ends.
+
+    Raises `RunError` where the folder cannot be written or read, or another process uses it.
+    """
+    with _alone_in(folder) as file:
+        kept = _read_kept(file)
+        waiting = []
+        for machine in files:
+            key = _key(machine, models)
+            there = kept.get(key)
+            if there is not None and (not there[0].stopped or there[1] == limits):
+                yield replace(there[0], name=machine.name, family=machine.family)
+            else:
+                waiting.append((machine, key))
+        keys = {machine.name: key for machine, key in waiting}
+        for row in _in_processes([machine for machine, _ in waiting], models, limits, jobs, stop):
+            _keep(file, keys[row.name], row, limits)
+            yield row
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[Path]:
+    """The file of the kept rows, while no other process makes an atlas in the same folder."""
+
+    def failed(problem: Exception) -> RunError:
+        return RunError(
+            f"{folder}: cannot be written: {reason_of(problem)}: choose another {setting('out')}"
+        )
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise failed(problem) from None
+    with locking.held(
+        folder / ".atlas.lock",
+        busy=lambda: RunError(
+            f"{folder}: another process makes an atlas in this folder: wait for its end, or choose "
+            f"another {setting('out')}"
+        ),
+        failed=failed,
+    ):
+        yield folder / KEPT
+
+
+def _key(machine: MachineFile, models: Models) -> str:
+    try:
+        digest = machine.digest
+    except StatetrackError:
+        digest = ""  # its row says why it cannot be read
+    return json.dumps([digest, statetrack.__version__, models], sort_keys=True)
+
+
+def _read_kept(file: Path) -> dict[str, tuple[MachineRow, Limits]]:
+    """The rows of a file, and the limits of their surveys, by their keys."""
+    kept = {}
+    for number, line in enumerate(read_lines(file, LONGEST_ROW), start=1):
+        where = f"{file}: line {number}"
+        try:
+            content = json.loads(line)
+            key, row = str(content["key"]), content["row"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise RunError(f"{where}: is damaged: delete the file, and all is done again") from None
+        kept[key] = (
+            MachineRow.from_json(row, where),
+            read_row(Limits, content.get("limits"), where),
+        )
+    return kept
+
+
+def _keep(file: Path, key: str, row: MachineRow, limits: Limits) -> None:
+    content = {"key": key, "limits": vars(limits), "row": row.to_json()}
+    append_to_file(file, json.dumps(content).encode() + b"\n", LONGEST_ROW)
+
+
+@dataclass
+class _Running:
+    """A process at work, and the fullest row that it sent."""
+
+    machine: MachineFile
+    process: BaseProcess
+    row: MachineRow
+    deadline: float
+
+
+def _in_processes(
+    machines: Sequence[MachineFile],
+    models: Models,
+    limits: Limits,
+    jobs: int,
+    stop: Callable[[], bool],
+) -> Iterator[MachineRow]:
+    context = _context()
+    waiting = list(reversed(machines))
+    running: dict[Connection, _Running] = {}
+    try:
+        while (waiting or running) and not stop():
+            while waiting and len(running) < jobs:
+                machine = waiting.pop()
+                receiver, sender = context.Pipe(duplex=False)
+                process = context.Process(
+                    target=_work,
+                    args=(sender, machine, models, limits, loaded_plugins()),
+                    daemon=True,
+                )
+                process.start()
+                sender.close()
+                row = MachineRow(name=machine.name, family=machine.family, stopped="nothing yet")
+                lasts = limits.seconds * (SLACK if _has_limits() else 1.0)
+                running[receiver] = _Running(machine, process, row, time.monotonic() + lasts)
+            for receiver in [each for each in wait(list(running), POLL) if each in running]:
+                assert isinstance(receiver, Connection)
+                one = running[receiver]
+                try:
+                    one.row = receiver.recv()
+                except EOFError:  # it has ended, whether by itself or not
+                    yield _ended(running.pop(receiver), limits)
+            for one in list(running.values()):
+                if time.monotonic() > one.deadline:
+                    one.process.kill()
+    finally:
+        for receiver, one in running.items():
+            one.process.kill()
+            one.process.join()
+            receiver.close()
+
+
+def _ended(one: _Running, limits: Limits) -> MachineRow:
+    """The last row of a process that has ended; one that it did not complete says why."""
+    one.process.join()
+    code = one.process.exitcode
+    if not one.row.stopped:
+        return one.row
+    late = code is not None and code in {-number for number in _SIGNALS_OF_TIME}
+    why = f"{limits.seconds} s were not enough" if late else f"its process ended with {code}"
+    return replace(one.row, stopped=f"{one.row.stopped}: {why}")
+
+
+def _context() -> ForkServerContext | SpawnContext:
+    """Processes that begin with the program's modules, where the system can make such."""
+    if sys.platform == "win32":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["statetrack.atlas.surveying"])
+    return context
+
+
+def _has_limits() -> bool:
+    """Whether the system limits the time and memory of a process."""
+    try:
+        import resource  # noqa: F401
+    except ImportError:  # Windows
+        return False
+    return True
+
+
+# --- in a process of its own ---
+
+
+def _work(
+    sender: Connection,
+    machine: MachineFile,
+    models: Models,
+    limits: Limits,
+    plugins: tuple[Path, ...],
+) -> None:
+    os.environ["OMP_NUM_THREADS"] = "1"
+    for plugin in plugins:
+        load_given(plugin)
+    _limit(limits)
+    row = MachineRow(name=machine.name, family=machine.family)
+    try:
+        for row in survey(machine, models):
+            sender.send(row)
+    except MemoryError:
+        why = f"{limits.gigabytes:g} GB of memory were not enough"
+        sender.send(replace(row, stopped=f"{row.stopped}: {why}"))
+    except Exception as mistake:
+        told = " ".join(f"{type(mistake).__name__}: {mistake}".split())
+        sender.send(replace(row, error=told))
+
+
+def _limit(limits: Limits) -> None:
+    if not _has_limits():
+        return
+    import resource
+
+    most = int(limits.gigabytes * 2**30)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CPU, (limits.seconds, limits.seconds + 5))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

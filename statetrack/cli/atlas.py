@@ -1,0 +1,83 @@
+"""Survey machines: groups, witness words, what models can do; and train models on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+PLACE = 7.5
+"""Its place among the commands that `statetrack --help` lists."""
+
+
+def build(argv: list[str]) -> Callable[..., None]:
+    """The command `statetrack atlas`."""
+    return atlas
+
+
+def atlas(
+    machines: Annotated[
+        Path, typer.Argument(metavar="FOLDER|FILE", help="Machine files, or one of them.")
+    ],
+    *,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", help="Also those of sub-folders, each a family.")
+    ] = False,
+    models: Annotated[
+        str,
+        typer.Option(
+            "--models",
+            metavar="TEXT",
+            help="Models with commas between, each with options of its own: "
+            "'deltanet --beta double,lstm'.",
+        ),
+    ] = "",
+    seconds: Annotated[
+        int, typer.Option(help="Processor seconds for each machine.", min=1, max=10**6)
+    ] = 60,
+    memory: Annotated[
+        float, typer.Option(help="Gigabytes of memory for each machine.", min=0.5, max=1000.0)
+    ] = 4.0,
+    jobs: Annotated[int, typer.Option(help="Machines at once; 0: one for each core.", min=0)] = 0,
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FOLDER", help="Where rows are kept, so that no machine is surveyed twice."
+        ),
+    ] = Path("atlas"),
+    markdown: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write everything as a Markdown page.")
+    ] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV and nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> None:
+    """Survey machine files: which groups they have, and which models can follow them.
+
+    For every machine: its states, inputs and outputs, the groups that words make (none: it is
+    aperiodic, star-free), words that show them, the complexity class of its labels, its merging
+    horizon, and what classes of models can do. Families are what stands before `__` in the names of
+    files, or sub-folders.
+
+    Each file is surveyed in a process of its own, within a time and a memory; one that cannot be
+    read is named at the end, and the exit code is then 1. Rows are kept: the same command
+    continues, and surveys again only what has changed.
+    """
+    # what follows imports NumPy, which `--help` does not need
+    from statetrack.cli._atlas import Asked, show_atlas
+
+    show_atlas(
+        Asked(
+            machines=machines,
+            recursive=recursive,
+            models=models,
+            seconds=seconds,
+            memory=memory,
+            jobs=jobs,
+            out=out,
+            markdown=markdown,
+            as_csv=as_csv,
+            as_json=as_json,
+        )
+    )
