@@ -183,7 +183,7 @@ def test_every_format_has_the_same_fingerprint_and_other_seeds_another(tmp_path,
     assert other["sha256"] != cards[0]["sha256"]
 
 
-@pytest.mark.parametrize("format", ["parquet", "jsonl", "csv"])
+@pytest.mark.parametrize("format", ["parquet", "jsonl", "csv", "lm-eval"])
 def test_the_datasets_library_loads_the_folder_as_it_is(tmp_path, monkeypatch, format, parity):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
@@ -566,7 +566,7 @@ def test_a_card_that_declares_more_than_is_read_is_refused_before_any_file_is_op
         ({"train_words": 10**30}, "'splits.train.words': Input should be less"),
         ({"train_symbols": 7}, "words, lengths and symbols do not fit each other"),
         ({"train_labels_asked": 10**9}, "there are more labels than symbols"),
-        ({"format": "../parquet"}, "'format': Input should be 'parquet', 'jsonl', 'npz' or 'csv'"),
+        ({"format": "../parquet"}, "'format': Input should be 'parquet', 'jsonl', 'npz', 'csv' or"),
         ({"sha256": "0"}, "'sha256': String should match pattern"),
         ({"symbols": []}, "'symbols': Tuple should have at least 1 item"),
         ({"seed": 1.5}, "'seed': Input should be a valid integer"),

@@ -28,8 +28,18 @@ class GenSettings(Settings):
     supervision: Literal["task", "every", "last"] = option(
         "task", "A label after every symbol, or after the last only; `task`: the task's own."
     )
-    format: Literal["parquet", "jsonl", "npz", "csv"] = option(
-        "parquet", "The format of the files."
+    format: Literal["parquet", "jsonl", "npz", "csv", "lm-eval"] = option(
+        "parquet", "The format of the files; `lm-eval`: tasks for lm-evaluation-harness."
+    )
+    text: Literal["tokens", "repl"] = option(
+        "tokens",
+        "With `lm-eval`, words as the names of symbols, or as a session of a Python interpreter.",
+    )
+    prompt: str = option(
+        "{word} =>", "With `tokens`, what a model reads; {word} stands for the symbols' names."
+    )
+    reveal: float = option(
+        0.0, "With `repl`, the share of states that are printed on the way.", min=0, max=1
     )
     seed: int = option(0, "The seed that all words come from.", min=0, max=GREATEST_SEED)
 

@@ -19,6 +19,7 @@ from statetrack.catalogue.commands import GenSettings
 from statetrack.cli import options
 from statetrack.data import (
     Request,
+    TextRequest,
     draw_splits,
     estimate_size,
     in_bytes,
@@ -26,7 +27,7 @@ from statetrack.data import (
     write_dataset,
     write_large_dataset,
 )
-from statetrack.errors import DatasetError
+from statetrack.errors import DatasetError, SettingsError, setting
 from statetrack.report import drawing
 from statetrack.spec import Task, WordSpec, folder_name, load_task
 
@@ -45,16 +46,17 @@ def write_datasets(
 ) -> None:
     """Write a dataset for each task, or for the starter set, and show what was written."""
     loaded = [load_task(name) for name in names or STARTER_SET]
+    text = _text(settings)
     folders = _folders(loaded, out)
     lengths = parse_lengths(test_lengths) if test_lengths else None
     table = drawing.plain_table(
         "task", "split", "words", "length", "size", right=("words", "length", "size")
     )
     requests = [_request(task, settings, lengths) for task in loaded]
-    _check_room(loaded, requests, folders, settings)
+    _check_room(loaded, requests, folders, settings, text)
     steps = list(zip(loaded, requests, folders, strict=True))
     for task, request, folder in tqdm(steps, "writing", leave=False, disable=None):
-        _add_rows(table, _write(folder, task, request, settings), folder)
+        _add_rows(table, _write(folder, task, request, settings, text), folder)
     to = drawing.console()
     to.print(table)
     for folder in folders:
@@ -93,8 +95,36 @@ def _folder_name(task: Task) -> str:
     return name
 
 
+def _text(settings: GenSettings) -> TextRequest:
+    """How words are written; raises where that is asked for of a format that has no text."""
+    if settings.format != "lm-eval":
+        for name in ("text", "prompt", "reveal"):
+            value = getattr(settings, name)
+            if value != GenSettings.model_fields[name].default:
+                raise SettingsError(
+                    f"{setting(name, value)} is for {setting('format', 'lm-eval')}: "
+                    "the other formats hold numbers"
+                )
+    elif settings.test_samples == 0:
+        raise SettingsError(
+            f"{setting('format', 'lm-eval')} asks for test words: give "
+            f"{setting('test_samples')} of 1 or more"
+        )
+    return TextRequest(settings.text, settings.prompt, settings.reveal)
+
+
+def _of_text(settings: GenSettings) -> tuple[str, ...]:
+    """The settings that the words of this dataset do not depend on."""
+    if settings.format != "lm-eval":
+        return "text", "prompt", "reveal"
+    return ("reveal",) if settings.text == "tokens" else ("prompt",)
+
+
 def _request(task: Task, settings: GenSettings, test_lengths: list[int] | None) -> Request:
-    words = WordSpec.of(task, train_length=settings.length, supervision=settings.supervision)
+    supervision = settings.supervision
+    if supervision == "task" and settings.format == "lm-eval":
+        supervision = "last"  # all that the harness asks for
+    words = WordSpec.of(task, train_length=settings.length, supervision=supervision)
     return Request(
         words.lengths,
         settings.samples,
@@ -111,10 +141,11 @@ def _check_room(
     requests: Sequence[Request],
     folders: Sequence[Path],
     settings: GenSettings,
+    text: TextRequest,
 ) -> None:
     """Say how large the datasets will be where that is much; raises where the disk is too full."""
     sizes = [
-        estimate_size(task.source, request, settings.format)
+        estimate_size(task.source, request, settings.format, text)
         for task, request in zip(tasks, requests, strict=True)
     ]
     total = sum(sizes[1:], sizes[0])
@@ -135,13 +166,21 @@ def _is_large(request: Request) -> bool:
     )
 
 
-def _write(folder: Path, task: Task, request: Request, settings: GenSettings) -> dict[str, Any]:
+def _write(
+    folder: Path, task: Task, request: Request, settings: GenSettings, text: TextRequest
+) -> dict[str, Any]:
     """Draw one dataset and write it; its card."""
     command = _command(task, settings, request)
     if _is_large(request):
         with _ended_cleanly(), _Bars() as bars:
             return write_large_dataset(
-                folder, task, request, format=settings.format, command=command, progress=bars.show
+                folder,
+                task,
+                request,
+                format=settings.format,
+                command=command,
+                text=text,
+                progress=bars.show,
             )
     splits = draw_splits(
         task.source,
@@ -153,7 +192,7 @@ def _write(folder: Path, task: Task, request: Request, settings: GenSettings) ->
         request.supervision,
         request.seed,
     )
-    return write_dataset(folder, task, splits, format=settings.format, command=command)
+    return write_dataset(folder, task, splits, format=settings.format, command=command, text=text)
 
 
 @contextmanager
@@ -199,6 +238,8 @@ def _command(task: Task, settings: GenSettings, request: Request) -> str:
         "length": str(request.lengths),
         "supervision": request.supervision,
     }
+    for name in _of_text(settings):
+        del resolved[name]
     words = [word for name, value in resolved.items() for word in (options.flag(name), str(value))]
     tests = sorted(set(request.test_lengths)) if request.num_test else []
     words += [word for length in tests for word in ("--test-length", str(length))]

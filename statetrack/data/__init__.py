@@ -15,6 +15,7 @@ from statetrack.data.large import Request
 from statetrack.data.sizes import Size, estimate_size, in_bytes
 from statetrack.data.splits import Splits, draw_splits, name_of_test
 from statetrack.data.streams import TensorStream, stream
+from statetrack.data.texts import TextForm, TextRequest
 from statetrack.data.words import BatchStream, measured_floors, stream_words, whole_words
 from statetrack.sources import (
     PADDING,
@@ -39,6 +40,8 @@ __all__ = [
     "Splits",
     "Supervision",
     "TensorStream",
+    "TextForm",
+    "TextRequest",
     "WordStream",
     "check_labels",
     "draw_distinct",

@@ -11,7 +11,7 @@ import yaml
 
 from statetrack import __version__
 from statetrack.data.card_schema import CARD_VERSION
-from statetrack.data.formats import FORMATS, FormatName
+from statetrack.data.formats import FORMATS, FormatName, lm_eval
 from statetrack.data.large import LargeSplits
 from statetrack.data.parts import Part, words_at_once
 from statetrack.data.splits import Splits
@@ -106,6 +106,7 @@ def readme_of(card: Mapping[str, Any]) -> str:
         _balance_table(card),
         "## Using it\n",
         f'{loading}`statetrack.data.read_dataset("FOLDER")`.\n',
+        *([lm_eval.usage(card)] if card["format"] == "lm-eval" else []),
         *([f"To make it again:\n\n{markdown_block(card['command'])}"] if card["command"] else []),
         "## The task, complete\n",
         markdown_block(card["document"].rstrip(), "yaml"),
@@ -203,10 +204,17 @@ def _columns(format: FormatName) -> str:
             "Arrays, padded with 0 at the end: `symbols`, `labels` and `scored` (whether the "
             "label is asked for), `[words, longest]`, and `lengths`, `[words]`.\n"
         )
-    return (
+    columns = (
         "`input` (the symbols), `target` (the label after each), `scored` (whether that label is "
-        "asked for) and `length`.\n"
+        "asked for) and `length`"
     )
+    if format == "lm-eval":
+        columns += (
+            "; `text` (the word as a model reads it, up to the last label that is asked for), "
+            "`choice` (that label's number) and `answer` (what the model is to write), null where "
+            "no label of the word is asked for"
+        )
+    return f"{columns}.\n"
 
 
 def _balance_table(card: Mapping[str, Any]) -> str:

@@ -20,13 +20,14 @@ import numpy as np
 from statetrack.data.card import card_of, fingerprint, readme_of
 from statetrack.data.card_schema import parse_card, read_card
 from statetrack.data.distinct import words_from
-from statetrack.data.formats import FORMATS, FormatName, writer
+from statetrack.data.formats import FORMATS, FormatName, lm_eval, writer
 from statetrack.data.formats.filling import reason
 from statetrack.data.formats.word_problem import refuse_left_out
 from statetrack.data.large import LargeSplits, Progress, Request, draw_large_splits
 from statetrack.data.parts import HeldPart, Part, WatchedPart
 from statetrack.data.sizes import estimate_size
 from statetrack.data.splits import Splits
+from statetrack.data.texts import AS_TOKENS, TextRequest
 from statetrack.errors import DatasetError
 from statetrack.sources import Batch, Source
 from statetrack.sources.randomness import RandomBits
@@ -52,17 +53,19 @@ def write_dataset(
     *,
     format: FormatName = "parquet",
     command: str = "",
+    text: TextRequest = AS_TOKENS,
 ) -> dict[str, Any]:
     """Write a dataset into a new folder and return its card.
 
-    `command` is the command line that makes it again, for the card.
+    `command` is the command line that makes it again, for the card; `text` says how the format
+    `lm-eval` writes words.
 
     Raises `DatasetError` where the folder holds something already, cannot be written (the disk is
     full or read-only: nothing is left behind then), or the format cannot hold these splits.
     """
     parts = {name: HeldPart(batch) for name, batch in splits.parts.items()}
     with _appearing_whole(folder) as unfinished:
-        return _write_files(unfinished, folder, task, splits, parts, format, command)
+        return _write_files(unfinished, folder, task, splits, parts, format, command, text)
 
 
 def write_large_dataset(
@@ -72,6 +75,7 @@ def write_large_dataset(
     *,
     format: FormatName = "parquet",
     command: str = "",
+    text: TextRequest = AS_TOKENS,
     progress: Progress = _silent,
 ) -> dict[str, Any]:
     """Draw a dataset of any size and write it into a new folder; return its card.
@@ -82,13 +86,13 @@ def write_large_dataset(
     Raises `DatasetError` as `write_dataset` does, and before anything is drawn where the disk has
     no room for it; and `SettingsError` as `draw_large_splits` does.
     """
-    estimate_size(task.source, request, format).check_room(folder)
+    estimate_size(task.source, request, format, text).check_room(folder)
     _refuse_format(task.source, request, format)
     with _appearing_whole(folder) as unfinished:
         words = unfinished / "words"
         splits = draw_large_splits(task.source, request, words, progress)
         card = _write_files(
-            unfinished, folder, task, splits, splits.parts, format, command, progress
+            unfinished, folder, task, splits, splits.parts, format, command, text, progress
         )
         shutil.rmtree(words)
         return card
@@ -111,6 +115,7 @@ def _write_files(
     parts: Mapping[str, Part],
     format: FormatName,
     command: str,
+    text: TextRequest,
     progress: Progress = _silent,
 ) -> dict[str, Any]:
     """Write the files of a dataset that will be called `folder`."""
@@ -121,14 +126,16 @@ def _write_files(
             for name, part in parts.items()
         }
 
+    write = writer(format, task, splits.seed, text)
     card = card_of(task, splits, watched("counting"), format, command)
-    text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
-    parse_card(text, folder / "card.json")
-    write = writer(format, task.name, splits.seed)
+    written = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
+    parse_card(written, folder / "card.json")
     (unfinished / "data").mkdir()
     for name, part in watched("writing").items():
         write(unfinished / "data", name, part)
-    (unfinished / "card.json").write_text(text, encoding="utf-8")
+    if isinstance(write, lm_eval.Writer):
+        write.finish(unfinished, list(parts))
+    (unfinished / "card.json").write_text(written, encoding="utf-8")
     (unfinished / "README.md").write_text(readme_of(card), encoding="utf-8")
     return card
 

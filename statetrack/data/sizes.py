@@ -11,6 +11,7 @@ from typing import Final
 
 from statetrack.data.formats import FormatName
 from statetrack.data.large import Request, bytes_beside
+from statetrack.data.texts import AS_TOKENS, TextRequest, texts_of
 from statetrack.errors import DatasetError
 from statetrack.sources import Source
 
@@ -46,13 +47,21 @@ class Size:
             )
 
 
-def estimate_size(source: Source, request: Request, format: FormatName) -> Size:
-    """The size of a dataset; of the compressed formats as if symbols and labels were random."""
+def estimate_size(
+    source: Source, request: Request, format: FormatName, text: TextRequest = AS_TOKENS
+) -> Size:
+    """The size of a dataset; of the compressed formats as if symbols and labels were random.
+
+    Raises `SettingsError` where words cannot be written as the text that is asked for.
+    """
     words, symbols = request.num_words, request.num_symbols
     digits = _mean_digits(source.num_symbols) + _mean_digits(source.num_labels)
     entropy = (math.log2(source.num_symbols) + math.log2(source.num_labels)) / 8  # bytes
+    in_text = texts_of(source, text).bytes_per_symbol if format == "lm-eval" else 0.0
+    lines = 52 * words + (digits + 7.5) * symbols
     written = {
-        "jsonl": 52 * words + (digits + 7.5) * symbols,
+        "jsonl": lines,
+        "lm-eval": lines + (60 + len(text.prompt)) * words + in_text * symbols,
         "csv": (3 + len(str(request.seed))) * words + (digits + 2) * symbols,
         "parquet": 2 * words + (entropy + 0.5) * symbols,
         "npz": 2 * words + (entropy + 0.2) * request.num_padded,

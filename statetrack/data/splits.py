@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from statetrack.data.fixed import divide
 from statetrack.errors import SettingsError
 from statetrack.sources import Batch, LengthDistribution, Source, Supervision, UnlabelledWords
 from statetrack.sources.randomness import RandomBits
+
+TEST: Final = "test_len"
+"""How the name of a split of test words begins; their length follows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +75,7 @@ def draw_splits(
 
 def name_of_test(length: int) -> str:
     """The name of the split of test words of a length: `test_len500`."""
-    return f"test_len{length}"
+    return f"{TEST}{length}"
 
 
 def check_sizes(num_train: int, num_validation: int, num_test: int) -> None:

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Purpose = Literal["train", "validation", "test", "distinct", "shuffle", "repeat"]
+Purpose = Literal["train", "validation", "test", "distinct", "shuffle", "repeat", "reveal"]
 
 # A purpose's position in this tuple is part of its spawn key: only append.
 _PURPOSES: tuple[Purpose, ...] = (
@@ -21,6 +21,7 @@ _PURPOSES: tuple[Purpose, ...] = (
     "distinct",
     "shuffle",
     "repeat",
+    "reveal",
 )
 _PERIOD = 2**128
 

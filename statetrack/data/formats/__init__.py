@@ -8,12 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
-from statetrack.data.formats import jsonl, npz, parquet, word_problem
+from statetrack.data.formats import jsonl, lm_eval, npz, parquet, word_problem
 from statetrack.data.formats.filling import Declared
 from statetrack.data.parts import Part
+from statetrack.data.texts import TextRequest
 from statetrack.sources import Batch
+from statetrack.spec import Task
 
-FormatName = Literal["parquet", "jsonl", "npz", "csv"]
+FormatName = Literal["parquet", "jsonl", "npz", "csv", "lm-eval"]
 
 
 @dataclass(frozen=True)
@@ -34,15 +36,23 @@ FORMATS: Final[dict[FormatName, Format]] = {
     "jsonl": Format(jsonl.read, "{split}.jsonl"),
     "npz": Format(npz.read, ""),
     "csv": Format(word_problem.read, "{split}/*.csv"),
+    "lm-eval": Format(lm_eval.read, "{split}.jsonl"),
 }
 
 
-def writer(name: FormatName, task: str, seed: int) -> Callable[[Path, str, Part], None]:
-    """What writes a split of `task`, drawn with `seed`, into a folder."""
+def writer(
+    name: FormatName, task: Task, seed: int, text: TextRequest
+) -> Callable[[Path, str, Part], None]:
+    """What writes a split of `task`, drawn with `seed`, into a folder.
+
+    `text` says how words are written where the format has them as text. Raises `SettingsError`
+    where they cannot be written so.
+    """
     writers: dict[FormatName, Callable[[Path, str, Part], None]] = {
         "parquet": parquet.write,
         "jsonl": jsonl.write,
         "npz": npz.write,
-        "csv": partial(word_problem.write, group=task, seed=seed),
+        "csv": partial(word_problem.write, group=task.name, seed=seed),
+        "lm-eval": lm_eval.Writer(task, seed, text),
     }
     return writers[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, count
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -51,23 +51,34 @@ def write(folder: Path, split: str, part: Part) -> None:
     """Write `<split>.jsonl` with `input`, `target`, `scored` and `length` on every line."""
     with (folder / f"{split}.jsonl").open("w", encoding="utf-8", newline="\n") as file:
         for batch in part.pieces():
-            for symbols, labels, scored, length in zip(
-                batch.symbols, batch.labels, batch.scored, batch.lengths.tolist(), strict=True
-            ):
-                columns = (values[:length].tolist() for values in (symbols, labels, scored))
-                line = dict(zip(_COLUMNS, (*columns, length), strict=True))
+            for line in lines(batch):
                 file.write(json.dumps(line, separators=(",", ":")) + "\n")
 
 
-def read(folder: Path, split: str, declared: Declared) -> Batch:
-    """Read what `write` has written.
+def lines(batch: Batch) -> Iterator[dict[str, Any]]:
+    """What stands on the line of each word of a batch."""
+    for symbols, labels, scored, length in zip(
+        batch.symbols, batch.labels, batch.scored, batch.lengths.tolist(), strict=True
+    ):
+        columns = (values[:length].tolist() for values in (symbols, labels, scored))
+        yield dict(zip(_COLUMNS, (*columns, length), strict=True))
+
+
+def read(
+    folder: Path,
+    split: str,
+    declared: Declared,
+    bytes_per_word: int = _BYTES_PER_WORD,
+    bytes_per_symbol: int = _BYTES_PER_SYMBOL,
+) -> Batch:
+    """Read what `write` has written; a line has at most so many bytes.
 
     Raises `DatasetError`, naming the line, where a line is no such word or not as declared.
     """
     path = folder / f"{split}.jsonl"
     file_size(path)
     filling = Filling(str(path), declared, unit="line")
-    longest_line = _BYTES_PER_WORD + _BYTES_PER_SYMBOL * declared.longest
+    longest_line = bytes_per_word + bytes_per_symbol * declared.longest
     words: list[_Word] = []
     num_symbols = 0
     with path.open("rb") as file:
