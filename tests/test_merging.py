@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -13,6 +14,7 @@ from statetrack.algebra import merging
 from statetrack.algebra.images import Images
 from statetrack.algebra.machine import Machine, needed_machine
 from statetrack.algebra.merging import Merging, merging_of
+from statetrack.cli.app import run
 from statetrack.sources import Automaton
 from statetrack.spec import load_task, task_names
 
@@ -234,5 +236,53 @@ def test_as_plain_values_shares_have_their_intervals() -> None:
     assert found is not None
     content = found.to_json()
     assert content["exact"] is True and content["never"] is None and content["length"] == 100
-    assert content["symbols_for"] == {"0.5": 1, "0.9": 4, "0.99": 7}
+    assert content["symbols_for"] == {"0.5": 1, "0.9": 4, "0.99": 7, "0.999": 10}
     assert content["shares"][2] == {"symbols": 5, "share": 0.96875, "low": 0.96875, "high": 0.96875}
+
+
+@pytest.mark.parametrize(
+    ("automaton", "summary"),
+    [
+        (Automaton(HOLD_OR_SET), "5 symbols merge all states in 99 % of words"),
+        (load_task("ends-with-ab").automaton, "2 symbols merge all states in 99 % of words"),
+        (load_task("turnstile").automaton, "1 symbol merges all states in 99 % of words"),
+        (load_task("parity").automaton, "none: every symbol permutes the states"),
+        (Automaton([[0, 0]]), "0 symbols: there is one state"),
+        (
+            Automaton(HOLD_OR_SET, weights=[[0.98, 0.01, 0.01]] * 2),
+            "none: 100 symbols merge all states in 0.8673 of words",
+        ),
+    ],
+)
+def test_the_summary_is_one_line(automaton: Automaton, summary: str) -> None:
+    found = merging_of(automaton, 100)
+    assert found is not None and found.summary.startswith(summary)
+    assert found.to_json()["summary"] == found.summary
+
+
+def test_what_was_counted_on_words_says_so() -> None:
+    found = merging_of(Automaton(BROKER), 60, most_images=2)
+    assert found is not None
+    assert found.summary.endswith(", counted on 10,000 words")
+
+
+def test_only_lengths_far_beyond_the_horizon_are_limited() -> None:
+    found = merging_of(Automaton(HOLD_OR_SET), 500)
+    assert found is not None
+    assert found.limit_of(24) == ""
+    assert found.limit_of(25) == (
+        "accuracy at 25 tests at most the last 5 symbols: 99 % of words have merged all states "
+        "by then"
+    )
+    group = merging_of(load_task("s3").automaton, 500)
+    assert group is not None and group.limit_of(500) == ""
+
+
+def test_show_has_the_merging_horizon(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["show", "turnstile"]) == 0
+    assert "merging horizon" in capsys.readouterr().out
+    assert run(["show", "turnstile", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)["merging"]
+    assert (shown["horizon"], shown["exact"], shown["length"]) == (1, True, 500)
+    assert run(["show", "dyck-1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["merging"] is None

@@ -43,15 +43,17 @@ import numpy as np
 from statetrack.algebra.components import strong_components
 from statetrack.algebra.images import Images, images_of
 from statetrack.algebra.machine import Machine, needed_machine
-from statetrack.scoring import wilson
+from statetrack.scoring import rounded_down, wilson
 from statetrack.sources import Automaton, minimise
 from statetrack.sources.arrays import Booleans, Floats, Integers
 from statetrack.sources.automaton import reachable
 
 MERGED: Final = 0.99
 """The share of words that defines the merging horizon."""
-LEVELS: Final = (0.5, 0.9, MERGED)
+LEVELS: Final = (0.5, 0.9, MERGED, 0.999)
 """The shares whose numbers of symbols are shown."""
+FAR_BELOW: Final = 5
+"""A merging horizon is far below a length that is at least so many times as long."""
 
 LONGEST: Final = 2**12
 """The longest words that are looked at; those of longer tests are taken to be as long."""
@@ -114,6 +116,40 @@ class Merging:
         """The merging horizon: the least n with a share of at least `MERGED`."""
         return self.symbols_for(MERGED)
 
+    def far_below(self, length: int) -> bool:
+        """Whether words of a length test much less than all of their symbols."""
+        return self.horizon is not None and self.horizon * FAR_BELOW <= length
+
+    @property
+    def summary(self) -> str:
+        """The merging horizon in words, without the name of it."""
+        if self.never:
+            return f"none: {self.never}"
+        if self.horizon is None:
+            share, most = rounded_down(self.share(self.longest), 4), _symbols(self.longest)
+            return f"none: {most} merge all states in {share} of words{self._sampled}"
+        if self.horizon == 0:
+            return "0 symbols: there is one state"
+        others = [(level, self.symbols_for(level)) for level in LEVELS if level != MERGED]
+        also = ", ".join(f"{n} in {_percent(level)}" for level, n in others if n is not None)
+        return (
+            f"{_symbols(self.horizon)} merge{'s' * (self.horizon == 1)} all states in "
+            f"{_percent(MERGED)} of words{f' ({also})' if also else ''}{self._sampled}"
+        )
+
+    def limit_of(self, length: int) -> str:
+        """What accuracy at a length tests at most; empty where that is not far below the length."""
+        if not self.far_below(length):
+            return ""
+        return (
+            f"accuracy at {length:,} tests at most the last {_symbols(self.horizon or 0)}: "
+            f"{_percent(MERGED)} of words have merged all states by then{self._sampled}"
+        )
+
+    @property
+    def _sampled(self) -> str:
+        return "" if self.words is None else f", counted on {self.words:,} words"
+
     def to_json(self) -> dict[str, Any]:
         """As plain values: what `--json` prints, and what a data card has."""
         ends = sorted({n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500) if n <= self.longest})
@@ -129,6 +165,7 @@ class Merging:
             "symbols_for": {str(level): self.symbols_for(level) for level in LEVELS},
             "shares": shares,
             "never": self.never or None,
+            "summary": self.summary,
         }
 
 
@@ -157,6 +194,14 @@ def merging_of(automaton: Automaton, length: int, most_images: int = MOST_IMAGES
     else:
         never = "" if nodes.merged.any() else "no word that is drawn leads all states to one"
     return Merging(length, np.zeros(1) if never else _pushed(nodes, law, length), never=never)
+
+
+def _symbols(number: int) -> str:
+    return f"{number:,} symbol{'s' * (number != 1)}"
+
+
+def _percent(level: float) -> str:
+    return f"{100 * level:g} %"
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from statetrack.algebra.merging import merging_of
 from statetrack.data import stream_words
 from statetrack.errors import StatetrackError, UnknownNameError, nearest
 from statetrack.models import MODELS
@@ -80,7 +81,7 @@ def load_named_task(name: str) -> Task:
 
 OF_AUTOMATA = (
     *("states", "start", "transitions", "output", "scored", "weights", "slips", "slip_rate"),
-    "floor",
+    *("floor", "merging"),
 )
 """What is shown of an automaton alone."""
 
@@ -88,6 +89,7 @@ OF_AUTOMATA = (
 def _describe_automaton(task: Task) -> dict[str, Any]:
     automaton = task.automaton
     floors = automaton.floors(task.spec.test_lengths) or {}
+    merging = merging_of(automaton, max(task.spec.test_lengths))
     return {
         "states": list(automaton.states),
         "start": automaton.start,
@@ -98,6 +100,7 @@ def _describe_automaton(task: Task) -> dict[str, Any]:
         "slips": automaton.slips.tolist(),
         "slip_rate": automaton.slip_rate,
         "floor": {str(length): floors.get(length) for length in task.spec.test_lengths},
+        "merging": None if merging is None else merging.to_json(),
     }
 
 

@@ -67,6 +67,7 @@ def _automaton_facts(about: dict[str, Any], algebra: list[Line]) -> list[tuple[s
             for length, floor in about["floor"].items()
         ),
         ("words", _words(about)),
+        ("merging horizon", _merging(about)),
         *algebra,
     ]
 
@@ -74,6 +75,11 @@ def _automaton_facts(about: dict[str, Any], algebra: list[Line]) -> list[tuple[s
 def _floor(floor: float | None) -> str:
     """A floor; one that takes too long to compute is measured by `eval`, on its words."""
     return "not computed" if floor is None else drawing.share(floor, 4)
+
+
+def _merging(about: dict[str, Any]) -> str:
+    """How many of a word's last symbols the label depends on."""
+    return "not computed" if about["merging"] is None else about["merging"]["summary"]
 
 
 def _draw_heading(console: Console, name: str, what: str, title: str) -> None:
