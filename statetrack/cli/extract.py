@@ -72,7 +72,16 @@ def extract(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Write the machine: .dot for Graphviz, .yaml for a task file.", metavar="FILE"
+            help="Write the machine: .yaml for a task file, or the ending of a format of machines.",
+            metavar="FILE",
+        ),
+    ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            help="The format of --out: dot, kiss2, aut, jff, fst, scxml, xstate; by default as "
+            "its name ends.",
+            metavar="NAME",
         ),
     ] = None,
     plot: Annotated[
@@ -91,7 +100,9 @@ def extract(
     other words it is a hypothesis. Beside it stands how well the network keeps apart what the task
     keeps apart, by the metrics of Vafa et al. (2024, arXiv:2406.03689).
     """
-    writer = None if out is None else _writer(out)
+    if format is not None and out is None:
+        raise SettingsError(f"--format {format}: is that of a file: name it with --out")
+    writer = None if out is None else _writer(out, format)
     if everyone and (out is not None or plot is not None):
         raise SettingsError("--all: --out and --plot take one machine: choose it with --replica")
     if out is not None:
@@ -103,6 +114,7 @@ def extract(
         require_writable(plot, "--plot")
     # what follows imports torch, which `--help` does not need
     from statetrack.cli._json import print_json
+    from statetrack.cli._machine_files import write_text
     from statetrack.cli._progress import searching
     from statetrack.evidence.extraction import find_extraction
     from statetrack.evidence.extraction.machine import machine_of
@@ -162,31 +174,21 @@ def extract(
         if machine is None and (out is not None or plot is not None):
             raise SettingsError("no machine was extracted in this time: give more --seconds")
         if machine is not None and out is not None and writer is not None:
-            _write(out, writer(machine))
+            write_text(out, writer(machine))
         if machine is not None and plot is not None:
             from statetrack.pictures.pictures import draw_task
 
             draw_task(machine, plot)
 
 
-def _writer(out: Path) -> Callable[[Task], str]:
+def _writer(out: Path, name: str | None) -> Callable[[Task], str]:
     """The function that makes the text of a file with this ending."""
-    ending = out.suffix.lower()
-    if ending in (".dot", ".gv"):
-        from statetrack.pictures.dot import dot
-        from statetrack.pictures.drawn import drawn_machine
-
-        return lambda machine: dot(drawn_machine(machine))
-    if ending in (".yaml", ".yml"):
+    if name is None and out.suffix.lower() in (".yaml", ".yml"):
         return lambda machine: machine.document()
-    raise SettingsError(f"--out: {out}: the file's name must end in .dot or .yaml")
+    from statetrack.cli._machine_files import machine_format, machine_text
 
-
-def _write(out: Path, text: str) -> None:
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as problem:
-        raise SettingsError(f"--out: {out}: cannot be written: {problem.strerror}") from None
+    form = machine_format(out, name)
+    return lambda machine: machine_text(machine, form)
 
 
 def _distinctions(subject: Subject, budget: Budget, seed: int) -> MyhillNerode | None:

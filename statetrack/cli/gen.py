@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -16,7 +16,15 @@ PLACE = 1
 
 
 def build(argv: list[str]) -> Callable[..., None]:
-    """The command `statetrack gen`."""
+    """The command `statetrack gen`; with a format of machines, its options are others."""
+    formats = get_args(GenSettings.model_fields["format"].annotation)
+    if options.peek(argv, "--format") not in (None, *formats):
+        from statetrack.sources.formats import (
+            MACHINE_FORMATS,
+        )  # numpy, which `--help` does not need
+
+        if options.peek(argv, "--format") in MACHINE_FORMATS:
+            return gen_machines
     return options.with_settings(gen, options.parameters(GenSettings, "Dataset"))
 
 
@@ -36,15 +44,45 @@ def gen(
     test_length: options.TestLengths = None,
     **given: Any,
 ) -> None:
-    """Write words of tasks and their labels as datasets.
+    """Write words of tasks and their labels as datasets, or their machines into files.
 
     Every dataset is a folder with the splits train, validation and test_len500 (one for each
     test length), of which no two share a word, and a README that describes it. A folder that is
     not empty is never overwritten.
 
         statetrack gen parity --length 2-10 --test-length 500 --format jsonl
+
+    With a format of machines (dot, kiss2, aut, jff, fst, scxml or xstate), no words are drawn: the
+    smallest machine of every task is written into a file, which is a task again.
+
+        statetrack gen parity --format dot --out parity.dot
     """
     from statetrack.cli._gen import write_datasets  # numpy, which `--help` does not need
 
     settings = options.collect(GenSettings, given)
     write_datasets(tasks or (), settings, out, test_length or ())
+
+
+def gen_machines(
+    context: typer.Context,
+    tasks: Annotated[
+        list[str] | None, typer.Argument(metavar="TASK", help="Tasks whose machines are written.")
+    ] = None,
+    format: Annotated[
+        str, typer.Option(help="The format: dot, kiss2, aut, jff, fst, scxml or xstate.")
+    ] = "dot",
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The file; by default data/TASK.dot, by its format."),
+    ] = None,
+) -> None:
+    """Write the smallest machines of tasks into files of other programs.
+
+    Every file is a task again: its name is taken wherever a task's is. The same words have the
+    same labels. A file that is there is never overwritten.
+
+        statetrack gen parity --format dot --out parity.dot
+    """
+    from statetrack.cli._machine_files import write_machines  # numpy, which `--help` does not need
+
+    write_machines([*(tasks or ()), *context.args], format, out)

@@ -11,8 +11,20 @@ from typing import Final
 
 from statetrack.errors import TaskError
 from statetrack.sources.automaton import Automaton
-from statetrack.sources.formats import dot
+from statetrack.sources.formats import (
+    _dot_writing,
+    aldebaran,
+    att,
+    dot,
+    jflap,
+    kiss2,
+    scxml,
+    xstate,
+)
 from statetrack.sources.formats._machine import MOST_BYTES, MachineText, Missing, automaton_of
+from statetrack.sources.formats._reading import MOST_EDGES
+from statetrack.sources.formats._writing import machine_to_write
+from statetrack.sources.formats._writing import what_is_left_out as what_is_left_out
 
 MOST_ENTRIES: Final = 10_000
 """How many names of a folder are compared with one that is not there."""
@@ -20,17 +32,25 @@ MOST_ENTRIES: Final = 10_000
 
 @dataclass(frozen=True)
 class MachineFormat:
-    """How a machine is read from text.
+    """How a machine is read from text, and written.
 
     `read(text)` returns what the text says; it raises `TaskError` with the line and what is wrong.
+    `write(automaton)` is the text of a `machine_to_write`, from which the same machine is read.
     """
 
     endings: tuple[str, ...]
     read: Callable[[str], MachineText]
+    write: Callable[[Automaton], str]
 
 
 MACHINE_FORMATS: Final[dict[str, MachineFormat]] = {
-    "dot": MachineFormat((".dot", ".gv"), dot.read),
+    "dot": MachineFormat((".dot", ".gv"), dot.read, _dot_writing.write),
+    "kiss2": MachineFormat((".kiss2", ".kiss"), kiss2.read, kiss2.write),
+    "aut": MachineFormat((".aut",), aldebaran.read, aldebaran.write),
+    "jff": MachineFormat((".jff",), jflap.read, jflap.write),
+    "fst": MachineFormat((".fst", ".att"), att.read, att.write),
+    "scxml": MachineFormat((".scxml",), scxml.read, scxml.write),
+    "xstate": MachineFormat((".xstate.json", ".json"), xstate.read, xstate.write),
 }
 
 
@@ -66,6 +86,22 @@ def machine_in(path: Path) -> MachineText:
         return MACHINE_FORMATS[name].read(text)
     except TaskError as wrong:
         raise TaskError(_placed(path, wrong)) from None
+
+
+def write_machine(automaton: Automaton, name: str) -> str:
+    """The text of an automaton's smallest machine in a format: `read_machine` reads it back.
+
+    The same words get the same labels, but for the empty word, after which formats whose
+    transitions say the labels say nothing. Raises `TaskError` for a machine that is too large to be
+    read, and for names that the format cannot hold.
+    """
+    automaton = machine_to_write(automaton)
+    if automaton.delta.size > MOST_EDGES:
+        raise TaskError(
+            f"{automaton.num_states:,} states with {automaton.num_symbols:,} symbols are too many "
+            f"for a file of a machine: it holds at most {MOST_EDGES:,} transitions"
+        )
+    return MACHINE_FORMATS[name].write(automaton)
 
 
 def text_in(path: Path) -> str:

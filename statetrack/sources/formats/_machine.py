@@ -52,12 +52,14 @@ class MachineText:
     """A machine as a file says it.
 
     A Mealy machine where `outputs` is None; else a Moore machine, or an acceptor where all outputs
-    are `ACCEPTED` or `REJECTED`, whose states have the outputs.
+    are `ACCEPTED` or `REJECTED`, whose states have the outputs. `first` is the label of a Mealy
+    machine's start before anything enters it, of a file that says so.
     """
 
     start: str
     edges: Sequence[Edge]
     outputs: Mapping[str, str] | None
+    first: str | None = None
 
     @property
     def noun(self) -> str:
@@ -101,7 +103,8 @@ def automaton_of(machine: MachineText, missing: Missing = "sink") -> Automaton:
     symbols = names_of(sorted({symbol for state, symbol in steps if state in reached}))
     whole = _Unfolded(machine, steps, symbols, missing)
     minimal = minimise(whole.automaton())
-    return whole.renamed(minimal) if machine.outputs is not None else whole.without_start(minimal)
+    free = machine.outputs is None and machine.first is None
+    return whole.without_start(minimal) if free else whole.renamed(minimal)
 
 
 def gaps_of(machine: MachineText) -> list[tuple[str, str]]:
@@ -224,7 +227,7 @@ class _Unfolded:
         self._symbols = in_order(self._text_of)
         outputs = machine.outputs
         first = (
-            _Place(machine.start, None, entered=False)
+            _Place(machine.start, machine.first, entered=machine.first is not None)
             if outputs is None
             else _Place(machine.start, outputs.get(machine.start, ""))
         )

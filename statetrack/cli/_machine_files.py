@@ -1,0 +1,103 @@
+"""Machines written into files of other programs, by `gen --format dot` and `extract --out`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from statetrack.cli import options
+from statetrack.cli._files import require_writable
+from statetrack.errors import DatasetError, SettingsError, StatetrackWarning, nearest
+from statetrack.sources.formats import MACHINE_FORMATS, format_of, what_is_left_out, write_machine
+from statetrack.spec import Task, folder_name, load_task
+from statetrack.text import visible
+
+
+def machine_format(out: Path, name: str | None) -> str:
+    """The format of a file, by its name or as it is asked for; the name must end in its way.
+
+    Raises `SettingsError` for a format that is not known, and for a name that ends in another way:
+    the file could not be read as a task.
+    """
+    if name is not None and name not in MACHINE_FORMATS:
+        known = ", ".join(MACHINE_FORMATS)
+        raise SettingsError(f"--format {name}: there are {known}.{nearest(name, MACHINE_FORMATS)}")
+    found = format_of(out.name)
+    if name is None:
+        if found is None:
+            every = ", ".join(form.endings[0] for form in MACHINE_FORMATS.values())
+            raise SettingsError(
+                f"--out: {out}: the file's name must end in .yaml or in one of {every}"
+            )
+        return found
+    if found != name:
+        endings = " or ".join(MACHINE_FORMATS[name].endings)
+        raise SettingsError(f"--out: {out}: the name of a file of {name} must end in {endings}")
+    return name
+
+
+def machine_text(task: Task, form: str) -> str:
+    """The text of a task's machine; warns of what the task says and the file does not."""
+    for sentence in what_is_left_out(task.automaton):
+        warnings.warn(f"{task.name}: left out is {sentence}", StatetrackWarning, stacklevel=2)
+    return write_machine(task.automaton, form)
+
+
+def write_machines(names: Sequence[str], form: str, out: Path | None) -> None:
+    """Write the machine of every task into a file of its own, and say where.
+
+    Raises `SettingsError` for options of datasets, and before anything is written for a file that
+    is there already.
+    """
+    unknown = [name for name in names if name.startswith("-")]
+    if unknown:
+        raise SettingsError(
+            f"{unknown[0].partition('=')[0]}: {options.written('format', form)} writes a "
+            "machine, which has no words: only --out goes with it"
+        )
+    if not names:
+        raise SettingsError(f"{options.written('format', form)}: name a task, or several")
+    tasks = [load_task(name) for name in names]
+    if out is not None:
+        if len(tasks) > 1:
+            raise SettingsError(f"--out {out}: is one file: name one task")
+        paths = [out]
+        machine_format(out, form)
+    else:
+        paths = [Path("data") / _file_name(task, form) for task in tasks]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise DatasetError(f"{path}: two of the tasks would be written there: name each once")
+        if path.exists():
+            raise DatasetError(
+                f"{path}: already there, and nothing is written over: choose another --out, or "
+                "remove what is there first"
+            )
+    texts = [machine_text(task, form) for task in tasks]
+    if out is None:
+        Path("data").mkdir(exist_ok=True)
+    for path, text in zip(paths, texts, strict=True):
+        write_text(path, text)
+        typer.echo(f"written to {visible(str(path))}")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write the file that `--out` names; raises `SettingsError` where that is not possible."""
+    require_writable(path, "--out")
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise SettingsError(f"--out: {path}: cannot be written: {problem.strerror}") from None
+
+
+def _file_name(task: Task, form: str) -> str:
+    """The name of a task's file; of a task that comes from a file, its stem."""
+    path = Path(task.name)
+    is_file = path.suffix == ".yaml" or format_of(path.name) is not None
+    name = folder_name(path.stem if is_file else task.name)
+    if not name:
+        raise DatasetError(f"task '{task.name}': no file can be named after it: give --out")
+    return name + MACHINE_FORMATS[form].endings[0]
