@@ -1,0 +1,542 @@
+"""Words that stay inside a group of a machine, so that no two of the group's points ever merge.
+
+Random words of a machine with resets soon merge all its states, and then the label depends on the
+last few symbols alone. The words of this module do not. They walk on the *images* of the machine's
+states (`statetrack.algebra.images`): from an image of a strong component, only symbols are drawn
+that lead to an image of the same component. Such a symbol maps the one image onto the other, one
+to one, and so does the whole word.
+
+**What is drawn.** Let C be a component, and consider the pairs (J, s) of an image J in C and a
+state s in J. The symbols that stay in C map these pairs one to one, so the pairs fall into *orbits*
+that no such symbol leaves; the states s with (J, s) in one orbit are its *points* in J. Every word
+begins with the *prefix*: a shortest word from the machine's start to a point, of some image of C
+(often it is empty). Behind it, a symbol is drawn uniformly among the k(J) symbols that are
+*allowed* in the image J reached so far: a word that goes on with m symbols, through the images
+J_0, J_1, ..., J_m, has the probability 1 / (k(J_0) k(J_1) ... k(J_(m-1))). Allowed are all symbols
+that stay in C, or those of a *sub-walk*: the steps of some short words that lead from one image
+back to it and generate the group. Of the two, the walk is taken whose state is the harder to
+predict from the image alone after `MIXED_BY` symbols (`Walk.bias`), and the sub-walk where C is
+too large.
+
+**The symbols do not reveal the state.** The allowed symbols and their chances are functions of the
+image alone, and the image is a function of the symbols read before. So had the machine been in
+another point of J_0 after the prefix, the very same words would be drawn with the very same
+chances: only the transitions of the states, which the model has to know, tell where it is. And as
+every allowed word maps the points of J_0 one to one, the point reached depends on the point at the
+beginning however long the word is: no answer that looks at the last n symbols alone is always
+right, for any n.
+
+Letters: S states of the smallest machine, V symbols, N images of a component, P points of an
+image, E steps between images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from statetrack.algebra.components import orbits
+from statetrack.algebra.groups import Group
+from statetrack.algebra.images import Images, Word, image_groups, images_of
+from statetrack.algebra.machine import needed_machine
+from statetrack.algebra.subgroups import Subgroup, generated_subgroup, listed_subgroup
+from statetrack.errors import TaskError
+from statetrack.sources.arrays import Integers
+from statetrack.sources.automaton import Automaton
+
+MIXED_BY = 50
+"""The number of symbols behind the prefix after which two walks are compared."""
+
+MOST_PAIRS = 2**17
+"""Components with more pairs of an image and a point are walked by a sub-walk alone."""
+
+BIAS_AT = (10, 20, MIXED_BY, 100)
+"""The numbers of symbols behind the prefix for which the bias is given."""
+
+SMALL_BIAS = 0.1
+"""A walk on a whole component with a bias below this is not compared with a sub-walk."""
+
+MOST_LISTED = 5040
+"""The most elements of a group that are listed to name it."""
+
+MOST_TRIED = 8
+"""So many orbits with one group are looked at for one on which labels show the whole of it."""
+
+MOST_ROOTS = 8
+"""The short words of a sub-walk are looked for at so many images of the component."""
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """A group of a machine, and what words that stay inside it are drawn by.
+
+    `group` is what these words make of the points, as far as labels inside the walk show it.
+    """
+
+    group: Subgroup
+    prefix: Word
+    num_images: int
+    num_points: int
+    whole_component: bool
+    automaton: Automaton
+    """The task's machine beside the image that is reached: it gives the same labels."""
+    bias: dict[int, float]
+    """By the number of symbols behind the prefix, how far the points are from equally likely.
+
+    The mean over images, as they are reached, of the total variation distance between the point's
+    chances given the image, and equal ones: 0 where the image says nothing of the point.
+    """
+
+
+def walks(automaton: Automaton) -> Iterator[Walk]:
+    """A walk for each different group that labels show: not solvable ones first, then by order.
+
+    Raises `TaskError` where there are too many images of the machine's states.
+    """
+    machine = _Quotient.of(automaton)
+    images = images_of(np.ascontiguousarray(machine.moves.T))
+    if images is None:
+        raise TaskError("the machine has too many images of its states to find its groups")
+    buckets: dict[str, list[_Orbit]] = {}
+    for orbit in sorted(_orbits(images), key=lambda one: (*_rank(one.group), *one.effort)):
+        buckets.setdefault(orbit.group.name, []).append(orbit)
+    waiting: list[tuple[_Seen, _Begun]] = []
+    given: set[str] = set()
+    for bucket in [*buckets.values(), []]:
+        waiting.sort(key=lambda one: _rank(one[0].group))
+        while waiting and (not bucket or _rank(waiting[0][0].group) <= _rank(bucket[0].group)):
+            seen, begun = waiting.pop(0)
+            if seen.group.name not in given:
+                given.add(seen.group.name)
+                yield _walk(automaton, seen, begun)
+        if (best := _best_of(machine, images, bucket)) is not None:
+            waiting.append(best)
+
+
+def _best_of(
+    machine: _Quotient, images: Images, bucket: Sequence[_Orbit]
+) -> tuple[_Seen, _Begun] | None:
+    """The first orbit on which labels show the whole group and the points get equally likely.
+
+    Of the first `MOST_TRIED`; without such a one that on which they show most, and then the one
+    with the smallest bias. None where labels show nothing.
+    """
+    best: tuple[tuple[bool, int, float], _Seen, _Begun] | None = None
+    for orbit in bucket[:MOST_TRIED]:
+        seen = _seen(machine, images, orbit)
+        if seen is None:
+            continue
+        begun = _begun_best(machine, seen)
+        bias = begun.bias[MIXED_BY]
+        key = (*_rank(seen.group), bias)
+        if best is None or key < best[0]:
+            best = key, seen, begun
+        if seen.group == orbit.group and bias < SMALL_BIAS:
+            break
+    return None if best is None else best[1:]
+
+
+def chosen_walk(automaton: Automaton, chosen: str = "") -> Walk:
+    """The walk of a group by its name or its number from 1; the first one without either.
+
+    Raises `TaskError` where the machine has no such group, and where it has none at all.
+    """
+    found: list[Walk] = []
+    for walk in walks(automaton):
+        found.append(walk)
+        if chosen in ("", walk.group.name, str(len(found))):
+            return walk
+    if not found:
+        raise TaskError("the machine is aperiodic: no words permute states that labels tell apart")
+    names = [walk.group.name for walk in found]
+    listed = ", ".join(f"{number} {name}" for number, name in enumerate(names, start=1))
+    raise TaskError(f"there is no group '{chosen}': the groups are {listed}")
+
+
+def _rank(group: Subgroup) -> tuple[bool, int]:
+    return group.solvable, -group.order
+
+
+@dataclass(frozen=True, eq=False)
+class _Quotient:
+    """A machine whose states with equal rows of transitions are one: labels are on transitions.
+
+    After one symbol such states are the same, so every group of the machine's words is one of this
+    quotient's: if e is the identity of the group, p = p e = q e = q for points p and q of its
+    image whose rows are equal.
+    """
+
+    moves: Integers  # [S, V]
+    answers: Integers  # [S, V]: the label after the symbol; -1 where none is asked for
+    start: int
+
+    @classmethod
+    def of(cls, automaton: Automaton) -> _Quotient:
+        machine = needed_machine(automaton).automaton
+        rows, joined = np.unique(machine.delta, axis=0, return_inverse=True)
+        answers = np.where(machine.scored, machine.output, -1)
+        joined = joined.ravel()
+        return cls(joined[rows], answers[rows], int(joined[machine.start]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Orbit:
+    """Some points of an image that a group moves into each other."""
+
+    group: Subgroup  # as it permutes them
+    image: int
+    points: Integers  # [P]
+    effort: tuple[bool, int, int, int]
+    """Of orbits with one group the least is tried first.
+
+    Whether most images of the component have a single allowed symbol (then words repeat
+    themselves), how many images it has, how many points, and the image.
+    """
+
+
+def _orbits(images: Images) -> Iterator[_Orbit]:
+    """The orbits of more than one point, in one image of every component."""
+    counts = np.bincount(images.components)
+    stays = images.components[images.step] == images.components[:, None]
+    allowed = np.bincount(images.components, stays.sum(axis=1))
+    known: dict[tuple[int, bytes], Subgroup] = {}
+    for found in image_groups(images):
+        orbit_of = orbits(found.permutations, len(found.points))
+        for first in np.unique(orbit_of):
+            places = np.flatnonzero(orbit_of == first)
+            if len(places) < 2:
+                continue
+            moved = np.unique(np.searchsorted(places, found.permutations[:, places]), axis=0)
+            key = (len(places), moved.tobytes())
+            if key not in known:
+                known[key] = _generated(moved)
+            component = int(images.components[found.image])
+            number = int(counts[component])
+            effort = (bool(allowed[component] < 2 * number), number, len(places), found.image)
+            yield _Orbit(known[key], found.image, found.points[places], effort)
+
+
+def _generated(permutations: Integers) -> Subgroup:
+    """What is known of the group that permutations `[K, P]` generate."""
+    identity = np.arange(permutations.shape[1])
+    elements = frontier = identity[None]
+    while len(frontier) and len(elements) <= MOST_LISTED:
+        products = np.unique(permutations[:, frontier].reshape(-1, len(identity)), axis=0)
+        both = np.vstack([elements, products])
+        _, first = np.unique(both, axis=0, return_index=True)
+        frontier = both[first[first >= len(elements)]]
+        elements = both[np.sort(first)]
+    if len(elements) <= MOST_LISTED:
+        return listed_subgroup(Group(elements), seen=True)
+    return generated_subgroup(permutations, seen=True)
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """The pairs of an orbit with the steps between them, and what labels show of its group.
+
+    Point number i of an image is the one that a chosen word leads to from point number i of the
+    first image. Pairs are numbered image by image.
+    """
+
+    group: Subgroup
+    steps: Integers  # [N, V]: the image reached; -1 where the symbol leaves the component
+    points: Integers  # [N, P]: the state that each point is
+    turns: Integers  # [N, V, P]: the number of the point that each point is moved to; -1
+
+    @property
+    def pair_steps(self) -> Integers:
+        """The pair that each symbol leads to, `[N * P, V]`; -1 where it leaves the component."""
+        num_points = self.points.shape[1]
+        target = self.steps[:, :, None] * num_points + self.turns
+        allowed = (self.steps >= 0)[:, :, None]
+        return np.where(allowed, target, -1).transpose(0, 2, 1).reshape(-1, self.steps.shape[1])
+
+
+def _seen(machine: _Quotient, images: Images, orbit: _Orbit) -> _Seen | None:
+    """The orbit with its steps; None where labels tell none of its points apart."""
+    inside = np.flatnonzero(images.components == images.components[orbit.image])
+    local = np.full(len(images), -1)
+    local[inside] = np.arange(len(inside))
+    steps = local[images.step[inside]]
+    root = int(local[orbit.image])
+    points = np.full((len(inside), len(orbit.points)), -1)
+    points[root] = orbit.points
+    for origin, symbol, target in _tree(steps, root):
+        points[target] = machine.moves[points[origin], symbol[:, None]]
+    turns = np.full((*steps.shape, points.shape[1]), -1)
+    order = np.argsort(points, axis=1)
+    for symbol in range(steps.shape[1]):
+        origin = np.flatnonzero(steps[:, symbol] >= 0)
+        moved = machine.moves[points[origin], symbol]
+        there = np.empty_like(moved)
+        np.put_along_axis(there, np.argsort(moved, axis=1), order[steps[origin, symbol]], axis=1)
+        turns[origin, symbol] = there
+    walked = _Seen(orbit.group, steps, points, turns)
+    blocks = _told_apart(machine, walked)[root]
+    if (blocks == blocks[0]).all():
+        return None
+    if len(np.unique(blocks)) == len(blocks):
+        return walked
+    # what labels show is how the group moves whole blocks of points that they do not tell apart
+    numbers = np.unique(blocks, return_inverse=True)[1].ravel()
+    first = np.unique(numbers, return_index=True)[1]
+    moves = numbers[_loops(walked, root).permutations[:, first]]
+    return _Seen(_generated(np.unique(moves, axis=0)), steps, points, turns)
+
+
+def _tree(steps: Integers, root: int) -> Iterator[tuple[Integers, Integers, Integers]]:
+    """Shortest ways from an image to all others, level by level: origins, symbols, targets."""
+    reached = np.zeros(len(steps), bool)
+    reached[root] = True
+    frontier = np.array([root])
+    while len(frontier):
+        place, symbol = np.nonzero(steps[frontier] >= 0)
+        origin = frontier[place]
+        target = steps[origin, symbol]
+        fresh = ~reached[target]
+        frontier, first = np.unique(target[fresh], return_index=True)
+        reached[frontier] = True
+        yield origin[fresh][first], symbol[fresh][first], frontier
+
+
+def _tree_back(steps: Integers, root: int) -> Iterator[tuple[Integers, Integers, Integers]]:
+    """Shortest ways from all images to one, nearest first: origins, symbols, targets."""
+    origins, symbols = np.nonzero(steps >= 0)
+    targets = steps[origins, symbols]
+    reached = np.zeros(len(steps), bool)
+    reached[root] = True
+    frontier = reached.copy()
+    while frontier.any():
+        leading = np.flatnonzero(frontier[targets] & ~reached[origins])
+        origin, first = np.unique(origins[leading], return_index=True)
+        frontier = np.zeros(len(steps), bool)
+        frontier[origin] = reached[origin] = True
+        yield origin, symbols[leading][first], targets[leading][first]
+
+
+def _told_apart(machine: _Quotient, seen: _Seen) -> Integers:
+    """A class for every pair `[N, P]`: equal where no allowed word leads to different labels."""
+    pair_steps = seen.pair_steps
+    stays = pair_steps >= 0
+    kept = np.where(stays, machine.answers[seen.points.ravel()], -2)
+    classes = np.unique(kept, axis=0, return_inverse=True)[1].ravel()
+    while True:
+        followed = np.column_stack([classes, np.where(stays, classes[pair_steps], -1)])
+        finer = np.unique(followed, axis=0, return_inverse=True)[1].ravel()
+        if finer.max() == classes.max():
+            return classes.reshape(seen.points.shape)
+        classes = finer
+
+
+@dataclass(frozen=True, eq=False)
+class _Loops:
+    """Short words from an image back to itself, that together generate the group of its points.
+
+    There is one for every step: a shortest way to its origin, the step, and a shortest way back.
+    They generate: with f(J) and b(J) what the ways to J and back make of the points, the loop of
+    a step x from J to K is f(J) x b(K) = (f(J) x f(K)^-1) (f(K) b(K)); the first factors are
+    Schreier's generators (1927), and the second ones are products of loops, for f(K) b(K) is the
+    loop of the last step of the way to K.
+    """
+
+    permutations: Integers  # [E, P]
+    lengths: Integers  # [E]
+    steps: Integers  # [E, 2]: the image and the symbol of the step
+    came: Integers  # [N, 2]: the image and the symbol of the last step on the way to each image
+    goes: Integers  # [N, 2]: the image and the symbol of the first step on the way back
+
+    def edges(self, loop: int, root: int, targets: Integers) -> Iterator[tuple[int, int]]:
+        """All steps of a loop, as image and symbol; `targets[N, V]` is where steps lead."""
+        image, symbol = map(int, self.steps[loop])
+        yield image, symbol
+        back = int(targets[image, symbol])
+        while image != root:
+            image, symbol = map(int, self.came[image])
+            yield image, symbol
+        while back != root:
+            _, symbol = map(int, self.goes[back])
+            yield back, symbol
+            back = int(targets[back, symbol])
+
+
+def _loops(seen: _Seen, root: int) -> _Loops:
+    steps, turns = seen.steps, seen.turns
+    num_images, num_points = seen.points.shape
+    there = np.empty((num_images, num_points), np.int64)
+    back = np.empty_like(there)
+    there[root] = back[root] = np.arange(num_points)
+    far, near = np.zeros(num_images, np.int64), np.zeros(num_images, np.int64)
+    came, goes = np.full((num_images, 2), -1), np.full((num_images, 2), -1)
+    for level, (origin, symbol, target) in enumerate(_tree(steps, root), start=1):
+        there[target] = np.take_along_axis(turns[origin, symbol], there[origin], axis=1)
+        far[target] = level
+        came[target] = np.column_stack([origin, symbol])
+    for level, (origin, symbol, target) in enumerate(_tree_back(steps, root), start=1):
+        back[origin] = np.take_along_axis(back[target], turns[origin, symbol], axis=1)
+        near[origin] = level
+        goes[origin] = np.column_stack([origin, symbol])
+    origin, symbol = np.nonzero(steps >= 0)
+    target = steps[origin, symbol]
+    moved = np.take_along_axis(turns[origin, symbol], there[origin], axis=1)
+    return _Loops(
+        permutations=np.take_along_axis(back[target], moved, axis=1),
+        lengths=far[origin] + 1 + near[target],
+        steps=np.column_stack([origin, symbol]),
+        came=came,
+        goes=goes,
+    )
+
+
+def _sub_walk(seen: _Seen) -> Integers:
+    """The steps of some short loops that generate the group: `[N, V]`, -1 where there is none.
+
+    At each of the first images, loops are taken from the shortest on that enlarge the group made
+    by those before; of the images the one with the fewest symbols in its loops is taken.
+    """
+    from sympy.combinatorics import Permutation, PermutationGroup
+
+    best: tuple[int, list[tuple[int, int]]] | None = None
+    for root in range(min(MOST_ROOTS, len(seen.steps))):
+        loops = _loops(seen, root)
+        by_length = np.argsort(loops.lengths, kind="stable")
+        shortest = _shortest_of_each(loops.permutations, by_length)
+        kept: list[int] = []
+        group = PermutationGroup([Permutation(seen.points.shape[1] - 1)])
+        for loop in shortest:
+            permutation = Permutation(loops.permutations[loop].tolist())
+            if not group.contains(permutation):
+                kept.append(loop)
+                group = PermutationGroup([*group.generators, permutation])
+        total = int(loops.lengths[kept].sum())
+        if best is None or total < best[0]:
+            edges = [edge for loop in kept for edge in loops.edges(loop, root, seen.steps)]
+            best = total, edges
+    assert best is not None
+    only = np.full_like(seen.steps, -1)
+    images, symbols = np.array(best[1]).T
+    only[images, symbols] = seen.steps[images, symbols]
+    return only
+
+
+def _shortest_of_each(permutations: Integers, by_length: Integers) -> list[int]:
+    """The first loop in an order with each permutation, in that order."""
+    _, first = np.unique(permutations[by_length], axis=0, return_index=True)
+    return [int(loop) for loop in by_length[np.sort(first)]]
+
+
+def _walk(automaton: Automaton, seen: _Seen, begun: _Begun) -> Walk:
+    return Walk(
+        group=seen.group,
+        prefix=begun.prefix,
+        num_images=int((begun.steps >= 0).any(axis=1).sum()),
+        num_points=seen.points.shape[1],
+        whole_component=begun.steps is seen.steps,
+        automaton=_drawing(automaton, begun),
+        bias=begun.bias,
+    )
+
+
+def _begun_best(machine: _Quotient, seen: _Seen) -> _Begun:
+    """The better of the walk on the whole component and the sub-walk."""
+    whole = None
+    if seen.points.size <= MOST_PAIRS:
+        whole = _begun(machine, seen, seen.steps)
+        if whole.bias[MIXED_BY] < SMALL_BIAS:
+            return whole
+    sub = _begun(machine, seen, _sub_walk(seen))
+    better = whole is not None and whole.bias[MIXED_BY] <= sub.bias[MIXED_BY]
+    return whole if whole is not None and better else sub
+
+
+@dataclass(frozen=True, eq=False)
+class _Begun:
+    """The steps of a walk, with the place where it begins."""
+
+    steps: Integers  # [N, V]: the image reached; -1 where the symbol is not allowed
+    prefix: Word
+    image: int
+    bias: dict[int, float]
+
+
+def _begun(machine: _Quotient, seen: _Seen, steps: Integers) -> _Begun:
+    """A walk with its prefix, and how far its points are from equally likely."""
+    walked = (steps >= 0).any(axis=1)
+    places: dict[int, tuple[int, int]] = {}
+    for image in np.flatnonzero(walked)[::-1].tolist():
+        for number, state in enumerate(seen.points[image].tolist()):
+            places[state] = image, number
+    prefix, state = _shortest_word(machine, places)
+    image, number = places[state]
+    return _Begun(steps, prefix, image, _bias(seen, steps, image, number))
+
+
+def _shortest_word(machine: _Quotient, wanted: Iterable[int]) -> tuple[Word, int]:
+    """A shortest word from the start to a wanted state, and that state."""
+    ends = set(wanted)
+    words: dict[int, Word] = {machine.start: ()}
+    queue = [machine.start]
+    for state in queue:
+        if state in ends:
+            return words[state], state
+        for symbol, target in enumerate(machine.moves[state].tolist()):
+            if target not in words:
+                words[target] = (*words[state], symbol)
+                queue.append(target)
+    raise AssertionError("every state is reachable")
+
+
+def _bias(seen: _Seen, steps: Integers, image: int, number: int) -> dict[int, float]:
+    """See `Walk.bias`."""
+    num_images, num_points = seen.points.shape
+    origins, symbols = np.nonzero(steps >= 0)
+    chance = 1.0 / np.maximum((steps >= 0).sum(axis=1), 1)[origins, None]
+    targets = steps[origins, symbols][:, None] * num_points + seen.turns[origins, symbols]
+    now = np.zeros((num_images, num_points))
+    now[image, number] = 1.0
+    found = {}
+    for length in range(1, BIAS_AT[-1] + 1):
+        flow = now[origins] * chance
+        now = np.bincount(targets.ravel(), flow.ravel(), minlength=now.size).reshape(now.shape)
+        if length in BIAS_AT:
+            found[length] = float(np.abs(now - now.mean(axis=1, keepdims=True)).sum() / 2)
+    return found
+
+
+def _drawing(automaton: Automaton, walk: _Begun) -> Automaton:
+    """The task's automaton beside the phase of a walk, by which symbols are drawn.
+
+    Phases are the places in the prefix, the images, and `outside`, where any word that is not
+    drawn leads, so that it is read as the task reads it.
+    """
+    before, num_images = len(walk.prefix), len(walk.steps)
+    outside = before + num_images
+    follow = np.full((outside + 1, automaton.num_symbols), outside)
+    for place, symbol in enumerate(walk.prefix):
+        follow[place, symbol] = place + 1 if place + 1 < before else before + walk.image
+    follow[before:outside] = np.where(walk.steps >= 0, walk.steps + before, outside)
+    allowed = follow != outside
+    allowed[outside] = True
+    first = 0 if before else walk.image
+    # a pair of the state s and the phase f has the number s * (number of phases) + f
+    start = automaton.start * len(follow) + first
+    found = [np.array([start])]
+    seen = found[0]
+    while len(found[-1]):
+        states, phases = np.divmod(found[-1], len(follow))
+        targets = automaton.delta[states] * len(follow) + follow[phases]
+        found.append(np.setdiff1d(targets, seen))
+        seen = np.union1d(seen, found[-1])
+    states, phases = np.divmod(seen, len(follow))
+    targets = automaton.delta[states] * len(follow) + follow[phases]
+    return Automaton(
+        np.searchsorted(seen, targets),
+        automaton.output[states],
+        start=int(np.searchsorted(seen, start)),
+        symbols=automaton.symbols,
+        labels=automaton.labels,
+        weights=allowed[phases].astype(float),
+        scored=automaton.scored[states],
+    )
