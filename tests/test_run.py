@@ -490,7 +490,7 @@ def test_evaluation_gives_a_row_for_each_length_and_keeps_them(tmp_path: Path) -
     assert set(rows[0].to_json()) == {
         *("replica", "seed", "lr", "selected", "length", "sequences", "accuracy", "low", "high"),
         *("symbol_accuracy", "prefix_accuracy", "floor", "chance", "scaled", "scaled_to_floor"),
-        *("task", "shortcut", "shortcut_accuracy", "nonfinite_from", "first_error"),
+        *("task", "words", "shortcut", "shortcut_accuracy", "nonfinite_from", "first_error"),
     }
     assert rows[0].interval == (rows[0].low, rows[0].high)
 

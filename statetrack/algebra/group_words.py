@@ -32,7 +32,7 @@ image, E steps between images.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,7 +100,7 @@ def walks(automaton: Automaton) -> Iterator[Walk]:
     if images is None:
         raise TaskError("the machine has too many images of its states to find its groups")
     buckets: dict[str, list[_Orbit]] = {}
-    for orbit in sorted(_orbits(images), key=lambda one: (*_rank(one.group), *one.effort)):
+    for orbit in sorted(_orbits(images), key=lambda one: (*_rank(one.group), *one.order)):
         buckets.setdefault(orbit.group.name, []).append(orbit)
     waiting: list[tuple[_Seen, _Begun]] = []
     given: set[str] = set()
@@ -188,11 +188,11 @@ class _Orbit:
     group: Subgroup  # as it permutes them
     image: int
     points: Integers  # [P]
-    effort: tuple[bool, int, int, int]
+    order: tuple[float, int, int]
     """Of orbits with one group the least is tried first.
 
-    Whether most images of the component have a single allowed symbol (then words repeat
-    themselves), how many images it has, how many points, and the image.
+    The mean number of symbols that stay in the component, the most first (words along a single
+    symbol repeat themselves); the number of points; and the image.
     """
 
 
@@ -213,9 +213,8 @@ def _orbits(images: Images) -> Iterator[_Orbit]:
             if key not in known:
                 known[key] = _generated(moved)
             component = int(images.components[found.image])
-            number = int(counts[component])
-            effort = (bool(allowed[component] < 2 * number), number, len(places), found.image)
-            yield _Orbit(known[key], found.image, found.points[places], effort)
+            order = (-float(allowed[component]) / int(counts[component]), len(places), found.image)
+            yield _Orbit(known[key], found.image, found.points[places], order)
 
 
 def _generated(permutations: Integers) -> Subgroup:
@@ -268,12 +267,12 @@ def _seen(machine: _Quotient, images: Images, orbit: _Orbit) -> _Seen | None:
         points[target] = machine.moves[points[origin], symbol[:, None]]
     turns = np.full((*steps.shape, points.shape[1]), -1)
     order = np.argsort(points, axis=1)
-    for symbol in range(steps.shape[1]):
-        origin = np.flatnonzero(steps[:, symbol] >= 0)
-        moved = machine.moves[points[origin], symbol]
+    for letter in range(steps.shape[1]):
+        leaving = np.flatnonzero(steps[:, letter] >= 0)
+        moved = machine.moves[points[leaving], letter]
         there = np.empty_like(moved)
-        np.put_along_axis(there, np.argsort(moved, axis=1), order[steps[origin, symbol]], axis=1)
-        turns[origin, symbol] = there
+        np.put_along_axis(there, np.argsort(moved, axis=1), order[steps[leaving, letter]], axis=1)
+        turns[leaving, letter] = there
     walked = _Seen(orbit.group, steps, points, turns)
     blocks = _told_apart(machine, walked)[root]
     if (blocks == blocks[0]).all():
@@ -499,7 +498,8 @@ def _bias(seen: _Seen, steps: Integers, image: int, number: int) -> dict[int, fl
     found = {}
     for length in range(1, BIAS_AT[-1] + 1):
         flow = now[origins] * chance
-        now = np.bincount(targets.ravel(), flow.ravel(), minlength=now.size).reshape(now.shape)
+        reached = np.bincount(targets.ravel(), flow.ravel(), minlength=now.size)
+        now = reached.astype(np.float64).reshape(now.shape)
         if length in BIAS_AT:
             found[length] = float(np.abs(now - now.mean(axis=1, keepdims=True)).sum() / 2)
     return found

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from statetrack.runs.folder import find_run_folders, newest_run, to_json
 from statetrack.runs.rows import EvaluationRow
 from statetrack.runs.run import RUNS, Run
 from statetrack.spec import Task
+from statetrack.spec.words import OWN
 from statetrack.text import visible
 
 CURVE_FROM = 5
@@ -39,10 +41,14 @@ CURVE_FROM = 5
 
 @dataclass(frozen=True)
 class Asked:
-    """How runs are to be evaluated; `lengths` are by default those of the task."""
+    """How runs are to be evaluated; `lengths` are by default those of the task.
+
+    Without `words`, test words are drawn as those of training are.
+    """
 
     task: Task | None
     lengths: tuple[int, ...]
+    words: tuple[str, ...]
     samples: int
     seed: int
     everyone: bool
@@ -147,15 +153,27 @@ class Evaluated:
         rows = self.rising
         out.print(evaluation_table(f"{self.title}, {self.samples:,} words", rows, out.width))
         if len({row.length for row in rows}) >= CURVE_FROM:
-            typer.echo(accuracy_curve(rows, coloured=out.is_terminal))
+            for kind, mine in self.by_words.items():
+                if len(self.by_words) > 1:
+                    typer.echo(f"words: {visible(kind)}")
+                typer.echo(accuracy_curve(mine, coloured=out.is_terminal))
         self.draw_sentences()
         self.draw_words()
         typer.echo(f"run: {self.about['run']}")
 
     @property
     def rising(self) -> list[EvaluationRow]:
-        """The rows in rising order of length."""
-        return sorted(self.rows, key=lambda row: row.length)
+        """The rows in rising order of length, kind by kind of words."""
+        kinds = list(dict.fromkeys(row.words for row in self.rows))
+        return sorted(self.rows, key=lambda row: (kinds.index(row.words), row.length))
+
+    @property
+    def by_words(self) -> dict[str, list[EvaluationRow]]:
+        """The rising rows of each kind of words."""
+        kinds: dict[str, list[EvaluationRow]] = {}
+        for row in self.rising:
+            kinds.setdefault(row.words, []).append(row)
+        return kinds
 
     @property
     def title(self) -> str:
@@ -163,15 +181,19 @@ class Evaluated:
         trained, tested = self.about["task"], self.task.name
         where = f"on {tested}" if tested == trained else f"of {trained} on {tested}"
         title = f"{self.about['model']} {where}"
+        if [*self.by_words] not in ([], [OWN]):
+            title += f", {', '.join(map(visible, self.by_words))} words"
         return title if self.run.unfinished is None else f"{title}, {self.run.unfinished}"
 
     def draw_sentences(self, before: str = "") -> None:
         """One sentence for each replica."""
         out = console()
-        for replica in dict.fromkeys(row.replica for row in self.rows):
-            mine = [row for row in self.rising if row.replica == replica]
-            said = closing_sentence(mine)
-            out.print(f"{before}seed {mine[0].seed}, lr {mine[0].lr:g}: {said}", soft_wrap=True)
+        for kind, rows in self.by_words.items():
+            of = f"{visible(kind)} words, " if len(self.by_words) > 1 else ""
+            for replica in dict.fromkeys(row.replica for row in rows):
+                mine = [row for row in rows if row.replica == replica]
+                about = f"{of}seed {mine[0].seed}, lr {mine[0].lr:g}"
+                out.print(f"{before}{about}: {closing_sentence(mine)}", soft_wrap=True)
 
     def draw_words(self) -> None:
         """The worst words, and those that fail."""
@@ -248,7 +270,11 @@ def report_of(found: Found) -> Report:
     ]
     places = places_of(asked)
     rows, columns = in_order(asked, places)
-    entries = [_entry(each, place) for each, place in zip(found.evaluated, places, strict=True)]
+    entries = [
+        entry
+        for each, place in zip(found.evaluated, places, strict=True)
+        for entry in _entries(each, place)
+    ]
     title = found.evaluated[0].title if len(entries) == 1 else f"{len(entries)} runs"
     return Report(
         title=title,
@@ -259,9 +285,10 @@ def report_of(found: Found) -> Report:
     )
 
 
-def _entry(found: Evaluated, place: Placed) -> Entry:
+def _entries(found: Evaluated, place: Placed) -> Iterator[Entry]:
+    """An entry for each kind of words: their accuracies do not stand in one curve."""
     run, summary = found.run, found.run.summary
-    return Entry(
+    entry = Entry(
         row=place.row,
         column=place.column,
         axes=place.axes,
@@ -278,6 +305,12 @@ def _entry(found: Evaluated, place: Placed) -> Entry:
         selected=summary.selected,
         rows=found.rows,
     )
+    if len(found.by_words) < 2:
+        yield entry
+        return
+    for kind, rows in found.by_words.items():
+        row = f"{entry.row}, {kind} words" if entry.row else f"{kind} words"
+        yield replace(entry, row=row, axes={**entry.axes, "words": kind}, rows=tuple(rows))
 
 
 def refuse_failed(found: Found) -> None:
@@ -331,12 +364,14 @@ def _say_failed(failed: Failed) -> None:
 def _evaluate(path: Path, asked: Asked, *, said: str) -> Evaluated:
     run = Run.open(path, device=asked.device, trust_plugin=asked.trust_plugin, unfinished=True)
     tested = asked.task or run.task
+    kinds = [run.tested(asked.task, words) for words in asked.words or (None,)]
     lengths = asked.lengths or tested.spec.test_lengths
     if asked.stress is not None:
         run.require_automaton(tested)
     everyone = asked.everyone and run.summary.selected is not None  # of none `score` says why
-    scoring = run.score(
-        lengths, num_words=asked.samples, seed=asked.seed, everyone=everyone, task=tested
+    scoring = itertools.chain.from_iterable(
+        run.score(lengths, num_words=asked.samples, seed=asked.seed, everyone=everyone, task=kind)
+        for kind in kinds
     )
     bar = tqdm(
         scoring,
@@ -354,7 +389,7 @@ def _evaluate(path: Path, asked: Asked, *, said: str) -> Evaluated:
         worst = tuple(stressed(run, tested, rows, seconds=asked.stress, seed=asked.seed))
     if asked.errors:
         given = {"samples": asked.samples, "seed": asked.seed, "most": asked.errors}
-        wrong = tuple(errors_of(run, tested, rows, **given)) if rows else ()
+        wrong = tuple(each for kind in kinds for each in errors_of(run, kind, rows, **given))
     return Evaluated(run, tested, asked.samples, everyone, rows, worst, wrong)
 
 
@@ -365,4 +400,5 @@ def warn_about(found: Evaluated, *, named: bool) -> None:
         warn_of_divergence(found.run.summary, of)
     warn_of_nonfinite_logits(found.rows, of)
     warn_of_trained_lengths(found.rows, found.run.words.lengths, of)
-    warn_of_shortcuts(found.rising, of)
+    for kind, rows in found.by_words.items():
+        warn_of_shortcuts(rows, f"{of}{kind} words " if len(found.by_words) > 1 else of)

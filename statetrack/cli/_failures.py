@@ -15,6 +15,8 @@ from statetrack.report.evidence import (
     worst_case_lines,
 )
 from statetrack.scoring import horizon, plain
+from statetrack.spec.words import OWN
+from statetrack.text import visible
 
 if TYPE_CHECKING:
     from statetrack.evidence.failing_words import FailingWords, Window
@@ -70,11 +72,14 @@ class Errors:
     outcome: Outcome
     selected: bool
     found: FailingWords
+    words: str
+    """How the words were drawn."""
 
     def to_json(self, source: Source) -> dict[str, Any]:
         """As `eval --json` prints it: an entry of `errors`."""
         found = self.found
         return _about(self.outcome, self.selected) | {
+            "drawn": self.words,
             "length": found.length,
             "sequences": found.words,
             "failing": found.failing,
@@ -86,7 +91,8 @@ class Errors:
         out = console()
         outcome, names = self.outcome, (source.symbols, source.labels)
         line = failing_words_line(self.found)
-        out.print(f"seed {outcome.seed}, lr {outcome.lr:g}: {line}", soft_wrap=True)
+        of = "" if self.words == OWN else f"{visible(self.words)} words, "
+        out.print(f"{of}seed {outcome.seed}, lr {outcome.lr:g}: {line}", soft_wrap=True)
         for each in self.found.shown:
             answer = "no answer" if each.answer is None else source.labels[each.answer]
             assert each.label is not None, "a label is asked for where an answer is wrong"
@@ -130,8 +136,9 @@ def errors_of(
     from statetrack.evidence.failing_words import find_failing_words
 
     selected = run.summary.selected
-    longest = max(row.length for row in rows)
-    for outcome, model in run.models(_replicas(rows)):
+    rows = [row for row in rows if row.words == task.words]
+    longest = max((row.length for row in rows), default=0)
+    for outcome, model in run.models(_replicas(rows)) if rows else ():
         found = find_failing_words(
             model,
             task.source,
@@ -141,7 +148,7 @@ def errors_of(
             most=most,
             device=run.device,
         )
-        yield Errors(outcome, outcome.replica == selected, found)
+        yield Errors(outcome, outcome.replica == selected, found, task.words)
 
 
 def _replicas(rows: Sequence[EvaluationRow]) -> list[int]:

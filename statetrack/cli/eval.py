@@ -44,6 +44,7 @@ def evaluate(
             metavar="LENGTH",
         ),
     ] = None,
+    words: options.TestWords = None,
     samples: Annotated[int, typer.Option(help="Test words.", min=1, max=10**7)] = 2000,
     seed: Annotated[
         int, typer.Option(help="Seed of the test words.", min=0, max=GREATEST_SEED)
@@ -91,7 +92,8 @@ def evaluate(
     named, the others are evaluated, and the exit code is 1.
 
     Words of all lengths are prefixes of the same test words; for a sampler, separate words are
-    drawn for each length. They are drawn apart from those of training. Words longer than those of
+    drawn for each length. They are of the kind that training drew, or of each kind that `--words`
+    names. They are drawn apart from those of training. Words longer than those of
     training are new to the model; shorter ones may occur in training too. Accuracy is that at the
     last scored position of each word; an answer whose logits are not all finite is wrong. The
     sentence below the table is about the answers at all positions.
@@ -126,6 +128,7 @@ def evaluate(
     asked = Asked(
         task=None if task is None else load_task(task),
         lengths=lengths,
+        words=tuple(dict.fromkeys(words or ())),
         samples=samples,
         seed=seed,
         everyone=everyone,

@@ -44,6 +44,17 @@ TestLengths = Annotated[
 ]
 """The option for lengths to test at, of every command that makes test words of a task."""
 
+TestWords = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--words",
+        metavar="WORDS",
+        help="How test words are drawn: task, uniform, group, group:NAME or weighted:FILE; "
+        "repeatable. By default as those of training.",
+    ),
+]
+"""The option for how test words are drawn."""
+
 SuiteFolder = Annotated[
     Path | None,
     typer.Option(metavar="FOLDER", help="The suite's runs; by default suites/SUITE."),

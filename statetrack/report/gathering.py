@@ -257,7 +257,7 @@ class _Reading:
             labels=tuple(task.source.labels),
             outcomes=summary.replicas if summary else (),
             selected=selected,
-            rows=_last_of_each(row for row in run.rows if row.task in (None, task.name)),
+            rows=_last_of_each(filter(run.has_own_words, run.rows)),
             evidence=tuple(evidence.values()),
             prediction=self._predict(run.task, experiment),
         )
@@ -316,7 +316,7 @@ def _measured(entry: Entry, run: Run, suite: Suite) -> _Read:
         return _Read(replace(entry, state="unfinished", rows=(), notes=notes), run.experiment)
     result = PointResult.from_json(content, f"{entry.run}: cell.json")
     kinds = {each.kind: each for each in (*result.evidence, *entry.evidence)}
-    wanted = Measurement.of(suite, run.task)
+    wanted = Measurement.of(suite, run.words.drawn)
     measured = replace(
         entry,
         rows=_measured_rows(run, result),
@@ -378,7 +378,7 @@ def _measured_rows(run: Run, result: PointResult) -> tuple[EvaluationRow, ...]:
         if row.selected
         and row.evaluation_seed == measured.horizon_seed
         and row.sequences <= measured.horizon_samples
-        and row.task in (None, run.task.name)
+        and run.has_own_words(row)
         and row.length in measured.horizon_lengths
         and row.length not in known
     ]

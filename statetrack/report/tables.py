@@ -10,6 +10,7 @@ from rich.table import Table
 from statetrack.report.drawing import framed_table, interval, share, small
 from statetrack.runs.rows import EvaluationRow, Summary
 from statetrack.scoring import horizon
+from statetrack.text import visible
 from statetrack.training.records import Finish
 
 MARK = "◀"
@@ -56,7 +57,11 @@ def evaluation_table(title: str, rows: Sequence[EvaluationRow], width: int) -> T
     Columns for which `width` has no room are left out, those that say least first, and named below.
     """
     several = len({row.replica for row in rows}) > 1
-    ends = [several and at != after for at, after in _neighbours([row.length for row in rows])]
+    ends = [
+        (several and at[1] != after[1]) or at[0] != after[0]
+        for at, after in _neighbours([(row.words, row.length) for row in rows])
+        if after is not None
+    ] + [False] * bool(rows)
     bold = [several and row.selected for row in rows]
     return fitted_table(
         title,
@@ -93,6 +98,8 @@ def evaluations_table(
 def _columns(rows: Sequence[EvaluationRow], several: bool) -> dict[str, list[str]]:
     """The cells of each column by its heading; several replicas have columns of their own."""
     columns = {"length": [f"{row.length:,}" for row in rows]}
+    if len({row.words for row in rows}) > 1:
+        columns = {"words": [visible(row.words) for row in rows]} | columns
     if several:
         columns["seed"] = [str(row.seed) for row in rows]
         columns["lr"] = [f"{row.lr:g}" for row in rows]

@@ -103,7 +103,8 @@ class EvaluationRow(Score):
     """The score of one replica at one length, with the words it was measured on.
 
     `task` is None in rows that were written before it was recorded: then the words are those of
-    the run's own task. `shortcut` is the shortcut that is right most often on these words.
+    the run's own task. `words` says how they were drawn; before that was recorded, as the task
+    says. `shortcut` is the shortcut that is right most often on these words.
     """
 
     replica: int
@@ -111,13 +112,14 @@ class EvaluationRow(Score):
     lr: float
     selected: bool
     task: str | None = None
+    words: str = "task"
     shortcut: str | None = None
     shortcut_accuracy: float | None = None
     evaluation_seed: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The row as `statetrack eval --json` prints it, in the documented order."""
-        names = ("replica", "seed", "lr", "selected", "task")
+        names = ("replica", "seed", "lr", "selected", "task", "words")
         about = {name: getattr(self, name) for name in names}
         score = {field.name: getattr(self, field.name) for field in fields(Score)}
         shortcut = {"shortcut": self.shortcut, "shortcut_accuracy": self.shortcut_accuracy}

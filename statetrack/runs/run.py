@@ -429,10 +429,31 @@ class Run:
         seed: int = 0,
         everyone: bool = False,
         task: Task | str | None = None,
+        words: str | None = None,
     ) -> Evaluation:
         """Score the selected replica (or every one) at each length: see `score`."""
-        rows = self.score(lengths, num_words=num_words, seed=seed, everyone=everyone, task=task)
+        rows = self.score(
+            lengths, num_words=num_words, seed=seed, everyone=everyone, task=task, words=words
+        )
         return Evaluation(tuple(rows))
+
+    def tested(self, task: Task | str | None = None, words: str | None = None) -> Task:
+        """The task that test words come from: the run's own, or another, with words of some kind.
+
+        Left out, the words are drawn as those of training are; of another task, as it says.
+        Raises `SettingsError` for a task with other symbols or labels, and `TaskError` where the
+        task has no such words.
+        """
+        tested = self.task if task is None else load_task(task)
+        require_same_names(tested, self.task)
+        if words is not None:
+            return tested.with_words(words)
+        return self.words.drawn if task is None else tested
+
+    def has_own_words(self, row: EvaluationRow) -> bool:
+        """Whether a row was measured on words of the run's own task, drawn as in training."""
+        task, words = (None, self.task.name), self.experiment.data.words
+        return row.task in task and row.words == words
 
     def score(
         self,
@@ -443,20 +464,21 @@ class Run:
         everyone: bool = False,
         replicas: Sequence[int] | None = None,
         task: Task | str | None = None,
+        words: str | None = None,
         keep: bool = True,
     ) -> Iterator[EvaluationRow]:
         """Score the selected replica (or every one, or these) at each length, a row at a time.
 
-        The `num_words` test words of a `seed` are those of the run's own task, or of another
-        `task` with the same symbols and labels. Rows are kept in the folder once their replica
+        The `num_words` test words of a `seed` are those of the run's own task, drawn as in
+        training, or of another `task` with the same symbols and labels; `words` says how else they
+        are drawn (`Task.with_words`). Rows are kept in the folder once their replica
         is done, unless `keep` is False or the run was opened unfinished; where the folder cannot
         be written, a `StatetrackWarning` says so. Replicas that diverged have no rows.
 
-        Raises `SettingsError` for a task with other symbols or labels, and `RunError` where
-        training has not finished, or where all replicas diverged and not `everyone` is asked for.
+        Raises `SettingsError` and `TaskError` as `tested` does, and `RunError` where training has
+        not finished, or where all replicas diverged and not `everyone` is asked for.
         """
-        tested = self.task if task is None else load_task(task)
-        require_same_names(tested, self.task)
+        tested = self.tested(task, words)
         summary, lengths = self.summary, sorted(set(lengths))
         chosen = replicas
         if chosen is None:
@@ -478,6 +500,7 @@ class Run:
                     lr=outcome.lr,
                     selected=outcome.replica == summary.selected,
                     task=tested.name,
+                    words=tested.words,
                     shortcut=name,
                     shortcut_accuracy=accuracy,
                     evaluation_seed=seed,

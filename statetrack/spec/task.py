@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -26,6 +26,7 @@ from statetrack.sources import (
 from statetrack.sources.kinds.transitions import written_out
 from statetrack.sources.lengths import LONGEST_ALLOWED, MOST_LENGTHS
 from statetrack.spec.lengths import Lengths
+from statetrack.spec.words import OWN, automaton_drawing, check_words
 from statetrack.text import LONGEST_NAME, flaw_in, flaw_in_lines, shortened
 
 NOT_SCORED = "-"
@@ -84,12 +85,16 @@ class Task:
     """A source of words and labels, with its name and meaning.
 
     `name` is the text, written in one way, by which it was first loaded; a task read back from a
-    document keeps the name that it had there.
+    document keeps the name that it had there. `words` says how `source` draws words
+    (`statetrack.spec.words`); it is `task` where the task's own source does.
     """
 
     name: str
     spec: TaskSpec
     source: Source
+    words: str = OWN
+    own_source: Source | None = None
+    """The task's own source, where `source` draws other words."""
 
     @classmethod
     def from_spec(cls, name: str, spec: TaskSpec, where: str) -> Task:
@@ -132,6 +137,26 @@ class Task:
             "name": name,
         }
         return cls(name, build(TaskSpec, values, f"task '{name}'", TaskError), automaton)
+
+    def with_words(self, words: str) -> Task:
+        """The task whose words are drawn in another way: `uniform`, `group`, `group:S3`, `task`.
+
+        Symbols, labels, and the label of any word stay. `statetrack.spec.words` lists the ways.
+        Raises `TaskError` for a text that says none of them, for a machine without such words, and
+        for other words than its own of a task without an automaton.
+        """
+        words = check_words(words)
+        if words == self.words:
+            return self
+        own = self.own_source or self.source
+        if words == OWN:
+            return replace(self, source=own, words=OWN, own_source=None)
+        automaton = replace(self, source=own).automaton
+        try:
+            source = automaton_drawing(automaton, words)
+        except TaskError as problem:
+            raise TaskError(f"task '{self.name}', words '{words}': {problem}") from None
+        return replace(self, source=source, words=words, own_source=own)
 
     @property
     def automaton(self) -> Automaton:

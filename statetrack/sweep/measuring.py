@@ -41,7 +41,7 @@ def kept_result(suite: Suite, point: Point) -> PointResult | None:
     if content is None or "measured" not in content:  # an earlier version did not write it
         return None
     kept = PointResult.from_json(content, f"{point.path}: cell.json")
-    measured = Measurement.of(suite, task)
+    measured = Measurement.of(suite, task.with_words(point.experiment.data.words))
     if not measured.is_of_the_same_words(kept.measured):
         raise _another(
             folder,
@@ -110,7 +110,7 @@ def _measured(
             pass
     if not run.finished:
         return None
-    rows = run.folder.begin_measurement(vars(Measurement.of(suite, run.task)))
+    rows = run.folder.begin_measurement(vars(Measurement.of(suite, run.words.drawn)))
     for more in _scored(run, suite, rows, stop):
         run.folder.append_to_measurement(more)
         rows += more
@@ -171,7 +171,7 @@ def _result(suite: Suite, point: Point, run: Run, scored: Sequence[EvaluationRow
         horizon=horizon(row for row in (selected, *far) if row is not None),
         steps=summary.steps,
         seconds=summary.seconds,
-        measured=Measurement.of(suite, run.task),
+        measured=Measurement.of(suite, run.words.drawn),
         first_error=min(
             (row.first_error for row in scored if row.selected and row.first_error is not None),
             default=None,

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import field_validator, model_validator
 
+from statetrack.errors import TaskError
 from statetrack.settings import GREATEST_SEED, NameIn, Settings, option
 from statetrack.training.registries import LOSSES, OPTIMISERS, ROBUST
 
@@ -27,6 +28,11 @@ class DataSettings(Settings):
         min=0,
         max=1,
     )
+    words: str = option(
+        "task",
+        "How words are drawn: as the task says, `uniform`, `group` (words that stay inside the "
+        "machine's largest group), `group:NAME`, or `weighted:FILE` (frequencies of symbols).",
+    )
     supervision: Literal["task", "every", "last"] = option(
         "task", "A label after every symbol, or after the last only; `task`: the task's own."
     )
@@ -36,6 +42,18 @@ class DataSettings(Settings):
         min=0,
         max=10**8,
     )
+
+    @field_validator("words")
+    @classmethod
+    def _known_words(cls, words: str) -> str:
+        if words == "task":
+            return words
+        from statetrack.spec.words import check_words  # NumPy, which lists of settings do not need
+
+        try:
+            return check_words(words)
+        except TaskError as problem:
+            raise ValueError(str(problem)) from None
 
 
 class TrainSettings(Settings):

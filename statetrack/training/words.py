@@ -69,6 +69,11 @@ class TaskWords:
     training: TrainSettings
 
     @cached_property
+    def drawn(self) -> Task:
+        """The task, with the words that the settings ask for."""
+        return self.task.with_words(self.data.words)
+
+    @cached_property
     def spec(self) -> WordSpec:
         """The lengths to train on, and the positions that are scored."""
         data = self.data
@@ -99,7 +104,7 @@ class TaskWords:
 
     def _fresh(self, seed: int) -> tuple[BatchStream, Batch]:
         """Fresh words for every batch, and validation words from a separate stream."""
-        about = (self.task.source, self.lengths, self.spec.supervision, seed)
+        about = (self.drawn.source, self.lengths, self.spec.supervision, seed)
         held_out = WordStream(*about, "validation").block(0, 1, self.training.validation_words)[0]
         return WordStream(*about, "train"), held_out
 
@@ -108,7 +113,7 @@ class TaskWords:
 
         Where the training set contains every word of these lengths, validation uses that set.
         """
-        source, num_words = self.task.source, self.data.train_samples
+        source, num_words = self.drawn.source, self.data.train_samples
         num_held_out = self.training.validation_words
         if (among := source.count_words(self.lengths)) is not None:
             num_held_out = min(max(0, among - num_words), num_held_out)

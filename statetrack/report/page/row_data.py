@@ -26,7 +26,9 @@ OF_REPLICAS = ("replica", "seed", "lr", "selected")
 """What a row says of its replica."""
 
 OF_SCORES = tuple(
-    each.name for each in fields(EvaluationRow) if each.name not in (*OF_REPLICAS, "task")
+    each.name
+    for each in fields(EvaluationRow)
+    if each.name not in (*OF_REPLICAS, "task", "words")  # those of the entry
 )
 """What a row says of its score."""
 

@@ -1,0 +1,153 @@
+"""Files of frequencies: how likely words have each symbol.
+
+    symbol,weight                    coin: 3            locked: {coin: 3, push: 1}
+    coin,3                           push: 1            unlocked: {push: 1}
+    push,1
+
+CSV with these two names in its first line; YAML with a weight for each symbol; or YAML with the
+weights in each state. Weights are relative to each other. A symbol or a state that a file leaves
+out has the weight 0: it is never drawn, and a state without weights must not be reached.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from statetrack.errors import TaskError, nearest_or_known
+from statetrack.settings import is_plain_number, read_yaml
+from statetrack.sources import Automaton
+from statetrack.sources.arrays import Floats
+from statetrack.sources.automaton import reachable
+from statetrack.text import shortened
+
+MOST_BYTES: Final = 2**20
+"""The largest file that is read."""
+
+GREATEST: Final = 1e9
+"""The greatest weight."""
+
+HEADER = ["symbol", "weight"]
+"""The first line of a CSV file."""
+
+_MARKED = re.compile(r"(?P<file>.+)#(?P<mark>[0-9a-f]{8})")
+
+
+def marked(file: str) -> str:
+    """A file's name with a mark of what stands in it: `FILE#1a2b3c4d`; as it is where it has one.
+
+    Raises `TaskError` where the file cannot be read.
+    """
+    return file if _MARKED.fullmatch(file) else f"{file}#{_mark(_read(Path(file)))}"
+
+
+def frequencies_of(automaton: Automaton, file: str) -> Floats:
+    """The chances `[S, V]` that a file gives, whose name has its mark.
+
+    Raises `TaskError` where the file cannot be read, is not the one with that mark, names what
+    the machine does not have, or leaves a state in which nothing can be drawn.
+    """
+    found = _MARKED.fullmatch(file)
+    assert found is not None, file
+    name, path = found["file"], Path(found["file"])
+    written = _read(path)
+    if _mark(written) != found["mark"]:
+        raise TaskError(f"{name}: is not the file that it was: its mark was {found['mark']}")
+    if path.suffix.lower() == ".csv":
+        given: Mapping[str, Any] = _read_csv(name, written)
+    else:
+        given = read_yaml(path, TaskError)
+    if any(isinstance(value, Mapping) for value in given.values()):
+        weights = _by_state(automaton, given, name)
+    else:
+        weights = np.tile(_row(automaton, given, name), (automaton.num_states, 1))
+    weights = np.where(automaton.drawable, weights, 0.0)
+    drawn = weights.any(axis=1)
+    stuck = reachable(automaton.delta, automaton.start, weights > 0) & ~drawn
+    if stuck.any():
+        state = automaton.states[int(stuck.argmax())]
+        raise TaskError(f"{name}: words reach the state '{state}', where no symbol has a weight")
+    weights[~drawn] = automaton.weights[~drawn]  # no word comes there
+    chances: Floats = weights / weights.sum(axis=1, keepdims=True)
+    return chances
+
+
+def _mark(written: bytes) -> str:
+    return hashlib.sha256(written.replace(b"\r\n", b"\n")).hexdigest()[:8]
+
+
+def _read(path: Path) -> bytes:
+    if path.suffix.lower() not in (".csv", ".yaml", ".yml"):
+        raise TaskError(f"{path}: frequencies are read from a file that ends in .csv or .yaml")
+    try:
+        if path.is_fifo():  # reading it would wait for a writer, who may never come
+            raise TaskError(f"{path}: cannot be read: it is a pipe, not a file")
+        with path.open("rb") as file:
+            written = file.read(MOST_BYTES + 1)
+    except OSError as problem:
+        raise TaskError(f"{path}: cannot be read: {problem.strerror}") from None
+    if len(written) > MOST_BYTES:
+        raise TaskError(f"{path}: is larger than {MOST_BYTES:,} bytes: too large for frequencies")
+    return written
+
+
+def _by_state(automaton: Automaton, given: Mapping[str, Any], name: str) -> Floats:
+    weights = np.zeros((automaton.num_states, automaton.num_symbols))
+    for state, row in given.items():
+        if state not in automaton.states:
+            hint = nearest_or_known(state, automaton.states)
+            raise TaskError(f"{name}: the machine has no state '{shortened(state)}'.{hint}")
+        if not isinstance(row, Mapping):
+            raise TaskError(f"{name}: state '{shortened(state)}': give weights of symbols")
+        weights[automaton.states.index(state)] = _row(automaton, row, name)
+    return weights
+
+
+def _row(automaton: Automaton, given: Mapping[Any, Any], name: str) -> Floats:
+    """The weight of every symbol: `[V]`."""
+    weights = np.zeros(automaton.num_symbols)
+    for symbol, weight in given.items():
+        if symbol not in automaton.symbols:
+            hint = nearest_or_known(str(symbol), automaton.symbols)
+            raise TaskError(f"{name}: the machine has no symbol '{shortened(str(symbol))}'.{hint}")
+        number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if not number or not 0 <= weight <= GREATEST:
+            raise TaskError(
+                f"{name}: symbol '{shortened(symbol)}': its weight must be a number from 0 to "
+                f"{GREATEST:g} (given: {shortened(str(weight))})"
+            )
+        weights[automaton.symbols.index(symbol)] = weight
+    return weights
+
+
+def _read_csv(name: str, written: bytes) -> dict[str, float]:
+    """The weight of every symbol that a CSV file names.
+
+    Raises `TaskError`, with the line, for a file that is not such a file.
+    """
+    try:
+        text = written.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise TaskError(f"{name}: cannot be read: it is not UTF-8 text") from None
+    weights: dict[str, float] = {}
+    rows = csv.reader(io.StringIO(text), strict=True)
+    try:
+        if [cell.strip() for cell in next(rows, [])] != HEADER:
+            raise TaskError(f"{name}, line 1: the first line must be {','.join(HEADER)}")
+        for row in filter(None, rows):
+            where = f"{name}, line {rows.line_num}"
+            if len(row) != len(HEADER) or not is_plain_number(row[1]):
+                raise TaskError(f"{where}: not a symbol and its weight")
+            if row[0] in weights:
+                raise TaskError(f"{where}: symbol '{shortened(row[0])}' has a weight already")
+            weights[row[0]] = float(row[1])
+    except csv.Error as problem:
+        raise TaskError(f"{name}, line {rows.line_num}: not CSV: {problem}") from None
+    return weights
