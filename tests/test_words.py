@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -238,7 +239,7 @@ def test_settings_refuse_words_that_there_are_not() -> None:
         DataSettings(words="groups")
 
 
-QUICK = {"steps": 3, "validation_words": 16, "batch_size": 4, "threads": 1}
+QUICK: dict[str, Any] = {"steps": 3, "validation_words": 16, "batch_size": 4, "threads": 1}
 
 
 @pytest.fixture(scope="module")
