@@ -8,7 +8,7 @@ r"""Every error that a user can cause, in one tree.
     ├── RunError                    a run folder that is missing, foreign or half-written
     └── DeviceError                 a device that was requested and is not available
 
-`StatetrackWarning` is not an error: execution continues.
+`StatetrackWarning` is not an error: execution continues. A `TaskWarning` is one about a file.
 
 A message says where (file, key, setting), what is wrong (the value) and what to do
 (the nearest name, the allowed range). Programming errors are `assert`s instead.
@@ -60,6 +60,10 @@ class StatetrackError(Exception):
 
 class StatetrackWarning(UserWarning):
     """A result that was computed does not mean what it seems to."""
+
+
+class TaskWarning(StatetrackWarning):
+    """A file leaves open what a task needs, and something was made of it."""
 
 
 class UnknownNameError(StatetrackError):

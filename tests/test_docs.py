@@ -187,6 +187,8 @@ def test_task_files_of_the_pages_are_tasks_with_examples(folder):
             if block.language == "python" and "@KINDS.register" in block.body:
                 (folder / block.text).write_text(block.body, encoding="utf-8")
                 load_plugin(folder / block.text)
+            elif block.mark == "file" and block.language != "yaml":
+                (folder / block.text).write_text(block.body, encoding="utf-8")
         for block in tasks_in(page):
             (folder / block.text).write_text(block.body, encoding="utf-8")
             assert load_task(block.text).spec.examples

@@ -144,8 +144,8 @@ LISTINGS: Mapping[str, Listing] = {
         note=_about_kernels,
     ),
     "tasks": Listing(
-        "Tasks that `--task` takes; a .yaml file of your own works too. Without a number of states "
-        "the words come from a sampler.",
+        "Tasks that `--task` takes; a file of your own works too, and a machine in DOT. Without a "
+        "number of states the words come from a sampler.",
         _tasks,
     ),
     "kinds": Listing("Kinds of automata and samplers that a task file can name.", _kinds),

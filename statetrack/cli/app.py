@@ -32,7 +32,7 @@ from typing import Annotated, TextIO
 import typer
 
 from statetrack import __version__
-from statetrack.errors import StatetrackError, StatetrackWarning, nearest
+from statetrack.errors import StatetrackError, StatetrackWarning, TaskWarning, nearest
 from statetrack.registry import described
 from statetrack.text import visible
 
@@ -124,6 +124,7 @@ def run(argv: Sequence[str]) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             warnings.simplefilter("always", StatetrackWarning)
+            warnings.simplefilter("default", TaskWarning)  # once, however often a task is loaded
             _application(argv)(args=list(argv), prog_name="statetrack")
     except SystemExit as end:
         if _mistake_in_plugin(end) is not None:

@@ -19,7 +19,7 @@ def build(argv: list[str]) -> Callable[..., None]:
 def predictions(
     tasks: Annotated[
         list[str] | None,
-        typer.Argument(help="Tasks, by name or .yaml file; left out, all.", metavar="[TASK ...]"),
+        typer.Argument(help="Tasks, by name or file; left out, all.", metavar="[TASK ...]"),
     ] = None,
     models: Annotated[
         str,

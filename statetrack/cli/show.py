@@ -37,7 +37,7 @@ def show(
     name: Annotated[
         str,
         typer.Argument(
-            help="A task (its name, or a .yaml file), a model, a protocol or a suite.",
+            help="A task (its name, or a file), a model, a protocol or a suite.",
             metavar="NAME",
         ),
     ],

@@ -10,9 +10,13 @@ from typing import Any
 from statetrack.errors import StatetrackError, TaskError, nearest_or_known
 from statetrack.registry import Load, Registry, files_in, tasks_folder
 from statetrack.settings import build, read_yaml
-from statetrack.sources.formats import format_of, read_machine
+from statetrack.sources import build_automaton
+from statetrack.sources.formats import format_of
+from statetrack.sources.text_files import nearest_file
 from statetrack.spec import names
+from statetrack.spec.from_files import default_train_length, from_file, machine_task
 from statetrack.spec.task import Task, TaskSpec, arguments_that_can_be_set
+from statetrack.text import visible
 
 
 def load_task(text: str | Task) -> Task:
@@ -28,6 +32,8 @@ def load_task(text: str | Task) -> Task:
     if names.is_product(text):
         return _product_of([load_task(part) for part in names.factors_of(text)])
     name, values = names.base_and_arguments(text)
+    if format_of(name):
+        return _machine_file(name, values)
     task = _task_file(Path(name)) if names.is_path(name) else TASKS[name]
     return _with_arguments(task, name, values) if values else task
 
@@ -63,10 +69,40 @@ def _shipped_task(path: Path) -> Task:
 
 
 def _task_file(path: Path) -> Task:
-    if format_of(path.name):
-        return Task.from_automaton(read_machine(path), name=path.as_posix(), title=path.stem)
-    spec = build(TaskSpec, read_yaml(path, TaskError), str(path), TaskError)
-    return Task.from_spec(spec.name or path.as_posix(), spec, str(path))
+    if hint := nearest_file(path):
+        raise TaskError(f"{path}: cannot be read: No such file or directory{hint}")
+    content, where = read_yaml(path, TaskError), str(path)
+    if "from" in content:
+        if "automaton" in content:
+            raise TaskError(f"{where}: 'from' and 'automaton' both say what the automaton is")
+        content["automaton"] = {"from": content.pop("from")}
+    described = content.get("automaton")
+    if isinstance(described, dict):
+        content["automaton"] = from_file(described, path.parent, f"{where}: automaton")
+        if "from" in described:
+            automaton = build_automaton(content["automaton"], f"{where}: automaton")
+            content.setdefault("train_length", default_train_length(automaton))
+    spec = build(TaskSpec, content, where, TaskError)
+    return Task.from_spec(spec.name or path.as_posix(), spec, where)
+
+
+def _machine_file(name: str, values: Mapping[str, Any]) -> Task:
+    """The task of following a machine that a file describes."""
+    path = Path(name)
+    full_name = path.as_posix()
+    if values:
+        full_name = names.name_with_arguments(full_name, values)
+    automaton, about = machine_task(path, values, f"task '{full_name}'")
+    task = Task.from_automaton(
+        automaton,
+        name=full_name,
+        title=f"The answers of {visible(path.stem)}",
+        train_length=default_train_length(automaton),
+    )
+    spec = task.spec.model_copy(
+        update={"description": visible(about), "reference": visible(path.name)}
+    )
+    return Task(full_name, spec, automaton)
 
 
 def _with_arguments(task: Task, base: str, values: Mapping[str, Any]) -> Task:

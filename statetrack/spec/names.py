@@ -6,6 +6,7 @@ A task's name is one of
     modular-addition:m=25           the same, with arguments of its automaton replaced
     product(parity,cyclic:n=3)      tasks side by side, over all tuples of their symbols
     path/to/mine.yaml               a file of one's own; takes arguments in the same way
+    path/to/broker.dot:missing=stay a machine file; takes `missing` and `start`
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 from statetrack import yaml_text
 from statetrack.errors import TaskError
-from statetrack.sources.formats import format_of
+from statetrack.sources.formats import endings, format_of
 
 LONGEST_FOLDER_NAME = 150
 """Bytes of a folder's name; file systems take 255, and more is added to some."""
@@ -28,6 +29,9 @@ LONGEST_TASK_NAME = 4096
 
 DEEPEST = 20
 """How deep brackets may stand inside each other in a task's name."""
+
+
+_ENDING = "(?:" + "|".join(map(re.escape, (".yaml", *endings()))) + ")"
 
 
 def check_length(text: str) -> None:
@@ -78,7 +82,7 @@ def base_and_arguments(text: str) -> tuple[str, dict[str, Any]]:
 
     Raises `TaskError` for a name that cannot be read.
     """
-    matched = re.fullmatch(r"(?P<name>.*?\.yaml|[^:]*)(?P<colon>:(?P<arguments>.*))?", text)
+    matched = re.fullmatch(rf"(?P<name>.*?{_ENDING}|[^:]*)(?P<colon>:(?P<arguments>.*))?", text)
     name = matched["name"].strip() if matched else ""
     if matched is None or not name:
         raise TaskError(f"task '{text}': write NAME, NAME:key=value,key=value or FILE.yaml")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -25,9 +23,7 @@ from statetrack.sources.formats._machine import MOST_BYTES, MachineText, Missing
 from statetrack.sources.formats._reading import MOST_EDGES
 from statetrack.sources.formats._writing import machine_to_write
 from statetrack.sources.formats._writing import what_is_left_out as what_is_left_out
-
-MOST_ENTRIES: Final = 10_000
-"""How many names of a folder are compared with one that is not there."""
+from statetrack.sources.text_files import placed, read_text
 
 
 @dataclass(frozen=True)
@@ -62,6 +58,11 @@ def format_of(name: str) -> str | None:
     return None
 
 
+def endings() -> tuple[str, ...]:
+    """How the names of machine files end."""
+    return tuple(ending for form in MACHINE_FORMATS.values() for ending in form.endings)
+
+
 def read_machine(path: Path, missing: Missing = "sink") -> Automaton:
     """The automaton that a machine file describes.
 
@@ -71,7 +72,7 @@ def read_machine(path: Path, missing: Missing = "sink") -> Automaton:
     try:
         return automaton_of(machine, missing)
     except TaskError as wrong:
-        raise TaskError(_placed(path, wrong)) from None
+        raise placed(path, wrong) from None
 
 
 def machine_in(path: Path) -> MachineText:
@@ -81,11 +82,11 @@ def machine_in(path: Path) -> MachineText:
     """
     name = format_of(path.name)
     assert name is not None, path
-    text = text_in(path)
+    text = read_text(path, MOST_BYTES)
     try:
         return MACHINE_FORMATS[name].read(text)
     except TaskError as wrong:
-        raise TaskError(_placed(path, wrong)) from None
+        raise placed(path, wrong) from None
 
 
 def write_machine(automaton: Automaton, name: str) -> str:
@@ -102,45 +103,3 @@ def write_machine(automaton: Automaton, name: str) -> str:
             f"for a file of a machine: it holds at most {MOST_EDGES:,} transitions"
         )
     return MACHINE_FORMATS[name].write(automaton)
-
-
-def text_in(path: Path) -> str:
-    """The text of a file of at most `MOST_BYTES`.
-
-    Raises `TaskError` for one that is missing, larger or no UTF-8 text.
-    """
-    try:
-        if path.is_fifo():  # reading it would wait for a writer, who may never come
-            raise TaskError(f"{path}: cannot be read: it is a pipe, not a file")
-        with path.open("rb") as file:  # of a device that never ends, no more than the bound is read
-            written = file.read(MOST_BYTES + 1)
-        if len(written) > MOST_BYTES:
-            raise TaskError(
-                f"{path}: is larger than {MOST_BYTES // 2**20} MiB, the most that is read"
-            )
-        return written.decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        line = written.count(b"\n", 0, problem.start) + 1
-        raise TaskError(f"{path}, line {line}: cannot be read: it is not UTF-8 text") from None
-    except FileNotFoundError:
-        raise TaskError(f"{path}: there is no such file.{_nearest_file(path)}") from None
-    except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or "its name is not that of a file"
-        raise TaskError(f"{path}: cannot be read: {reason}") from None
-
-
-def _placed(path: Path, wrong: TaskError) -> str:
-    """The message of an error, with the file before the line."""
-    message = str(wrong)
-    return f"{path}, {message}" if message.startswith("line ") else f"{path}: {message}"
-
-
-def _nearest_file(path: Path) -> str:
-    """Which file in the same folder may be meant."""
-    try:
-        entries = islice(path.parent.iterdir(), MOST_ENTRIES)
-        known = {entry.name: entry for entry in entries if entry.suffix}
-    except OSError:
-        return ""
-    close = get_close_matches(path.name, known, n=1, cutoff=0.5)
-    return f" Did you mean '{known[close[0]]}'?" if close else ""
