@@ -527,7 +527,8 @@ def test_a_machine_of_one_state_is_within_every_models_reach() -> None:
 
 
 def test_a_machine_that_is_too_large_is_still_predicted_for() -> None:
-    algebra = analyse(load_task("random-fsm:states=25,symbols=10").automaton)
+    large = load_task("random-fsm:states=25,symbols=10").automaton
+    algebra = analyse(large, Budget(most_images=1_000))
     assert algebra.monoid is None
     assert predict(algebra, "bilinear").size == 25
     assert predict(algebra, "rnn").can == "yes"

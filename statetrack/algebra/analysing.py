@@ -18,7 +18,6 @@ import numpy as np
 
 from statetrack.algebra.characters import character_table, real_irreducibles
 from statetrack.algebra.complexity import TOO_LARGE, Complexity, complexity_of
-from statetrack.algebra.components import orbits
 from statetrack.algebra.fewest_states import FewestStates, fewest_states
 from statetrack.algebra.function_spaces import (
     Construction,
@@ -27,33 +26,24 @@ from statetrack.algebra.function_spaces import (
     completions,
 )
 from statetrack.algebra.groups import Group
-from statetrack.algebra.images import (
-    ImageGroup,
-    Images,
-    Settled,
-    image_groups,
-    images_of,
-    settled,
-)
+from statetrack.algebra.images import ImageGroup, Images, Settled, StateImages
 from statetrack.algebra.krohn_rhodes import Cascade, cascade_of
 from statetrack.algebra.local import local_order_matters
 from statetrack.algebra.machine import Machine, needed_machine
-from statetrack.algebra.monoid import Budget, Monoid, stable_elements, transition_monoid
+from statetrack.algebra.monoid import Budget, Monoid, transition_monoid
+from statetrack.algebra.monoid_facts import (
+    MonoidFacts,
+    facts_of_group,
+    facts_of_images,
+    facts_of_listed,
+)
 from statetrack.algebra.representations import MOST_STATES
 from statetrack.algebra.separation import Labels, noise_horizon, rounding_horizon
 from statetrack.algebra.state_space import Choice, StateSpace, state_space
-from statetrack.algebra.subgroups import (
-    MOST_POINTS,
-    Subgroup,
-    generated_subgroup,
-    listed_subgroup,
-)
+from statetrack.algebra.subgroups import Subgroup
 from statetrack.algebra.width_bounds import Bounds, width_bounds
 from statetrack.sources import Automaton
 from statetrack.sources.arrays import Floats, Integers
-
-MOST_STABLE_STEPS = 2**25
-"""Most products that the search for the stable semigroup may take."""
 
 MOST_CLASSES = 400
 """Most conjugacy classes of a group whose characters are worked out."""
@@ -72,59 +62,6 @@ SAME_SPAN = 1e-10
 
 
 @dataclass(frozen=True)
-class MonoidFacts:
-    """What is known of a transition monoid."""
-
-    size: int
-    idempotents: int
-    commutative: bool
-    r_trivial: bool
-    """No two elements each are a product of the other and something behind it."""
-    l_trivial: bool
-    """No two elements each are a product of something before it and the other."""
-    quasi_aperiodic: bool | None
-    """No group among the elements that words of one length make; None beyond the budget."""
-    counting_seen: bool
-    """Whether labels show such a group, as far as is known: then they are not in AC0."""
-    j_classes: int
-    regular_j_classes: int
-    subgroups: tuple[Subgroup, ...]
-    """One maximal subgroup for each regular J-class, largest first."""
-
-    @property
-    def aperiodic(self) -> bool:
-        """Whether every group in it is trivial: the labels are star-free."""
-        return all(group.order == 1 for group in self.subgroups)
-
-    @property
-    def j_trivial(self) -> bool:
-        """Whether no two elements are products of each other: in finite monoids, R- and L-trivial.
-
-        Whether a word belongs to the language of such a monoid depends on which words of some
-        length are scattered in it (Simon 1975).
-        """
-        return self.r_trivial and self.l_trivial
-
-    @property
-    def solvable(self) -> bool:
-        """Whether every group in it is solvable."""
-        return all(group.solvable for group in self.subgroups)
-
-    @property
-    def nilpotent(self) -> bool:
-        """Whether every group in it is nilpotent."""
-        return all(group.nilpotent for group in self.subgroups)
-
-    @property
-    def derived_length(self) -> int | None:
-        """The largest derived length of a group in it; None where one is not solvable."""
-        lengths = [
-            group.derived_length for group in self.subgroups if group.derived_length is not None
-        ]
-        return max(lengths) if len(lengths) == len(self.subgroups) else None
-
-
-@dataclass(frozen=True)
 class Irreducibles:
     """The dimensions of a group's irreducible representations, smallest first."""
 
@@ -137,9 +74,10 @@ class Irreducibles:
 class Algebra:
     """What the algebra says of a task; `to_json` gives it as plain values.
 
-    `monoid` is None where it was too large, `irreducibles` and `space` where the machine's symbols
-    do not all permute its states, or too many. `order_matters` and the machine's own facts count
-    only what words that are drawn and labels that are asked for can show.
+    `monoid` is None where too little is known of it, `irreducibles` and `space` where the machine's
+    symbols do not all permute its states, or too many. `too_large` says of what there were too many
+    elements to list. `order_matters` and the machine's own facts count only what words that are
+    drawn and labels that are asked for can show.
     """
 
     machine: Machine
@@ -148,6 +86,7 @@ class Algebra:
     irreducibles: Irreducibles | None
     space: StateSpace | None
     too_large: str | None
+    state_images: StateImages
     elements: Monoid | None = None
     """The monoid, where it was not too large to list."""
 
@@ -182,22 +121,20 @@ class Algebra:
             counting_shown=self.monoid.counting_seen,
         )
 
-    @cached_property
+    @property
     def settled(self) -> Settled:
         """The machine without the differences between states that end after some symbols."""
-        return settled(self.machine.delta)
+        return self.state_images.settled
 
-    @cached_property
+    @property
     def images(self) -> Images | None:
         """The images of the settled machine, whose actions are the symbols; None for too many."""
-        return images_of(self.settled.actions)
+        return self.state_images.images
 
-    @cached_property
+    @property
     def image_groups(self) -> tuple[ImageGroup, ...] | None:
-        """The groups of these images, largest first; None for too many images."""
-        if self.images is None:
-            return None
-        return tuple(sorted(image_groups(self.images), key=lambda group: -group.order))
+        """The groups of these images, largest first; None where that is too much work."""
+        return self.state_images.groups
 
     @cached_property
     def cascade(self) -> Cascade:
@@ -335,38 +272,18 @@ DEFAULT_BUDGET = Budget()
 
 
 def analyse(automaton: Automaton, budget: Budget = DEFAULT_BUDGET) -> Algebra:
-    """What the algebra says of the labels of an automaton, within a budget."""
+    """What the algebra says of the labels of an automaton, within a budget.
+
+    The monoid's elements are listed first: that takes half a second at most, and tells more. Where
+    they are too many, the images of the states are looked at.
+    """
     machine = needed_machine(automaton)
+    images = StateImages(machine.delta, budget.most_images)
     monoid = transition_monoid(machine.actions, budget)
     if monoid is None:
-        return _without_monoid(machine, budget)
-    listed = [(points, Group(permutations)) for points, permutations in monoid.maximal_subgroups()]
-    aperiodic = all(len(group) == 1 for _, group in listed)
-    quasi_aperiodic, counting_seen = _groups_of_one_length(machine, monoid)
-    facts = MonoidFacts(
-        size=len(monoid),
-        idempotents=len(monoid.idempotents),
-        commutative=_commute(monoid.generators),
-        r_trivial=machine.partially_ordered,
-        l_trivial=aperiodic and monoid.l_trivial,
-        quasi_aperiodic=quasi_aperiodic,
-        counting_seen=counting_seen,
-        j_classes=int(monoid.j_classes.max()) + 1,
-        regular_j_classes=len(listed),
-        subgroups=tuple(
-            sorted(
-                (
-                    listed_subgroup(
-                        group,
-                        _is_seen(machine, group.permutations[list(group.generators)], points),
-                    )
-                    for points, group in listed
-                ),
-                key=lambda group: -group.order,
-            )
-        ),
-    )
-    whole = listed[0][1] if monoid.is_group else None
+        return _without_monoid(machine, images, budget)
+    facts, groups = facts_of_listed(machine, monoid, images)
+    whole = groups[0] if monoid.is_group else None
     return Algebra(
         machine,
         facts,
@@ -374,52 +291,31 @@ def analyse(automaton: Automaton, budget: Budget = DEFAULT_BUDGET) -> Algebra:
         irreducibles=None if whole is None else _irreducibles(whole),
         space=None if whole is None else _listed_space(machine, whole, monoid.generators),
         too_large=None,
+        state_images=images,
         elements=monoid,
     )
 
 
-def _without_monoid(machine: Machine, budget: Budget) -> Algebra:
+def _without_monoid(machine: Machine, images: StateImages, budget: Budget) -> Algebra:
     """What can be said without a list of the monoid's elements."""
-    actions, num_states = machine.actions, len(machine.delta)
-    order_matters = machine.order_matters(actions)
+    actions = machine.actions
     too_large = f"the monoid has more than {budget.most_elements:,} elements, or takes too long"
+    order_matters = _order_of_symbols_matters(machine)
     if not _permutes(machine):
-        return Algebra(machine, None, order_matters, None, None, too_large)
+        facts = facts_of_images(machine, images)
+        return Algebra(machine, facts, order_matters, None, None, too_large, images)
     alone = np.ones(len(actions), np.int64)
+    num_states = len(machine.delta)
     space = _space(machine, actions, actions, alone) if num_states <= MOST_STATES else None
-    if num_states > MOST_POINTS:
-        return Algebra(machine, None, order_matters, None, space, too_large)
-    seen = _is_seen(machine, actions)
-    group = generated_subgroup(actions, seen)
-    facts = MonoidFacts(
-        size=group.order,
-        idempotents=1,
-        commutative=group.abelian,
-        r_trivial=group.order == 1,
-        l_trivial=group.order == 1,
-        quasi_aperiodic=len(actions) == 1,
-        counting_seen=len(actions) > 1 and seen,
-        j_classes=1,
-        regular_j_classes=1,
-        subgroups=(group,),
-    )
-    if machine.complete:
-        order_matters = not group.abelian
-    return Algebra(machine, facts, order_matters, None, space, None)
+    facts = facts_of_group(machine)
+    known = None if facts else too_large
+    return Algebra(machine, facts, order_matters, None, space, known, images)
 
 
 def _permutes(machine: Machine) -> bool:
     """Whether all symbols permute the states."""
     moved = np.sort(machine.actions, axis=1)
     return bool((moved == np.arange(len(machine.delta))).all())
-
-
-def _commute(maps: np.ndarray) -> bool:
-    return all(
-        bool((second[first] == first[second]).all())
-        for place, first in enumerate(maps)
-        for second in maps[:place]
-    )
 
 
 def _order_matters(machine: Machine, monoid: Monoid, commutative: bool) -> bool | None:
@@ -429,41 +325,20 @@ def _order_matters(machine: Machine, monoid: Monoid, commutative: bool) -> bool 
     return machine.order_matters(monoid.elements.astype(np.int64))
 
 
-def _groups_of_one_length(machine: Machine, monoid: Monoid) -> tuple[bool | None, bool]:
-    """Whether the stable semigroup has no group, and whether labels show that it has one.
+def _order_of_symbols_matters(machine: Machine) -> bool | None:
+    """Whether labels show that words do not commute, as far as two symbols tell.
 
-    It has none if every element m of it has m^n = m^(n+1) for some n. If an element has a cycle on
-    which labels distinguish two states, then a power of it, which is in the semigroup too, maps one
-    of the two to the other: labels depend on how often it was read, modulo a number above 1.
+    If labels do not distinguish the two orders of any two symbols, then they do not distinguish
+    those of two words either, which exchanging neighbours leads to one from the other: as long as
+    *not told apart* is an equivalence.
     """
-    if monoid.is_group and machine.complete:
-        alone = len(machine.actions) == 1
-        return alone, not alone
-    stable = stable_elements(monoid, machine.actions, MOST_STABLE_STEPS)
-    if stable is None:
-        return None, False
-    maps = monoid.elements[stable].astype(np.int64)
-    powers = maps
-    for _ in range(len(machine.delta).bit_length()):
-        powers = np.take_along_axis(powers, powers, axis=1)  # m^(2^k), then beyond the S-th
-    further = np.take_along_axis(maps, powers, axis=1)
-    seen = machine.apart is not None and bool(machine.apart[powers, further].any())
-    return bool((further == powers).all()), seen
-
-
-def _is_seen(machine: Machine, permutations: Integers, points: Integers | None = None) -> bool:
-    """Whether labels distinguish all states that permutations map into each other.
-
-    The permutations `[K, P]` are of some of the states, `points [P]`; left out, of all of them.
-    """
-    if machine.complete:
-        return True
-    if machine.apart is None:
-        return False
-    orbit = orbits(permutations, permutations.shape[1])
-    moved = (orbit[:, None] == orbit[None, :]) & ~np.eye(len(orbit), dtype=bool)
-    apart = machine.apart if points is None else machine.apart[np.ix_(points, points)]
-    return bool(apart[moved].all())
+    apart = machine.apart
+    shown = machine.order_matters(machine.actions)
+    if shown or apart is None:
+        return shown
+    alike = np.argmin(apart, axis=1)  # the first state that is not told apart from each
+    is_equivalence = bool(((alike[:, None] != alike[None, :]) == apart).all())
+    return False if is_equivalence else None
 
 
 def _irreducibles(group: Group) -> Irreducibles | None:

@@ -10,26 +10,30 @@ Letters: I images, S states, V actions, P states of one image, G groups, E steps
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from statetrack.algebra.stabilizer_chain import StabilizerChain
+from statetrack.algebra.stabilizer_chain import StabilizerChain, TooMuchWorkError, Work
 from statetrack.sources.arrays import Booleans, Integers
 
 Word = tuple[int, ...]
 
-MOST_IMAGES = 1_000_000
+MOST_IMAGES = 500_000
 """Most images that are looked for."""
 
-MOST_ENTRIES = 2**28
-"""Most entries of the tables of images and states, and of images and actions."""
+MOST_WORK = 2**30
+"""Most entries of a table of images, actions and states: the running time follows them."""
 
 BLOCK = 2**23
 """Entries of a table that are worked on at once."""
 
+
+FIRST_LOOPS = 256
+"""How many loops are looked at first for those that generate a group, the shortest ones."""
 
 NUM_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1)
 """How many bits of a byte are set."""
@@ -89,6 +93,8 @@ class ImageGroup:
     order: int
     is_maximal: bool
     """Whether it is a maximal subgroup of the monoid; else it is a quotient of a subgroup."""
+    by_length: bool
+    """Whether words of one length from the image to itself permute it in one way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +123,7 @@ def settled(delta: Integers) -> Settled:
 def images_of(actions: Integers, most: int = MOST_IMAGES) -> Images | None:
     """The images under maps `[V, S]`; None where there are more than `most`, or too large ones."""
     num_actions, num_states = actions.shape
-    most = min(most, MOST_ENTRIES // max(num_states, num_actions))
+    most = min(most, MOST_WORK // (num_states * num_actions))
     width = -(-num_states // 64) * 8
     first = np.zeros((1, width), np.uint8)
     first[0, : -(-num_states // 8)] = np.packbits(np.ones(num_states, bool))
@@ -181,6 +187,35 @@ def _strong(step: Integers, sizes: Integers) -> Integers:
     return found
 
 
+@dataclass(frozen=True, eq=False)
+class StateImages:
+    """The images of the states of a machine, and their groups, worked out when asked for."""
+
+    delta: Integers  # [states, V]
+    most: int = MOST_IMAGES
+
+    @cached_property
+    def settled(self) -> Settled:
+        """The machine without the differences between states that end after some symbols."""
+        return settled(self.delta)
+
+    @cached_property
+    def images(self) -> Images | None:
+        """The images of the settled machine, whose actions are the symbols; None for too many."""
+        return images_of(self.settled.actions, self.most)
+
+    @cached_property
+    def groups(self) -> tuple[ImageGroup, ...] | None:
+        """The groups of these images, largest first; None where that is too much work."""
+        if self.images is None:
+            return None
+        try:
+            groups = image_groups(self.images)
+        except TooMuchWorkError:
+            return None
+        return tuple(sorted(groups, key=lambda group: -group.order))
+
+
 def image_groups(images: Images) -> list[ImageGroup]:
     """The group of one image of every strong component that has a group of more than one element.
 
@@ -188,36 +223,105 @@ def image_groups(images: Images) -> list[ImageGroup]:
     others, and another one from all others back to it. The loops that go out along the one, take a
     step inside the component and come back along the other generate its group: Schreier's (1927)
     generators are such a loop and the inverse, which is a power, of another one.
+
+    Raises `TooMuchWorkError` for groups that are too large.
     """
     inside = _Inside.of(images)
-    by_root: dict[int, list[int]] = {}
-    for edge in inside.moving().tolist():
-        by_root.setdefault(int(inside.root[inside.source[edge]]), []).append(edge)
-    maximal = inside.maximal()
-    groups = []
-    for root, edges in sorted(by_root.items(), key=lambda item: int(inside.images[item[0]])):
-        number = int(inside.images[root])
-        points = np.flatnonzero(images.members_of(np.array([number]))[0])
-        chosen = np.array(edges)
-        chosen = chosen[np.argsort(inside.lengths(chosen), kind="stable")]
-        places = np.searchsorted(points, inside.loops(chosen)[:, points])
-        once = np.sort(np.unique(places, axis=0, return_index=True)[1])
-        chain, kept = StabilizerChain(len(points)), []
-        while len(once):
-            kept.append(int(once[0]))
-            chain.add(places[once[0]])
-            once = once[~chain.contains(places[once])]
+    moves = inside.moving()
+    root_of = inside.root[inside.source]
+    roots = np.unique(root_of[moves])
+    wanted = np.zeros(len(inside.images), bool)
+    wanted[roots] = True
+    steps = np.flatnonzero(wanted[root_of])
+    lengths = inside.lengths(steps)
+    # by component; there, steps whose loops move states first, the shortest loops first
+    order = np.lexsort([lengths, ~moves[steps], root_of[steps]])
+    steps, lengths = steps[order], lengths[order]
+    begins = np.searchsorted(root_of[steps], roots).tolist()
+    maximal = inside.maximal(wanted)
+    groups, work = [], Work()
+    ends = [*begins, len(steps)][1:]
+    for root, begin, end in zip(roots.tolist(), begins, ends, strict=True):
+        middle = begin + int(moves[steps[begin:end]].sum())
+        points = np.flatnonzero(inside.members[root])
+        moved = inside.loops(steps[begin:middle])[:, points]
+        loops = np.searchsorted(points, moved)
+        chain, needed = _generators(loops, work)
         groups.append(
             ImageGroup(
-                number,
+                int(inside.images[root]),
                 points,
-                places[kept],
-                tuple(inside.word(int(chosen[place])) for place in kept),
+                loops[needed],
+                tuple(inside.word(int(steps[begin + place])) for place in needed),
                 chain.order,
                 bool(maximal[root]),
+                _by_length(loops, lengths[begin:middle], lengths[middle:end], chain.order),
             )
         )
-    return groups
+    return sorted(groups, key=lambda group: group.image)
+
+
+def _generators(permutations: Integers, work: Work) -> tuple[StabilizerChain, list[int]]:
+    """The group that permutations `[K, P]` generate, and which are not in that of those before."""
+    num_points = permutations.shape[1]
+    chain, needed = StabilizerChain(num_points, work=work), []
+    everything = math.factorial(num_points)
+    begin, size = 0, FIRST_LOOPS
+    while begin < len(permutations) and chain.order < everything:
+        left = np.arange(begin, min(begin + size, len(permutations)))
+        left = left[~chain.contains(permutations[left])]
+        left = left[np.sort(np.unique(permutations[left], axis=0, return_index=True)[1])]
+        while len(left):
+            needed.append(int(left[0]))
+            chain.add(permutations[left[0]])
+            left = left[~chain.contains(permutations[left])]
+        begin, size = begin + size, min(2 * size, max(BLOCK // num_points, FIRST_LOOPS))
+    return chain, needed
+
+
+def _by_length(
+    permutations: Integers, lengths: Integers, still: Integers, group_order: int
+) -> bool:
+    """Whether permutations `[K, P]` and lengths `[K]`, of loops that generate, allow `by_length`.
+
+    `still` are the lengths of loops that do not move any state.
+
+    Pairs of a permutation and a length generate a subgroup H of G x Z. All words from the image to
+    itself give pairs in H, and each of H is such a pair divided by (1, n) for some n: the inverse
+    of (g, n) is a power of it divided by some (1, m). So words of one length permute in one way
+    exactly where H contains no (g, 0) but that of g = 1: where H is cyclic, and its generator is
+    the pair (c, d) with d the greatest common divisor of all lengths.
+    """
+    each, first, which = np.unique(lengths, return_index=True, return_inverse=True)
+    for begin in range(0, len(lengths), FIRST_LOOPS):  # most often the first ones tell
+        some = slice(begin, begin + FIRST_LOOPS)
+        if not (permutations[some] == permutations[first][which[some]]).all():
+            return False
+    points = np.arange(permutations.shape[1])
+    known = dict.fromkeys(np.unique(still).tolist(), points)
+    if not known.keys().isdisjoint(each.tolist()):
+        return False
+    known.update(zip(each.tolist(), permutations[first], strict=True))
+    length, root = 0, points  # root has this length, the greatest common divisor so far
+    for other, permutation in known.items():
+        divisor = math.gcd(length, other)
+        times = pow(length // divisor, -1, other // divisor)
+        rest = (divisor - times * length) // other
+        root = _power(permutation, rest % group_order)[_power(root, times % group_order)]
+        length = divisor
+    return all(
+        bool((_power(root, other // length % group_order) == permutation).all())
+        for other, permutation in known.items()
+    )
+
+
+def _power(permutation: Integers, exponent: int) -> Integers:
+    power = np.arange(len(permutation))
+    while exponent:
+        if exponent & 1:
+            power = permutation[power]
+        permutation, exponent = permutation[permutation], exponent >> 1
+    return power
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,17 +389,17 @@ class _Inside:
         loops: Integers = np.take_along_axis(self.back[self.target[edges]], moved, axis=1)
         return loops
 
-    def moving(self) -> Integers:
-        """The steps whose loop moves some state of the root."""
+    def moving(self) -> Booleans:
+        """Whether the loop through each step moves some state of the root: `[E]`."""
         at_once = max(BLOCK // self.actions.shape[1], 1)
         states = np.arange(self.actions.shape[1])
-        found = [np.zeros(0, np.int64)]
+        moving = np.zeros(len(self.source), bool)
         for begin in range(0, len(self.source), at_once):
             edges = np.arange(begin, min(begin + at_once, len(self.source)))
             moved = self.loops(edges) != states
             moved &= self.members[self.root[self.source[edges]]]
-            found.append(edges[moved.any(axis=1)])
-        return np.concatenate(found)
+            moving[edges] = moved.any(axis=1)
+        return moving
 
     def lengths(self, edges: Integers) -> Integers:
         """The number of steps of the loops through some steps."""
@@ -317,27 +421,33 @@ class _Inside:
             image = int(self.target[step])
         return (*reversed(there), int(self.action[edge]), *back)
 
-    def maximal(self) -> Booleans:
+    def maximal(self, roots: Booleans) -> Booleans:
         """Whether the group of each image is a maximal subgroup of the monoid: `[N]`.
 
-        It is where from the image I and every state q some word leads to an image of I's component
-        and a state of it. Such words, one after another, take all states there. Searched backwards.
+        `roots [N]` says in which components that is asked. It is where for every state q some word
+        leads from the image I to an image of I's component, and from q to a state of that. Searched
+        backwards from pairs of an image and a state of it.
         """
         merging = self.members.copy()
         arriving = _ByPoint.of(self.target, len(self.images))
-        changed = np.arange(len(self.images))
+        changed = np.flatnonzero(roots[self.root])
+        at_once = max(BLOCK // self.actions.shape[1], 1)
         while len(changed):
             edges = arriving.at(changed)
-            now = merging.sum(axis=1)
-            at_once = max(BLOCK // self.actions.shape[1], 1)
+            edges = edges[~merging[self.source[edges]].all(axis=1)]
+            edges = edges[np.argsort(self.source[edges], kind="stable")]
+            changed_now = []
             for begin in range(0, len(edges), at_once):
                 some = edges[begin : begin + at_once]
                 reached = np.take_along_axis(
                     merging[self.target[some]], self.actions[self.action[some]], axis=1
                 )
-                np.logical_or.at(merging, self.source[some], reached)
-            changed = np.flatnonzero(merging.sum(axis=1) > now)
-        maximal: Booleans = merging.all(axis=1)
+                sources, first = np.unique(self.source[some], return_index=True)
+                further = np.logical_or.reduceat(reached, first, axis=0) & ~merging[sources]
+                merging[sources] |= further
+                changed_now.append(sources[further.any(axis=1)])
+            changed = np.unique(np.concatenate(changed_now)) if changed_now else changed[:0]
+        maximal: Booleans = np.logical_and.reduce(merging, axis=1)
         return maximal
 
 

@@ -33,6 +33,8 @@ class Budget:
     """Products of an element and a generator, to which the running time is proportional."""
     most_entries: int = 2**26
     """Elements times states, to which the memory is proportional."""
+    most_images: int = 500_000
+    """Images of the set of all states, where the elements are too many to list."""
 
 
 @dataclass(frozen=True, eq=False)

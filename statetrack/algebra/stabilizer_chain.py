@@ -16,11 +16,40 @@ import numpy as np
 
 from statetrack.sources.arrays import Booleans, Integers
 
+OVERHEAD = 1_000
+"""What a step takes beside the entries, in entries."""
+
+MOST_WORK = 2**29
+"""Most entries of permutations that are worked through for the groups of a machine."""
+
+
+class TooMuchWorkError(Exception):
+    """A group takes too much work."""
+
+
+class Work:
+    """How much work may still be done: a number of entries of permutations."""
+
+    def __init__(self, most: int = MOST_WORK) -> None:
+        self.left = most
+
+    def spend(self, entries: int) -> None:
+        """Take note of work; raises `TooMuchWorkError` where it is more than may be done."""
+        self.left -= entries
+        if self.left < 0:
+            raise TooMuchWorkError
+
 
 class StabilizerChain:
-    """The group that permutations `[K, P]` generate; more can be added with `add`."""
+    """The group that permutations `[K, P]` generate; more can be added with `add`.
 
-    def __init__(self, num_points: int, generators: Integers | None = None) -> None:
+    All that it does raises `TooMuchWorkError` once `work` is done.
+    """
+
+    def __init__(
+        self, num_points: int, generators: Integers | None = None, work: Work | None = None
+    ) -> None:
+        self.work = work or Work()
         self.num_points = num_points
         self.generators: list[Integers] = []  # none of them is in the group of those before it
         self._points = np.arange(num_points)
@@ -37,6 +66,11 @@ class StabilizerChain:
     def order(self) -> int:
         """The number of elements."""
         return 1 if self._below is None else len(self._onto) * self._below.order
+
+    @property
+    def depth(self) -> int:
+        """The number of points that are fixed one after another."""
+        return 0 if self._below is None else 1 + self._below.depth
 
     def contains(self, permutations: Integers) -> Booleans:
         """Which of some permutations `[N, P]` are elements: `[N]`."""
@@ -64,7 +98,7 @@ class StabilizerChain:
         if self._below is None:
             self._base = int(np.flatnonzero(permutation != self._points)[0])
             self._place[self._base] = 0
-            self._below = StabilizerChain(self.num_points)
+            self._below = StabilizerChain(self.num_points, work=self.work)
         before = len(self._onto)
         self.generators.append(permutation)
         self._extend_orbit()
@@ -100,6 +134,7 @@ class StabilizerChain:
 
         Each is the product of one of them and an element: with it, the group generates the same.
         """
+        self.work.spend((permutations.size + OVERHEAD) * (self.depth + 1))
         left = self._stripped(permutations)
         return np.unique(left[(left != self._points).any(axis=1)], axis=0)
 
@@ -117,7 +152,7 @@ class StabilizerChain:
 
     def normal_closure(self, permutations: Integers) -> StabilizerChain:
         """The smallest normal subgroup with some elements `[N, P]` in it."""
-        closure = StabilizerChain(self.num_points)
+        closure = StabilizerChain(self.num_points, work=self.work)
         queue = list(permutations)
         inverses = [np.argsort(generator) for generator in self.generators]
         for element in queue:

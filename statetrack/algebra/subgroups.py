@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from statetrack.algebra.components import orbits
 from statetrack.algebra.groups import Group, factorise
 from statetrack.algebra.naming import name_of, name_of_simple
 from statetrack.algebra.representations import orbits_of_pairs
-from statetrack.sources.arrays import Integers
+from statetrack.algebra.stabilizer_chain import StabilizerChain, TooMuchWorkError, Work
+from statetrack.sources.arrays import Booleans, Integers
 
-MOST_POINTS = 32
-"""The most states whose permutations are worked with unlisted: this takes S^5 steps."""
+MOST_LISTED = 2_000
+"""The most elements of a group that is given by generators that are listed."""
 
 FEWEST_OF_SIMPLE = 5
 """The alternating group of so many points, or more, is simple."""
@@ -59,38 +61,61 @@ def listed_subgroup(group: Group, seen: bool) -> Subgroup:
     )
 
 
-def generated_subgroup(permutations: Integers, seen: bool) -> Subgroup:
-    """What the algorithm of Schreier and Sims (1970) finds of the group that permutations generate.
+def generated_subgroup(
+    permutations: Integers, seen: bool, work: Work | None = None
+) -> Subgroup | None:
+    """What is known of the group that permutations `[K, S]` generate; None for too much work.
 
-    `[K, S]`, of at most `MOST_POINTS` states.
+    Where it is small enough, its elements are listed.
     """
-    from sympy.combinatorics import Permutation, PermutationGroup
+    try:
+        return _known_of(StabilizerChain(permutations.shape[1], permutations, work), seen)
+    except TooMuchWorkError:
+        return None
 
-    num_points = permutations.shape[1]
-    assert num_points <= MOST_POINTS, num_points
-    group = PermutationGroup([Permutation(each.tolist()) for each in permutations])
-    order = int(group.order())
+
+def _known_of(group: StabilizerChain, seen: bool) -> Subgroup:
+    order = group.order
+    if order <= MOST_LISTED:
+        return listed_subgroup(Group(group.elements()), seen)
+    permutations = np.array(group.generators)
+    moved = (permutations != np.arange(group.num_points)).any(axis=0)
+    num_points = int(moved.sum())
     everything = math.factorial(num_points)
     if num_points >= FEWEST_OF_SIMPLE and order in (everything, everything // 2):
         # S_n is all permutations of n points, and A_n the only half of them that is a group
         letter = "S" if order == everything else "A"
         return _not_solvable(f"{letter}{num_points}", order, seen)
-    solvable, abelian = bool(group.is_solvable), bool(group.is_abelian)
-    if not solvable:
-        simple = bool(group.is_perfect) and _has_simple_socle(permutations)
+    derived = group.commutators(group)
+    length = None if derived.order == order else derived.derived_length()
+    if length is None:
+        simple = derived.order == order and _has_simple_socle(_of_moved(permutations, moved))
         name = name_of_simple(order) if simple else ""
         return _not_solvable(name or f"order {order}, not solvable, not abelian", order, seen)
+    abelian = derived.order == 1
     return Subgroup(
         name=f"order {order}, solvable, {'abelian' if abelian else 'not abelian'}",
         order=order,
         abelian=abelian,
-        nilpotent=bool(group.is_nilpotent),
+        nilpotent=group.is_nilpotent(),
         solvable=True,
-        derived_length=len(group.derived_series()) - 1,
-        exponent=math.lcm(*(int(each.order()) for each in group.generators)) if abelian else None,
+        derived_length=length + 1,
+        exponent=math.lcm(*map(_order_of, group.generators)) if abelian else None,
         squares_length=None,
         seen=seen,
     )
+
+
+def _of_moved(permutations: Integers, moved: Booleans) -> Integers:
+    """Permutations of the points that are moved alone, numbered from 0."""
+    place = np.cumsum(moved) - 1
+    return place[permutations[:, moved]]
+
+
+def _order_of(permutation: Integers) -> int:
+    """The smallest n with g^n = 1."""
+    cycles = orbits([permutation], len(permutation))
+    return math.lcm(*np.unique(cycles, return_counts=True)[1].tolist())
 
 
 def _not_solvable(name: str, order: int, seen: bool) -> Subgroup:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from statetrack.algebra.analysing import NOISE, Algebra, MonoidFacts
+from statetrack.algebra.analysing import NOISE, Algebra
 from statetrack.algebra.identification import Identification
+from statetrack.algebra.monoid_facts import MonoidFacts
 from statetrack.predicting import identification_by
 from statetrack.report.drawing import share
 from statetrack.spec import WordSpec
@@ -46,17 +47,28 @@ def _monoid(algebra: Algebra) -> Iterator[Line]:
     if facts is None:
         yield "monoid", f"too large: {algebra.too_large}"
         return
-    kind = "a group" if algebra.is_group else f"{facts.idempotents} idempotents"
     groups = [group.name for group in facts.subgroups if group.order > 1]
-    yield "monoid", f"{facts.size} elements, {kind}"
+    yield "monoid", _size(algebra, facts)
     yield "groups in it", " · ".join(dict.fromkeys(groups)) or f"none: star-free{_trivial(facts)}"
+
+
+def _size(algebra: Algebra, facts: MonoidFacts) -> str:
+    """How many elements there are, or how many images of the states were looked at instead."""
+    if facts.size is not None:
+        kind = "a group" if algebra.is_group else f"{facts.idempotents} idempotents"
+        return f"{facts.size} elements, {kind}"
+    assert algebra.images is not None, "what is known without the elements is known from images"
+    return (
+        f"too large to list, so its groups are those of the {len(algebra.images):,} images of the "
+        "states under words"
+    )
 
 
 def _trivial(facts: MonoidFacts) -> str:
     """Which of Green's relations tell all elements apart, beside H."""
     if facts.j_trivial:
         return ", J-trivial"
-    return ", R-trivial" * facts.r_trivial + ", L-trivial" * facts.l_trivial
+    return ", R-trivial" * facts.r_trivial + ", L-trivial" * bool(facts.l_trivial)
 
 
 def _cascade(algebra: Algebra) -> str:
