@@ -2,8 +2,39 @@
 
 The image of a word is the set of states that it leads to from any state. A symbol maps images to
 images. Between images of one strong component, which all have the same size, symbols are
-bijections; the words that lead from an image back to itself permute its states. These
-permutations are the *group of the image*.
+bijections; the words that lead from an image I back to itself permute its states, and these
+permutations are the *group of the image*, G(I). A monoid of maps has few images where it has too
+many elements to list, so its groups are found from images (Linton, Pfeiffer, Robertson and Ruskuc
+1998; for the theorems on groups that are used Rhodes and Steinberg 2009, ch. 4 and app. A). Let M
+be the monoid, e and f idempotents of it, and Q all states; words act from the right.
+
+1. *G(Qe) is the maximal subgroup at e*, as a group of permutations of Qe. Its elements permute Qe.
+   And if a word w permutes Qe, then (e w)^n acts on Qe as the identity for some n > 0; so
+   (e w)^n = e, and e w is in a subgroup whose identity is e.
+2. *The components with the image of an idempotent are the J-classes with one.* If e J f, then in a
+   finite monoid some m is in the R-class of e and the L-class of f: e m = m, and m leads on to e,
+   so Qe and Qm = Qf are in one component. Conversely, if words w and v lead from Qe to Qf and back,
+   then e (w v)^n = e for some n > 0, so e R e w; e w is regular, as e is, and so is f, and regular
+   elements with one image are L-related: e w L f.
+3. By the same argument every image in the component of Qe is the image of a regular element, hence
+   of an idempotent. So G(I) is a maximal subgroup for all images of a component, or for none. It is
+   for the image I = Qu exactly where, for every state q, *some word that keeps I in its component
+   leads q to a state of what it makes of I*. If I is the image of e, then e is such a word. And if
+   there are such words, then one after another they lead all states to states of an image I v of
+   the component (with ways back to I between them); with a word t from there back to I,
+   Q v t = I v t = I, and a power of v t is an idempotent with the image I.
+4. *Every G(I) is a quotient of a subgroup of M.* Words with I w = I make a submonoid N that is
+   mapped onto G(I). For an idempotent e of the least ideal of N, e N e is a group; e is mapped to
+   1, so the group is mapped onto G(I) as well. Every subgroup of M is inside a maximal one. So M is
+   aperiodic exactly where all G(I) are trivial, its groups are solvable exactly where all G(I) are,
+   and the G(I) that are no maximal subgroups have no further composition factors.
+5. *Words of one length make a group* (M is not quasi-aperiodic; Barrington, Compton, Straubing and
+   Therien 1992) *exactly where two words of one length from some I to itself permute it in two
+   ways.* If words of length s make a group with the identity e, take I = Qe. Conversely, let u and
+   v be such words. With v^n for an n that makes it the identity on I, w = u v^(n-1) is as long and
+   acts on I as another element than 1; then all powers of w are made on I by words of one length,
+   for all large multiples of n |v|. Of these take the length s of the stable semigroup: it has a
+   subsemigroup that is mapped onto a group which is not trivial, so by 4 it has such a subgroup.
 
 Letters: I images, S states, V actions, P states of one image, G groups, E steps inside components.
 """
@@ -110,6 +141,13 @@ def settled(delta: Integers) -> Settled:
 
     Two states are in one class where, for some k, all words of k symbols or more lead from both to
     the same state: such as one state of a Mealy machine that is entered with different outputs.
+
+    The monoid of the classes has the groups of that of the machine, and of one length the same. It
+    is a quotient of that, so a subgroup H at an idempotent e is mapped onto one, and all of them
+    come so. Let H have more than one element; then e is the action of a word that is not empty, and
+    so of one of k symbols or more. Where p e and q e are in one class, p e = p e e = q e e = q e:
+    elements of H that move classes alike are equal. In the same way, where e = x f y holds among
+    classes, e = e x f y e holds among states, so two such J-classes stay two.
     """
     classes, number = np.arange(len(delta)), len(delta)
     while True:
