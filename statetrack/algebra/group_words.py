@@ -38,10 +38,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from statetrack.algebra.components import orbits
-from statetrack.algebra.groups import Group
 from statetrack.algebra.images import Images, Word, image_groups, images_of
 from statetrack.algebra.machine import needed_machine
-from statetrack.algebra.subgroups import Subgroup, generated_subgroup, listed_subgroup
+from statetrack.algebra.stabilizer_chain import StabilizerChain, TooMuchWorkError
+from statetrack.algebra.subgroups import Subgroup, generated_subgroup
 from statetrack.errors import TaskError
 from statetrack.sources.arrays import Integers
 from statetrack.sources.automaton import Automaton
@@ -57,9 +57,6 @@ BIAS_AT = (10, 20, MIXED_BY, 100)
 
 SMALL_BIAS = 0.1
 """A walk on a whole component with a bias below this is not compared with a sub-walk."""
-
-MOST_LISTED = 5040
-"""The most elements of a group that are listed to name it."""
 
 MOST_TRIED = 8
 """So many orbits with one group are looked at for one on which labels show the whole of it."""
@@ -99,8 +96,12 @@ def walks(automaton: Automaton) -> Iterator[Walk]:
     images = images_of(np.ascontiguousarray(machine.moves.T))
     if images is None:
         raise TaskError("the machine has too many images of its states to find its groups")
+    try:
+        found = sorted(_orbits(images), key=lambda one: (*_rank(one.group), *one.order))
+    except TooMuchWorkError:
+        raise TaskError("the machine has a group on too many states to be worked out") from None
     buckets: dict[str, list[_Orbit]] = {}
-    for orbit in sorted(_orbits(images), key=lambda one: (*_rank(one.group), *one.order)):
+    for orbit in found:
         buckets.setdefault(orbit.group.name, []).append(orbit)
     waiting: list[tuple[_Seen, _Begun]] = []
     given: set[str] = set()
@@ -219,17 +220,10 @@ def _orbits(images: Images) -> Iterator[_Orbit]:
 
 def _generated(permutations: Integers) -> Subgroup:
     """What is known of the group that permutations `[K, P]` generate."""
-    identity = np.arange(permutations.shape[1])
-    elements = frontier = identity[None]
-    while len(frontier) and len(elements) <= MOST_LISTED:
-        products = np.unique(permutations[:, frontier].reshape(-1, len(identity)), axis=0)
-        both = np.vstack([elements, products])
-        _, first = np.unique(both, axis=0, return_index=True)
-        frontier = both[first[first >= len(elements)]]
-        elements = both[np.sort(first)]
-    if len(elements) <= MOST_LISTED:
-        return listed_subgroup(Group(elements), seen=True)
-    return generated_subgroup(permutations, seen=True)
+    group = generated_subgroup(permutations, seen=True)
+    if group is None:
+        raise TooMuchWorkError
+    return group
 
 
 @dataclass(frozen=True, eq=False)
@@ -395,20 +389,13 @@ def _sub_walk(seen: _Seen) -> Integers:
     At each of the first images, loops are taken from the shortest on that enlarge the group made
     by those before; of the images the one with the fewest symbols in its loops is taken.
     """
-    from sympy.combinatorics import Permutation, PermutationGroup
-
     best: tuple[int, list[tuple[int, int]]] | None = None
     for root in range(min(MOST_ROOTS, len(seen.steps))):
         loops = _loops(seen, root)
         by_length = np.argsort(loops.lengths, kind="stable")
         shortest = _shortest_of_each(loops.permutations, by_length)
-        kept: list[int] = []
-        group = PermutationGroup([Permutation(seen.points.shape[1] - 1)])
-        for loop in shortest:
-            permutation = Permutation(loops.permutations[loop].tolist())
-            if not group.contains(permutation):
-                kept.append(loop)
-                group = PermutationGroup([*group.generators, permutation])
+        group = StabilizerChain(seen.points.shape[1])
+        kept = [loop for loop in shortest if group.add(loops.permutations[loop])]
         total = int(loops.lengths[kept].sum())
         if best is None or total < best[0]:
             edges = [edge for loop in kept for edge in loops.edges(loop, root, seen.steps)]

@@ -14,7 +14,7 @@ from statetrack.algebra.representations import orbits_of_pairs
 from statetrack.algebra.stabilizer_chain import StabilizerChain, TooMuchWorkError, Work
 from statetrack.sources.arrays import Booleans, Integers
 
-MOST_LISTED = 2_000
+MOST_LISTED = 5_040
 """The most elements of a group that is given by generators that are listed."""
 
 FEWEST_OF_SIMPLE = 5
