@@ -1,4 +1,4 @@
-"""The work of `statetrack atlas` without training: survey machines, and show the tables."""
+"""The work of `statetrack atlas`: survey machines, train models on them, show the tables."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -35,6 +36,22 @@ from statetrack.text import visible
 SURVEYED = "mamba,gla,deltanet,gated-deltaproduct,bilinear,lstm,transformer"
 """The models whose answers a survey has, where none are named."""
 
+TRAINED = (
+    "mamba --width 32,gla --width 32,deltanet --width 32,bilinear --hidden 32,lstm --hidden 64,"
+    "transformer --width 32"
+)
+"""The models that are trained, where none are named."""
+
+OF_TRAINING: dict[str, Any] = {
+    "budget": "minutes",
+    "lengths": "20,500",
+    "samples": 0,
+    "seeds": 0,
+    "steps": 0,
+    "finished": False,
+}
+"""The options of training, and their defaults."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
@@ -47,13 +64,20 @@ class Asked:
     memory: float
     jobs: int
     out: Path
+    train: bool
+    budget: str
+    lengths: str
+    samples: int
+    seeds: int
+    steps: int
+    finished: bool
     markdown: Path | None
     as_csv: bool
     as_json: bool
 
 
 def show_atlas(asked: Asked) -> None:
-    """Survey the machines, and print what is known of them.
+    """Survey the machines, and print what is known of them; with `train` what models do on them.
 
     Raises `StatetrackError` where a file could not be read, once everything is printed.
     """
@@ -61,22 +85,43 @@ def show_atlas(asked: Asked) -> None:
         raise SettingsError("--json: does not go with --csv: give one of the two")
     if asked.markdown is not None:
         require_writable(asked.markdown, "--markdown")
+    if not asked.train:
+        _refuse_settings_of_training(asked)
     files = machine_files(asked.machines, recursive=asked.recursive)
-    rows = surveyed(files, asked)
-    if asked.as_json:
-        print_json([row.to_json() for row in rows])
-    elif asked.as_csv:
-        print(atlas_csv(rows), end="")
+    models: Models = {
+        text: settings.model_dump(mode="json", include=settings.model_fields_set)
+        for text, settings in chosen_models(
+            asked.models or (TRAINED if asked.train else SURVEYED)
+        ).items()
+    }
+    rows = surveyed(files, models, asked)
+    if asked.train:
+        from statetrack.cli._atlas_training import show_training  # torch
+
+        page = show_training(asked, files, models, rows)
     else:
-        _draw(rows, asked.machines)
+        _show(rows, asked)
+        page = atlas_markdown(_title(asked), rows, command_of(asked))
     if asked.markdown is not None:
-        page = atlas_markdown(f"Machines of {asked.machines.name}", rows, _command(asked))
         try:
             asked.markdown.write_text(page, encoding="utf-8")
         except OSError as problem:
             raise StatetrackError(
                 f"--markdown {asked.markdown}: cannot be written: {problem.strerror}"
             ) from None
+    _end(rows)
+
+
+def _refuse_settings_of_training(asked: Asked) -> None:
+    """Raise `SettingsError` for an option that says how to train, where nothing is trained."""
+    for name, default in OF_TRAINING.items():
+        if getattr(asked, name) != default:
+            option = "length" if name == "lengths" else name
+            raise SettingsError(f"--{option}: belongs to --train")
+
+
+def _end(rows: Sequence[MachineRow]) -> None:
+    """Name what was not finished, and what could not be read; `StatetrackError` for the latter."""
     for row in rows:
         if row.stopped:
             typer.echo(visible(f"warning: {row.name}: not finished: {row.stopped}"), err=True)
@@ -86,15 +131,11 @@ def show_atlas(asked: Asked) -> None:
         raise StatetrackError(f"{len(failed)} of {len(rows)} machine files could not be read")
 
 
-def surveyed(files: Sequence[MachineFile], asked: Asked) -> list[MachineRow]:
+def surveyed(files: Sequence[MachineFile], models: Models, asked: Asked) -> list[MachineRow]:
     """The rows of all files, in their order.
 
     Raises `typer.Exit` where the work was interrupted; what was done by then is kept.
     """
-    models: Models = {
-        text: settings.model_dump(mode="json", include=settings.model_fields_set)
-        for text, settings in chosen_models(asked.models or SURVEYED).items()
-    }
     limits = Limits(asked.seconds, asked.memory)
     found: dict[str, MachineRow] = {}
     with interruptible() as stop, searching("surveying", math.inf) as progress:
@@ -109,20 +150,33 @@ def surveyed(files: Sequence[MachineFile], asked: Asked) -> list[MachineRow]:
     return [found[file.name] for file in files]
 
 
-def _draw(rows: Sequence[MachineRow], given: Path) -> None:
-    to = console()
-    read = [row for row in rows if not row.error]
-    if read:
-        to.print(atlas_table(f"{len(read)} machines of {given}", read, to.width))
+def _show(rows: Sequence[MachineRow], asked: Asked) -> None:
+    if asked.as_json:
+        print_json([row.to_json() for row in rows])
+    elif asked.as_csv:
+        print(atlas_csv(rows), end="")
+    elif read := [row for row in rows if not row.error]:
+        to = console()
+        to.print(atlas_table(f"{len(read)} machines of {asked.machines}", read, to.width))
         to.print(LEGEND)
         to.print(family_table(read))
         to.print(models_table(read))
 
 
-def _command(asked: Asked) -> str:
+def _title(asked: Asked) -> str:
+    return f"Machines of {asked.machines.name}"
+
+
+def command_of(asked: Asked) -> str:
     """The command that makes a page, as far as it changes what stands in it."""
     words = ["statetrack", "atlas", str(asked.machines)]
     words += ["--recursive"] * asked.recursive
     if asked.models:
         words += ["--models", asked.models]
+    if asked.train:
+        words.append("--train")
+        for name, default in OF_TRAINING.items():
+            given = getattr(asked, name)
+            if given != default and name != "finished":
+                words += [f"--{'length' if name == 'lengths' else name}", str(given)]
     return shlex.join(words)

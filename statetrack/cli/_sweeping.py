@@ -185,7 +185,7 @@ def run(asked: Sweep) -> None:
         console().print(f"budget {asked.budget}: {suite.departures}")
     started = time.perf_counter()
     to_run = [point for point in points if not asked.finished or RunFolder(point.path).finished]
-    every = _run(asked, to_run)
+    every = run_points(asked, to_run)
     wall = time.perf_counter() - started
     _show(asked, points, rows, columns, every, wall)
 
@@ -202,7 +202,7 @@ def _is_of(row: str, model: str) -> bool:
     return row == model or row.startswith(f"{model}, ")
 
 
-def _run(asked: Sweep, points: Sequence[Point]) -> list[Done]:
+def run_points(asked: Sweep, points: Sequence[Point]) -> list[Done]:
     """What became of every point; failures are named on standard error.
 
     Raises `typer.Exit` where the sweep was interrupted, and `StatetrackError` for a full disk.

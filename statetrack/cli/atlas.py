@@ -40,13 +40,44 @@ def atlas(
     memory: Annotated[
         float, typer.Option(help="Gigabytes of memory for each machine.", min=0.5, max=1000.0)
     ] = 4.0,
-    jobs: Annotated[int, typer.Option(help="Machines at once; 0: one for each core.", min=0)] = 0,
+    jobs: Annotated[
+        int, typer.Option(help="Machines, or runs, at once; 0: one for each core.", min=0)
+    ] = 0,
     out: Annotated[
         Path,
         typer.Option(
-            metavar="FOLDER", help="Where rows are kept, so that no machine is surveyed twice."
+            metavar="FOLDER", help="Where rows and runs are kept, so that nothing is done twice."
         ),
     ] = Path("atlas"),
+    train: Annotated[
+        bool,
+        typer.Option(
+            "--train",
+            help="Also train the models, and show what was predicted beside what they do.",
+        ),
+    ] = False,
+    budget: Annotated[
+        str, typer.Option(metavar="BUDGET", help="With --train: minutes or hours.")
+    ] = "minutes",
+    lengths: Annotated[
+        str,
+        typer.Option(
+            "--length", metavar="SHORT,LONG", help="With --train: the two lengths to test at."
+        ),
+    ] = "20,500",
+    samples: Annotated[
+        int, typer.Option(help="With --train: test words; 0: those of the budget.", min=0)
+    ] = 0,
+    seeds: Annotated[
+        int, typer.Option(help="With --train: seeds; 0: those of the budget.", min=0)
+    ] = 0,
+    steps: Annotated[
+        int, typer.Option(help="With --train: steps; 0: those of the budget.", min=0)
+    ] = 0,
+    finished: Annotated[
+        bool,
+        typer.Option("--finished", help="With --train: show the runs that are there, train none."),
+    ] = False,
     markdown: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write everything as a Markdown page.")
     ] = None,
@@ -63,6 +94,9 @@ def atlas(
     Each file is surveyed in a process of its own, within a time and a memory; one that cannot be
     read is named at the end, and the exit code is then 1. Rows are kept: the same command
     continues, and surveys again only what has changed.
+
+    With --train every model is trained on every machine: on uniform words and, where the machine
+    has a group, on words that stay inside it. Each run is tested on both kinds of words.
     """
     # what follows imports NumPy, which `--help` does not need
     from statetrack.cli._atlas import Asked, show_atlas
@@ -76,6 +110,13 @@ def atlas(
             memory=memory,
             jobs=jobs,
             out=out,
+            train=train,
+            budget=budget,
+            lengths=lengths,
+            samples=samples,
+            seeds=seeds,
+            steps=steps,
+            finished=finished,
             markdown=markdown,
             as_csv=as_csv,
             as_json=as_json,

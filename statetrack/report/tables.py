@@ -139,7 +139,9 @@ def fitted_table(
     room are left out in the given order, and named below. `ends` says after which rows a line is
     drawn, and `bold` which stand out.
     """
-    widths = {heading: max(len(heading), *map(len, cells), 0) for heading, cells in columns.items()}
+    widths = {
+        heading: max(map(len, [*heading.split("\n"), *cells])) for heading, cells in columns.items()
+    }
     if names in widths:
         widths[names] = min(widths[names], NARROWEST_NAME)
     kept = list(columns)
@@ -161,7 +163,8 @@ def fitted_table(
         style = "bold" if bold and bold[number] else None
         table.add_row(*cells, style=style, end_section=bool(ends) and ends[number])
     if left_out:
-        table.caption = f"no room for: {', '.join(left_out)}; --csv has them"
+        named = ", ".join(" ".join(heading.split()) for heading in left_out)
+        table.caption = f"no room for: {named}; --csv has them"
         table.caption_justify = "left"
     return table
 

@@ -129,22 +129,27 @@ def _scored(
 ) -> Iterator[list[EvaluationRow]]:
     """The rows of every replica at the suite's lengths, then of the selected one far beyond.
 
-    Those of a replica come together; replicas with known rows are left out. Ends where `stop`
-    returns True.
+    At the suite's lengths also those on words that are drawn in its other ways. Those of a replica
+    come together; replicas with known rows are left out. Ends where `stop` returns True.
     """
     summary = run.summary
     if summary.selected is None:
         return
+    own = run.experiment.data.words
     every = (suite.length, *suite.curve_lengths)
     far = suite.horizon_lengths
-    for lengths, samples, seed, replicas in (
-        (every, suite.samples, SEED, summary.trained),
-        (far, suite.horizon_samples, HORIZON_SEED, (summary.selected,) if far else ()),
+    chosen = (summary.selected,) if far else ()
+    for words, lengths, samples, seed, replicas in (
+        (own, every, suite.samples, SEED, summary.trained),
+        *((other, every, suite.samples, SEED, summary.trained) for other in _others(suite, own)),
+        (own, far, suite.horizon_samples, HORIZON_SEED, chosen),
     ):
-        there = {row.replica for row in known if row.evaluation_seed == seed}
+        there = {row.replica for row in known if row.evaluation_seed == seed and row.words == words}
         missing = [replica for replica in replicas if replica not in there]
         rows: list[EvaluationRow] = []
-        for row in run.score(lengths, num_words=samples, seed=seed, replicas=missing, keep=False):
+        for row in run.score(
+            lengths, num_words=samples, seed=seed, replicas=missing, words=words, keep=False
+        ):
             rows.append(row)
             if len(rows) == len({*lengths}):
                 yield rows
@@ -153,8 +158,14 @@ def _scored(
                 return
 
 
+def _others(suite: Suite, own: str) -> list[str]:
+    """The ways to draw test words that are not the one of training."""
+    return [words for words in dict.fromkeys(suite.test_words) if words != own]
+
+
 def _result(suite: Suite, point: Point, run: Run, scored: Sequence[EvaluationRow]) -> PointResult:
-    curves = tuple(row for row in scored if row.evaluation_seed == SEED)
+    near = [row for row in scored if row.evaluation_seed == SEED]
+    curves = tuple(row for row in near if row.words == run.experiment.data.words)
     far = [row for row in scored if row.evaluation_seed == HORIZON_SEED]
     rows = tuple(row for row in curves if row.length == suite.length)
     selected = next((row for row in rows if row.selected), None)
@@ -176,6 +187,7 @@ def _result(suite: Suite, point: Point, run: Run, scored: Sequence[EvaluationRow
             (row.first_error for row in scored if row.selected and row.first_error is not None),
             default=None,
         ),
+        others=tuple(row for row in near if row.words != run.experiment.data.words),
     )
 
 

@@ -40,6 +40,7 @@ class Measurement:
     positions: str = "last"
     """Which answers count as right or wrong in `success` and `horizon`: earlier versions counted
     the last one of a word, and did not say so."""
+    test_words: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, suite: Suite, task: Task) -> Measurement:
@@ -55,6 +56,7 @@ class Measurement:
             horizon_samples=suite.horizon_samples,
             horizon_seed=HORIZON_SEED,
             positions=POSITIONS,
+            test_words=suite.test_words,
         )
 
     def is_of_the_same_words(self, other: Measurement) -> bool:
@@ -67,12 +69,13 @@ class PointResult:
     """The result of a cell: the content of cell.json.
 
     `replicas` is their number, `rows` are those of every replica that did not diverge, at the
-    suite's length; `curves` are also those at `curve_lengths`. `selected` is None where all
-    replicas diverged. `success` is the fraction of all replicas with every answer right, `horizon`
-    the horizon of the selected one, and `first_error` the earliest position at which any of its
-    random words, of whatever length, is answered wrongly. `measured` says how. `evidence` is about
-    the selected one, each kind once; `searched` has the seconds that were given to each kind looked
-    for.
+    suite's length; `curves` are also those at `curve_lengths`, and `others` those on words that are
+    drawn in other ways than in training (`test_words`), at all these lengths. `selected` is None
+    where all replicas diverged. `success` is the fraction of all replicas with every answer right,
+    `horizon` the horizon of the selected one, and `first_error` the earliest position at which any
+    of its random words, of whatever length, is answered wrongly. `measured` says how. `evidence` is
+    about the selected one, each kind once; `searched` has the seconds that were given to each kind
+    looked for.
     """
 
     row: str
@@ -88,6 +91,7 @@ class PointResult:
     seconds: float
     measured: Measurement
     first_error: int | None = None
+    others: tuple[EvaluationRow, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     searched: Mapping[str, float] = field(default_factory=dict)
 
@@ -106,6 +110,7 @@ class PointResult:
         return vars(self) | {
             "rows": [row.to_json() for row in self.rows],
             "curves": [row.to_json() for row in self.curves],
+            "others": [row.to_json() for row in self.others],
             "selected": None if self.selected is None else self.selected.to_json(),
             "measured": vars(self.measured),
             "evidence": [evidence_to_json(each) for each in self.evidence],
@@ -118,7 +123,8 @@ class PointResult:
         Raises `RunError`, whose message begins with `where`, for values of another form.
         """
         rows = {
-            name: _rows(content.get(name, []), f"{where}, {name}") for name in ("rows", "curves")
+            name: _rows(content.get(name, []), f"{where}, {name}")
+            for name in ("rows", "curves", "others")
         }
         selected = content.get("selected")
         if selected is not None:

@@ -13,10 +13,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from statetrack import yaml_text
-from statetrack.errors import SettingsError
+from statetrack.errors import SettingsError, TaskError
 from statetrack.registry import Registry, files_in, tasks_folder
 from statetrack.settings import Line, LineOrEmpty, Name, Settings, build, option, read_yaml
 from statetrack.sweep.lengths import Lengths
@@ -97,6 +97,11 @@ class Suite(Settings):
         (), "Longer lengths, up to which the selected replica's horizon is measured."
     )
     horizon_samples: int = option(200, "Test words at those lengths.", min=1)
+    test_words: tuple[Line, ...] = option(
+        (),
+        "Further ways to draw words, as `words` of training takes them: every replica is also "
+        "tested on such words, of all lengths but those of the horizon.",
+    )
     budgets: dict[Literal["minutes", "hours", "paper"], Budget] = Field(default_factory=dict)
     published: dict[str, dict[str, float]] = Field(default_factory=dict)
     published_as: LineOrEmpty = option(
@@ -115,6 +120,18 @@ class Suite(Settings):
             if any(length < 1 for length in getattr(self, name)):
                 raise ValueError(f"'{name}' must be lengths from 1 (given: {getattr(self, name)})")
         return self
+
+    @field_validator("test_words")
+    @classmethod
+    def _words_are_drawn_in_known_ways(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        if not given:
+            return given
+        from statetrack.spec.words import check_words  # NumPy, which lists of suites do not need
+
+        try:
+            return tuple(check_words(words) for words in given)
+        except TaskError as problem:
+            raise ValueError(str(problem)) from None
 
     @model_validator(mode="after")
     def _axes_have_values(self) -> Self:

@@ -1,0 +1,207 @@
+"""Models trained on machines: the suite of points, and what was predicted beside what was measured.
+
+Every model is trained on every machine, on uniform words and, where the machine has a group, on
+words that stay inside its largest. Each run is tested on both kinds, at a short and a long length.
+torch is not imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+from statetrack.atlas.machine_files import MachineFile
+from statetrack.atlas.rows import AnswerRow, MachineRow
+from statetrack.atlas.surveying import Models
+from statetrack.errors import TaskError
+from statetrack.runs.rows import EvaluationRow
+from statetrack.spec import load_task
+from statetrack.sweep.results import PointResult
+from statetrack.sweep.suite import Budget, Suite
+
+UNIFORM: Final = "uniform"
+GROUP: Final = "group"
+KINDS = (UNIFORM, GROUP)
+"""The kinds of words: of training and of testing."""
+
+RIGHT = 0.99
+"""A run tracks a machine whose accuracy at the longest length is at least this, on every kind.
+
+A *cannot* is refuted by a replica whose accuracy on words that stay inside a group has the lower
+end of its 95 % interval above this, at the longest length.
+"""
+
+SETTINGS: dict[str, Any] = {
+    "train_length": "2-20",
+    "steps": 600,
+    "batch_size": 32,
+    "lrs": [0.01],
+    "seeds": 2,
+}
+"""How points are trained within minutes."""
+
+HOURS = Budget(
+    says="2,000 steps, batches of 64, two learning rates and three seeds",
+    settings={"steps": 2000, "batch_size": 64, "lrs": [0.01, 0.003], "seeds": 3},
+    samples=2000,
+)
+"""What the budget `hours` changes."""
+
+Outcome = Literal[
+    "agree", "predicted no, tracks", "predicted yes, not reached", "nothing predicted", "diverged"
+]
+
+
+def training_suite(
+    title: str,
+    files: Sequence[MachineFile],
+    models: Models,
+    lengths: tuple[int, int] = (20, 500),
+    samples: int = 500,
+) -> Suite:
+    """The suite of all models on all machines, by each kind of words that a machine has.
+
+    Raises `TaskError` for a file that cannot be read.
+    """
+    tasks: dict[str, Any] = {}
+    for file in files:
+        for words in kinds_of(file):
+            tasks[column_of(file.name, words)] = {"task": str(file.path), "words": words}
+    rows: dict[str, str | dict[str, Any]] = {
+        text: {"model": text.split()[0], **own} for text, own in models.items()
+    }
+    return Suite(
+        title=title,
+        settings=SETTINGS,
+        models=rows,
+        tasks=tasks,
+        length=max(lengths),
+        curve_lengths=tuple(sorted({*lengths} - {max(lengths)})),
+        samples=samples,
+        test_words=KINDS,
+        budgets={"hours": HOURS},
+    )
+
+
+def column_of(machine: str, words: str) -> str:
+    """The column of a machine in the suite."""
+    return f"{machine}, {words} words"
+
+
+def kinds_of(file: MachineFile) -> tuple[str, ...]:
+    """The kinds of words of a machine: without a group that labels show, only uniform ones."""
+    task = load_task(str(file.path))
+    try:
+        task.with_words(GROUP)
+    except TaskError:
+        return (UNIFORM,)
+    return KINDS
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedRow:
+    """One run, and what was predicted: `scores` of the selected replica by kind and length.
+
+    `best` are those of the replica that is best on words inside a group (else on uniform ones) at
+    the longest length. They are empty where all replicas diverged.
+    """
+
+    machine: str
+    family: str
+    model: str
+    trained_on: str
+    predicted: AnswerRow | None
+    seeds: int
+    seconds: float
+    scores: tuple[EvaluationRow, ...]
+    best: EvaluationRow | None
+
+    def at(self, words: str, length: int) -> EvaluationRow | None:
+        """The score on one kind of words at a length; None where there is none."""
+        found = (row for row in self.scores if (row.words, row.length) == (words, length))
+        return next(found, None)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The lengths tested, in rising order."""
+        return tuple(sorted({row.length for row in self.scores}))
+
+    @property
+    def tracks(self) -> bool:
+        """Whether the selected replica is right at the longest length, on every kind of words."""
+        longest = [row for row in self.scores if row.length == self.lengths[-1]]
+        return bool(longest) and min(row.accuracy for row in longest) >= RIGHT
+
+    @property
+    def refutes(self) -> bool:
+        """Whether some replica is right at the longest length, beyond doubt: see `RIGHT`."""
+        return self.best is not None and self.best.low > RIGHT
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the measurement says of the prediction.
+
+        That a run does not reach what a model can is no contradiction: training may fail.
+        """
+        if not self.scores:
+            return "diverged"
+        answer = "unknown" if self.predicted is None else self.predicted.as_set
+        if answer == "no":
+            return "predicted no, tracks" if self.refutes else "agree"
+        if answer == "yes":
+            return "agree" if self.tracks else "predicted yes, not reached"
+        return "nothing predicted"
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as plain values."""
+        return {
+            "machine": self.machine,
+            "family": self.family,
+            "model": self.model,
+            "trained_on": self.trained_on,
+            "predicted": self.predicted and asdict(self.predicted),
+            "outcome": self.outcome,
+            "seeds": self.seeds,
+            "seconds": self.seconds,
+            "rows": [row.to_json() for row in self.scores],
+            "best": self.best and self.best.to_json(),
+        }
+
+
+def trained_rows(
+    machines: Sequence[MachineRow], results: Sequence[PointResult]
+) -> list[TrainedRow]:
+    """A row for each run, in the order of the machines and of the models."""
+    by_place: Mapping[tuple[str, str], PointResult] = {
+        (result.column, result.row): result for result in results
+    }
+    rows = []
+    for machine in machines:
+        for model, predicted in machine.answers.items():
+            for words in KINDS:
+                result = by_place.get((column_of(machine.name, words), model))
+                if result is not None:
+                    rows.append(_trained(machine, model, words, predicted, result))
+    return rows
+
+
+def _trained(
+    machine: MachineRow, model: str, words: str, predicted: AnswerRow, result: PointResult
+) -> TrainedRow:
+    every = [*(result.curves or result.rows), *result.others]
+    kind = GROUP if any(row.words == GROUP for row in every) else UNIFORM
+    longest = max((row.length for row in every), default=0)
+    hardest = [row for row in every if (row.words, row.length) == (kind, longest)]
+    scores = [row for row in every if row.selected]
+    return TrainedRow(
+        machine=machine.name,
+        family=machine.family,
+        model=model,
+        trained_on=words,
+        predicted=predicted,
+        seeds=result.replicas,
+        seconds=result.seconds,
+        scores=tuple(sorted(scores, key=lambda row: (KINDS.index(row.words), row.length))),
+        best=max(hardest, key=lambda row: row.accuracy, default=None),
+    )

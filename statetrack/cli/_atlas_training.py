@@ -1,0 +1,102 @@
+"""The training part of `statetrack atlas`: run the points, show predicted beside measured."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from statetrack.atlas.machine_files import MachineFile
+from statetrack.atlas.rows import MachineRow
+from statetrack.atlas.surveying import Models
+from statetrack.atlas.training import TrainedRow, trained_rows, training_suite
+from statetrack.cli import _sweeping as sweeping
+from statetrack.cli._json import print_json
+from statetrack.errors import SettingsError
+from statetrack.report.atlas_training import (
+    LEGEND,
+    summary_lines,
+    training_csv,
+    training_markdown,
+    training_tables,
+)
+from statetrack.report.drawing import console
+from statetrack.runs.folder import RunFolder
+from statetrack.sweep.executors.local import Local
+from statetrack.sweep.points import points_of
+from statetrack.sweep.results import PointResult
+from statetrack.sweep.suite import BUDGETS, Suite
+
+if TYPE_CHECKING:
+    from statetrack.cli._atlas import Asked
+
+
+def show_training(
+    asked: Asked, files: Sequence[MachineFile], models: Models, rows: Sequence[MachineRow]
+) -> str:
+    """Train every model on every machine that can be read; print the tables, return the page.
+
+    Runs that are finished are not trained again. Raises `typer.Exit` where it was interrupted.
+    """
+    read = {row.name: row for row in rows if not row.error}
+    suite = _suite(asked, [file for file in files if file.name in read], models)
+    folder = asked.out / ("runs" if asked.budget == BUDGETS[0] else f"runs-{asked.budget}")
+    points = points_of(suite, folder, {})
+    if asked.finished:
+        points = [point for point in points if RunFolder(point.path).finished]
+    sweep = sweeping.Sweep(suite, suite.title, folder, Local(jobs=asked.jobs), "")
+    every = sweeping.run_points(sweep, points)
+    results = [done for done in every if isinstance(done, PointResult)]
+    trained = trained_rows(list(read.values()), results)
+    _draw(asked, list(read.values()), trained)
+    return training_markdown(
+        suite.title, list(read.values()), trained, _command(asked), _how(suite)
+    )
+
+
+def _suite(asked: Asked, files: Sequence[MachineFile], models: Models) -> Suite:
+    if asked.budget not in ("minutes", "hours"):
+        raise SettingsError(f"--budget {asked.budget}: it is minutes or hours")
+    written = re.fullmatch(r"([0-9]{1,6}),([0-9]{1,6})", "".join(asked.lengths.split()))
+    lengths = tuple(sorted(map(int, written.groups()))) if written else ()
+    if len({*lengths}) != 2 or lengths[0] < 1:
+        raise SettingsError(
+            f"--length {asked.lengths}: write two lengths with a comma between, as 20,500"
+        )
+    title = f"Models on machines of {asked.machines.name}"
+    suite = training_suite(title, files, models, (lengths[0], lengths[1])).for_budget(asked.budget)
+    own = {name: getattr(asked, name) for name in ("seeds", "steps") if getattr(asked, name)}
+    suite = suite.with_settings(own)
+    return suite.tested({"samples": asked.samples} if asked.samples else {})
+
+
+def _draw(asked: Asked, machines: Sequence[MachineRow], rows: Sequence[TrainedRow]) -> None:
+    if asked.as_json:
+        print_json([row.to_json() for row in rows])
+    elif asked.as_csv:
+        print(training_csv(rows), end="")
+    else:
+        to = console()
+        for table in training_tables(machines, rows, to.width):
+            to.print(table)
+        to.print(LEGEND)
+        for line in summary_lines(rows):
+            to.print(line)
+
+
+def _how(suite: Suite) -> str:
+    """How runs are trained and tested, in a sentence."""
+    settings = suite.settings
+    rates = ", ".join(f"{rate:g}" for rate in settings["lrs"])
+    return (
+        f"{settings['steps']:,} steps of {settings['batch_size']} words of lengths "
+        f"{settings['train_length']}, {settings['seeds']} seeds at the learning rates {rates}; the "
+        f"replica is selected on words of these lengths. Tested on {suite.samples:,} words of each "
+        "kind, with 95 % Wilson intervals."
+    )
+
+
+def _command(asked: Asked) -> str:
+    from statetrack.cli._atlas import command_of
+
+    return command_of(asked)
