@@ -234,7 +234,7 @@ def test_the_table_fits_80_columns_and_a_broken_file_is_named_at_the_end(folder,
     assert max(map(len, shown.out.splitlines())) <= 80
     assert "Broker__first" in shown.out and "no room for" in shown.out
     assert "failed: broken: " in shown.err
-    assert shown.err.endswith("error: 1 of 3 machine files could not be read\n")
+    assert shown.err.endswith("error: 1 of 3 machine files could not be surveyed\n")
 
 
 def test_csv_has_a_column_for_each_model_and_json_has_every_row(folder, printed):

@@ -64,7 +64,8 @@ class MachineRow:
     `given_states` are those of the file, `states` those that a model has to tell apart.
     `complexity` is the class of its labels. `groups` come largest first, and are all that words
     make. `seconds` are of the processor. `error` says in one line why the file cannot be read, and
-    `stopped` what was being worked out when the time or the memory ended; both are empty else.
+    `stopped` what was being worked out when the time or the memory ended; both are empty else. A
+    row that has both met a mistake of the program there.
     """
 
     name: str

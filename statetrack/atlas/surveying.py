@@ -10,15 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from statetrack.algebra.analysing import Algebra, analyse
+from statetrack.algebra.merging import merging_of
 from statetrack.algebra.prediction import Prediction, Witness
 from statetrack.atlas.machine_files import MachineFile
-from statetrack.atlas.rows import AnswerRow, GroupRow, MachineRow, WitnessRow
+from statetrack.atlas.rows import AnswerRow, GroupRow, MachineRow, MergingRow, WitnessRow
 from statetrack.errors import StatetrackError
 from statetrack.models._facts import MODEL_FACTS
 from statetrack.predicting import predict
 from statetrack.settings import Settings, build
 from statetrack.sources import Automaton
-from statetrack.spec import load_task
+from statetrack.sources.formats import machine_in
+from statetrack.spec import Task, load_task
+
+LONG = 1000
+"""The length of the words whose merging is looked at."""
 
 Models = Mapping[str, Mapping[str, Any]]
 """The settings of models that differ from their defaults, by texts that begin with their names.
@@ -41,12 +46,15 @@ def survey(file: MachineFile, models: Models) -> Iterator[MachineRow]:
 
     yield timed(row, "reading the file")
     try:
-        automaton = load_task(str(file.path)).automaton
+        given = machine_in(file.path)
+        task = load_task(str(file.path))
     except StatetrackError as wrong:
         yield timed(replace(row, error=_without_path(str(wrong), file.path)), "")
         return
+    automaton = task.automaton
     row = replace(
         row,
+        given_states=len({state for edge in given.edges for state in (edge.source, edge.target)}),
         states=automaton.num_states,
         inputs=automaton.num_symbols,
         outputs=automaton.num_labels,
@@ -61,7 +69,8 @@ def survey(file: MachineFile, models: Models) -> Iterator[MachineRow]:
         answers={name: _answer(each) for name, each in found.items()},
         witness=_witness(automaton, found),
     )
-    yield timed(row, "")
+    yield timed(row, "its merging horizon")
+    yield timed(replace(row, merging=_merging(task)), "")
 
 
 def _settings(text: str, own: Mapping[str, Any]) -> Settings:
@@ -95,6 +104,15 @@ def _with_algebra(row: MachineRow, algebra: Algebra) -> MachineRow:
 def _answer(found: Prediction) -> AnswerRow:
     size_of = found.size_of if found.can == "yes" else None
     return AnswerRow(found.can, found.answer, size_of, found.size if size_of else None)
+
+
+def _merging(task: Task) -> MergingRow | None:
+    """After how many symbols uniform words merge all states, of words of `LONG` symbols."""
+    found = merging_of(task.with_words("uniform").automaton, LONG)
+    if found is None:
+        return None
+    half, most = found.symbols_for(0.5), found.symbols_for(0.9)
+    return MergingRow(half, most, found.horizon, found.words is None, bool(found.never))
 
 
 def _witness(automaton: Automaton, found: Mapping[str, Prediction]) -> WitnessRow | None:

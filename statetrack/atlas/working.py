@@ -87,7 +87,8 @@ def survey_all(
                 waiting.append((machine, key))
         keys = {machine.name: key for machine, key in waiting}
         for row in _in_processes([machine for machine, _ in waiting], models, limits, jobs, stop):
-            _keep(file, keys[row.name], row, limits)
+            if not (row.error and row.stopped):  # a mistake of the program, which may be corrected
+                _keep(file, keys[row.name], row, limits)
             yield row
 
 
@@ -201,7 +202,7 @@ def _ended(one: _Running, limits: Limits) -> MachineRow:
     """The last row of a process that has ended; one that it did not complete says why."""
     one.process.join()
     code = one.process.exitcode
-    if not one.row.stopped:
+    if not one.row.stopped or one.row.error:
         return one.row
     late = code is not None and code in {-number for number in _SIGNALS_OF_TIME}
     why = f"{limits.seconds} s were not enough" if late else f"its process ended with {code}"

@@ -37,7 +37,7 @@ SURVEYED = "mamba,gla,deltanet,gated-deltaproduct,bilinear,lstm,transformer"
 """The models whose answers a survey has, where none are named."""
 
 TRAINED = (
-    "mamba --width 32,gla --width 32,deltanet --width 32,bilinear --hidden 32,lstm --hidden 64,"
+    "mamba --width 32,gla --width 32,deltanet --width 32,bilinear --hidden 64,lstm --hidden 64,"
     "transformer --width 32"
 )
 """The models that are trained, where none are named."""
@@ -79,7 +79,7 @@ class Asked:
 def show_atlas(asked: Asked) -> None:
     """Survey the machines, and print what is known of them; with `train` what models do on them.
 
-    Raises `StatetrackError` where a file could not be read, once everything is printed.
+    Raises `StatetrackError` where a file could not be surveyed, once everything is printed.
     """
     if asked.as_csv and asked.as_json:
         raise SettingsError("--json: does not go with --csv: give one of the two")
@@ -123,12 +123,12 @@ def _refuse_settings_of_training(asked: Asked) -> None:
 def _end(rows: Sequence[MachineRow]) -> None:
     """Name what was not finished, and what could not be read; `StatetrackError` for the latter."""
     for row in rows:
-        if row.stopped:
+        if row.stopped and not row.error:
             typer.echo(visible(f"warning: {row.name}: not finished: {row.stopped}"), err=True)
     if failed := [row for row in rows if row.error]:
         for row in failed:
             typer.echo(visible(f"failed: {row.name}: {row.error}"), err=True)
-        raise StatetrackError(f"{len(failed)} of {len(rows)} machine files could not be read")
+        raise StatetrackError(f"{len(failed)} of {len(rows)} machine files could not be surveyed")
 
 
 def surveyed(files: Sequence[MachineFile], models: Models, asked: Asked) -> list[MachineRow]:

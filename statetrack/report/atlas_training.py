@@ -31,7 +31,8 @@ LEGEND = (
     "and length; group: words that stay inside a group, so that nothing is ever forgotten; "
     "REFUTED: a replica of a model that cannot has an accuracy surely above "
     f"{RIGHT} on them at the longest length; not reached: the model can, and accuracy at the "
-    f"longest length is below {RIGHT} on some words, which is no contradiction: training may fail"
+    f"longest length is below {RIGHT} on some words (for a run trained on words inside a group: on "
+    "these, for they may lack symbols), which is no contradiction: training may fail"
 )
 
 
