@@ -80,7 +80,9 @@ def _settings(text: str, own: Mapping[str, Any]) -> Settings:
 
 def _without_path(message: str, path: Path) -> str:
     """A message without the file that its row names."""
-    return " ".join(message.removeprefix(f"{path}: ").split())
+    for opening in (f"{path}: ", f"{path}, "):
+        message = message.removeprefix(opening)
+    return " ".join(message.split())
 
 
 def _with_algebra(row: MachineRow, algebra: Algebra) -> MachineRow:
