@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from statetrack.errors import RunError, setting
+from statetrack.errors import RunError, TaskError, setting
 from statetrack.runs.config import Experiment
 from statetrack.runs.folder import RunFolder, is_run, to_json
 from statetrack.runs.loggers._opening import logging
@@ -141,7 +141,7 @@ def _scored(
     chosen = (summary.selected,) if far else ()
     for words, lengths, samples, seed, replicas in (
         (own, every, suite.samples, SEED, summary.trained),
-        *((other, every, suite.samples, SEED, summary.trained) for other in _others(suite, own)),
+        *((other, every, suite.samples, SEED, summary.trained) for other in _others(suite, run)),
         (own, far, suite.horizon_samples, HORIZON_SEED, chosen),
     ):
         there = {row.replica for row in known if row.evaluation_seed == seed and row.words == words}
@@ -158,9 +158,16 @@ def _scored(
                 return
 
 
-def _others(suite: Suite, own: str) -> list[str]:
-    """The ways to draw test words that are not the one of training."""
-    return [words for words in dict.fromkeys(suite.test_words) if words != own]
+def _others(suite: Suite, run: Run) -> Iterator[str]:
+    """The ways to draw test words that the task has, but for that of training."""
+    for words in dict.fromkeys(suite.test_words):
+        if words == run.experiment.data.words:
+            continue
+        try:
+            run.tested(words=words)
+        except TaskError:  # such as words inside a group, of a machine without one
+            continue
+        yield words
 
 
 def _result(suite: Suite, point: Point, run: Run, scored: Sequence[EvaluationRow]) -> PointResult:

@@ -100,7 +100,7 @@ class Suite(Settings):
     test_words: tuple[Line, ...] = option(
         (),
         "Further ways to draw words, as `words` of training takes them: every replica is also "
-        "tested on such words, of all lengths but those of the horizon.",
+        "tested on such words where the task has them, at all lengths but those of the horizon.",
     )
     budgets: dict[Literal["minutes", "hours", "paper"], Budget] = Field(default_factory=dict)
     published: dict[str, dict[str, float]] = Field(default_factory=dict)
