@@ -131,11 +131,12 @@ def test_rows_have_the_documented_names_as_json_and_as_csv(
     capsys.readouterr()
     succeed("eval", "--json", "--length", "20", "--samples", "50")
     result = json.loads(capsys.readouterr().out)
-    assert set(result) == {"run", "task", "model", "unfinished", "rows"}
+    assert set(result) == {"run", "task", "model", "unfinished", "merging", "rows"}
     names = {
         *("replica", "seed", "lr", "selected", "length", "sequences", "accuracy", "low", "high"),
         *("symbol_accuracy", "prefix_accuracy", "floor", "chance", "scaled", "scaled_to_floor"),
         *("task", "shortcut", "shortcut_accuracy", "nonfinite_from", "first_error"),
+        "merging_horizon",
     }
     assert set(result["rows"][0]) == names
     succeed("eval", "--csv", "--length", "20", "--samples", "50")

@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
+import shutil
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import redirect_stderr
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from statetrack.algebra import merging
+from statetrack.algebra import hidden_groups, merging
 from statetrack.algebra.images import Images
 from statetrack.algebra.machine import Machine, needed_machine
 from statetrack.algebra.merging import Merging, merging_of
+from statetrack.audit import Shortcuts, draw_tests, draw_train
 from statetrack.cli.app import run
+from statetrack.data import read_dataset
 from statetrack.sources import Automaton
-from statetrack.spec import load_task, task_names
+from statetrack.spec import Task, WordSpec, load_task, task_names
 
 HOLD_OR_SET = [[0, 0, 1], [1, 0, 1]]
 TOGGLE_OR_SET = [[1, 0], [0, 0]]
+BROKER_TASK = """
+title: Three symbols that toggle, reset or wait
+version: 1
+reference: own example
+automaton:
+  kind: transitions
+  start: closed
+  states:
+    closed: {connect: open, leave: closed, ping: closed}
+    open: {connect: closed, leave: closed, ping: open}
+test_lengths: [300]
+"""
 BROKER = [[1, 0, 0, 0], [0, 1, 2, 1], [0, 2, 3, 1], [3, 3, 0, 3]]
 
 
@@ -286,3 +304,155 @@ def test_show_has_the_merging_horizon(capsys: pytest.CaptureFixture[str]) -> Non
     assert (shown["horizon"], shown["exact"], shown["length"]) == (1, True, 500)
     assert run(["show", "dyck-1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["merging"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "has", "hides"),
+    [
+        ("permutation-reset", True, True),
+        ("random-fsm", True, True),
+        ("s5", True, False),
+        ("parity", True, False),
+        ("flip-flop-dense", False, False),
+        ("register", False, False),
+        ("dyck-1", False, False),
+    ],
+)
+def test_words_hide_groups_where_they_merge_what_groups_permute(
+    name: str, has: bool, hides: bool
+) -> None:
+    task = load_task(name)
+    assert not task.has_automaton or hidden_groups.has_a_group(task.automaton) == has
+    assert hidden_groups.hides_groups(task.source, 500) == hides
+    assert not hidden_groups.hides_groups(task.source, 10)
+
+
+def test_among_many_images_a_word_that_cycles_proves_a_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    toggled_by_a_word_of_two = Automaton([[1, 3, 0], [3, 2, 1], [3, 0, 2], [3, 3, 0]])
+    shifts = Automaton([[1, 0], [2, 0], [2, 0]])
+    expected = {toggled_by_a_word_of_two: False, shifts: False, Automaton(BROKER): True}
+    by_images = {each: hidden_groups.has_a_group(each) for each in expected}
+    monkeypatch.setattr(hidden_groups, "images_of", _no_images)
+    monkeypatch.setattr(hidden_groups, "MOST_MOVED", 2**12)
+    hidden_groups.has_a_group.cache_clear()
+    for automaton, found in by_images.items():
+        assert hidden_groups.has_a_group(automaton) == found
+    hidden_groups.has_a_group.cache_clear()
+    assert set(by_images.values()) == {True, False}
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a task whose words hide a group, a run on it, and a dataset of it."""
+    folder = tmp_path_factory.mktemp("broker")
+    (folder / "broker.yaml").write_text(BROKER_TASK, encoding="utf-8")
+    train = ["train", "--model", "diagonal-real", "--task", "broker.yaml", "--hidden", "4"]
+    train += ["--steps", "5", "--batch-size", "8", "--validation-words", "16", "--out", "run"]
+    gen = ["gen", "broker.yaml", "--samples", "40", "--validation-samples", "8"]
+    with pytest.MonkeyPatch.context() as patch, redirect_stderr(io.StringIO()) as said:
+        patch.chdir(folder)
+        assert run(train) == 0
+        assert run([*gen, "--test-samples", "8", "--out", "words"]) == 0
+    (folder / "said").write_text(said.getvalue(), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def in_broker(broker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(broker)
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+MERGE = "12 symbols merge all states in 99 % of words (2 in 50 %, 6 in 90 %, 18 in 99.9 %)"
+LIMIT = (
+    "accuracy at 300 tests at most the last 12 symbols: "
+    "99 % of words have merged all states by then"
+)
+
+
+def test_training_on_words_that_hide_a_group_is_warned_of(broker: Path) -> None:
+    (warning,) = [
+        line for line in (broker / "said").read_text("utf-8").splitlines() if "hide" in line
+    ]
+    assert warning == (
+        f"warning: words of broker.yaml hide its groups: {MERGE}, so that a test at length 300 "
+        "asks for no more than these; train and test on words that stay inside a group as well "
+        "(--words group)"
+    )
+
+
+@pytest.mark.usefixtures("in_broker")
+def test_eval_says_what_the_words_test_at_most(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["eval", "run", "--samples", "20"]) == 0
+    printed = capsys.readouterr()
+    assert f"on these words, {LIMIT}" in printed.out.splitlines()
+    (warning,) = [line for line in printed.err.splitlines() if "hide" in line]
+    assert LIMIT in warning and warning.endswith("(--words group)")
+    assert run(["eval", "run", "--samples", "20", "--length", "20", "--json"]) == 0
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)
+    assert found["merging"]["horizon"] == 12 and found["rows"][0]["merging_horizon"] == 12
+    assert "hide" not in printed.err
+    assert run(["eval", "run", "--samples", "20", "--length", "20"]) == 0
+    assert "on these words" not in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("in_broker")
+def test_audit_says_which_window_is_enough(capsys: pytest.CaptureFixture[str]) -> None:
+    window = (
+        "WINDOW: the last 12 symbols decide the label in 99 % of words of 300, the last 18 in "
+        "99.9 %: all states have merged by then, and what came before is not tested"
+    )
+    for what in ("broker.yaml", "words"):
+        samples = ["--samples", "50"] if what.endswith(".yaml") else []
+        assert run(["audit", what, *samples]) == 0
+        assert capsys.readouterr().out.splitlines()[-1] == window
+        assert run(["audit", what, *samples, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["merging"]["symbols_for"]["0.99"] == 12
+    assert run(["audit", "parity", "--samples", "50"]) == 0
+    assert "WINDOW" not in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("in_broker")
+def test_a_data_card_has_the_merging_horizon_and_older_cards_are_read(tmp_path: Path) -> None:
+    words = Path(shutil.copytree("words", tmp_path / "words"))
+    card = json.loads((words / "card.json").read_text("utf-8"))
+    assert (card["merging"]["horizon"], card["merging"]["length"]) == (12, 300)
+    assert f"| Merging horizon | {MERGE} |" in (words / "README.md").read_text("utf-8")
+    del card["merging"]
+    (words / "card.json").write_text(json.dumps(card), encoding="utf-8")
+    assert read_dataset(words).card["merging"] is None
+
+
+@pytest.mark.usefixtures("in_broker")
+def test_a_report_has_the_merging_horizon(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["eval", "run", "--samples", "20", "--length", "20,100"]) == 0
+    capsys.readouterr()
+    asked = ["report", "run", "--columns", "length,merging_horizon", "--format", "csv"]
+    assert run(asked) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert {"20,12", "100,12"} <= set(lines)
+    assert run(["report", "run", "--out", "page.html"]) == 0
+    assert "<dt>merging horizon</dt><dd>12</dd>" in Path("page.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_lookup_of_the_last_symbols_is_right_wherever_they_merge(seed: int) -> None:
+    """Word by word, where the symbols were met in training: so at least on the share of these."""
+    automaton = random_automaton(seed)
+    machine, found = needed_machine(automaton), merging_of(automaton, 40)
+    assert found is not None
+    task = Task.from_automaton(automaton, train_length=(1, 30), test_lengths=(40,))
+    words = WordSpec.of(task)
+    shortcuts = Shortcuts(draw_train(task, words, 1500, 0))
+    (part,) = draw_tests(task, [40], 1000, 0, 30)
+    answers = dict(shortcuts.answers(part.batch, np.full((1000, 1), 39)))
+    accuracies = shortcuts.measure(part.batch, [40])[40]
+    for k in range(1, 6):
+        right = answers[f"last-{k}"][:, 0] == part.batch.labels[:, 39]
+        ends = [tuple(word[40 - k :].tolist()) for word in part.batch.symbols]
+        merged = np.array([merges(machine, end) for end in ends])
+        assert right[merged].all()
+        assert accuracies[f"last-{k}"].high >= found.share(k)

@@ -34,8 +34,9 @@ on classes, W states that symbols are drawn in, N nodes: pairs of an image and s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -44,7 +45,7 @@ from statetrack.algebra.components import strong_components
 from statetrack.algebra.images import Images, images_of
 from statetrack.algebra.machine import Machine, needed_machine
 from statetrack.scoring import rounded_down, wilson
-from statetrack.sources import Automaton, minimise
+from statetrack.sources import Automaton, Source, minimise
 from statetrack.sources.arrays import Booleans, Floats, Integers
 from statetrack.sources.automaton import reachable
 
@@ -130,8 +131,9 @@ class Merging:
             return f"none: {most} merge all states in {share} of words{self._sampled}"
         if self.horizon == 0:
             return "0 symbols: there is one state"
-        others = [(level, self.symbols_for(level)) for level in LEVELS if level != MERGED]
-        also = ", ".join(f"{n} in {_percent(level)}" for level, n in others if n is not None)
+        others = [(level, self.symbols_for(level)) for level in LEVELS]
+        told = [(level, n) for level, n in others if n not in (None, self.horizon)]
+        also = ", ".join(f"{n} in {_percent(level)}" for level, n in told)
         return (
             f"{_symbols(self.horizon)} merge{'s' * (self.horizon == 1)} all states in "
             f"{_percent(MERGED)} of words{f' ({also})' if also else ''}{self._sampled}"
@@ -142,7 +144,7 @@ class Merging:
         if not self.far_below(length):
             return ""
         return (
-            f"accuracy at {length:,} tests at most the last {_symbols(self.horizon or 0)}: "
+            f"accuracy at {length:,} tests at most {_last(self.horizon or 0)}: "
             f"{_percent(MERGED)} of words have merged all states by then{self._sampled}"
         )
 
@@ -152,9 +154,10 @@ class Merging:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values: what `--json` prints, and what a data card has."""
-        ends = sorted({n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500) if n <= self.longest})
         shares = []
-        for n in ends:
+        for n in (1, 2, 5, 10, 20, 50, 100, 200, 500):
+            if n > self.longest or self.never:
+                break
             low, high = self.interval(n)
             shares.append({"symbols": n, "share": self.share(n), "low": low, "high": high})
         return {
@@ -200,8 +203,41 @@ def _symbols(number: int) -> str:
     return f"{number:,} symbol{'s' * (number != 1)}"
 
 
+def _last(number: int) -> str:
+    return "the last symbol" if number == 1 else f"the last {number:,} symbols"
+
+
 def _percent(level: float) -> str:
     return f"{100 * level:g} %"
+
+
+def window_line(merging: Mapping[str, Any], length: int) -> str:
+    """What a window that sees the last symbols alone can answer at a length, of plain values.
+
+    Empty where it would have to see more than a small part of the words.
+    """
+    if merging["horizon"] is None or merging["horizon"] * FAR_BELOW > length:
+        return ""
+    number, also = merging["horizon"], ""
+    for level, symbols in merging["symbols_for"].items():
+        if float(level) > MERGED and symbols is not None and symbols > number:
+            also += f", the last {symbols:,} in {_percent(float(level))}"
+    return (
+        f"WINDOW: {_last(number)} decide{'s' * (number == 1)} the label in {_percent(MERGED)} of "
+        f"words of {length:,}{also}: all states have merged by then, and what came before is not "
+        "tested"
+    )
+
+
+def merging_in(source: Source, length: int) -> Merging | None:
+    """How soon the words of a source merge its states; None also for one without an automaton."""
+    automaton = source.automaton
+    return None if automaton is None else _remembered(automaton, length)
+
+
+@lru_cache(maxsize=16)
+def _remembered(automaton: Automaton, length: int) -> Merging | None:
+    return merging_of(automaton, length)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from statetrack.algebra.merging import merging_of
+from statetrack.algebra.merging import merging_in
 from statetrack.data import stream_words
 from statetrack.errors import StatetrackError, UnknownNameError, nearest
 from statetrack.models import MODELS
@@ -89,7 +89,7 @@ OF_AUTOMATA = (
 def _describe_automaton(task: Task) -> dict[str, Any]:
     automaton = task.automaton
     floors = automaton.floors(task.spec.test_lengths) or {}
-    merging = merging_of(automaton, max(task.spec.test_lengths))
+    merging = merging_in(automaton, max(task.spec.test_lengths))
     return {
         "states": list(automaton.states),
         "start": automaton.start,

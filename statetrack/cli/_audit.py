@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from statetrack.algebra.merging import merging_in, window_line
 from statetrack.audit import (
     CLEARLY,
     HELD_OUT,
@@ -31,6 +33,9 @@ from statetrack.errors import DatasetError, SettingsError, UnknownNameError
 from statetrack.report.drawing import console, interval, plain_table, share
 from statetrack.spec import Task, WordSpec, load_task, task_names
 
+Merges = Mapping[str, Any] | None
+"""How soon words merge the states of a machine, as `Merging.to_json` has it; None: not known."""
+
 MOST_SPLITS_SHOWN = 4
 """With more splits than this, only the strongest shortcut of each is shown."""
 MOST_LENGTHS_SHOWN = 12
@@ -49,15 +54,15 @@ def show_audit(
     if is_dataset:
         if given:
             raise SettingsError(f"{given[0]}: {what} is a dataset, whose words are given")
-        name, found = what, _of_dataset(Path(what))
+        name, (found, merging) = what, _of_dataset(Path(what))
     else:
         task = _load(what)
-        name, found = task.name, _of_task(task, settings, lengths)
+        name, (found, merging) = task.name, _of_task(task, settings, lengths)
     if as_json:
         kind = "dataset" if is_dataset else "task"
-        print_json({"name": name, "type": kind} | found.to_json())
+        print_json({"name": name, "type": kind} | found.to_json() | {"merging": merging})
     else:
-        _draw(name, found, console())
+        _draw(name, found, merging, console())
 
 
 def _is_folder(text: str) -> bool:
@@ -71,18 +76,20 @@ def _load(name: str) -> Task:
         raise UnknownNameError(f"{error} Nor is there a folder of that name.") from None
 
 
-def _of_dataset(folder: Path) -> Audit:
-    """The audit of the words in a folder."""
+def _of_dataset(folder: Path) -> tuple[Audit, Merges]:
+    """The audit of the words in a folder, and what its card says of the states that merge."""
     dataset = read_dataset(folder)
     train = dataset.splits.pop("train", None)
     if train is None or not dataset.splits:
         raise DatasetError(f"{folder}: an audit needs the split train and at least one more")
     parts = [Part(batch, {batch.symbols.shape[1]: name}) for name, batch in dataset.splits.items()]
-    return audit(train, parts, dataset.card["labels"])
+    return audit(train, parts, dataset.card["labels"]), dataset.card.get("merging")
 
 
-def _of_task(task: Task, settings: AuditSettings, test_lengths: Sequence[str]) -> Audit:
-    """The audit of words drawn for it."""
+def _of_task(
+    task: Task, settings: AuditSettings, test_lengths: Sequence[str]
+) -> tuple[Audit, Merges]:
+    """The audit of words drawn for it, and how soon the longest of them merge its states."""
     tests = parse_lengths(test_lengths) or sorted(task.spec.test_lengths)
     words = WordSpec.of(task, train_length=settings.train_length, supervision=settings.supervision)
     longest, seed = words.lengths.longest, settings.seed
@@ -92,7 +99,10 @@ def _of_task(task: Task, settings: AuditSettings, test_lengths: Sequence[str]) -
         draw_held_out(task, words, settings.samples, seed),
         *draw_tests(task, tests, settings.samples, seed, longest),
     ]
-    return audit(draw_train(task, words, settings.train_samples, seed), parts, task.source.labels)
+    merging = merging_in(task.source, tests[-1])
+    train = draw_train(task, words, settings.train_samples, seed)
+    found = audit(train, parts, task.source.labels)
+    return found, None if merging is None else merging.to_json()
 
 
 def _check_size(flag: str, length: int, num_words: int) -> None:
@@ -103,7 +113,7 @@ def _check_size(flag: str, length: int, num_words: int) -> None:
         )
 
 
-def _draw(name: str, found: Audit, to: Console) -> None:
+def _draw(name: str, found: Audit, merging: Merges, to: Console) -> None:
     of = f" of {found.num_train:,}" if found.num_fitted < found.num_train else ""
     about = f"  shortcuts fitted on {found.num_fitted:,}{of} training words\n"
     to.print(Text.assemble((name, "bold"), about))
@@ -116,7 +126,7 @@ def _draw(name: str, found: Audit, to: Console) -> None:
         to.print(Text("\nthe strongest shortcut of each split; --json has all\n"))
         to.print(_strongest_table(found.splits))
     to.print()
-    for line in verdict(found):
+    for line in [*verdict(found), *_windows(found, merging)]:
         to.print(Text(line), soft_wrap=True)
 
 
@@ -218,6 +228,13 @@ def verdict(found: Audit) -> list[str]:
                 f"{share(split.in_training)} of the words of {split.split} are also training words"
             )
     return lines
+
+
+def _windows(found: Audit, merging: Merges) -> list[str]:
+    """How many symbols a window must have to be right on most words, where these are few."""
+    longest = max((split.longest for split in found.test_splits), default=0)
+    line = window_line(merging, longest) if merging else ""
+    return [line] if line else []
 
 
 def _only_held_out(found: Audit) -> bool:

@@ -14,9 +14,11 @@ from typing import Any
 import typer
 from tqdm import tqdm
 
+from statetrack.algebra.merging import Merging, merging_in
 from statetrack.cli._failures import Errors, Stressed, errors_of, stressed
 from statetrack.cli._warnings import (
     warn_of_divergence,
+    warn_of_hidden_groups,
     warn_of_nonfinite_logits,
     warn_of_shortcuts,
     warn_of_trained_lengths,
@@ -115,6 +117,14 @@ class Evaluated:
     rows: tuple[EvaluationRow, ...]
     stress: tuple[Stressed, ...] | None
     errors: tuple[Errors, ...] | None
+    kinds: tuple[Task, ...]
+    """The task with every kind of words that was tested on."""
+
+    @cached_property
+    def merging(self) -> dict[str, Merging | None]:
+        """How soon the words of every kind, of the longest length, merge the states of the task."""
+        longest = max((row.length for row in self.rows), default=1)
+        return {kind.words: merging_in(kind.source, longest) for kind in self.kinds}
 
     @property
     def about(self) -> dict[str, str]:
@@ -135,6 +145,9 @@ class Evaluated:
         """As `eval --json` prints it."""
         found: dict[str, Any] = {**self.about, "unfinished": self.unfinished}
         found["rows"] = [row.to_json() for row in self.rows]
+        found["merging"] = {
+            words: merging and merging.to_json() for words, merging in self.merging.items()
+        }
         if self.stress is not None:
             found["stress"] = [each.to_json(self.task.source) for each in self.stress]
         if self.errors is not None:
@@ -186,7 +199,7 @@ class Evaluated:
         return title if self.run.unfinished is None else f"{title}, {self.run.unfinished}"
 
     def draw_sentences(self, before: str = "") -> None:
-        """One sentence for each replica."""
+        """One sentence for each replica, and what the words test at most."""
         out = console()
         for kind, rows in self.by_words.items():
             of = f"{visible(kind)} words, " if len(self.by_words) > 1 else ""
@@ -194,6 +207,10 @@ class Evaluated:
                 mine = [row for row in rows if row.replica == replica]
                 about = f"{of}seed {mine[0].seed}, lr {mine[0].lr:g}"
                 out.print(f"{before}{about}: {closing_sentence(mine)}", soft_wrap=True)
+            merging, longest = self.merging[kind], max(row.length for row in rows)
+            if merging is not None and (limit := merging.limit_of(longest)):
+                on = f"{visible(kind)} words" if len(self.by_words) > 1 else "these words"
+                out.print(f"{before}on {on}, {limit}", soft_wrap=True)
 
     def draw_words(self) -> None:
         """The worst words, and those that fail."""
@@ -390,7 +407,7 @@ def _evaluate(path: Path, asked: Asked, *, said: str) -> Evaluated:
     if asked.errors:
         given = {"samples": asked.samples, "seed": asked.seed, "most": asked.errors}
         wrong = tuple(each for kind in kinds for each in errors_of(run, kind, rows, **given))
-    return Evaluated(run, tested, asked.samples, everyone, rows, worst, wrong)
+    return Evaluated(run, tested, asked.samples, everyone, rows, worst, wrong, tuple(kinds))
 
 
 def warn_about(found: Evaluated, *, named: bool) -> None:
@@ -401,4 +418,7 @@ def warn_about(found: Evaluated, *, named: bool) -> None:
     warn_of_nonfinite_logits(found.rows, of)
     warn_of_trained_lengths(found.rows, found.run.words.lengths, of)
     for kind, rows in found.by_words.items():
-        warn_of_shortcuts(rows, f"{of}{kind} words " if len(found.by_words) > 1 else of)
+        about = f"{of}{kind} words " if len(found.by_words) > 1 else of
+        warn_of_shortcuts(rows, about)
+    for kind in found.kinds:
+        warn_of_hidden_groups(found.rows, kind, of)

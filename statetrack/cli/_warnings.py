@@ -1,8 +1,8 @@
 """Warnings, on standard error, about results that are no evidence of state tracking.
 
 A shortcut is as accurate as the model, the training words are too short to identify the machine,
-the test words may have been trained on, logits are not finite, or a replica diverged. `of` names
-the run, where there are several.
+words hide its groups, the test words may have been trained on, logits are not finite, or a replica
+diverged. `of` names the run, where there are several.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from statetrack.algebra.hidden_groups import hides_groups
 from statetrack.algebra.machine import needed_machine
+from statetrack.algebra.merging import merging_in
 from statetrack.audit import SOLVED, VIEWS
 from statetrack.predicting import identification_by
 from statetrack.report.drawing import share
@@ -104,6 +106,34 @@ def warn_of_short_training_words(task: Task, words: WordSpec) -> None:
             "symbols; train on longer ones (--train-length)",
             err=True,
         )
+
+
+def warn_of_hidden_groups_in_training(task: Task) -> None:
+    """One line where random words of the test lengths hide groups of the task's machine."""
+    length = max(task.spec.test_lengths)
+    merging = merging_in(task.source, length)
+    if merging is not None and hides_groups(task.source, length):
+        typer.echo(
+            f"warning: words of {task.name} hide its groups: {merging.summary}, so that a test at "
+            f"length {length:,} asks for no more than these; {INSIDE}",
+            err=True,
+        )
+
+
+def warn_of_hidden_groups(rows: Iterable[EvaluationRow], task: Task, of: str = "") -> None:
+    """One line where test words, drawn as the task's, hide groups of its machine."""
+    length = max((row.length for row in rows if row.words == task.words), default=0)
+    merging = merging_in(task.source, length) if length else None
+    if merging is not None and hides_groups(task.source, length):
+        typer.echo(
+            f"warning: {of}these words hide the groups of {task.name}: "
+            f"{merging.limit_of(length)}; {INSIDE}",
+            err=True,
+        )
+
+
+INSIDE = "train and test on words that stay inside a group as well (--words group)"
+"""What is to be done about words that hide groups."""
 
 
 def _where(rows: list[EvaluationRow]) -> str:

@@ -127,6 +127,7 @@ def _train(run: Run, log: Sequence[str]) -> None:
 
     from statetrack.cli._warnings import (
         warn_of_divergence,
+        warn_of_hidden_groups_in_training,
         warn_of_short_training_words,
         warn_of_shortcut_in_validation,
     )
@@ -137,6 +138,7 @@ def _train(run: Run, log: Sequence[str]) -> None:
     settings = run.experiment.training
     out = console()
     warn_of_short_training_words(run.task, run.words.spec)
+    warn_of_hidden_groups_in_training(run.task)
     with (
         interruptible() as stop,
         tqdm(

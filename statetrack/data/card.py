@@ -10,6 +10,7 @@ import numpy as np
 import yaml
 
 from statetrack import __version__
+from statetrack.algebra.merging import merging_in
 from statetrack.data.card_schema import CARD_VERSION
 from statetrack.data.formats import FORMATS, FormatName, lm_eval
 from statetrack.data.large import LargeSplits
@@ -31,6 +32,8 @@ def card_of(
 ) -> dict[str, Any]:
     """The card as plain values, as `card.json` holds it; its keys are a public interface."""
     spec, source = task.spec, task.source
+    facts = {name: _split_facts(part, source.labels) for name, part in parts.items()}
+    merging = merging_in(source, max(each["longest"] for each in facts.values()))
     return {
         "card_version": CARD_VERSION,
         "made_by": f"statetrack {__version__}",
@@ -46,7 +49,8 @@ def card_of(
         "command": command,
         "symbols": list(source.symbols),
         "labels": list(source.labels),
-        "splits": {name: _split_facts(part, source.labels) for name, part in parts.items()},
+        "merging": None if merging is None else merging.to_json(),
+        "splits": facts,
         "sha256": fingerprint(parts),
         "document": task.document(),
     }
@@ -146,11 +150,13 @@ def _facts(card: Mapping[str, Any]) -> str:
         "every": "all that the task asks for",
         "last": "the last of each word that the task asks for",
     }[card["supervision"]]
+    merging = card.get("merging")
     rows = {
         "Task": f"{markdown_code(card['task'])}, version {card['version']}",
         "Reference": markdown(card["reference"]),
         "Training lengths": card["train_length"],
         "Labels asked for": asked,
+        **({"Merging horizon": merging["summary"]} if merging else {}),
         "Seed": card["seed"],
         "Made by": card["made_by"],
         "SHA-256 of the data": f"`{card['sha256']}`",

@@ -57,6 +57,28 @@ class SplitFacts(_Schema):
         return self
 
 
+class MergingShare(_Schema):
+    """The share of words whose last symbols, so many, merge all states; with its interval."""
+
+    symbols: _Count
+    share: _Share
+    low: _Share
+    high: _Share
+
+
+class MergingFacts(_Schema):
+    """What a card says of how soon words merge all states of the task's machine."""
+
+    length: _Count
+    exact: bool
+    words: _Count | None
+    horizon: _Count | None
+    symbols_for: dict[Line, _Count | None]
+    shares: tuple[MergingShare, ...]
+    never: Line | None
+    summary: Line
+
+
 class Card(_Schema):
     """A data card; docs/file-formats.md says what its keys mean."""
 
@@ -74,6 +96,7 @@ class Card(_Schema):
     command: LineOrEmpty
     symbols: Annotated[tuple[Name, ...], Field(min_length=1)]
     labels: Annotated[tuple[Name, ...], Field(min_length=1)]
+    merging: MergingFacts | None = None
     splits: Annotated[dict[_SplitName, SplitFacts], Field(min_length=1)]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     document: Lines

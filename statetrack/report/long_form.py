@@ -43,6 +43,7 @@ class LongRow:
     scaled_to_floor: float | None
     first_error: int | None
     nonfinite_from: int | None
+    merging_horizon: int | None
     selected_replica: int | None
     selected_seed: int | None
     selected_lr: float | None
@@ -200,6 +201,7 @@ SCORES = {
     "scaled_to_floor": "scaled_to_floor",
     "first_error": "first_error",
     "nonfinite_from": "nonfinite_from",
+    "merging_horizon": "merging_horizon",
 }
 """The columns about the selected replica at the length, and the fields of its row."""
 

@@ -104,7 +104,9 @@ class EvaluationRow(Score):
 
     `task` is None in rows that were written before it was recorded: then the words are those of
     the run's own task. `words` says how they were drawn; before that was recorded, as the task
-    says. `shortcut` is the shortcut that is right most often on these words.
+    says. `shortcut` is the shortcut that is right most often on these words, and `merging_horizon`
+    how many of their last symbols merge all states of the task in 99 % of them; None where no
+    number is known to, and in rows of earlier versions.
     """
 
     replica: int
@@ -116,6 +118,7 @@ class EvaluationRow(Score):
     shortcut: str | None = None
     shortcut_accuracy: float | None = None
     evaluation_seed: int | None = None
+    merging_horizon: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The row as `statetrack eval --json` prints it, in the documented order."""
@@ -123,7 +126,7 @@ class EvaluationRow(Score):
         about = {name: getattr(self, name) for name in names}
         score = {field.name: getattr(self, field.name) for field in fields(Score)}
         shortcut = {"shortcut": self.shortcut, "shortcut_accuracy": self.shortcut_accuracy}
-        return about | score | shortcut
+        return about | score | shortcut | {"merging_horizon": self.merging_horizon}
 
 
 @dataclass(frozen=True)

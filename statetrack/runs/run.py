@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import torch
 
 import statetrack
+from statetrack.algebra.merging import merging_in
 from statetrack.errors import RunError, SettingsError, StatetrackWarning, setting
 from statetrack.evaluation import evaluate
 from statetrack.evidence.rows import Evidence, Exhaustive, Failure, WorstCase
@@ -486,6 +487,7 @@ class Run:
         if not chosen:
             return
         shortcuts = strongest_by_length(self.words, tested, lengths, num_words, seed)
+        merging = merging_in(tested.source, lengths[-1])
         kept = keep
         for outcome, model in self.models(chosen):
             scored = []
@@ -504,6 +506,7 @@ class Run:
                     shortcut=name,
                     shortcut_accuracy=accuracy,
                     evaluation_seed=seed,
+                    merging_horizon=None if merging is None else merging.horizon,
                 )
                 scored.append(row)
                 yield row
