@@ -78,11 +78,11 @@ ALL: Final = 1 - 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Merging:
-    """The share of drawn words whose last n symbols merge all states, n = 0, 1, ...
+    """The share of drawn words whose last n symbols merge all states, n = 0 .. `length` - 1.
 
     `shares` [n] are exact to rounding where `words` is None; else they are counted on so many
-    words. They end where all words have merged, at `length`, or where the work is bounded. `never`
-    says why no word merges the states; empty where some word does, or where that is not known.
+    words. They end where all words have merged, or where the work is bounded. `never` says why no
+    word merges the states; empty where some word does, or where that is not known.
     """
 
     length: int
@@ -92,8 +92,8 @@ class Merging:
 
     @property
     def longest(self) -> int:
-        """The largest n for which the share is known."""
-        return self.length if self.never or self.shares[-1] >= ALL else len(self.shares) - 1
+        """The largest n for which the share is known; all n symbols have one before them."""
+        return self.length - 1 if self.never or self.shares[-1] >= ALL else len(self.shares) - 1
 
     def share(self, n: int) -> float:
         """The share of words whose last n symbols merge all states, 0 <= n <= `longest`."""
@@ -128,7 +128,7 @@ class Merging:
             return f"none: {self.never}"
         if self.horizon is None:
             share, most = rounded_down(self.share(self.longest), 4), _symbols(self.longest)
-            return f"none: {most} merge all states in {share} of words{self._sampled}"
+            return f"none: the last {most} merge all states in {share} of words{self._sampled}"
         if self.horizon == 0:
             return "0 symbols: there is one state"
         others = [(level, self.symbols_for(level)) for level in LEVELS]
@@ -398,7 +398,7 @@ def _pushed(nodes: _Nodes, law: _Law, length: int) -> Floats:
     at = _distributions(law, length)
     shares = [0.0]
     share: Floats | None = None
-    for n in range(1, min(length, MOST_STEPS // len(nodes.source)) + 1):
+    for n in range(1, min(length - 1, MOST_STEPS // len(nodes.source)) + 1):
         share = nodes.before(share, law.slip_chance(length - n))
         shares.append(min(1.0, float(at[length - n] @ share[: len(law.delta)])))
         if shares[-1] >= ALL:
@@ -471,7 +471,7 @@ def _sampled(
     after = classes.target.T[words[:, -1]]  # [words, K]: the state after the last n symbols
     counts = [0]
     left = MOST_FOLLOWED
-    for n in range(1, length + 1):
+    for n in range(1, length):
         if n > 1:
             action = classes.action_of[words[:, length - n]]
             after = np.take_along_axis(after, classes.actions[action], axis=1)

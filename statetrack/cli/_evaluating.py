@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -420,5 +421,5 @@ def warn_about(found: Evaluated, *, named: bool) -> None:
     for kind, rows in found.by_words.items():
         about = f"{of}{kind} words " if len(found.by_words) > 1 else of
         warn_of_shortcuts(rows, about)
-    for kind in found.kinds:
-        warn_of_hidden_groups(found.rows, kind, of)
+    for task in found.kinds:
+        warn_of_hidden_groups(found.rows, task, of)
