@@ -32,7 +32,8 @@ class Registry(Mapping[str, T], Generic[T]):
     `find` returns, for every name, a function that loads it: either by returning the component,
     or by importing a module in which `register(name)` decorates it. `entry_points` is the group of
     entry points by which installed packages add components; it is looked up only for a name that
-    `find` does not have, or for all names.
+    `find` does not have, or for all names. `open_sets` makes components that nothing lists: of a
+    name `hf:gpt2` the function under `hf` makes the component from the whole name.
 
     Raises `UnknownNameError` for a name it does not have, `ValueError` for a name that is
     registered twice, and `StatetrackError` where entry points repeat a name.
@@ -45,11 +46,13 @@ class Registry(Mapping[str, T], Generic[T]):
         *,
         listing: str,
         entry_points: str | None = None,
+        open_sets: Mapping[str, Callable[[str], object]] | None = None,
     ) -> None:
         self.kind = kind
         self._find = find
         self._listing = listing
         self._entry_points = entry_points
+        self._open_sets = dict(open_sets or {})
         self._found: dict[str, Load] | None = None
         self._elsewhere: dict[str, Load] | None = None
         self._things: dict[str, T] = {}
@@ -95,7 +98,14 @@ class Registry(Mapping[str, T], Generic[T]):
             self._elsewhere = dict(elsewhere)
         return self._own() | self._elsewhere
 
+    def _made(self, name: object) -> Callable[[str], object] | None:
+        """What makes a component of an open set; None for any other name."""
+        prefix, colon, _ = name.partition(":") if isinstance(name, str) else ("", "", "")
+        return self._open_sets.get(prefix) if colon else None
+
     def __getitem__(self, name: str) -> T:
+        if make := self._made(name):
+            return make(name)  # type: ignore[return-value]
         if name not in self._things:
             loaders = self._own() if name in self._own() else self._names()
             if name not in loaders:
@@ -123,7 +133,8 @@ class Registry(Mapping[str, T], Generic[T]):
         return dict(self._things)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._things or name in self._own() or name in self._names()
+        known = name in self._things or name in self._own() or self._made(name) is not None
+        return known or name in self._names()
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted({*self._things, *self._names()}))

@@ -39,10 +39,13 @@ def _models(_: Path) -> Iterator[Row]:
     yield from list_models()
 
 
-def _about_kernels() -> str:
+def _about_models() -> str:
     from statetrack.catalogue.models import about_kernels
 
-    return about_kernels()
+    return (
+        f"{about_kernels()} hf:TYPE is any causal language model of transformers, by the type of "
+        "its configuration: hf:gpt2, hf:mamba2."
+    )
 
 
 def _tasks(_: Path) -> Iterator[Row]:
@@ -141,7 +144,7 @@ LISTINGS: Mapping[str, Listing] = {
         "state (with the eigenvalues), what computes it, and how large state and weights are at "
         "default settings.",
         _models,
-        note=_about_kernels,
+        note=_about_models,
     ),
     "tasks": Listing(
         "Tasks that `--task` takes; a file of your own works too, and a machine in DOT. Without a "

@@ -28,7 +28,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from statetrack.algebra.recurrences import Recurrence
-from statetrack.models import MODELS
+from statetrack.models import MODELS, _hf_names
 from statetrack.models._settings import recurrence_of
 from statetrack.registry import modules_in
 from statetrack.settings import Settings
@@ -69,6 +69,8 @@ class _AllFacts(Mapping[str, ModelFacts]):
         self._executed = _Executed()
 
     def __getitem__(self, name: str) -> ModelFacts:
+        if name.startswith(f"{_hf_names.PREFIX}:"):
+            return _facts_of_transformers(name)
         if "torch" in sys.modules or name not in modules_in(HOME):
             model = MODELS[name]
             return _facts_of(name, model, sys.modules[model.__module__].__doc__)
@@ -80,6 +82,24 @@ class _AllFacts(Mapping[str, ModelFacts]):
 
     def __len__(self) -> int:
         return len(MODELS)
+
+
+def _facts_of_transformers(name: str) -> ModelFacts:
+    """The facts about `hf:...`; a type that no rule here knows is looked up in transformers."""
+    kind = _hf_names.settings_class(name)
+    if issubclass(kind, _hf_names.HFSettings) and not _hf_names.is_known(kind.model_type):
+        from statetrack.models._hf import make_class  # imports torch
+
+        make_class(name)
+    return ModelFacts(
+        name=name,
+        settings_class=kind,
+        family=_hf_names.FAMILY,
+        source=_hf_names.SOURCE,
+        training_defaults=dict(_hf_names.TRAINING_DEFAULTS),
+        summary=f"{name.partition(':')[2]}, a causal language model of transformers.",
+        description=inspect.cleandoc(_hf_names.__doc__ or ""),
+    )
 
 
 def _facts_of(name: str, model: type, description: str | None) -> ModelFacts:
