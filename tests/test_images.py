@@ -1,16 +1,29 @@
 """Images of a machine's states, and the groups that words make on them."""
 
+import math
 import os
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sympy.combinatorics import Permutation, PermutationGroup
 
 from statetrack.algebra.analysing import analyse
-from statetrack.algebra.images import ImageGroup, Images, image_groups, images_of, settled
+from statetrack.algebra.images import (
+    ImageGroup,
+    Images,
+    StateImages,
+    image_groups,
+    images_of,
+    settled,
+)
+from statetrack.algebra.krohn_rhodes import cascade_of
+from statetrack.algebra.local import order_shown_by_short_words
+from statetrack.algebra.monoid import Budget, transition_monoid
 from statetrack.algebra.monoid_facts import facts_of_images
-from statetrack.algebra.subgroups import MOST_LISTED, Subgroup
+from statetrack.algebra.stabilizer_chain import StabilizerChain, Work
+from statetrack.algebra.subgroups import MOST_LISTED, Subgroup, generated_subgroup
 from statetrack.sources import Automaton
 from statetrack.sources.formats import read_machine
 from statetrack.spec import TASKS, load_task
@@ -149,3 +162,85 @@ def test_states_that_differ_for_a_while_settle_to_one() -> None:
     machine = settled(delta)
     assert machine.classes.tolist() == [0, 1, 0, 0, 0]
     assert machine.actions.tolist() == [[1, 0], [0, 1]]
+
+
+def permuting(num_points: int, *cycles: tuple[int, ...]) -> np.ndarray:
+    """The permutation of some points with these cycles."""
+    permutation = np.arange(num_points)
+    for cycle in cycles:
+        permutation[list(cycle)] = np.roll(cycle, -1)
+    return permutation
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_chain_of_stabilizers_tells_what_sympy_tells(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    num_points = int(draw.integers(3, 9))
+    generators = []
+    for _ in range(int(draw.integers(1, 4))):
+        moved = draw.choice(num_points, int(draw.integers(2, num_points + 1)), replace=False)
+        generators.append(permuting(num_points, tuple(moved)))
+    chain = StabilizerChain(num_points, np.array(generators))
+    group = PermutationGroup([Permutation(each.tolist()) for each in generators])
+    assert chain.order == group.order()
+    assert (chain.is_abelian(), chain.is_nilpotent()) == (group.is_abelian, group.is_nilpotent)
+    assert (chain.derived_length() is not None) == group.is_solvable
+    others = np.array([draw.permutation(num_points) for _ in range(20)])
+    inside = [group.contains(Permutation(each.tolist())) for each in others]
+    assert chain.contains(others).tolist() == inside
+    if chain.order <= 720:
+        elements = chain.elements()
+        assert len(np.unique(elements, axis=0)) == chain.order == len(elements)
+        assert chain.contains(elements).all()
+
+
+def test_large_groups_are_named_without_a_list_of_their_elements() -> None:
+    turn, swap = permuting(120, tuple(range(120))), permuting(120, (0, 1))
+    symmetric = generated_subgroup(np.array([turn, swap]), seen=True)
+    assert symmetric is not None
+    assert (symmetric.name, symmetric.order) == ("S120", math.factorial(120))
+    three = permuting(21, (0, 1, 2))
+    alternating = generated_subgroup(np.array([permuting(21, tuple(range(21))), three]), seen=True)
+    assert alternating is not None and alternating.name == "A21"
+    # swaps inside ten pairs, and a turn of the pairs
+    pairs = permuting(20, tuple(range(0, 20, 2)), tuple(range(1, 20, 2)))
+    wreath = generated_subgroup(np.array([permuting(20, (0, 1)), pairs]), seen=True)
+    assert wreath is not None and wreath.solvable and not wreath.abelian
+    assert (wreath.order, wreath.derived_length) == (2**10 * 10, 2)
+
+
+def test_what_is_too_much_work_for_a_group_is_not_known() -> None:
+    blocks = permuting(90, tuple(range(45)), tuple(range(45, 90)))
+    swaps = permuting(90, (0, 1), (45, 46))
+    assert generated_subgroup(np.array([blocks, swaps]), True, Work(10_000)) is None
+
+
+def test_images_bound_the_group_complexity_as_the_monoid_does() -> None:
+    turn, swap, merge = np.array([1, 2, 3, 0]), np.array([1, 0, 2, 3]), np.array([0, 0, 2, 3])
+    actions = np.array([turn, swap, merge])
+    cascade = cascade_of(actions, None, StateImages(actions.T))
+    assert (cascade.fewest_groups, cascade.most_groups) == (3, 3)
+    for seed in range(60):
+        actions = random_actions(seed)
+        listed = cascade_of(actions, transition_monoid(actions, Budget()))
+        found = cascade_of(actions, None, StateImages(actions.T))
+        assert found.fewest_groups == listed.fewest_groups
+        assert found.most_groups is not None and listed.most_groups is not None
+        assert found.most_groups >= listed.most_groups
+
+
+def test_the_order_of_words_is_shown_by_short_ones_only_where_it_matters() -> None:
+    flip_flop = [[0, 0, 1], [1, 0, 1]]  # keep, set to 0, set to 1
+    both_occurred = [[0, 1, 2], [1, 1, 3], [2, 3, 2], [3, 3, 3]]
+    assert order_shown_by_short_words(analyse(Automaton(flip_flop)).machine)
+    assert not order_shown_by_short_words(analyse(Automaton(both_occurred)).machine)
+    answers = set()
+    for seed in range(30):  # maps that keep the order of the states: aperiodic
+        draw = np.random.default_rng(seed)
+        delta = np.sort(draw.integers(0, 4, (4, 3)), axis=0)
+        delta[:, 0] = np.minimum(np.arange(4) + 1, 3)
+        algebra = analyse(Automaton(delta))
+        by_words = order_shown_by_short_words(algebra.machine)
+        answers.add(by_words)
+        assert algebra.local_order_matters or not by_words
+    assert answers == {False, True}

@@ -28,7 +28,7 @@ from statetrack.algebra.function_spaces import (
 from statetrack.algebra.groups import Group
 from statetrack.algebra.images import ImageGroup, Images, Settled, StateImages
 from statetrack.algebra.krohn_rhodes import Cascade, cascade_of
-from statetrack.algebra.local import local_order_matters
+from statetrack.algebra.local import local_order_matters, order_shown_by_short_words
 from statetrack.algebra.machine import Machine, needed_machine
 from statetrack.algebra.monoid import Budget, Monoid, transition_monoid
 from statetrack.algebra.monoid_facts import (
@@ -139,7 +139,7 @@ class Algebra:
     @cached_property
     def cascade(self) -> Cascade:
         """Bounds on a cascade of groups and resets that does what the machine does."""
-        return cascade_of(self.machine.actions, self.elements)
+        return cascade_of(self.machine.actions, self.elements, self.state_images)
 
     @cached_property
     def representation(self) -> Choice | None:
@@ -165,7 +165,11 @@ class Algebra:
 
         None where that was not worked out.
         """
-        return None if self.elements is None else local_order_matters(self.machine, self.elements)
+        if self.elements is not None:
+            return local_order_matters(self.machine, self.elements)
+        if self.monoid is not None and self.monoid.aperiodic:
+            return order_shown_by_short_words(self.machine) or None
+        return None
 
     @cached_property
     def last_but_one_matters(self) -> bool | None:

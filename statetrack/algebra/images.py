@@ -56,8 +56,11 @@ Word = tuple[int, ...]
 MOST_IMAGES = 500_000
 """Most images that are looked for."""
 
-MOST_WORK = 2**30
-"""Most entries of a table of images, actions and states: the running time follows them."""
+MOST_WORK = 2**31
+"""Most entries of a table of images, actions and states that images are found in."""
+
+MOST_INSIDE = 2**30
+"""Most entries of a table of steps inside components and states that groups are found in."""
 
 BLOCK = 2**23
 """Entries of a table that are worked on at once."""
@@ -161,7 +164,6 @@ def settled(delta: Integers) -> Settled:
 def images_of(actions: Integers, most: int = MOST_IMAGES) -> Images | None:
     """The images under maps `[V, S]`; None where there are more than `most`, or too large ones."""
     num_actions, num_states = actions.shape
-    most = min(most, MOST_WORK // (num_states * num_actions))
     width = -(-num_states // 64) * 8
     first = np.zeros((1, width), np.uint8)
     first[0, : -(-num_states // 8)] = np.packbits(np.ones(num_states, bool))
@@ -175,8 +177,9 @@ def images_of(actions: Integers, most: int = MOST_IMAGES) -> Images | None:
         for place in range(0, len(block), at_once):
             moved = _moved(block[place : place + at_once], actions, width)
             known = len(number)
+            done = begin + place + len(moved) // num_actions
             targets = np.array([number.setdefault(key, len(number)) for key in _keys(moved)])
-            if len(number) > most:
+            if len(number) > most or done * num_actions * num_states > MOST_WORK:
                 return None
             steps.append(targets.astype(np.int32).reshape(-1, num_actions))
             new = np.flatnonzero(targets >= known)
@@ -392,6 +395,8 @@ class _Inside:
         place[kept] = np.arange(len(kept))
         source, action = np.nonzero(staying[kept])
         target = place[images.step[kept[source], action]]
+        if len(target) * images.actions.shape[1] > MOST_INSIDE:
+            raise TooMuchWorkError
         _, first, which = np.unique(components[kept], return_index=True, return_inverse=True)
         root = first[which]
         actions = images.actions.astype(np.min_scalar_type(images.actions.shape[1]))

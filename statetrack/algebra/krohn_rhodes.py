@@ -14,6 +14,9 @@ aperiodic monoids in turn, that it divides. Deciding it is hard; what is proven 
   decomposition theorem, in Eilenberg 1976, vol. B, ch. XI);
 - at most the number of levels of the holonomy decomposition with such a group.
 
+Where the monoid is too large to list, images of the states tell (`statetrack.algebra.images`):
+which idempotents have which group, and of J-classes one above the other at least those that are.
+
 The *holonomy decomposition* (Zeiger 1967; Eilenberg 1976, vol. B, ch. II) is a cascade with one
 level for each height of the sets of states that words make of all states: such a set is below
 another where some word maps the other onto a set that contains it. A level consists of resets and
@@ -26,16 +29,21 @@ Letters: I sets of states, S states, K actions, N elements.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from statetrack.algebra.components import strong_components
+from statetrack.algebra.images import ImageGroup, Images, StateImages
 from statetrack.algebra.monoid import Monoid
 from statetrack.sources.arrays import Booleans, Integers
 
 MOST_SETS = 2_000
 """Most sets of states for which the holonomy decomposition is worked out."""
+
+MOST_MARKS = 2**27
+"""Most marks of images by groups that are compared."""
 
 MOST_IDEMPOTENTS = 500
 """Most idempotents of which every pair is compared."""
@@ -53,10 +61,12 @@ class Cascade:
     """It is at most this; None where no bound is known."""
 
 
-def cascade_of(actions: Integers, monoid: Monoid | None) -> Cascade:
+def cascade_of(
+    actions: Integers, monoid: Monoid | None, images: StateImages | None = None
+) -> Cascade:
     """The bounds for the monoid that some maps of the states generate: `actions [K, S]`.
 
-    `monoid` is None where it is too large to list.
+    `monoid` is None where it is too large to list; then the images of the states tell as much.
     """
     permuted = bool((np.sort(actions, axis=1) == np.arange(actions.shape[1])).all())
     if permuted:
@@ -65,7 +75,13 @@ def cascade_of(actions: Integers, monoid: Monoid | None) -> Cascade:
     holonomy = holonomy_levels(actions)
     levels, with_groups = holonomy if holonomy is not None else (None, None)
     if monoid is None:
-        return Cascade(levels, int(bool(with_groups)), with_groups)
+        if images is None or images.images is None or images.groups is None:
+            return Cascade(levels, int(bool(with_groups)), with_groups)
+        maximal = [group for group in images.groups if group.is_maximal]
+        largest = _largest_full_image(images.images, maximal)
+        above = _depth_of_images(images.images, maximal)
+        known = [each for each in (above, with_groups, actions.shape[1] - 1) if each is not None]
+        return Cascade(levels, max(int(bool(maximal)), largest - 1), min(known))
     depth = _depth(monoid)
     bounds = [depth, actions.shape[1] - 1, depth if with_groups is None else with_groups]
     if depth > 1 and _idempotents_commute(monoid):
@@ -225,3 +241,52 @@ def _largest_full_rank(monoid: Monoid) -> int:
         if (ranks == rank - 1).any():
             largest = rank
     return largest
+
+
+def _depth_of_images(images: Images, groups: Sequence[ImageGroup]) -> int | None:
+    """A bound on the depth by images: on regular J-classes with a group, one above the other.
+
+    If f = x e y, then the image of f lies in Qey, an image that leads on from that of e. So chains
+    of images of which each lies in one that leads on from the one before are as long. None beyond
+    the budget. `groups` are maximal subgroups of more than one element.
+    """
+    if len(groups) * len(images) > MOST_MARKS:
+        return None
+    reached = np.array([_reached(images, group.image) for group in groups])
+    largest_first = sorted(range(len(groups)), key=lambda each: -len(groups[each].points))
+    depth: dict[int, int] = {}
+    for each in largest_first:
+        inside = images.packed[groups[each].image]
+        around: Booleans = ((images.packed & inside) == inside).all(axis=1)
+        above = [depth[other] for other in depth if (reached[other] & around).any()]
+        depth[each] = 1 + max(above, default=0)
+    return max(depth.values(), default=0)
+
+
+def _largest_full_image(images: Images, groups: Sequence[ImageGroup]) -> int:
+    """The largest r found where words map the r states of an image into itself in all ways.
+
+    The image is that of an idempotent e, and words permute its states in all ways; where one maps
+    it onto r - 1 of its states, the elements e m e are all maps of it.
+    """
+    largest = 1
+    for group in groups:
+        rank = len(group.points)
+        if rank <= largest or group.order != math.factorial(rank):
+            continue
+        after = np.flatnonzero(_reached(images, group.image) & (images.sizes == rank - 1))
+        outside = images.packed[after] & ~images.packed[group.image]
+        if (outside == 0).all(axis=1).any():
+            largest = rank
+    return largest
+
+
+def _reached(images: Images, begin: int) -> Booleans:
+    """The images that words lead to from one: `[I]`."""
+    found = np.zeros(len(images), bool)
+    level = np.array([begin])
+    while len(level):
+        found[level] = True
+        further = np.unique(images.step[level])
+        level = further[~found[further]]
+    return found

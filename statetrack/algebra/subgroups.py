@@ -17,6 +17,12 @@ from statetrack.sources.arrays import Booleans, Integers
 MOST_LISTED = 5_040
 """The most elements of a group that is given by generators that are listed."""
 
+FEWEST_OF_GIANT = 12
+"""Groups on so many points or more are first looked at for all, or all even permutations."""
+
+GIANT_PRODUCTS = 100
+"""The number of elements that are looked at for that."""
+
 FEWEST_OF_SIMPLE = 5
 """The alternating group of so many points, or more, is simple."""
 
@@ -68,10 +74,42 @@ def generated_subgroup(
 
     Where it is small enough, its elements are listed.
     """
+    letter = _giant(permutations)
+    if letter:
+        num_points = permutations.shape[1]
+        order = math.factorial(num_points) // (1 if letter == "S" else 2)
+        return _not_solvable(f"{letter}{num_points}", order, seen)
     try:
         return _known_of(StabilizerChain(permutations.shape[1], permutations, work), seen)
     except TooMuchWorkError:
         return None
+
+
+def _giant(permutations: Integers) -> str:
+    """S or A, where `[K, P]` are surely found to generate all permutations, or all even ones.
+
+    A transitive group contains all even permutations of P points if some element has a cycle of
+    prime length p with P / 2 < p < P - 2 (Jordan 1873; Seress 2003, Permutation Group Algorithms,
+    section 10.2): a power of it is that cycle alone. One in ln P elements or so of such a group
+    has such a cycle; products of generators drawn at random are looked at. Else it is empty.
+    """
+    num_points = permutations.shape[1]
+    if num_points < FEWEST_OF_GIANT or orbits(permutations, num_points).any():
+        return ""
+    draw = np.random.default_rng(0)
+    element = np.arange(num_points)
+    for _ in range(GIANT_PRODUCTS):
+        for chosen in draw.integers(len(permutations), size=num_points // 4):
+            element = permutations[chosen][element]
+        lengths = set(_cycle_lengths(element))
+        if any(
+            factorise(length) == {length: 1}
+            for length in lengths
+            if num_points / 2 < length < num_points - 2
+        ):
+            odd = any((num_points - len(_cycle_lengths(each))) % 2 for each in permutations)
+            return "S" if odd else "A"
+    return ""
 
 
 def _known_of(group: StabilizerChain, seen: bool) -> Subgroup:
@@ -114,8 +152,13 @@ def _of_moved(permutations: Integers, moved: Booleans) -> Integers:
 
 def _order_of(permutation: Integers) -> int:
     """The smallest n with g^n = 1."""
+    return math.lcm(*_cycle_lengths(permutation))
+
+
+def _cycle_lengths(permutation: Integers) -> list[int]:
     cycles = orbits([permutation], len(permutation))
-    return math.lcm(*np.unique(cycles, return_counts=True)[1].tolist())
+    lengths: list[int] = np.unique(cycles, return_counts=True)[1].tolist()
+    return lengths
 
 
 def _not_solvable(name: str, order: int, seen: bool) -> Subgroup:
