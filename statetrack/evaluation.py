@@ -77,6 +77,7 @@ def evaluate(
     source = load_task(task).source if isinstance(task, Task | str) else task
     rising = sorted(set(lengths))
     source.check_length(rising[-1])
+    source = source.part("test")
     reader = _Reader(model, source.num_labels, torch.device(device or _device_of(model)))
     with _evaluating(model):
         if source.prefixes_are_words:

@@ -12,9 +12,14 @@ from rich.text import Text
 from statetrack.cli._algebra import Line
 from statetrack.report import drawing
 from statetrack.sources import KINDS
+from statetrack.text import shortened
 
 MOST_STATES = 30
 """The most rows of a transition table that is printed; `--json` has all."""
+
+
+LONGEST_VALUE = 200
+"""The most letters of an argument's value that are printed."""
 
 
 def draw_task(about: dict[str, Any], console: Console, *, algebra: list[Line] | None) -> None:
@@ -135,7 +140,7 @@ def _in_a_word(value: Any) -> str:
         return _in_a_word(value.get("of"))
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return f"[{', '.join(map(_in_a_word, value))}]"
-    return "" if value is None else str(value)
+    return "" if value is None else shortened(str(value), LONGEST_VALUE)
 
 
 def _names(names: Sequence[str], most: int = 24) -> str:

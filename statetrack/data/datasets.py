@@ -177,7 +177,7 @@ def check_labels(batch: Batch, source: Source, where: str) -> None:
             f"{where}: symbol {greatest} occurs, but the task has "
             f"{source.num_symbols}, counted from 0"
         )
-    right, _ = source.read(batch.symbols)
+    right = source.label_words(batch.symbols, batch.lengths).labels
     wrong = np.argwhere(batch.scored & (right != batch.labels))
     if len(wrong):
         word, time = wrong[0].tolist()

@@ -79,16 +79,17 @@ def draw_distinct(
     step = smallest_type(source.num_symbols).itemsize
     taken = sum(lengths.shortest <= len(key) // step <= lengths.longest for key in excluded)
     among = source.count_words(lengths)
+    listed = source.list_words(lengths) if needs_list(among, num_words + taken) else None
+    if listed is not None and taken:  # of a source whose words have parts, others are taken too
+        taken = len(excluded & set(listed[0].keys()))
     if among is not None and among - taken < num_words:
         left = f" ({taken} of them are in use elsewhere)" if taken else ""
         raise SettingsError(
             f"{num_words} different words of length {lengths} are asked for, "
             f"but there are only {among}{left}: ask for fewer or for other lengths"
         )
-    if needs_list(among, num_words + taken):
-        listed = source.list_words(lengths)
-        if listed is not None:
-            return _draw_from_list(*listed, num_words, bits, excluded)
+    if listed is not None:
+        return _draw_from_list(*listed, num_words, bits, excluded)
     found = _draw_until_new(source, lengths, num_words, bits, excluded)
     if len(found.lengths) < num_words:
         raise too_unlikely(lengths, num_words, len(found.lengths), most_draws(num_words), taken)

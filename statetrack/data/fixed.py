@@ -85,6 +85,7 @@ def fixed_words(
             f"curriculum {lengths.curriculum}: a fixed training set has all its lengths from the "
             "start: set the curriculum to 0, or train on fresh words"
         )
+    source = source.part("train")
     among = source.count_words(lengths)
     if among is not None and among < num_words + num_held_out:
         raise SettingsError(

@@ -133,7 +133,8 @@ class _Drawing:
     """The steps of drawing one dataset."""
 
     def __init__(self, source: Source, request: Request, folder: Path, progress: Progress) -> None:
-        self._source, self._request = source, request
+        self._source, self._request = source.part("train"), request
+        self._tests = source.part("test")
         self._folder, self._progress = folder, progress
 
     def different(self, train: Spool, validation: Spool) -> bool:
@@ -188,7 +189,7 @@ class _Drawing:
 
     def test(self, spool: Spool, length: int, used: Sequence[Spool], distinct: bool) -> None:
         """Draw the test words of a length, all different and none of them in use."""
-        request, source, num_words = self._request, self._source, self._request.num_test
+        request, source, num_words = self._request, self._tests, self._request.num_test
         only = LengthDistribution(length, length)
         among = source.count_words(only)
         taken = sum(each.counts[length] for each in used)

@@ -54,9 +54,10 @@ def draw_splits(
     Raises `SettingsError` where too few words are left for a split.
     """
     check_sizes(num_train, num_validation, num_test)
-    distinct = has_words(source, lengths, num_train + num_validation, seed)
+    trained = source.part("train")
+    distinct = has_words(trained, lengths, num_train + num_validation, seed)
     draw = _draw_without_repetition if distinct else _draw_with_repetition
-    train, validation = draw(source, lengths, num_train, num_validation, seed)
+    train, validation = draw(trained, lengths, num_train, num_validation, seed)
     drawn = {"train": train}
     if num_validation:
         drawn["validation"] = validation
@@ -64,7 +65,7 @@ def draw_splits(
     for length in sorted(set(test_lengths)) if num_test else ():
         only = LengthDistribution(length, length)
         drawn[name_of_test(length)] = draw_distinct(
-            source, only, num_test, seed, variant=length, excluded=used
+            source.part("test"), only, num_test, seed, variant=length, excluded=used
         )
     parts = {
         name: source.label_words(words.symbols, words.lengths, supervision)

@@ -47,6 +47,7 @@ def stream_words(
     different lengths or seeds are independent. Raises `SettingsError` where they are too long.
     """
     source.check_length(length)
+    source = source.part("test")
     yield from source.stream(RandomBits(seed, "test", variant=length), num_words, length, chunk)
 
 
@@ -59,6 +60,7 @@ def whole_words(
     different lengths or seeds are independent. Raises `SettingsError` where they are too long.
     """
     source.check_length(length)
+    source = source.part("test")
     bits = RandomBits(seed, "test", variant=length)
     width, at_once = source.num_bits(length), max(1, chunk // length)
     for first in range(0, num_words, at_once):

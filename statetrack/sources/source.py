@@ -14,7 +14,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,9 @@ from statetrack.text import LONGEST_NAME, flaw_in, shortened
 
 if TYPE_CHECKING:
     from statetrack.sources.automaton import Automaton
+
+Purpose = Literal["train", "validation", "test"]
+"""What words are for."""
 
 LONGEST_WHOLE: Final = 100_000
 """The longest word of a source that draws whole words."""
@@ -56,6 +59,11 @@ class Source(ABC):
     def longest_word(self) -> int:
         """The greatest length that words can have."""
         return LONGEST_WHOLE
+
+    @property
+    def usual_length(self) -> int:
+        """A length that words often have, where they come from elsewhere."""
+        return self.longest_word
 
     @property
     def num_symbols(self) -> int:
@@ -126,6 +134,13 @@ class Source(ABC):
                 f"length {length}: words that come from {self.noun} have at most "
                 f"{self.longest_word} symbols{reason}"
             )
+
+    def part(self, purpose: Purpose) -> Source:
+        """Where the words for a purpose come from: by default the source itself.
+
+        A source of few words, such as a corpus, keeps those for tests apart.
+        """
+        return self
 
     @property
     def automaton(self) -> Automaton | None:

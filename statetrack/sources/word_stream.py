@@ -5,15 +5,13 @@ Letters: N batches in a block, B words per batch, T time.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 from numpy.typing import NDArray
 
 from statetrack.sources.batch import Batch, Supervision
 from statetrack.sources.lengths import LengthDistribution
 from statetrack.sources.randomness import RandomBits
-from statetrack.sources.source import Source
+from statetrack.sources.source import Purpose, Source
 
 
 class WordStream:
@@ -30,9 +28,10 @@ class WordStream:
         lengths: LengthDistribution,
         supervision: Supervision,
         seed: int,
-        purpose: Literal["train", "validation", "test"],
+        purpose: Purpose,
     ) -> None:
         source.check_length(lengths.longest)
+        source = source.part(purpose)
         self._source = source
         self._lengths = lengths
         self._supervision = supervision

@@ -7,6 +7,9 @@
 CSV with these two names in its first line; YAML with a weight for each symbol; or YAML with the
 weights in each state. Weights are relative to each other. A symbol or a state that a file leaves
 out has the weight 0: it is never drawn, and a state without weights must not be reached.
+
+A file of recorded traces (`sources.trace_files`, CSV or JSON lines) gives how often each symbol was
+recorded in each state, once the machine has read them (`sources.corpus.weights_of`).
 """
 
 from __future__ import annotations
@@ -26,10 +29,13 @@ from statetrack.settings import is_plain_number, read_yaml
 from statetrack.sources import Automaton
 from statetrack.sources.arrays import Floats
 from statetrack.sources.automaton import reachable
+from statetrack.sources.corpus import WrongTrace, weights_of
+from statetrack.sources.formats._machine import MOST_BYTES as MOST_BYTES_OF_TRACES
+from statetrack.sources.trace_files import is_header_of_traces, read_traces
 from statetrack.text import shortened
 
 MOST_BYTES: Final = 2**20
-"""The largest file that is read."""
+"""The largest file of weights that is read; in CSV and JSON lines it is that of traces."""
 
 GREATEST: Final = 1e9
 """The greatest weight."""
@@ -60,14 +66,10 @@ def frequencies_of(automaton: Automaton, file: str) -> Floats:
     written = _read(path)
     if _mark(written) != found["mark"]:
         raise TaskError(f"{name}: is not the file that it was: its mark was {found['mark']}")
-    if path.suffix.lower() == ".csv":
-        given: Mapping[str, Any] = _read_csv(name, written)
+    if _holds_traces(path, written):
+        weights = _recorded(automaton, path)
     else:
-        given = read_yaml(path, TaskError)
-    if any(isinstance(value, Mapping) for value in given.values()):
-        weights = _by_state(automaton, given, name)
-    else:
-        weights = np.tile(_row(automaton, given, name), (automaton.num_states, 1))
+        weights = _given(automaton, path, written)
     weights = np.where(automaton.drawable, weights, 0.0)
     drawn = weights.any(axis=1)
     stuck = reachable(automaton.delta, automaton.start, weights > 0) & ~drawn
@@ -79,22 +81,56 @@ def frequencies_of(automaton: Automaton, file: str) -> Floats:
     return chances
 
 
+def _given(automaton: Automaton, path: Path, written: bytes) -> Floats:
+    """The weights that a file says."""
+    name = str(path)
+    if path.suffix.lower() == ".csv":
+        given: Mapping[str, Any] = _read_csv(name, written)
+    else:
+        given = read_yaml(path, TaskError)
+    if any(isinstance(value, Mapping) for value in given.values()):
+        return _by_state(automaton, given, name)
+    return np.tile(_row(automaton, given, name), (automaton.num_states, 1))
+
+
+def _holds_traces(path: Path, written: bytes) -> bool:
+    """Whether a file has traces rather than weights."""
+    first = written.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode(errors="replace")
+    suffix = path.suffix.lower()
+    return suffix == ".jsonl" or (suffix == ".csv" and is_header_of_traces(first))
+
+
+def _recorded(automaton: Automaton, path: Path) -> Floats:
+    """How often each symbol was recorded in each state."""
+    traces = read_traces(path)
+    try:
+        return weights_of(traces, automaton)
+    except WrongTrace as wrong:
+        raise TaskError(f"{path}, line {traces[wrong.index].line}: {wrong.reason}") from None
+    except TaskError as wrong:
+        raise TaskError(f"{path}: {wrong}") from None
+
+
 def _mark(written: bytes) -> str:
     return hashlib.sha256(written.replace(b"\r\n", b"\n")).hexdigest()[:8]
 
 
 def _read(path: Path) -> bytes:
-    if path.suffix.lower() not in (".csv", ".yaml", ".yml"):
-        raise TaskError(f"{path}: frequencies are read from a file that ends in .csv or .yaml")
+    if path.suffix.lower() not in (".csv", ".yaml", ".yml", ".jsonl"):
+        raise TaskError(
+            f"{path}: frequencies are read from a file that ends in .csv or .yaml, or from traces "
+            "in .csv or .jsonl"
+        )
+    most = MOST_BYTES if path.suffix.lower() in (".yaml", ".yml") else MOST_BYTES_OF_TRACES
     try:
         if path.is_fifo():  # reading it would wait for a writer, who may never come
             raise TaskError(f"{path}: cannot be read: it is a pipe, not a file")
         with path.open("rb") as file:
-            written = file.read(MOST_BYTES + 1)
+            written = file.read(most + 1)
     except OSError as problem:
         raise TaskError(f"{path}: cannot be read: {problem.strerror}") from None
-    if len(written) > MOST_BYTES:
-        raise TaskError(f"{path}: is larger than {MOST_BYTES:,} bytes: too large for frequencies")
+    if len(written) > most:
+        raise TaskError(f"{path}: is larger than {most:,} bytes: too large for frequencies")
     return written
 
 

@@ -1,4 +1,4 @@
-"""Automata that a task takes from a machine file: `from: broker.dot` in a task file, or its path.
+"""What a task takes from a machine file or a file of traces: `from: broker.dot`, or its path.
 
 A task that comes from a file is complete in itself once it is loaded: its `automaton` is written
 out, so that a run and a data card need the file no longer.
@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from statetrack.errors import TaskError, TaskWarning, nearest_or_known
-from statetrack.sources import Automaton
-from statetrack.sources.formats import format_of, machine_in
+from statetrack.sources import Automaton, Source
+from statetrack.sources.corpus import Corpus, WrongTrace
+from statetrack.sources.formats import endings, format_of, machine_in
 from statetrack.sources.formats._machine import (
     MISSING_CHOICES,
     NO_ANSWER,
@@ -23,12 +24,18 @@ from statetrack.sources.formats._machine import (
     automaton_of,
     gaps_of,
 )
+from statetrack.sources.kinds.traces import written
 from statetrack.sources.kinds.transitions import written_out
 from statetrack.sources.minimising import COPY
 from statetrack.sources.text_files import placed
+from statetrack.sources.trace_files import ENDINGS, is_trace_file, read_traces
 
 ARGUMENTS: Final = ("missing", "start")
 """What can be said about a machine file: what becomes of missing transitions, and the start."""
+
+OF_TRACES: Final = ("machine", *ARGUMENTS)
+"""What can be said about a file of traces: the file of the machine that reads them, and the same
+of that."""
 
 _OF_WORDS: Final = ("weights", "scored", "slips", "slip_rate", "labels")
 """Arguments of the kind `transitions` that a task file may add to those of a machine file."""
@@ -49,9 +56,17 @@ def from_file(description: Mapping[str, Any], folder: Path, where: str) -> dict[
             return dict(description)
         return {key: _inside(value, folder, where) for key, value in description.items()}
     given = dict(description)
-    name, kind = given.pop("from"), given.pop("kind", "transitions")
+    name = given.pop("from")
+    if isinstance(name, str) and is_trace_file(name):
+        if given.pop("kind", "traces") != "traces":
+            raise TaskError(f"{where}: a file of traces is of kind 'traces'")
+        return traces_of(folder / name, given, folder, where)[0]
     if not isinstance(name, str) or format_of(name) is None:
-        raise TaskError(f"{where}: from: '{name}' is no machine file: its name must end in .dot")
+        raise TaskError(
+            f"{where}: from: '{name}' is no file of a machine or of traces: its name must end in "
+            f"{', '.join((*endings(), *ENDINGS))}"
+        )
+    kind = given.pop("kind", "transitions")
     if kind != "transitions":
         raise TaskError(
             f"{where}: a machine that comes from a file is of kind 'transitions', not '{kind}'"
@@ -106,6 +121,58 @@ def machine_task(path: Path, reading: Mapping[str, Any], where: str) -> tuple[Au
                 stacklevel=1,
             )
     return automaton, about
+
+
+def traces_of(
+    path: Path, given: Mapping[str, Any], folder: Path, where: str
+) -> tuple[dict[str, Any], Source, str]:
+    """A corpus of the traces of a file: its description, the source, and a sentence about it.
+
+    `given` may have `machine`, a file whose path is relative to `folder`, and what can be said
+    about that. Raises `TaskError` for a file that cannot be read, and for traces that do not belong
+    together, with their lines.
+    """
+    for key in given:
+        if key not in OF_TRACES or (key != "machine" and "machine" not in given):
+            raise TaskError(
+                f"{where}: a file of traces has no argument '{key}'."
+                f"{nearest_or_known(key, OF_TRACES if 'machine' in given else ['machine'])}"
+            )
+    found = read_traces(path)
+    about = f"{sum(trace.times for trace in found):,} recorded traces, read from {path.name}"
+    automaton, described = None, {}
+    if "machine" in given:
+        name = given["machine"]
+        if not isinstance(name, str) or format_of(name) is None:
+            raise TaskError(f"{where}: machine: '{name}' is no machine file")
+        reading = {key: value for key, value in given.items() if key != "machine"}
+        automaton, said = machine_task(folder / name, reading, where)
+        described = {"machine": {"kind": "transitions", **written_out(automaton)}}
+        about = f"{about}, with the labels of a machine. {said}"
+    else:
+        about = f"{about}, with their outputs as labels."
+    try:
+        source = Corpus.of(found, automaton)
+    except WrongTrace as wrong:
+        other = None if wrong.other is None else found[wrong.other].line
+        beside = WrongTrace.beside(other, "the trace in line", 0)
+        raise TaskError(f"{path}, line {found[wrong.index].line}: {wrong.reason}{beside}") from None
+    except TaskError as wrong:
+        raise placed(path, wrong) from None
+    arguments = written(found, with_outputs=automaton is None)
+    return {"kind": "traces", **arguments, **described}, source, about
+
+
+def default_lengths(source: Source) -> tuple[tuple[int, int], tuple[int, ...]]:
+    """Lengths to train and to test on, of a source whose task does not say them.
+
+    Of an automaton: as `default_train_length` says, and 500. Of traces: up to half of the median
+    length of the traces, but 100 at most; and that length, where all parts have such traces.
+    """
+    if source.automaton is not None:
+        return default_train_length(source.automaton), (500,)
+    longest = min(source.longest_word, source.usual_length)
+    return (min(2, longest), max(min(2, longest), min(longest // 2, LONGEST_TRAINED))), (longest,)
 
 
 def default_train_length(automaton: Automaton) -> tuple[int, int]:

@@ -10,11 +10,18 @@ from typing import Any
 from statetrack.errors import StatetrackError, TaskError, nearest_or_known
 from statetrack.registry import Load, Registry, files_in, tasks_folder
 from statetrack.settings import build, read_yaml
-from statetrack.sources import build_automaton
+from statetrack.sources import build_source
 from statetrack.sources.formats import format_of
 from statetrack.sources.text_files import nearest_file
+from statetrack.sources.trace_files import is_trace_file
 from statetrack.spec import names
-from statetrack.spec.from_files import default_train_length, from_file, machine_task
+from statetrack.spec.from_files import (
+    default_lengths,
+    default_train_length,
+    from_file,
+    machine_task,
+    traces_of,
+)
 from statetrack.spec.task import Task, TaskSpec, arguments_that_can_be_set
 from statetrack.text import visible
 
@@ -34,6 +41,8 @@ def load_task(text: str | Task) -> Task:
     name, values = names.base_and_arguments(text)
     if format_of(name):
         return _machine_file(name, values)
+    if is_trace_file(name):
+        return _trace_file(name, values)
     task = _task_file(Path(name)) if names.is_path(name) else TASKS[name]
     return _with_arguments(task, name, values) if values else task
 
@@ -80,8 +89,10 @@ def _task_file(path: Path) -> Task:
     if isinstance(described, dict):
         content["automaton"] = from_file(described, path.parent, f"{where}: automaton")
         if "from" in described:
-            automaton = build_automaton(content["automaton"], f"{where}: automaton")
-            content.setdefault("train_length", default_train_length(automaton))
+            source = build_source(content["automaton"], f"{where}: automaton")
+            train_length, test_lengths = default_lengths(source)
+            content.setdefault("train_length", train_length)
+            content.setdefault("test_lengths", test_lengths)
     spec = build(TaskSpec, content, where, TaskError)
     return Task.from_spec(spec.name or path.as_posix(), spec, where)
 
@@ -103,6 +114,28 @@ def _machine_file(name: str, values: Mapping[str, Any]) -> Task:
         update={"description": visible(about), "reference": visible(path.name)}
     )
     return Task(full_name, spec, automaton)
+
+
+def _trace_file(name: str, values: Mapping[str, Any]) -> Task:
+    """The task of predicting what was recorded, or what a machine says to what was recorded."""
+    path = Path(name)
+    full_name = path.as_posix()
+    if values:
+        full_name = names.name_with_arguments(full_name, values)
+    where = f"task '{full_name}'"
+    description, source, about = traces_of(path, values, Path(), where)
+    train_length, test_lengths = default_lengths(source)
+    content = {
+        "title": f"The answers to the traces of {visible(path.stem)}",
+        "version": 1,
+        "reference": visible(path.name),
+        "automaton": description,
+        "description": visible(about),
+        "train_length": train_length,
+        "test_lengths": test_lengths,
+        "name": full_name,
+    }
+    return Task(full_name, build(TaskSpec, content, where, TaskError), source)
 
 
 def _with_arguments(task: Task, base: str, values: Mapping[str, Any]) -> Task:

@@ -7,6 +7,7 @@ A task's name is one of
     product(parity,cyclic:n=3)      tasks side by side, over all tuples of their symbols
     path/to/mine.yaml               a file of one's own; takes arguments in the same way
     path/to/broker.dot:missing=stay a machine file; takes `missing` and `start`
+    path/to/traces.csv              a file of recorded traces; takes `machine`, and what that takes
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 from statetrack import yaml_text
 from statetrack.errors import TaskError
 from statetrack.sources.formats import endings, format_of
+from statetrack.sources.trace_files import ENDINGS, is_trace_file
 
 LONGEST_FOLDER_NAME = 150
 """Bytes of a folder's name; file systems take 255, and more is added to some."""
@@ -31,7 +33,7 @@ DEEPEST = 20
 """How deep brackets may stand inside each other in a task's name."""
 
 
-_ENDING = "(?:" + "|".join(map(re.escape, (".yaml", *endings()))) + ")"
+_ENDING = "(?:" + "|".join(map(re.escape, (".yaml", *endings(), *ENDINGS))) + ")"
 
 
 def check_length(text: str) -> None:
@@ -45,7 +47,7 @@ def check_length(text: str) -> None:
 
 def is_path(name: str) -> bool:
     """Whether a name is that of a file."""
-    return name.endswith(".yaml") or format_of(name) is not None
+    return name.endswith(".yaml") or format_of(name) is not None or is_trace_file(name)
 
 
 def is_product(text: str) -> bool:

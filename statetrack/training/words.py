@@ -113,7 +113,7 @@ class TaskWords:
 
         Where the training set contains every word of these lengths, validation uses that set.
         """
-        source, num_words = self.drawn.source, self.data.train_samples
+        source, num_words = self.drawn.source.part("train"), self.data.train_samples
         num_held_out = self.training.validation_words
         if (among := source.count_words(self.lengths)) is not None:
             num_held_out = min(max(0, among - num_words), num_held_out)
