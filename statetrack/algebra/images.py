@@ -66,6 +66,9 @@ BLOCK = 2**23
 """Entries of a table that are worked on at once."""
 
 
+FEW_LOOPS = 16
+"""So many loops are not looked through for equal ones: that takes longer."""
+
 FIRST_LOOPS = 256
 """How many loops are looked at first for those that generate a group, the shortest ones."""
 
@@ -311,7 +314,8 @@ def _generators(permutations: Integers, work: Work) -> tuple[StabilizerChain, li
     while begin < len(permutations) and chain.order < everything:
         left = np.arange(begin, min(begin + size, len(permutations)))
         left = left[~chain.contains(permutations[left])]
-        left = left[np.sort(np.unique(permutations[left], axis=0, return_index=True)[1])]
+        if len(left) > FEW_LOOPS:
+            left = left[np.sort(np.unique(permutations[left], axis=0, return_index=True)[1])]
         while len(left):
             needed.append(int(left[0]))
             chain.add(permutations[left[0]])

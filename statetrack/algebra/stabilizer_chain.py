@@ -136,7 +136,8 @@ class StabilizerChain:
         """
         self.work.spend((permutations.size + OVERHEAD) * (self.depth + 1))
         left = self._stripped(permutations)
-        return np.unique(left[(left != self._points).any(axis=1)], axis=0)
+        left = left[(left != self._points).any(axis=1)]
+        return left if len(left) < 2 else np.unique(left, axis=0)
 
     def _stripped(self, permutations: Integers) -> Integers:
         """Permutations times elements of the chain: the identity, if they are in the group."""
