@@ -9,11 +9,15 @@ import pytest
 
 from statetrack.atlas import surveying, working
 from statetrack.atlas.machine_files import machine_files
-from statetrack.atlas.rows import GroupRow, MachineRow, MergingRow
+from statetrack.atlas.rows import AnswerRow, GroupRow, MachineRow, MergingRow
+from statetrack.atlas.training import TrainedRow, training_suite
 from statetrack.atlas.working import KEPT, Limits, survey_all
 from statetrack.cli.app import run
 from statetrack.errors import RunError, TaskError
 from statetrack.report.atlas import family_lines, group_text, horizon_text
+from statetrack.report.atlas_training import summary_lines
+from statetrack.runs.rows import EvaluationRow
+from statetrack.scoring import Accuracies, score_of, wilson
 
 TOGGLE = """digraph broker {
 __start0 -> closed;
@@ -288,3 +292,109 @@ def test_groups_and_horizons_are_written_out():
     assert horizon_text(MergingRow(3, 7, 12, exact=False)) == "~12"
     assert horizon_text(MergingRow(None, None, None, exact=True, never=True)) == "never"
     assert horizon_text(None) == "?"
+
+
+# --- training ---
+
+
+def score(words, length, accuracy, *, selected=True, sequences=500):
+    """The row of a replica with this accuracy."""
+    hits = round(accuracy * sequences)
+    low, high = wilson(hits, sequences)
+    found = Accuracies(sequences, accuracy, low, high, accuracy, accuracy)
+    given = vars(score_of(length, found, 0.5, 0.25, None))
+    return EvaluationRow(**given, replica=0, seed=0, lr=0.01, selected=selected, words=words)
+
+
+def trained(*scores, can="yes", on="uniform", **given):
+    """A run of a model that can or cannot, with these scores of its selected replica."""
+    hardest = [one for one in scores if one.words == scores[-1].words]
+    return TrainedRow(
+        machine="Broker__first",
+        family="Broker",
+        model="lstm",
+        trained_on=on,
+        predicted=AnswerRow(can, can),
+        seeds=2,
+        seconds=1.0,
+        scores=scores,
+        **{"best": hardest[-1] if scores else None} | given,
+    )
+
+
+def test_only_a_replica_that_is_surely_right_inside_the_group_refutes():
+    uniform = score("uniform", 500, 1.0)
+    right, nearly = score("group", 500, 1.0), score("group", 500, 0.99)
+    assert trained(uniform, right, can="no").outcome == "predicted no, tracks"
+    assert trained(uniform, nearly, can="no").outcome == "agree"
+    wrong = score("group", 500, 0.5)
+    assert trained(uniform, wrong, can="no").outcome == "agree"
+    assert trained(uniform, wrong, can="no", best=right).outcome == "predicted no, tracks"
+
+
+def test_what_can_is_reached_where_every_kind_of_words_is_right():
+    uniform, right = score("uniform", 500, 1.0), score("group", 500, 1.0)
+    assert trained(uniform, right).outcome == "agree"
+    assert trained(uniform, score("group", 500, 0.9)).outcome == "predicted yes, not reached"
+    half = score("uniform", 500, 0.5)
+    assert trained(half, right).outcome == "predicted yes, not reached"
+    assert trained(half, right, on="group").outcome == "agree"
+    assert trained(uniform, right, can="unknown").outcome == "nothing predicted"
+    assert trained().outcome == "diverged"
+
+
+def test_the_summary_names_what_is_refuted_and_else_how_near_it_came():
+    wrong = trained(score("uniform", 500, 1.0), score("group", 500, 0.55), can="no")
+    assert (
+        "none of the 1 runs" in summary_lines([wrong])[1] and "0.550" in summary_lines([wrong])[1]
+    )
+    right = trained(score("uniform", 500, 1.0), score("group", 500, 1.0), can="no")
+    assert summary_lines([right])[1] == ("REFUTED: lstm on Broker__first, trained on uniform words")
+
+
+def test_a_suite_has_group_words_only_where_a_machine_has_a_group(folder):
+    (folder / "broken.dot").unlink()
+    suite = training_suite("machines", machine_files(folder), {"lstm --hidden 8": {"hidden": 8}})
+    assert list(suite.columns) == [
+        "Broker__first, uniform words",
+        "Broker__first, group words",
+        "Broker__second, uniform words",
+    ]
+    assert suite.rows["lstm --hidden 8"].settings["hidden"] == 8
+    assert (suite.length, suite.curve_lengths) == (500, (20,))
+    assert suite.for_budget("hours").settings["seeds"] == 3
+
+
+def test_runs_are_tested_on_both_kinds_of_words_and_kept(folder, printed):
+    given = ["machines/Broker__first.dot", "--train", "--models", "lstm --hidden 4", "--jobs", "1"]
+    given += ["--length", "3,6", "--samples", "8", "--steps", "2", "--seeds", "1"]
+    lines = list(csv.DictReader(io.StringIO(printed(*given, "--csv").out)))
+    assert [(line["trained_on"], line["words"], line["length"]) for line in lines] == [
+        (on, words, length)
+        for on in ("uniform", "group")
+        for words in ("uniform", "group")
+        for length in ("3", "6")
+    ]
+    assert {line["sequences"] for line in lines} == {"8"}
+    assert all(float(line["low"]) <= float(line["accuracy"]) for line in lines)
+    (run_folder,) = Path("atlas/runs").glob("*group-words/*")
+    before = (run_folder / "cell.json").stat().st_mtime_ns
+    shown = printed(*given, "--finished", "--markdown", "page.md").out
+    assert (run_folder / "cell.json").stat().st_mtime_ns == before
+    assert max(map(len, shown.splitlines())) <= 80 and "groups Z2" in shown
+    assert "| `lstm --hidden 4` | ? | group |" in Path("page.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["--steps", "3"], "--steps: belongs to --train"),
+        (["--length", "5,6"], "--length: belongs to --train"),
+        (["--train", "--length", "5"], "write two lengths with a comma between"),
+        (["--train", "--length", "5,5"], "write two lengths with a comma between"),
+        (["--train", "--budget", "paper"], "it is minutes or hours"),
+        (["--json", "--csv"], "give one of the two"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(folder, printed, given, told):
+    assert told in printed("machines/Broker__first.dot", *given, code=1).err

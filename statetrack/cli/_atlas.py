@@ -27,9 +27,10 @@ from statetrack.report.atlas import (
     atlas_markdown,
     atlas_table,
     family_table,
+    machine_facts,
     models_table,
 )
-from statetrack.report.drawing import console
+from statetrack.report.drawing import console, facts
 from statetrack.sweep.cores import available_cores
 from statetrack.text import visible
 
@@ -157,8 +158,12 @@ def _show(rows: Sequence[MachineRow], asked: Asked) -> None:
         print(atlas_csv(rows), end="")
     elif read := [row for row in rows if not row.error]:
         to = console()
-        to.print(atlas_table(f"{len(read)} machines of {asked.machines}", read, to.width))
+        number = f"{len(read)} machine{'s' * (len(read) != 1)}"
+        to.print(atlas_table(f"{number} of {asked.machines}", read, to.width))
         to.print(LEGEND)
+        if len(read) == 1:
+            to.print(facts(machine_facts(read[0])))
+            return
         to.print(family_table(read))
         to.print(models_table(read))
 

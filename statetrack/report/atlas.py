@@ -54,6 +54,22 @@ def atlas_table(title: str, rows: Sequence[MachineRow], width: int) -> Table:
     )
 
 
+def machine_facts(row: MachineRow) -> list[tuple[str, str]]:
+    """What a table of several machines has no room for, as lines of names and values."""
+    lines = [("groups", groups_text(row))]
+    if row.witness is not None:
+        words = row.witness.words
+        said = "; ".join(" ".join(word) for word in words)
+        kind = "words that generate it" if len(words) > 1 else "a word that shows a group"
+        lines.append((kind, said))
+        lines.append(("on the states", " ".join(row.witness.states)))
+        lines.append(("reached by", " ".join(row.witness.access) or "no symbol: it starts there"))
+    for answer, named in SHOWN.items():
+        if models := _models(row, answer):
+            lines.append((named, models))
+    return lines
+
+
 FAMILY_HEADINGS = (
     *("family", "models", "aperiodic", "with groups", "not solvable", "not known", "largest group"),
 )
