@@ -169,7 +169,7 @@ def _show(rows: Sequence[MachineRow], asked: Asked) -> None:
 
 
 def _title(asked: Asked) -> str:
-    return f"Machines of {asked.machines.name}"
+    return f"Atlas of {asked.machines.name}"
 
 
 def command_of(asked: Asked) -> str:

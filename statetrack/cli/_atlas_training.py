@@ -63,7 +63,7 @@ def _suite(asked: Asked, files: Sequence[MachineFile], models: Models) -> Suite:
         raise SettingsError(
             f"--length {asked.lengths}: write two lengths with a comma between, as 20,500"
         )
-    title = f"Models on machines of {asked.machines.name}"
+    title = f"Models trained on {asked.machines.name}"
     suite = training_suite(title, files, models, (lengths[0], lengths[1])).for_budget(asked.budget)
     own = {name: getattr(asked, name) for name in ("seeds", "steps") if getattr(asked, name)}
     suite = suite.with_settings(own)
