@@ -279,9 +279,14 @@ def test_the_summary_is_one_line(automaton: Automaton, summary: str) -> None:
 
 
 def test_what_was_counted_on_words_says_so() -> None:
-    found = merging_of(Automaton(BROKER), 60, most_images=2)
+    found = merging_of(Automaton(BROKER), 300, most_images=2)
     assert found is not None
-    assert found.summary.endswith(", counted on 10,000 words")
+    exact = merging_of(Automaton(BROKER), 300)
+    assert exact is not None and exact.horizon is not None
+    assert exact.between == (exact.horizon, exact.horizon)
+    low, high = found.between
+    assert low is not None and high is not None and low <= exact.horizon <= high
+    assert found.summary.endswith(f", counted on 10,000 words, between {low} and {high}")
 
 
 def test_only_lengths_far_beyond_the_horizon_are_limited() -> None:

@@ -117,6 +117,19 @@ class Merging:
         """The merging horizon: the least n with a share of at least `MERGED`."""
         return self.symbols_for(MERGED)
 
+    @cached_property
+    def between(self) -> tuple[int | None, int | None]:
+        """The 95 % interval of the horizon; None for an end that is not known.
+
+        From the least n whose share's interval reaches `MERGED` to the least n that it lies above.
+        With n the horizon, its own interval holds the share at n, which is `MERGED` or more, and
+        one symbol earlier a share below.
+        """
+        ends = [self.interval(n) for n in range(len(self.shares))]
+        reached = (n for n, (_, high) in enumerate(ends) if high >= MERGED)
+        surely = (n for n, (low, _) in enumerate(ends) if low >= MERGED)
+        return next(reached, None), next(surely, None)
+
     def far_below(self, length: int) -> bool:
         """Whether words of a length test much less than all of their symbols."""
         return self.horizon is not None and self.horizon * FAR_BELOW <= length
@@ -150,7 +163,12 @@ class Merging:
 
     @property
     def _sampled(self) -> str:
-        return "" if self.words is None else f", counted on {self.words:,} words"
+        """On how many words it was counted, and what the horizon lies between."""
+        if self.words is None:
+            return ""
+        low, high = self.between
+        between = "" if low is None else f", between {low} and {'more' if high is None else high}"
+        return f", counted on {self.words:,} words{between}"
 
     def to_json(self) -> dict[str, Any]:
         """As plain values: what `--json` prints, and what a data card has."""
@@ -165,6 +183,7 @@ class Merging:
             "exact": self.words is None,
             "words": self.words,
             "horizon": self.horizon,
+            "between": list(self.between),
             "symbols_for": {str(level): self.symbols_for(level) for level in LEVELS},
             "shares": shares,
             "never": self.never or None,

@@ -421,5 +421,6 @@ def warn_about(found: Evaluated, *, named: bool) -> None:
     for kind, rows in found.by_words.items():
         about = f"{of}{kind} words " if len(found.by_words) > 1 else of
         warn_of_shortcuts(rows, about)
-    for task in found.kinds:
-        warn_of_hidden_groups(found.rows, task, of)
+    if not any(task.words.startswith("group") for task in found.kinds):
+        for task in found.kinds:
+            warn_of_hidden_groups(found.rows, task, of)

@@ -73,6 +73,7 @@ class MergingFacts(_Schema):
     exact: bool
     words: _Count | None
     horizon: _Count | None
+    between: tuple[_Count | None, _Count | None]
     symbols_for: dict[Line, _Count | None]
     shares: tuple[MergingShare, ...]
     never: Line | None
