@@ -1,4 +1,4 @@
-"""How fast the recurrences are, as ratios measured side by side in one process.
+"""How fast the recurrences and the algebra are, as ratios measured side by side in one process.
 
     python -m tests.benchmarks.ratios [--rounds 9] [--threads 2] [--only TITLE]
 
@@ -32,6 +32,8 @@ from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.functional import cross_entropy
 
 from statetrack import MODELS, load_task, ops
+from statetrack.algebra.images import image_groups, images_of
+from statetrack.algebra.monoid import Budget, transition_monoid
 
 BATCH, LENGTH, HIDDEN, EMBEDDING, RANK = 64, 10, 256, 256, 64
 EVALUATION_BATCH = 1024
@@ -166,6 +168,22 @@ def bare_products(num_steps: int = 32) -> Side:
     return Side(run, num_steps)
 
 
+def groups_of_all_maps(num_states: int, *, by_images: bool) -> Side:
+    """The maximal subgroups of the monoid of all maps of some states."""
+    points = np.arange(num_states)
+    actions = np.array([np.roll(points, -1), [1, 0, *points[2:]], [0, *points[:1], *points[2:]]])
+
+    def by_elements() -> None:
+        monoid = transition_monoid(actions, Budget())
+        assert monoid is not None and len(monoid.maximal_subgroups()) == num_states
+
+    def without() -> None:
+        images = images_of(actions)
+        assert images is not None and len(image_groups(images)) == num_states - 1
+
+    return Side(without if by_images else by_elements)
+
+
 def registered(name: str, **settings: Any) -> Build:
     """A model of the toolkit, of the width of this file unless told otherwise."""
     model = MODELS[name]
@@ -234,6 +252,12 @@ COMPARISONS = (
         1 / 2.5,
         bare_products,
         lambda: evaluation(5),
+    ),
+    Comparison(
+        "groups of 46,656 maps of 6 states: by 63 images, over elements",
+        20.0,
+        lambda: groups_of_all_maps(6, by_images=False),
+        lambda: groups_of_all_maps(6, by_images=True),
     ),
 )
 
