@@ -28,6 +28,7 @@ from statetrack.runs.rows import EvaluationRow, Summary
 from statetrack.runs.run import Run
 from statetrack.scoring import horizon
 from statetrack.spec import Task, WordSpec, golden_hash
+from statetrack.spec.words import OWN
 
 Verdict = Literal["tracks", "partly", "no"]
 Outcome = Literal[
@@ -258,8 +259,18 @@ def gather(run: Run, algebras: Algebras) -> Facts:
         summary=summary,
         measured={} if summary is None else _measure(run, summary, brackets),
         brackets=brackets,
-        identified=algebras.identified_by(run.words.spec, run.task) if prediction else None,
+        identified=_identified(run, algebras) if prediction else None,
     )
+
+
+def _identified(run: Run, algebras: Algebras) -> bool | None:
+    """Whether the training words identify the machine; None where it is not known.
+
+    That is known where every word of the task's is drawn.
+    """
+    if run.experiment.data.words not in (OWN, "uniform"):
+        return None
+    return algebras.identified_by(run.words.spec, run.task)
 
 
 def judge(facts: Facts) -> Comparison:
@@ -444,6 +455,9 @@ def _brackets(run: Run, summary: Summary) -> dict[int, Bracket]:
 
 def _measure(run: Run, summary: Summary, brackets: Mapping[int, Bracket]) -> dict[int, Measured]:
     """The result of each replica that was evaluated on words longer than those of training.
+
+    Of rows of one length that with the most errors counts, whichever seed its words have and
+    however they are drawn: a replica that tracks is right on all of them.
 
     Without replicas that diverged, of which earlier versions scored the initial weights.
     """

@@ -135,7 +135,7 @@ def test_rows_have_the_documented_names_as_json_and_as_csv(
     names = {
         *("replica", "seed", "lr", "selected", "length", "sequences", "accuracy", "low", "high"),
         *("symbol_accuracy", "prefix_accuracy", "floor", "chance", "scaled", "scaled_to_floor"),
-        *("task", "shortcut", "shortcut_accuracy", "nonfinite_from", "first_error"),
+        *("task", "words", "shortcut", "shortcut_accuracy", "nonfinite_from", "first_error"),
         "merging_horizon",
     }
     assert set(result["rows"][0]) == names

@@ -13,10 +13,10 @@ begins with the *prefix*: a shortest word from the machine's start to a point, o
 (often it is empty). Behind it, a symbol is drawn uniformly among the k(J) symbols that are
 *allowed* in the image J reached so far: a word that goes on with m symbols, through the images
 J_0, J_1, ..., J_m, has the probability 1 / (k(J_0) k(J_1) ... k(J_(m-1))). Allowed are all symbols
-that stay in C, or those of a *sub-walk*: the steps of some short words that lead from one image
-back to it and generate the group. Of the two, the walk is taken whose state is the harder to
-predict from the image alone after `MIXED_BY` symbols (`Walk.bias`), and the sub-walk where C is
-too large.
+that stay in C; or, where these mix the points slowly or C is large, those of a *sub-walk*: the
+steps of some short words that lead from one image back to it and generate the group. What is
+compared is how often the label can be guessed without the point, `MIXED_BY` symbols behind the
+prefix (`Walk.guessed`).
 
 **The symbols do not reveal the state.** The allowed symbols and their chances are functions of the
 image alone, and the image is a function of the symbols read before. So had the machine been in
@@ -46,14 +46,14 @@ from statetrack.errors import TaskError
 from statetrack.sources.arrays import Integers
 from statetrack.sources.automaton import Automaton
 
-MIXED_BY = 50
+MIXED_BY = 100
 """The number of symbols behind the prefix after which two walks are compared."""
 
 MOST_PAIRS = 2**17
 """Components with more pairs of an image and a point are walked by a sub-walk alone."""
 
-BIAS_AT = (10, 20, MIXED_BY, 100)
-"""The numbers of symbols behind the prefix for which the bias is given."""
+BIAS_AT = (10, 20, 50, MIXED_BY)
+"""The numbers of symbols behind the prefix for which bias and guesses are given."""
 
 SMALL_BIAS = 0.1
 """A walk on a whole component with a bias below this is not compared with a sub-walk."""
@@ -61,8 +61,8 @@ SMALL_BIAS = 0.1
 MOST_TRIED = 8
 """So many orbits with one group are looked at for one on which labels show the whole of it."""
 
-MOST_ROOTS = 8
-"""The short words of a sub-walk are looked for at so many images of the component."""
+MOST_ROOTS = 32
+"""Sub-walks are made from the short words of so many images of the component."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +84,12 @@ class Walk:
 
     The mean over images, as they are reached, of the total variation distance between the point's
     chances given the image, and equal ones: 0 where the image says nothing of the point.
+    """
+    guessed: dict[int, float]
+    """By that number, how often the best answer is right that knows the image and the last symbol.
+
+    But not the point: the accuracy of a model that follows images and no group. The floor is the
+    same without the image and the symbol.
     """
 
 
@@ -122,7 +128,7 @@ def _best_of(
     """The first orbit on which labels show the whole group and the points get equally likely.
 
     Of the first `MOST_TRIED`; without such a one that on which they show most, and then the one
-    with the smallest bias. None where labels show nothing.
+    with the fewest labels that can be guessed. None where labels show nothing.
     """
     best: tuple[tuple[bool, int, float], _Seen, _Begun] | None = None
     for orbit in bucket[:MOST_TRIED]:
@@ -130,11 +136,10 @@ def _best_of(
         if seen is None:
             continue
         begun = _begun_best(machine, seen)
-        bias = begun.bias[MIXED_BY]
-        key = (*_rank(seen.group), bias)
+        key = (*_rank(seen.group), begun.guessed[MIXED_BY])
         if best is None or key < best[0]:
             best = key, seen, begun
-        if seen.group == orbit.group and bias < SMALL_BIAS:
+        if seen.group == orbit.group and begun.bias[MIXED_BY] < SMALL_BIAS:
             break
     return None if best is None else best[1:]
 
@@ -383,26 +388,23 @@ def _loops(seen: _Seen, root: int) -> _Loops:
     )
 
 
-def _sub_walk(seen: _Seen) -> Integers:
-    """The steps of some short loops that generate the group: `[N, V]`, -1 where there is none.
+def _sub_walk(seen: _Seen, root: int) -> Integers:
+    """The steps of short loops that generate the group: `[N, V]`, -1 where there is none.
 
-    At each of the first images, loops are taken from the shortest on that enlarge the group made
-    by those before; of the images the one with the fewest symbols in its loops is taken.
+    Loops at one image are taken from the shortest on, where they enlarge the group made by those
+    before.
     """
-    best: tuple[int, list[tuple[int, int]]] | None = None
-    for root in range(min(MOST_ROOTS, len(seen.steps))):
-        loops = _loops(seen, root)
-        by_length = np.argsort(loops.lengths, kind="stable")
-        shortest = _shortest_of_each(loops.permutations, by_length)
-        group = StabilizerChain(seen.points.shape[1])
-        kept = [loop for loop in shortest if group.add(loops.permutations[loop])]
-        total = int(loops.lengths[kept].sum())
-        if best is None or total < best[0]:
-            edges = [edge for loop in kept for edge in loops.edges(loop, root, seen.steps)]
-            best = total, edges
-    assert best is not None
+    loops = _loops(seen, root)
+    by_length = np.argsort(loops.lengths, kind="stable")
+    group = StabilizerChain(seen.points.shape[1])
+    kept = [
+        loop
+        for loop in _shortest_of_each(loops.permutations, by_length)
+        if group.add(loops.permutations[loop])
+    ]
+    edges = [edge for loop in kept for edge in loops.edges(loop, root, seen.steps)]
     only = np.full_like(seen.steps, -1)
-    images, symbols = np.array(best[1]).T
+    images, symbols = np.array(edges).T
     only[images, symbols] = seen.steps[images, symbols]
     return only
 
@@ -422,19 +424,20 @@ def _walk(automaton: Automaton, seen: _Seen, begun: _Begun) -> Walk:
         whole_component=begun.steps is seen.steps,
         automaton=_drawing(automaton, begun),
         bias=begun.bias,
+        guessed=begun.guessed,
     )
 
 
 def _begun_best(machine: _Quotient, seen: _Seen) -> _Begun:
-    """The better of the walk on the whole component and the sub-walk."""
-    whole = None
+    """The walk on the whole component, or a sub-walk in which less can be guessed."""
+    tried = []
     if seen.points.size <= MOST_PAIRS:
-        whole = _begun(machine, seen, seen.steps)
-        if whole.bias[MIXED_BY] < SMALL_BIAS:
-            return whole
-    sub = _begun(machine, seen, _sub_walk(seen))
-    better = whole is not None and whole.bias[MIXED_BY] <= sub.bias[MIXED_BY]
-    return whole if whole is not None and better else sub
+        tried.append(_begun(machine, seen, seen.steps))
+        if tried[0].bias[MIXED_BY] < SMALL_BIAS:
+            return tried[0]
+    for root in range(min(MOST_ROOTS, len(seen.steps))):
+        tried.append(_begun(machine, seen, _sub_walk(seen, root)))
+    return min(tried, key=lambda one: one.guessed[MIXED_BY])
 
 
 @dataclass(frozen=True, eq=False)
@@ -445,6 +448,7 @@ class _Begun:
     prefix: Word
     image: int
     bias: dict[int, float]
+    guessed: dict[int, float]
 
 
 def _begun(machine: _Quotient, seen: _Seen, steps: Integers) -> _Begun:
@@ -456,7 +460,7 @@ def _begun(machine: _Quotient, seen: _Seen, steps: Integers) -> _Begun:
             places[state] = image, number
     prefix, state = _shortest_word(machine, places)
     image, number = places[state]
-    return _Begun(steps, prefix, image, _bias(seen, steps, image, number))
+    return _Begun(steps, prefix, image, *_mixing(machine, seen, steps, image, number))
 
 
 def _shortest_word(machine: _Quotient, wanted: Iterable[int]) -> tuple[Word, int]:
@@ -474,22 +478,33 @@ def _shortest_word(machine: _Quotient, wanted: Iterable[int]) -> tuple[Word, int
     raise AssertionError("every state is reachable")
 
 
-def _bias(seen: _Seen, steps: Integers, image: int, number: int) -> dict[int, float]:
-    """See `Walk.bias`."""
+def _mixing(
+    machine: _Quotient, seen: _Seen, steps: Integers, image: int, number: int
+) -> tuple[dict[int, float], dict[int, float]]:
+    """See `Walk.bias` and `Walk.guessed`."""
     num_images, num_points = seen.points.shape
     origins, symbols = np.nonzero(steps >= 0)
     chance = 1.0 / np.maximum((steps >= 0).sum(axis=1), 1)[origins, None]
     targets = steps[origins, symbols][:, None] * num_points + seen.turns[origins, symbols]
+    answers = machine.answers[seen.points[origins], symbols[:, None]]
+    asked = answers >= 0
+    step_and_label = np.where(asked, np.arange(len(origins))[:, None], -1), answers
+    alike = np.unique(np.stack(step_and_label, axis=-1).reshape(-1, 2), axis=0, return_inverse=True)
+    step_of, group_of = alike[0][:, 0], alike[1].ravel()
     now = np.zeros((num_images, num_points))
     now[image, number] = 1.0
-    found = {}
+    bias, guessed = {}, {}
     for length in range(1, BIAS_AT[-1] + 1):
         flow = now[origins] * chance
         reached = np.bincount(targets.ravel(), flow.ravel(), minlength=now.size)
         now = reached.astype(np.float64).reshape(now.shape)
         if length in BIAS_AT:
-            found[length] = float(np.abs(now - now.mean(axis=1, keepdims=True)).sum() / 2)
-    return found
+            bias[length] = float(np.abs(now - now.mean(axis=1, keepdims=True)).sum() / 2)
+            shares = np.bincount(group_of, flow.ravel(), minlength=len(step_of))[step_of >= 0]
+            begins = np.flatnonzero(np.diff(step_of[step_of >= 0], prepend=-1))
+            best = np.maximum.reduceat(shares, begins).sum() if len(begins) else 0.0
+            guessed[length] = float(best / max(shares.sum(), 1e-300))
+    return bias, guessed
 
 
 def _drawing(automaton: Automaton, walk: _Begun) -> Automaton:

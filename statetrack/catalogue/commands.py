@@ -28,6 +28,9 @@ class GenSettings(Settings):
     supervision: Literal["task", "every", "last"] = option(
         "task", "A label after every symbol, or after the last only; `task`: the task's own."
     )
+    words: str = option(
+        "task", "How words are drawn: task, uniform, group, group:NAME or weighted:FILE."
+    )
     format: Literal["parquet", "jsonl", "npz", "csv", "lm-eval"] = option(
         "parquet", "The format of the files; `lm-eval`: tasks for lm-evaluation-harness."
     )
@@ -47,6 +50,9 @@ class GenSettings(Settings):
 class AuditSettings(Settings):
     """The words of a task that are drawn for an audit, apart from the test lengths."""
 
+    words: str = option(
+        "task", "How words are drawn: task, uniform, group, group:NAME or weighted:FILE."
+    )
     samples: int = option(2000, "Test words at every length, and held-out words.", min=1, max=10**7)
     train_length: str = option("task", "Training lengths, as 2-10 or 10; `task`: the task's own.")
     train_samples: int = option(10_000, "Training words to fit the shortcuts on.", min=1, max=10**7)

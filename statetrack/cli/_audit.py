@@ -32,6 +32,8 @@ from statetrack.data import parse_lengths, read_dataset
 from statetrack.errors import DatasetError, SettingsError, UnknownNameError
 from statetrack.report.drawing import console, interval, plain_table, share
 from statetrack.spec import Task, WordSpec, load_task, task_names
+from statetrack.spec.words import OWN
+from statetrack.text import visible
 
 Merges = Mapping[str, Any] | None
 """How soon words merge the states of a machine, as `Merging.to_json` has it; None: not known."""
@@ -56,13 +58,16 @@ def show_audit(
             raise SettingsError(f"{given[0]}: {what} is a dataset, whose words are given")
         name, (found, merging) = what, _of_dataset(Path(what))
     else:
-        task = _load(what)
+        task = _load(what).with_words(settings.words)
         name, (found, merging) = task.name, _of_task(task, settings, lengths)
     if as_json:
         kind = "dataset" if is_dataset else "task"
-        print_json({"name": name, "type": kind} | found.to_json() | {"merging": merging})
+        drawn = {} if is_dataset else {"words": task.words}
+        print_json({"name": name, "type": kind} | drawn | found.to_json() | {"merging": merging})
     else:
-        _draw(name, found, merging, console())
+        other = not is_dataset and task.words != OWN
+        title = f"{name}, {visible(task.words)} words" if other else name
+        _draw(title, found, merging, console())
 
 
 def _is_folder(text: str) -> bool:

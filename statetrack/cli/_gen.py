@@ -30,6 +30,8 @@ from statetrack.data import (
 from statetrack.errors import DatasetError, SettingsError, setting
 from statetrack.report import drawing
 from statetrack.spec import Task, WordSpec, folder_name, load_task
+from statetrack.spec.names import is_path
+from statetrack.spec.words import OWN
 
 STARTER_SET = ("parity", "modular-addition", "s3", "random-fsm")
 """Written where no task is named: two abelian groups, a non-abelian group, and no group."""
@@ -45,7 +47,7 @@ def write_datasets(
     names: Sequence[str], settings: GenSettings, out: Path | None, test_lengths: Sequence[str]
 ) -> None:
     """Write a dataset for each task, or for the starter set, and show what was written."""
-    loaded = [load_task(name) for name in names or STARTER_SET]
+    loaded = [load_task(name).with_words(settings.words) for name in names or STARTER_SET]
     text = _text(settings)
     folders = _folders(loaded, out)
     lengths = parse_lengths(test_lengths) if test_lengths else None
@@ -86,8 +88,10 @@ def _is_taken(path: Path) -> bool:
 
 
 def _folder_name(task: Task) -> str:
-    """The name of a task's folder; of a task file, its stem."""
-    name = folder_name(Path(task.name).stem if task.name.endswith(".yaml") else task.name)
+    """The name of a task's folder; of a task file, its stem; with the words, if not its own."""
+    name = folder_name(Path(task.name).stem if is_path(task.name) else task.name)
+    if task.words != OWN:
+        name += f"-{folder_name(task.words)}"
     if not name:
         raise DatasetError(
             f"task '{task.name}': no folder can be named after it: give --out, and this task alone"
@@ -235,6 +239,7 @@ class _Bars:
 def _command(task: Task, settings: GenSettings, request: Request) -> str:
     """The command line that writes this dataset again, with nothing left to defaults."""
     resolved = settings.model_dump() | {
+        "words": task.words,
         "length": str(request.lengths),
         "supervision": request.supervision,
     }

@@ -20,7 +20,7 @@ from statetrack.sweep.suite import SWEEP_FILE, load_suite
 from statetrack.training.settings import DataSettings, TrainSettings
 
 SETTINGS = ("lrs", "seeds", "seed", "steps", "batch_size", "loss")
-WORDS = ("train_length", "supervision")
+WORDS = ("train_length", "words", "supervision")
 """The settings that have an option of their own; `--set` has all."""
 
 PLACE = 9.5

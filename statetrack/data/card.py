@@ -43,6 +43,7 @@ def card_of(
         "version": spec.version,
         "seed": splits.seed,
         "supervision": splits.supervision,
+        "words": task.words,
         "train_length": str(splits.lengths),
         "distinct": splits.distinct,
         "format": format,
@@ -155,6 +156,7 @@ def _facts(card: Mapping[str, Any]) -> str:
         "Task": f"{markdown_code(card['task'])}, version {card['version']}",
         "Reference": markdown(card["reference"]),
         "Training lengths": card["train_length"],
+        "Words": _drawn(card["words"]),
         "Labels asked for": asked,
         **({"Merging horizon": merging["summary"]} if merging else {}),
         "Seed": card["seed"],
@@ -162,6 +164,22 @@ def _facts(card: Mapping[str, Any]) -> str:
         "SHA-256 of the data": f"`{card['sha256']}`",
     }
     return markdown_table(["", ""], [[key, str(value)] for key, value in rows.items()])
+
+
+def _drawn(words: str) -> str:
+    """How words are drawn, in a sentence."""
+    kind, _, what = words.partition(":")
+    if kind == "uniform":
+        return "every symbol that can follow is equally likely"
+    if kind == "weighted":
+        return f"by the frequencies of symbols in {markdown_code(what)}"
+    if kind == "group":
+        group = f"the group {markdown_code(what)}" if what else "the largest group"
+        return (
+            f"inside {group} of the machine: after a shortest prefix, uniformly among the symbols "
+            "that merge none of the group's states"
+        )
+    return "as the task says"
 
 
 def _split_table(splits: Mapping[str, Any]) -> str:

@@ -91,6 +91,7 @@ class Card(_Schema):
     version: int
     seed: int
     supervision: Supervision
+    words: Line = "task"
     train_length: str
     distinct: bool
     format: FormatName

@@ -412,6 +412,8 @@ def _other_question(ours: Experiment, paper: Experiment) -> Iterator[str]:
     """What the model is asked otherwise than in the paper: task, lengths, supervision."""
     if ours.data.task != paper.data.task:
         yield f"task {ours.data.task} for {paper.data.task}"
+    if ours.data.words != paper.data.words:
+        yield f"words '{ours.data.words}' for '{paper.data.words}'"
     here, there = words_and_lengths(ours), words_and_lengths(paper)
     if str(here.lengths) != str(there.lengths):
         yield f"trained on lengths {here.lengths} for {there.lengths}"

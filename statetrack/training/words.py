@@ -22,6 +22,7 @@ from statetrack.data import (
 )
 from statetrack.sources import LengthDistribution
 from statetrack.spec import Task, WordSpec
+from statetrack.spec.words import OWN
 from statetrack.training.settings import DataSettings, TrainSettings
 
 
@@ -70,8 +71,9 @@ class TaskWords:
 
     @cached_property
     def drawn(self) -> Task:
-        """The task, with the words that the settings ask for."""
-        return self.task.with_words(self.data.words)
+        """The task, with the words that the settings ask for, if not those that it has."""
+        own = self.data.words == OWN
+        return self.task if own else self.task.with_words(self.data.words)
 
     @cached_property
     def spec(self) -> WordSpec:
