@@ -13,7 +13,7 @@ import pytest
 import statetrack as st
 from statetrack.algebra.group_words import Walk, chosen_walk, walks
 from statetrack.cli.app import run
-from statetrack.errors import SettingsError, TaskError
+from statetrack.errors import RunError, SettingsError, TaskError
 from statetrack.runs.run import Run
 from statetrack.sources import Automaton, LengthDistribution
 from statetrack.spec import Task, golden_hash
@@ -196,10 +196,11 @@ def test_frequencies_are_read_from_csv_and_yaml(tmp_path: Path) -> None:
     by_state.write_text('"0": {connect: 1}\n"1": {ping: 1, publish: 1}\n')
     task = Task.from_automaton(BROKER)
     drawn = [task.with_words(f"weighted:{file}").automaton for file in (table, by_symbol)]
-    assert np.allclose(drawn[0].weights, [[0.75, 0.25, 0, 0, 0]] * 4)  # not listed: never drawn
+    expected = np.tile([0.75, 0.25, 0, 0, 0], (4, 1))  # what is not listed is never drawn
+    assert np.allclose(drawn[0].weights, expected)
     assert drawn[0].fingerprint() == drawn[1].fingerprint()
     stated = task.with_words(f"weighted:{by_state}").automaton
-    assert np.allclose(stated.weights[:2], [[1, 0, 0, 0, 0], [0, 0.5, 0.5, 0, 0]])
+    assert np.allclose(stated.weights[:2], np.array([[1.0, 0, 0, 0, 0], [0, 0.5, 0.5, 0, 0]]))
 
 
 @pytest.mark.parametrize(
@@ -302,3 +303,72 @@ def test_reports_show_the_words_that_a_run_was_trained_on(trained: Run) -> None:
     (entry,) = st.make_report(trained.path).entries
     assert {row.words for row in entry.rows} == {"group"}
     assert 40 not in {row.length for row in entry.rows}
+
+
+def test_a_run_keeps_the_frequencies_that_its_words_are_drawn_by(tmp_path: Path) -> None:
+    file = tmp_path / "f.csv"
+    file.write_text('symbol,weight\n"(1,2)",1\n"(1,2,3,4,5)",3\n')
+    begun = Run.start(
+        model="lstm",
+        task="permutation-reset",
+        words=f"weighted:{file}",
+        hidden=4,
+        out=tmp_path / "run",
+        **QUICK,
+    )
+    file.unlink()
+    kept = Run.open(tmp_path / "run")
+    for _ in kept.train():
+        pass
+    (row,) = kept.evaluate([10], num_words=20)
+    assert row.words == begun.experiment.data.words and kept.has_own_words(row)
+    assert set(np.unique(kept.words.of_seed(0)[1].symbols)) == {0, 1}
+    (kept.path / "words.csv").write_text('symbol,weight\n"(1,2)",1\n')
+    with pytest.raises(TaskError, match="is not the file that it was"):
+        Run.open(kept.path).evaluate([10], num_words=20)
+
+
+def test_a_run_whose_words_were_changed_is_not_taken_for_itself(tmp_path: Path) -> None:
+    begun = Run.start(
+        model="lstm", task="permutation-reset", hidden=4, out=tmp_path / "run", **QUICK
+    )
+    for _ in begun.train():
+        pass
+    config = begun.folder.config_file
+    config.write_text(config.read_text().replace("words: task", "words: group"))
+    with pytest.raises(RunError, match="'words' was 'task' when it was written, and is 'group'"):
+        Run.open(begun.path).model()
+
+
+def test_data_cards_say_how_words_are_drawn(tmp_path: Path) -> None:
+    few = ["--samples", "20", "--test-samples", "5", "--length", "3-6", "--test-length", "9"]
+    asked = ["gen", "permutation-reset", "--words", "group", *few]
+    assert run([*asked, "--out", str(tmp_path / "set")]) == 0
+    card = json.loads((tmp_path / "set/card.json").read_text())
+    assert card["words"] == "group" and "--words group" in card["command"]
+    assert "inside the largest group of the machine" in (tmp_path / "set/README.md").read_text()
+    train = st.data.read_dataset(tmp_path / "set").splits["train"]
+    names = st.load_task("permutation-reset").source.symbols
+    inside = [
+        names[x] for row, n in zip(train.symbols, train.lengths, strict=True) for x in row[:n]
+    ]
+    assert set(inside) == {"(1,2)", "(1,2,3,4,5)"}
+
+
+def test_audits_draw_words_of_any_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    few = ["--samples", "50", "--train-samples", "50", "--length", "20", "--json"]
+    assert run(["audit", "permutation-reset", "--words", "group", *few]) == 0
+    assert json.loads(capsys.readouterr().out)["words"] == "group"
+    assert run(["audit", "even-pairs", "--words", "group"]) == 1
+    assert "the machine is aperiodic" in capsys.readouterr().err
+
+
+def test_words_are_an_axis_of_sweeps(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    asked = ["sweep", "--model", "lstm", "--task", "permutation-reset", "--steps", "1"]
+    axis = ["--set", "words=uniform,group", "--out", str(tmp_path / "sweep"), "--dry-run"]
+    assert run([*asked, *axis]) == 0
+    printed = capsys.readouterr().out
+    assert "words=uniform" in printed and "words=group" in printed

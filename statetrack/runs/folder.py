@@ -100,14 +100,18 @@ class RunFolder:
         task: str,
         environment: Mapping[str, Any],
         plugins: Sequence[PluginFiles] = (),
+        frequencies: tuple[str, bytes] | None = None,
     ) -> RunFolder:
         """A new run folder with the files that are written before training: see `create`.
 
-        `task` is the text of a task file. `plugins` are the user's own files; the modules that one
-        imports from its own folder are kept next to it.
+        `task` is the text of a task file. `frequencies` are those that words are drawn by: the
+        ending of the file's name, and what stands in it. `plugins` are the user's own files; the
+        modules that one imports from its own folder are kept next to it.
         """
         files: dict[str, str | bytes] = {}
         files |= {"task.yaml": task, "environment.json": to_json(environment, indent=2) + "\n"}
+        if frequencies is not None:
+            files[f"words{frequencies[0]}"] = frequencies[1]
         for number, plugin in enumerate(plugins, start=1):
             for original, text in plugin.texts.items():
                 own = original == plugin.path.name
@@ -200,6 +204,12 @@ class RunFolder:
         """
         require_file(self.path / "task.yaml", f"is missing; {self._advice()}")
         return self.path / "task.yaml"
+
+    @property
+    def frequencies_file(self) -> Path | None:
+        """The run's copy of the file of frequencies that its words are drawn by, if it has one."""
+        names = (f"words{ending}" for ending in (".csv", ".yaml", ".yml", ".jsonl"))
+        return next((self.path / name for name in names if (self.path / name).is_file()), None)
 
     def task_reference(self) -> str:
         """Where task.yaml says that the task comes from."""

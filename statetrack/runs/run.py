@@ -54,6 +54,7 @@ from statetrack.runs.shortcuts import strongest_by_length
 from statetrack.runs.tensors import Stored, check_state
 from statetrack.runs.unfinished import Unfinished
 from statetrack.spec import Task, folder_name, load_task
+from statetrack.spec.words import file_in
 from statetrack.training.checks import check_logits
 from statetrack.training.population import Population
 from statetrack.training.records import Record
@@ -122,6 +123,7 @@ class Run:
                 task=task.document(),
                 environment=environment(device, model.kernel_on(device), command),
                 plugins=plugins_of(experiment.values(), task.spec.automaton),
+                frequencies=file_in(experiment.data.words),
             ),
         )
         run = cls(experiment, task, folder)
@@ -191,7 +193,8 @@ class Run:
     @cached_property
     def words(self) -> TaskWords:
         """The words that the run is trained and validated on."""
-        return TaskWords(self.task, self.experiment.data, self.experiment.training)
+        copy = self.folder.frequencies_file
+        return TaskWords(self.task, self.experiment.data, self.experiment.training, copy)
 
     @property
     def records(self) -> list[Record]:
@@ -329,7 +332,7 @@ class Run:
         settings, folder = self.experiment.training, self.folder
         self.unfinished = None
         identity = folder.identity()
-        prepared = self._prepared or prepare(self.experiment, self.task)
+        prepared = self._prepared or prepare(self.experiment, self.task, self.words)
         self._prepared = None
         torch.manual_seed(settings.seed)
         trainer = Trainer(*prepared, settings, self.device)
@@ -447,9 +450,10 @@ class Run:
         """
         tested = self.task if task is None else load_task(task)
         require_same_names(tested, self.task)
-        if words is not None:
-            return tested.with_words(words)
-        return self.words.drawn if task is None else tested
+        own = self.words
+        if task is None and words in (None, own.data.words):
+            return own.drawn
+        return tested if words is None else tested.with_words(words)
 
     def has_own_words(self, row: EvaluationRow) -> bool:
         """Whether a row was measured on words of the run's own task, drawn as in training."""
@@ -599,8 +603,10 @@ class Run:
         return True
 
 
-def prepare(experiment: Experiment, task: Task) -> Prepared:
+def prepare(experiment: Experiment, task: Task, words: TaskWords | None = None) -> Prepared:
     """The population and the words of an experiment, on its device.
+
+    `words` are by default those of its settings.
 
     Raises `StatetrackError` for anything that would make training fail later.
     """
@@ -609,7 +615,8 @@ def prepare(experiment: Experiment, task: Task) -> Prepared:
     population = Population(lambda: make_replica(experiment, task), experiment.replicas, device)
     check_logits(population.model, task, device)
     prepare_cpu(experiment.training.threads, sum(v.numel() for v in population.parameters.values()))
-    return Prepared(population, *TaskWords(task, experiment.data, experiment.training).on(device))
+    words = words or TaskWords(task, experiment.data, experiment.training)
+    return Prepared(population, *words.on(device))
 
 
 def make_replica(experiment: Experiment, task: Task, *, to_read: bool = False) -> SequenceModel:

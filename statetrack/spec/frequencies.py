@@ -54,18 +54,33 @@ def marked(file: str) -> str:
     return file if _MARKED.fullmatch(file) else f"{file}#{_mark(_read(Path(file)))}"
 
 
-def frequencies_of(automaton: Automaton, file: str) -> Floats:
-    """The chances `[S, V]` that a file gives, whose name has its mark.
+def file_of(file: str) -> Path:
+    """The path of a file whose name has its mark."""
+    found = _MARKED.fullmatch(file)
+    assert found is not None, file
+    return Path(found["file"])
+
+
+def read_marked(file: str, copy: Path | None = None) -> bytes:
+    """What stands in a file whose name has its mark, or in a copy of it.
+
+    Raises `TaskError` where it cannot be read, or is not the one with that mark.
+    """
+    path = copy or file_of(file)
+    written = _read(path)
+    if not file.endswith(f"#{_mark(written)}"):
+        raise TaskError(f"{path}: is not the file that it was: its mark was {file[-8:]}")
+    return written
+
+
+def frequencies_of(automaton: Automaton, file: str, copy: Path | None = None) -> Floats:
+    """The chances `[S, V]` that a file gives, whose name has its mark; `copy` is read instead.
 
     Raises `TaskError` where the file cannot be read, is not the one with that mark, names what
     the machine does not have, or leaves a state in which nothing can be drawn.
     """
-    found = _MARKED.fullmatch(file)
-    assert found is not None, file
-    name, path = found["file"], Path(found["file"])
-    written = _read(path)
-    if _mark(written) != found["mark"]:
-        raise TaskError(f"{name}: is not the file that it was: its mark was {found['mark']}")
+    written, path = read_marked(file, copy), copy or file_of(file)
+    name = str(path)
     if _holds_traces(path, written):
         weights = _recorded(automaton, path)
     else:

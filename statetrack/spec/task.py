@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -138,10 +139,11 @@ class Task:
         }
         return cls(name, build(TaskSpec, values, f"task '{name}'", TaskError), automaton)
 
-    def with_words(self, words: str) -> Task:
+    def with_words(self, words: str, copy: Path | None = None) -> Task:
         """The task whose words are drawn in another way: `uniform`, `group`, `group:S3`, `task`.
 
         Symbols, labels, and the label of any word stay. `statetrack.spec.words` lists the ways.
+        `copy` is read in place of the file that `words` names, if it names one.
         Raises `TaskError` for a text that says none of them, for a machine without such words, and
         for other words than its own of a task without an automaton.
         """
@@ -153,7 +155,7 @@ class Task:
             return replace(self, source=own, words=OWN, own_source=None)
         automaton = replace(self, source=own).automaton
         try:
-            source = automaton_drawing(automaton, words)
+            source = automaton_drawing(automaton, words, copy)
         except TaskError as problem:
             raise TaskError(f"task '{self.name}', words '{words}': {problem}") from None
         return replace(self, source=source, words=words, own_source=own)

@@ -12,13 +12,14 @@ Symbols, labels and the meaning of the task stay; only the chances of words chan
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 import numpy.typing as npt
 
 from statetrack.errors import TaskError, nearest
 from statetrack.sources import Automaton
-from statetrack.spec.frequencies import frequencies_of, marked
+from statetrack.spec.frequencies import file_of, frequencies_of, marked, read_marked
 
 OWN: Final = "task"
 """The words that the task's own weights draw."""
@@ -51,9 +52,10 @@ def check_words(text: str) -> str:
     return text
 
 
-def automaton_drawing(automaton: Automaton, words: str) -> Automaton:
+def automaton_drawing(automaton: Automaton, words: str, copy: Path | None = None) -> Automaton:
     """An automaton by which words are drawn as a text of `check_words` says.
 
+    `copy` is read in place of the file that the text names, if it names one.
     It has the same symbols and labels, and any word has the same labels as before; a symbol that
     the task never draws in a state is not drawn there. Raises `TaskError` for a machine without
     such a group, and for a file of other symbols, or another file than the text was made for.
@@ -64,8 +66,17 @@ def automaton_drawing(automaton: Automaton, words: str) -> Automaton:
     if kind == "group":
         return _group_words(automaton, what)
     if kind == "weighted":
-        return _with_weights(automaton, frequencies_of(automaton, what))
+        return _with_weights(automaton, frequencies_of(automaton, what, copy))
     return automaton
+
+
+def file_in(words: str) -> tuple[str, bytes] | None:
+    """The ending of the name of the file that a text names, and its content; None without one.
+
+    Raises `TaskError` where it cannot be read, or is not the one that the text was made for.
+    """
+    kind, _, file = words.partition(":")
+    return (file_of(file).suffix.lower(), read_marked(file)) if kind == "weighted" else None
 
 
 def _with_weights(automaton: Automaton, weights: npt.ArrayLike) -> Automaton:

@@ -21,6 +21,7 @@ from statetrack.sweep.results import HORIZON_SEED, SEED, Measurement, PointResul
 from statetrack.sweep.searching import NO_SEARCH, Searching, with_evidence
 from statetrack.sweep.suite import Suite
 from statetrack.training.settings import DataSettings
+from statetrack.training.words import TaskWords
 
 
 class AnotherRunError(RunError):
@@ -36,12 +37,13 @@ def kept_result(suite: Suite, point: Point) -> PointResult | None:
     if not is_run(point.path):
         return None
     folder = RunFolder.open(point.path)
-    task = _refuse_another(folder, point)
+    task, wanted = _refuse_another(folder, point), point.experiment
     content = folder.cell()
     if content is None or "measured" not in content:  # an earlier version did not write it
         return None
     kept = PointResult.from_json(content, f"{point.path}: cell.json")
-    measured = Measurement.of(suite, task.with_words(point.experiment.data.words))
+    drawn = TaskWords(task, wanted.data, wanted.training, folder.frequencies_file).drawn
+    measured = Measurement.of(suite, drawn)
     if not measured.is_of_the_same_words(kept.measured):
         raise _another(
             folder,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -68,12 +69,14 @@ class TaskWords:
     task: Task
     data: DataSettings
     training: TrainSettings
+    copy: Path | None = None
+    """What is read in place of the file that the settings' `words` name, if they name one."""
 
     @cached_property
     def drawn(self) -> Task:
         """The task, with the words that the settings ask for, if not those that it has."""
         own = self.data.words == OWN
-        return self.task if own else self.task.with_words(self.data.words)
+        return self.task if own else self.task.with_words(self.data.words, self.copy)
 
     @cached_property
     def spec(self) -> WordSpec:
