@@ -57,7 +57,7 @@ def load(text: str) -> Any:
     except UnicodeEncodeError:
         raise YamlProblem("it is not text that UTF-8 can write") from None
     try:
-        with _no_collection():
+        with no_collection():
             root = _root_of(text)
             if root is None:
                 return None
@@ -78,7 +78,7 @@ def load(text: str) -> Any:
 def dump(content: Mapping[str, Any], dumper: type[Dumper] | None = None) -> str:
     """The text of a mapping, keys in the order given; `load` reads the same mapping from it."""
     dumper = dumper or Dumper
-    with _no_collection():
+    with no_collection():
         return str(yaml.dump(dict(content), Dumper=dumper, sort_keys=False, allow_unicode=True))
 
 
@@ -133,7 +133,7 @@ def _root_of(text: str) -> yaml.Node | None:
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
+def no_collection() -> Iterator[None]:
     """Many small objects are made and none is garbage: looking for some doubles the time."""
     was_enabled = gc.isenabled()
     gc.disable()

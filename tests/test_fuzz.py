@@ -16,7 +16,13 @@ from tests.fuzz.command_lines import discover
 from tests.fuzz.harness import Case, run_cases
 from tests.fuzz.targets import TARGETS
 
-CASES = {"task-files": 80, "run-folders": 40, "datasets": 60, "command-lines": 40}
+CASES = {
+    "task-files": 80,
+    "machine-files": 150,
+    "run-folders": 40,
+    "datasets": 60,
+    "command-lines": 40,
+}
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -24,6 +24,7 @@ from statetrack.sources.formats._reading import MOST_EDGES
 from statetrack.sources.formats._writing import machine_to_write
 from statetrack.sources.formats._writing import what_is_left_out as what_is_left_out
 from statetrack.sources.text_files import placed, read_text
+from statetrack.yaml_text import no_collection
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ def read_machine(path: Path, missing: Missing = "sink") -> Automaton:
     """
     machine = machine_in(path)
     try:
-        return automaton_of(machine, missing)
+        with no_collection():
+            return automaton_of(machine, missing)
     except TaskError as wrong:
         raise placed(path, wrong) from None
 
@@ -84,7 +86,8 @@ def machine_in(path: Path) -> MachineText:
     assert name is not None, path
     text = read_text(path, MOST_BYTES)
     try:
-        return MACHINE_FORMATS[name].read(text)
+        with no_collection():
+            return MACHINE_FORMATS[name].read(text)
     except TaskError as wrong:
         raise placed(path, wrong) from None
 

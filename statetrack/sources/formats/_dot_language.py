@@ -78,11 +78,11 @@ class _Token(NamedTuple):
     line: int
 
 
-_SPACE = re.compile(r"(?:(?:\A|\n)[ \t]*#[^\n]*|[^\S\n]+|\n|//[^\n]*|/\*.*?\*/)+", re.DOTALL)
+_SPACE = re.compile(r"(?:(?:\A|\n)[ \t]*+#[^\n]*+|[^\S\n]++|\n|//[^\n]*+|/\*.*?\*/)++", re.DOTALL)
 _SIGN = re.compile(r"->|--|[{}\[\];,=:+]")
 _NAME = re.compile(r"[^\W\d]\w*|-?(?:\.\d+|\d+(?:\.\d*)?)")
 _LOOSE = re.compile(r"[^\s,;\"\]]+")
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_QUOTED = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 _ANGLE = re.compile(r"[<>]")
 
 

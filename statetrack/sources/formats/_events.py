@@ -20,10 +20,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from statetrack.sources.formats._machine import Edge, MachineText
-from statetrack.sources.formats._reading import add, problem, shown
+from statetrack.sources.formats._reading import MOST_EDGES, problem, shown
+from statetrack.text import LONGEST_NAME
 
 NOTHING: Final = "-"
 """The output where nothing is said."""
+
+MOST_DOTS: Final = 30
+"""The most dots in the name of an event: each makes it match one more pattern."""
 
 _CODE = re.compile(r"_x([0-9A-Fa-f]{4,6})_")
 
@@ -62,6 +66,19 @@ def machine_of(chart: Chart) -> MachineText:
     """The machine of a chart; raises `TaskError` where it says things in two ways."""
     if not chart.events:
         raise problem(0, "no state has a transition on a named event, so there are no symbols")
+    for event in chart.events:
+        if len(event) > LONGEST_NAME or event.count(".") > MOST_DOTS:
+            raise problem(
+                0,
+                f"the event {shown(event)} has {len(event):,} characters and {event.count('.'):,} "
+                f"dots: {LONGEST_NAME:,} and {MOST_DOTS} are the most",
+            )
+    if len(chart.reactions) * len(chart.events) > MOST_EDGES:
+        raise problem(
+            0,
+            f"{len(chart.reactions):,} states with {len(chart.events):,} events are too many: a "
+            f"machine has at most {MOST_EDGES:,} transitions, with those that stay",
+        )
     speaking = next(
         (each for row in chart.reactions.values() for each in row.values() if each.says), None
     )
@@ -80,7 +97,7 @@ def machine_of(chart: Chart) -> MachineText:
             taken = min(found, key=lambda each: each.rank, default=None)
             target = state if taken is None or taken.target is None else taken.target
             said = None if speaking is None else _joined(taken.says if taken else ())
-            add(edges, Edge(state, symbol, target, said, taken.line if taken else 0))
+            edges.append(Edge(state, symbol, target, said, taken.line if taken else 0))
     if speaking is not None:
         return MachineText(chart.start, edges, None)
     outputs = {state: _joined(chart.says.get(state, ())) for state in chart.reactions}

@@ -223,6 +223,7 @@ class _Unfolded:
         self._machine = machine
         self._steps = steps
         self._missing = missing
+        self._sink = _Place(None, REJECTED if machine.noun == "acceptor" else None)
         self._text_of = {name: text for text, name in symbol_names.items()}
         self._symbols = in_order(self._text_of)
         outputs = machine.outputs
@@ -257,7 +258,7 @@ class _Unfolded:
             return _Place(step.target, said)
         if self._missing == "stay":
             return _Place(place.state, None) if outputs is None else place
-        return _Place(None, REJECTED if self._machine.noun == "acceptor" else None)
+        return self._sink
 
     def _name_labels(self) -> None:
         """A label for every output of a place that is entered, and one for no answer."""
@@ -272,8 +273,9 @@ class _Unfolded:
             names[None] = free
         self._label_of = names
         self._labels = in_order(names.values())
+        numbers = {name: number for number, name in enumerate(self._labels)}
         self._entered_as = [
-            self._labels.index(names[place.output]) if place.entered else len(self._labels)
+            numbers[names[place.output]] if place.entered else len(numbers)
             for place in self._places
         ]
 
@@ -309,9 +311,10 @@ class _Unfolded:
         entered = [self._entered_as[member] for member in members]
         output = [label if label < len(self._labels) else 0 for label in entered]
         used = sorted(set(output))
+        number = {label: new for new, label in enumerate(used)}
         return Automaton(
             delta,
-            [used.index(label) for label in output],
+            [number[label] for label in output],
             symbols=self._symbols,
             states=self._state_names(kept),
             labels=[self._labels[label] for label in used],

@@ -81,6 +81,7 @@ class _Text:
         self.start: tuple[str, int] | None = None
         self.symbols: dict[str, str] = {}
         self.labels: dict[str, str] = {}
+        self.given: dict[str, set[str]] = {"symbol": set(), "label": set()}  # names
         self.first: str | None = None
 
 
@@ -149,13 +150,15 @@ def _name(said: _Text, words: list[str], line: int) -> None:
         )
     kind, bits, name = words
     names = said.symbols if kind == "symbol" else said.labels
+    given = said.given[kind]
     if bits.strip("01"):
         raise problem(line, f"{shown(bits)} is no vector of the bits 0 and 1")
-    if bits in names or name in names.values():
+    if bits in names or name in given:
         raise problem(line, f"{shown(bits)} or {shown(name)} has been named before")
     if len(bits) > WIDEST or len(names) == MOST_CUBES * 16:
         raise problem(line, "too many bits, or names")
     names[bits] = name
+    given.add(name)
 
 
 def _directive(said: _Text, words: list[str], line: int) -> None:

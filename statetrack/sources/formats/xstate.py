@@ -22,7 +22,10 @@ from statetrack.errors import TaskError
 from statetrack.sources.automaton import Automaton
 from statetrack.sources.formats._events import Chart, Reaction, encoded, machine_of
 from statetrack.sources.formats._machine import MachineText
-from statetrack.sources.formats._reading import problem, shown
+from statetrack.sources.formats._reading import MOST_EDGES, problem, shown
+
+MOST_DIGITS: Final = 300
+"""The longest whole number."""
 
 _PASSED_OVER: Final = frozenset(
     "id key version description tags meta order types tsTypes schema schemas context delimiter "
@@ -53,6 +56,8 @@ def read(text: str) -> MachineText:
     start, states = content["initial"], content["states"]
     if not (isinstance(states, dict) and states):
         raise TaskError("states: must be an object with a state or more")
+    if len(states) > MOST_EDGES:
+        raise TaskError(f"states: {len(states):,} are too many: {MOST_EDGES:,} are the most")
     if not (isinstance(start, str) and start in states):
         raise TaskError(f"initial: {_written(start)} is no state")
     _check_keys(content, "", {"initial", "states", "on", "type"})
@@ -80,7 +85,12 @@ def read(text: str) -> MachineText:
 
 def _loaded(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_without_repetition, parse_constant=_no_number)
+        return json.loads(
+            text,
+            object_pairs_hook=_without_repetition,
+            parse_constant=_no_number,
+            parse_int=_whole_number,
+        )
     except json.JSONDecodeError as error:
         raise problem(error.lineno, f"this is not JSON: {error.msg}") from None
     except RecursionError:
@@ -96,6 +106,12 @@ def _without_repetition(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise TaskError(f"the key {shown(twice)} appears twice in an object")
     return content
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise ValueError(f"a number of {len(digits):,} digits: {MOST_DIGITS} are the most")
+    return int(digits)
 
 
 def _no_number(name: str) -> Any:
@@ -117,6 +133,8 @@ def _reactions(given: Any, path: str, states: Mapping[str, Any], level: int) -> 
         return {}
     if not isinstance(given, dict):
         raise TaskError(f"{path}: must be an object of events")
+    if len(given) > MOST_EDGES:
+        raise TaskError(f"{path}: {len(given):,} events are too many: {MOST_EDGES:,} are the most")
     found = {}
     for event, reaction in given.items():
         place = f"{path}.{event}"
