@@ -353,6 +353,7 @@ def test_show_json_has_the_documented_keys(name, capsys):
         assert set(printed["algebra"]) == documented("The algebra in show --json")
         predictions = list(printed["predictions"].values())
         assert keys_of(predictions) == documented("A prediction in show --json")
+        assert keys_of(printed["witnesses"]) == documented("A witness in show --json")
     else:
         assert keys_of(printed["settings"]) == documented("A setting in show --json")
         assert keys_of(printed["checked"]) == documented("A comparison in show --json")

@@ -9,6 +9,7 @@ import pytest
 
 from statetrack.algebra.analysing import analyse
 from statetrack.cli._chosen_models import chosen_models
+from statetrack.cli._witness import word_text
 from statetrack.cli.app import run
 from statetrack.errors import SettingsError, UnknownNameError
 from statetrack.models import MODELS
@@ -103,6 +104,8 @@ def test_predictions_are_those_of_the_settings_and_json_has_them_by_their_text(p
     models = "deltanet --beta double,deltanet,deltaproduct --householders=1,deltaproduct"
     found = json.loads(printed("predict", "s3", "--json", "--models", models))["s3"]["predictions"]
     algebra = analyse(load_task("s3").automaton)
+    numbers = {name: each.pop("witness") for name, each in found.items()}
+    assert numbers == {name: 0 if name == "deltanet" else None for name in found}
     assert found == {
         "deltanet --beta double": predict(algebra, "deltanet", beta="double").to_json(),
         "deltanet": predict(algebra, "deltanet").to_json(),
@@ -155,18 +158,17 @@ def test_predict_and_show_print_the_same_algebra_and_a_smallest_machine(printed)
     def facts(text):
         lines = text.splitlines()
         begin = next(place for place, line in enumerate(lines) if line.startswith("states needed"))
-        return [" ".join(line.split()) for line in lines[begin : lines.index("", begin)]]
+        return " ".join(" ".join(lines[begin : lines.index("", begin)]).split())
 
     for task in ("flip-flop", "random-fsm"):
         shown = facts(printed("show", task))
         assert shown == facts(printed("predict", task, "--models", "lstm"))
-    algebra = " ".join(shown)
-    assert "at most 4 levels of resets and groups; group complexity 2 to 3" in algebra
-    assert "words of up to 3 symbols, not of fewer than 2; training has 2-10: enough" in algebra
-    group = " ".join(facts(printed("show", "s4")))
+    assert "at most 4 levels of resets and groups; group complexity 2 to 3" in shown
+    assert "words of up to 3 symbols, not of fewer than 2; training has 2-10: enough" in shown
+    group = facts(printed("show", "s4"))
     assert "margin 0.346 of the state's norm, in 3 dimensions" in group
     assert "horizon at least 2,900,000 symbols in float32 and 44 in bfloat16, about 130" in group
-    flip_flop = " ".join(facts(printed("show", "flip-flop")))
+    flip_flop = facts(printed("show", "flip-flop"))
     assert "states needed 3, of 8" in flip_flop and "star-free" in flip_flop
 
 
@@ -218,3 +220,25 @@ def test_a_reader_who_closes_the_pipe_early_is_no_internal_error():
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 1
+
+
+def test_predict_prints_each_witness_once_and_json_has_the_names_of_its_symbols(printed):
+    text = printed("predict", "parity", "--models", "mamba,gla,rwkv7")
+    assert max(map(len, text.splitlines())) <= 80
+    _, words = text.split("witness words")
+    assert words.count("repeat with period 2 and never settle") == 1
+    assert re.search(r"(?m)^ +w +1 *$", words)
+    assert re.search(r"(?m)^ +labels +0, 1, 0, 1, \.\.\. *$", words)
+    assert text.count("; words 1") >= 1
+    written = json.loads(printed("predict", "parity", "--json", "--models", "mamba,lstm"))["parity"]
+    assert written["predictions"]["mamba"]["witness"] == 0
+    assert written["predictions"]["lstm"]["witness"] is None
+    (witness,) = written["witnesses"]
+    assert (witness["kind"], witness["words"], witness["states"]) == ("powers", [["1"]], ["0", "1"])
+
+
+def test_long_words_are_shown_with_repeats_counted_and_say_how_long_they_are():
+    symbols = ["ACK+PSH(V,V,1)", "b"]
+    assert word_text((0, 0, 0, 1), symbols) == "ACK+PSH(V,V,1)^3 b"
+    assert word_text((), symbols) == "(no symbol)"
+    assert word_text((0, 1) * 100, symbols).endswith("b ... (200 symbols, in --json)")

@@ -42,6 +42,7 @@ from statetrack.algebra.separation import Labels, noise_horizon, rounding_horizo
 from statetrack.algebra.state_space import Choice, StateSpace, state_space
 from statetrack.algebra.subgroups import Subgroup
 from statetrack.algebra.width_bounds import Bounds, width_bounds
+from statetrack.algebra.witnesses import Witnesses
 from statetrack.sources import Automaton
 from statetrack.sources.arrays import Floats, Integers
 
@@ -187,6 +188,11 @@ class Algebra:
             for place, first in enumerate(self.machine.actions)
             for second in self.machine.actions[:place]
         )
+
+    @cached_property
+    def witnesses(self) -> Witnesses:
+        """Words that show what a model cannot track, found when they are asked for."""
+        return Witnesses(self)
 
     @cached_property
     def width_bounds(self) -> Bounds:

@@ -33,6 +33,8 @@ class Machine:
 
     automaton: Automaton
     void: int | None
+    whole: Automaton
+    """The automaton that it was made of, whose states words are told in."""
 
     @property
     def delta(self) -> Integers:
@@ -143,7 +145,7 @@ def needed_machine(automaton: Automaton) -> Machine:
     smallest = _without_spare_start(minimise(_with_void(automaton)))
     absorbing = (smallest.delta == np.arange(smallest.num_states)[:, None]).all(axis=1)
     void = np.flatnonzero(absorbing & ~smallest.scored)
-    return Machine(smallest, int(void[0]) if len(void) else None)
+    return Machine(smallest, int(void[0]) if len(void) else None, automaton)
 
 
 def _cycles(action: Integers, apart: Booleans) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from statetrack.algebra.witness import Witness
+
 Answer = Literal["yes", "no", "unknown"]
 
 
@@ -47,20 +49,6 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Witness:
-    """Words that show why a class of models cannot track a task, to be replayed on its automaton.
-
-    Two words or more that generate a group of permutations of `states`, or one word whose powers
-    go round through `states` and never settle. States and symbols are those of the task's own
-    automaton; a word that leads from the start to a first state of them is `access`.
-    """
-
-    words: tuple[tuple[int, ...], ...]
-    states: tuple[int, ...]
-    access: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
 class Prediction:
     """What theory says of one class of models on one task.
 
@@ -80,7 +68,10 @@ class Prediction:
     margin: float | None = None
     """By how much the right label is ahead in the construction; None where not worked out."""
     witness: Witness | None = None
-    """Words that prove a *no*; None where the answer is another one or rests on no single word."""
+    """Words that show why not; None where the answer is another one, or rests on a size.
+
+    A size is that of a setting in `needs`, or a longest word that can be read at all.
+    """
 
     @property
     def size(self) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from statetrack.algebra.analysing import Algebra, analyse
 from statetrack.algebra.merging import merging_of
-from statetrack.algebra.prediction import Prediction, Witness
+from statetrack.algebra.prediction import Prediction
 from statetrack.atlas.machine_files import MachineFile
 from statetrack.atlas.rows import AnswerRow, GroupRow, MachineRow, MergingRow, WitnessRow
 from statetrack.errors import StatetrackError
@@ -118,14 +118,15 @@ def _merging(task: Task) -> MergingRow | None:
 
 
 def _witness(automaton: Automaton, found: Mapping[str, Prediction]) -> WitnessRow | None:
-    """The witness of the largest group that a prediction names: that of the most words.
+    """The witness of the largest group that a prediction names; else of the longest period.
 
-    Of several with as many words, that of the fewest symbols.
+    Of several, that of the fewest symbols.
     """
-    named: list[Witness] = [each.witness for each in found.values() if each.witness is not None]
-    if not named:
+    named = [each.witness for each in found.values() if each.witness is not None]
+    shown = [each for each in named if each.kind in ("group", "powers")]
+    if not shown:
         return None
-    best = max(named, key=lambda one: (len(one.words), -sum(map(len, one.words))))
+    best = max(shown, key=lambda one: (one.kind == "group", one.order, -sum(map(len, one.words))))
     return WitnessRow(
         tuple(tuple(automaton.symbols[symbol] for symbol in word) for word in best.words),
         tuple(automaton.states[state] for state in best.states),

@@ -17,16 +17,23 @@ def describe_algebra(
     """A task's algebra, which words identify its machine, and the predictions for models.
 
     As plain values; null where the task has no algebra. `models` are the settings of every model,
-    by the text that is the key of its prediction.
+    by the text that is the key of its prediction. A prediction has the number of its witness among
+    all different ones, counted from 0.
     """
     if algebra is None:
-        return {"algebra": None, "identification": None, "predictions": None}
+        return {"algebra": None, "identification": None, "predictions": None, "witnesses": None}
+    found = {name: predict(algebra, settings) for name, settings in models.items()}
+    witnesses = list(dict.fromkeys(each.witness for each in found.values() if each.witness))
+    automaton = algebra.machine.whole
     return {
         "algebra": algebra.to_json(),
         "identification": _describe_identification(WordSpec.of(task), algebra),
         "predictions": {
-            name: predict(algebra, settings).to_json() for name, settings in models.items()
+            name: each.to_json()
+            | {"witness": witnesses.index(each.witness) if each.witness else None}
+            for name, each in found.items()
         },
+        "witnesses": [each.to_json(automaton.symbols, automaton.states) for each in witnesses],
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from statetrack.algebra.analysing import NOISE, Algebra
 from statetrack.algebra.identification import Identification
 from statetrack.algebra.monoid_facts import MonoidFacts
+from statetrack.cli._witness import group_words
 from statetrack.predicting import identification_by
 from statetrack.report.drawing import share
 from statetrack.spec import WordSpec
@@ -22,6 +23,7 @@ def algebra_facts(algebra: Algebra, words: WordSpec) -> list[Line]:
     return [
         ("states needed", _states(algebra)),
         *_monoid(algebra),
+        *group_words(algebra),
         ("cascade", _cascade(algebra)),
         *_irreducibles(algebra),
         *_margin(algebra),

@@ -11,10 +11,12 @@ from rich.text import Text
 
 from statetrack.algebra.analysing import analyse
 from statetrack.algebra.prediction import Need, Prediction
+from statetrack.algebra.witness import Witness
 from statetrack.catalogue.predictions import describe_algebra
 from statetrack.cli._algebra import algebra_facts
 from statetrack.cli._chosen_models import chosen_models
 from statetrack.cli._json import print_json
+from statetrack.cli._witness import draw_witnesses
 from statetrack.predicting import predict
 from statetrack.report import drawing
 from statetrack.report.drawing import LOOKS, SHOWN
@@ -41,7 +43,10 @@ def show_predictions(tasks: Sequence[str], models: str, as_json: bool) -> None:
     if len(found) == 1:
         ((name, row),) = found.items()
         facts = algebra_facts(algebras[name], WordSpec.of(loaded[name]))
-        _draw_task(name, facts, row, drawing.console())
+        console = drawing.console()
+        numbers = _numbered(row)
+        _draw_task(name, facts, row, numbers, console)
+        draw_witnesses(numbers, loaded[name].automaton, console)
     else:
         _draw_table(found, drawing.console())
 
@@ -53,8 +58,18 @@ def _with_automata() -> list[str]:
     return [name for name in TASKS if name not in without]
 
 
+def _numbered(row: dict[str, Prediction]) -> dict[Witness, int]:
+    """The different witnesses of some predictions, numbered from 1."""
+    witnesses = dict.fromkeys(found.witness for found in row.values() if found.witness is not None)
+    return {witness: number for number, witness in enumerate(witnesses, start=1)}
+
+
 def _draw_task(
-    task: str, facts: list[tuple[str, str]], row: dict[str, Prediction], console: Console
+    task: str,
+    facts: list[tuple[str, str]],
+    row: dict[str, Prediction],
+    numbers: dict[Witness, int],
+    console: Console,
 ) -> None:
     console.print(Text(task, "bold"))
     console.print(drawing.facts(facts))
@@ -69,7 +84,8 @@ def _draw_task(
         margin = "" if found.margin is None else drawing.share(found.margin, 3)
         cells = (_answer(found), Text(_size(found)), as_set, SHORT[found.robust])
         table.add_row(Text(model), *cells, *[margin] * margins)
-        reasons.setdefault(f"{found.theorem} ({found.source})", []).append(model)
+        shown = f"; words {numbers[found.witness]}" if found.witness else ""
+        reasons.setdefault(f"{found.theorem} ({found.source}){shown}", []).append(model)
     console.print(table)
     for why, models in reasons.items():
         console.print()

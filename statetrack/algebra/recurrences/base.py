@@ -84,6 +84,7 @@ def beyond_tc0(algebra: Algebra) -> Prediction | None:
                 "model is in TC0 at its constant depth and logarithmic precision: impossible "
                 "unless TC0 = NC1",
                 CONSTANT_DEPTH,
+                witness=algebra.witnesses.group(group),
             )
     return None
 
@@ -104,6 +105,7 @@ def settling(algebra: Algebra, why: str, source: str) -> Prediction | None:
         f"{cycling} cycle through states with different labels, while {why}",
         source,
         robust=robustness(algebra),
+        witness=algebra.witnesses.powers(),
     )
 
 

@@ -108,6 +108,7 @@ class Diagonal(LinearRecurrence):
                 "no",
                 "the label depends on the order of symbols, and gains commute",
                 f"Proposition 2 of {BILINEAR}",
+                witness=algebra.witnesses.order,
             )
         if self.gains == "unit" and algebra.machine.complete and not algebra.is_group:
             return Prediction(
@@ -115,6 +116,7 @@ class Diagonal(LinearRecurrence):
                 "a symbol merges states, and the powers of a rotation come arbitrarily close to "
                 "the identity",
                 OWN,
+                witness=algebra.witnesses.merge,
             )
         return None
 
@@ -223,6 +225,7 @@ class FixedPositiveLayers(LinearRecurrence):
                     "sums do not",
                     OWN,
                     robust=robust,
+                    witness=algebra.witnesses.order_of_symbols,
                 )
         unknown = Prediction("unknown", "no rule decides it", OWN)
         return replace(occurred or unknown, robust=robust)
@@ -260,6 +263,7 @@ class FixedPhaseLayers(LinearRecurrence):
                 "one layer: labels count a word among others of its length, modulo a number, while "
                 "a modulus of 1 keeps what is there and adds nothing, and less forgets",
                 OWN,
+                witness=algebra.witnesses.count,
             )
         if refused:
             return replace(refused, robust=robustness(algebra))
@@ -300,6 +304,7 @@ class SignedLayers(LinearRecurrence):
                     "and no more",
                     OWN,
                     robust=robust,
+                    witness=algebra.witnesses.powers(None),
                 )
         doublings = [group.exponent.bit_length() - 1 for group in groups if group.exponent]
         least = max(doublings, default=None)
@@ -386,6 +391,7 @@ class TimeInvariantLayers(LinearRecurrence):
                 "under an operator that is always the same the answers settle as the count grows",
                 f"{OWN}; for parity {PARITY}",
                 robust=robust,
+                witness=algebra.witnesses.count,
             )
         if one and algebra.local_order_matters:
             return Prediction(
@@ -395,6 +401,7 @@ class TimeInvariantLayers(LinearRecurrence):
                 "answers depend on their numbers",
                 OWN,
                 robust=robust,
+                witness=algebra.witnesses.far_order,
             )
         unknown = Prediction(
             "unknown",
@@ -418,6 +425,7 @@ def _refused_group(algebra: Algebra, gains: Gains) -> Prediction | None:
                 "no",
                 f"the group {group.name} is not abelian, and gains commute",
                 f"Proposition 2 of {BILINEAR}; {OWN}",
+                witness=algebra.witnesses.group(group),
             )
         if gains == "real" and group.exponent is not None and group.exponent > 2:
             return Prediction(
@@ -425,6 +433,7 @@ def _refused_group(algebra: Algebra, gains: Gains) -> Prediction | None:
                 f"the group {group.name} has an element of order greater than 2; real gains "
                 "realise only orders 1 and 2",
                 f"Theorem 2 of {NEGATIVE}",
+                witness=algebra.witnesses.powers(2),
             )
     return None
 
@@ -444,6 +453,7 @@ def _abelian_series(algebra: Algebra, layers: Size) -> Prediction | None:
                 "factors, so no number of layers tracks it at finite precision",
                 DIAGONAL_LAYERS,
                 robust=robust,
+                witness=algebra.witnesses.group(group),
             )
     if not algebra.is_group or algebra.monoid is None:
         return None

@@ -124,5 +124,6 @@ class Attention(Recurrence):
                 "some word leads back to a state that was left: the monoid is not R-trivial, and "
                 "beyond attention without positions at fixed precision",
                 FIXED_PRECISION,
+                witness=algebra.witnesses.comes_back,
             )
         return None

@@ -42,7 +42,7 @@ class OneHotTimesDiagonal(LinearRecurrence):
         if self.dictionary.value == 1 and actions > 1:
             found = ComplexLayers(layers=self.layers).predict(algebra)
             if found.can == "no":
-                found = beyond_tc0(algebra) or replace(found, can="unknown")
+                found = beyond_tc0(algebra) or replace(found, can="unknown", witness=None)
             why = f"a dictionary of one matrix leaves complex gains: {found.theorem}"
             return replace(found, theorem=why, robust=robust)
         if self.rows and not algebra.is_group:

@@ -151,6 +151,7 @@ class DiagonalMinusRankOne(LinearRecurrence):
                 f"matrix with eigenvalues in [-0.455, 1] converge, so answers settle{rounded}",
                 f"Theorem 1 of {NEGATIVE}; {OWN}",
                 robust=robustness(algebra),
+                witness=algebra.witnesses.powers(symbol=True),
             )
         return cascade(algebra, self.layers, is_trivial, "trivial (star-free)", OWN)
 

@@ -1,0 +1,584 @@
+"""Finding short words that show why a class of models cannot track a task.
+
+Words are found on the smallest machine, and told in the states of the task's own automaton. Words
+that go round through states, or permute them, are found on classes of states that behave alike from
+the next symbol on (`telling`). No group is lost by that: let words permute some states of the
+machine, and let p and q of these be in one class. Some product of these words is not empty and
+leaves p and q where they are; so p = q. And labels that tell p from q do so after a word that is
+not empty: after that product, and the word that told them apart before.
+
+Short words are tried one by one. What is too long for that is found from the groups on images.
+
+Letters: C classes, N words, P places.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from statetrack.algebra.arrangements import Arrangements, of_one_length, way_back
+from statetrack.algebra.components import orbits, strong_components
+from statetrack.algebra.groups import factorise
+from statetrack.algebra.images import ImageGroup
+from statetrack.algebra.local import local_order, order_by_short_words
+from statetrack.algebra.monoid import stable_elements
+from statetrack.algebra.short_words import ShortWords, power, run
+from statetrack.algebra.stabilizer_chain import StabilizerChain
+from statetrack.algebra.subgroups import Subgroup, generated_subgroup
+from statetrack.algebra.telling import Telling, label_after
+from statetrack.algebra.witness import Witness, Word, period_of
+from statetrack.sources.arrays import Booleans, Integers
+
+if TYPE_CHECKING:
+    from statetrack.algebra.analysing import Algebra
+
+MOST_WORDS = 20_000
+"""Most words with different actions that are tried, in the order of their lengths."""
+
+MOST_ORDERED = 2_000
+"""Most of them that are tried with each other, in both orders."""
+
+MOST_SUFFIXES = 16
+"""Most pairs of states on a cycle that are told apart, to find labels that are all asked for."""
+
+MOST_LOOPS = 64
+"""Most permutations that words make of an image, of which some are to generate its group."""
+
+MOST_IMAGES = 4
+"""Most images with a group of one kind, among which the shortest words are looked for."""
+
+MOST_PAIRS = 600
+"""Most pairs of them that are tried for two that generate it."""
+
+MOST_FACTORS = 8
+"""Most generators of a group whose products with each other are looked at."""
+
+MOST_STABLE_STEPS = 2**25
+"""Most products that the search for words of one length takes."""
+
+MOST_BEGINNINGS = 256
+"""Most states from which a way back is looked for."""
+
+Permutation = tuple[int, ...]
+
+
+class Witnesses:
+    """The witnesses of a task: each is found when it is asked for first, and kept."""
+
+    def __init__(self, algebra: Algebra) -> None:
+        self._algebra = algebra
+        self._machine = algebra.machine
+        self._tell = Telling(algebra.machine)
+        self._powers: dict[tuple[int | None, bool], Witness | None] = {}
+        self._by_group: dict[Subgroup, Witness | None] = {}
+
+    # --- words that go round through states ---
+
+    def powers(self, settling: int | None = 1, *, symbol: bool = False) -> Witness | None:
+        """A word whose powers give labels with a period that does not divide `settling`.
+
+        With 1 any period is one, with 2 those above 2, with None those with an odd prime factor.
+        With `symbol` only words of one symbol are looked at.
+        """
+        key = (settling, symbol)
+        if key not in self._powers:
+            found = self._short_powers(settling, symbol)
+            if found is None and not symbol:
+                found = self._powers_in_groups(settling)
+            self._powers[key] = found and self._round(*found)
+        return self._powers[key]
+
+    def _short_powers(self, settling: int | None, symbol: bool) -> tuple[Word, int, int] | None:
+        """A shortest word, a class that it comes back to, and after how many powers labels differ.
+
+        Only words that are short enough to be tried one by one; of several, one that is near.
+        """
+        tell, words = self._tell, self._words
+        apart = tell.classes_apart
+        if apart is None:
+            return None
+        numbers = words.of_one_symbol if symbol else np.arange(len(words.maps))
+        last = 1 << int(words.maps.shape[1]).bit_length()  # a power of 2: nothing merges later
+        step = last if settling is None else settling
+        for begin in range(0, len(numbers), 512):
+            some = numbers[begin : begin + 512]
+            recurring, further = power(words.maps[some], last), power(words.maps[some], step)
+            told = apart[recurring, np.take_along_axis(further, recurring, axis=1)]
+            if told.any():
+                rows = np.flatnonzero(told.any(axis=1))
+                shortest = rows[words.lengths[some[rows]] == words.lengths[some[rows[0]]]]
+                _, row, nearest = min(
+                    (len(tell.class_ways[each][1]), row, each)
+                    for row in shortest.tolist()
+                    for each in np.unique(recurring[row][told[row]]).tolist()
+                )
+                return words.word(int(some[row])), nearest, step
+        return None
+
+    def _powers_in_groups(self, settling: int | None) -> tuple[Word, int, int] | None:
+        """The same for words that are too long to be tried, from the groups on images."""
+        best: tuple[Word, int, int] | None = None
+        for classes, known in self._rotations(settling):
+            # of 4 classes, two steps of the rotation are left out, whose period is 2
+            turns = [turn for turn in range(1, len(classes)) if len(classes) != 4 or turn != 2]
+            ends = [classes[turn:] + classes[:turn] for turn in turns]
+            word = self._arrangements.shortest(classes, ends) or known
+            if best is None or len(word) < len(best[0]):
+                best = (word, classes[0], len(classes) // 2 if len(classes) == 4 else 1)
+        return best
+
+    def _rotations(self, settling: int | None) -> Iterator[tuple[Permutation, Word]]:
+        """Classes that some word takes round, p of them for a prime p, or 4, with such a word.
+
+        Labels tell the first one from the one that two steps lead to where they are 4, and from
+        the next one otherwise.
+        """
+        apart = self._tell.classes_apart
+        seen = set()
+        for group in self._groups if apart is not None else ():
+            elements = [*zip(group.permutations.tolist(), group.words, strict=True)]
+            some = elements[:MOST_FACTORS]
+            elements += [
+                ([second[place] for place in first], one + other)
+                for first, one in some
+                for second, other in some
+            ]
+            for permutation, word in elements:
+                for cycle in _cycles(permutation):
+                    for size in _periods(len(cycle), settling):
+                        step = len(cycle) // size
+                        classes = tuple(int(group.points[place]) for place in cycle[::step])
+                        other = classes[2 if size == 4 else 1]
+                        assert apart is not None
+                        if frozenset(classes) not in seen and apart[classes[0], other]:
+                            seen.add(frozenset(classes))
+                            yield classes, word * step
+
+    def _round(self, word: Word, begin: int, step: int, *beside: Word) -> Witness:
+        """A witness whose first word goes round from a class; labels differ some powers later."""
+        tell, whole = self._tell, self._machine.whole
+        access = tell.class_ways[begin][1]
+        # in the task's own automaton the word may come back to another state of the class first
+        reached = [run(whole.delta, whole.start, access)]
+        while (following := run(whole.delta, reached[-1], word)) not in reached:
+            reached.append(following)
+        before = reached.index(following)
+        cycle = reached[before:]
+        classes = tell.round(begin, word)
+        fits = []
+        for place, first in enumerate(classes[:MOST_SUFFIXES]):
+            second = classes[(place + step) % len(classes)]
+            if tell.classes_apart is not None and tell.classes_apart[first, second]:
+                suffix = tell.class_suffix(first, second)
+                labels = [label_after(whole, state, suffix) for state in cycle]
+                fits.append((labels.count(None), len(suffix), suffix, period_of(labels)))
+        _, _, suffix, order = min(fits)
+        return Witness(
+            "count" if beside else "powers",
+            (word, *beside),
+            tuple(cycle),
+            (access + word * before,),
+            (suffix,),
+            order,
+        )
+
+    @cached_property
+    def count(self) -> Witness | None:
+        """Two words of one length: one goes round through states, one leaves them as they are."""
+        for classes in self._counted():
+            ends = [classes[turn:] + classes[:turn] for turn in range(1, len(classes))]
+            found = self._arrangements.words_of_one_length(classes, ends)
+            if found:
+                word, idle = found
+                return self._round(word, classes[0], 1, idle)
+        return None
+
+    def _counted(self) -> Iterator[Permutation]:
+        """Classes that a word may take round, and another one of its length leave as they are.
+
+        Of a monoid whose elements are listed, these are cycles of elements that words of one
+        length make, once the set of these repeats itself: some such word leaves a cycle as it is.
+        """
+        elements, apart = self._algebra.elements, self._tell.classes_apart
+        stable = None
+        if elements is not None:
+            stable = stable_elements(elements, self._machine.actions, MOST_STABLE_STEPS)
+        if elements is None or stable is None or apart is None:
+            yield from (classes for classes, _ in self._rotations(1))
+            return
+        maps = self._tell.class_of[
+            elements.elements[stable][:, self._tell.members].astype(np.int64)
+        ]
+        recurring = power(maps, 1 << int(maps.shape[1]).bit_length())
+        told = apart[recurring, np.take_along_axis(maps, recurring, axis=1)]
+        seen = set()
+        for row in np.flatnonzero(told.any(axis=1)).tolist():
+            for begin in np.unique(recurring[row][told[row]]).tolist():
+                cycle = [begin]
+                while (reached := int(maps[row][cycle[-1]])) != begin:
+                    cycle.append(reached)
+                for size in factorise(len(cycle)):
+                    classes = tuple(cycle[:: len(cycle) // size])
+                    if frozenset(classes) not in seen and apart[classes[0], classes[1]]:
+                        seen.add(frozenset(classes))
+                        yield classes
+
+    # --- words that generate a group ---
+
+    def group(self, like: Subgroup) -> Witness | None:
+        """Words, two where that is enough, that generate a group on some image, as large as one.
+
+        It is not solvable, or not abelian, where the other one is not.
+        """
+        if like not in self._by_group:
+            fitting = [
+                ((facts.order != like.order, facts.name != like.name, len(group.points)), place)
+                for place, (group, facts) in enumerate(self._seen_groups)
+                if facts.solvable <= like.solvable and facts.abelian <= like.abelian
+            ]
+            best = min((rank for rank, _ in fitting), default=None)
+            places = [place for rank, place in fitting if rank == best]
+            found = [self._generated(*self._seen_groups[each]) for each in places[:MOST_IMAGES]]
+            self._by_group[like] = min(
+                found, key=lambda each: sum(map(len, each.words)), default=None
+            )
+        return self._by_group[like]
+
+    def _generated(self, group: ImageGroup, facts: Subgroup) -> Witness:
+        tell = self._tell
+        moved = (group.permutations != np.arange(len(group.points))).any(axis=0)
+        orbit = dict(
+            zip(group.points.tolist(), orbits(group.permutations, len(moved)).tolist(), strict=True)
+        )
+        classes = group.points[moved].tolist()
+        classes.sort(key=lambda each: len(tell.class_ways[each][1]))
+        entered: dict[int, Word] = {}
+        for each in classes:
+            entered.setdefault(orbit[each], tell.class_ways[each][1])
+        together = [
+            (first, second)
+            for place, first in enumerate(classes)
+            for second in classes[:place]
+            if orbit[first] == orbit[second]
+        ]
+        return Witness(
+            "group",
+            self._generators(group, facts.abelian),
+            tuple(tell.class_ways[each][0] for each in classes),
+            tuple(entered.values()),
+            tell.class_suffixes(together),
+            facts.order,
+            facts.name,
+            facts.abelian,
+            facts.solvable,
+        )
+
+    def _generators(self, group: ImageGroup, abelian: bool) -> tuple[Word, ...]:
+        """Short words that generate a group: one, two where that is found, or more."""
+        loops, num_points = self._loops(group), len(group.points)
+        whole = orbits(group.permutations, num_points)
+
+        def generate(chosen: Sequence[tuple[Permutation, Word]]) -> bool:
+            permutations = np.array([each for each, _ in chosen])
+            if (orbits(permutations, num_points) != whole).any():
+                return False
+            return StabilizerChain(num_points, permutations).order == group.order
+
+        if abelian:
+            for loop in loops:
+                if generate([loop]):
+                    return (loop[1],)
+        pairs = sorted(
+            (len(loops[one][1]) + len(loops[other][1]), other, one)
+            for one in range(len(loops))
+            for other in range(one)
+        )
+        for _, one, other in pairs[:MOST_PAIRS]:
+            if generate([loops[one], loops[other]]):
+                return loops[one][1], loops[other][1]
+        return _few(loops, num_points, group.order)
+
+    def _loops(self, group: ImageGroup) -> list[tuple[Permutation, Word]]:
+        """Permutations that words make of a group's points, the shortest words first."""
+        place = {state: number for number, state in enumerate(group.points.tolist())}
+        begin = tuple(group.points.tolist())
+        back = set(begin)
+        near = self._arrangements.ways(begin, lambda reached: back.issuperset(reached), MOST_LOOPS)
+        loops = {tuple(place[state] for state in reached): word for reached, word in near}
+        for permutation, word in zip(group.permutations.tolist(), group.words, strict=True):
+            loops.setdefault(tuple(permutation), word)
+        some = sorted(loops.items(), key=lambda each: len(each[1]))[:MOST_FACTORS]
+        for first, one in some:
+            for second, other in some:
+                product = tuple(second[place] for place in first)
+                if len(loops.get(product, one + other)) >= len(one + other):
+                    loops[product] = one + other
+        loops.pop(tuple(range(len(begin))), None)
+        return sorted(loops.items(), key=lambda each: len(each[1]))[:MOST_LOOPS]
+
+    @cached_property
+    def _groups(self) -> list[ImageGroup]:
+        """The groups on images, of classes but the void one, and words in symbols."""
+        tell, void = self._tell, self._machine.void
+        groups = []
+        for group in self._algebra.image_groups or ():
+            points, end = self._as_classes(group)
+            kept = points != (-1 if void is None else tell.class_of[void])
+            permutations = (np.cumsum(kept) - 1)[group.permutations[:, kept]]
+            words = tuple(word + end for word in group.words)
+            groups.append(
+                replace(group, points=points[kept], permutations=permutations, words=words)
+            )
+        return groups
+
+    def _as_classes(self, group: ImageGroup) -> tuple[Integers, Word]:
+        """Classes that stand for the points of an image, and a word that has to end every word.
+
+        A point of an image is one class, or several ones from which all words of some length lead
+        to the same. Let e be a word that leaves the points as they are, and is as long as that. So
+        it leads from all classes of a point p to one class of p, which stands for it; and where a
+        word x takes p to q, x e takes the class of p to that of q.
+        """
+        tell = self._tell
+        point_of = self._algebra.settled.classes[tell.members]
+        parts = [np.flatnonzero(point_of == point) for point in group.points]
+        word = group.words[0]
+        idle = word * _order(group.permutations[0])
+        reached, end = np.arange(len(point_of)), Word()
+        while any((reached[part] != reached[part[0]]).any() for part in parts):
+            for symbol in idle:
+                reached = tell.class_step[symbol][reached]
+            end += idle
+        return reached[[part[0] for part in parts]], end
+
+    @cached_property
+    def _seen_groups(self) -> list[tuple[ImageGroup, Subgroup]]:
+        """Those that labels show, with what is known of each."""
+        apart = self._tell.classes_apart
+        found = []
+        for group in self._groups if apart is not None else ():
+            assert apart is not None
+            orbit = orbits(group.permutations, len(group.points))
+            moved = (orbit[:, None] == orbit[None, :]) & ~np.eye(len(orbit), dtype=bool)
+            if apart[np.ix_(group.points, group.points)][moved].all():
+                facts = generated_subgroup(group.permutations, True)
+                if facts is not None:
+                    found.append((group, facts))
+        return found
+
+    # --- words whose order matters ---
+
+    @cached_property
+    def order(self) -> Witness | None:
+        """Two words, symbols where two symbols show it, whose order labels show."""
+        words = ShortWords.of(self._machine.actions, self._tell.symbols, MOST_ORDERED)
+        return self._in_two_orders(words, words.of_one_symbol) or self._in_two_orders(
+            words, np.arange(1, len(words.maps))
+        )
+
+    @cached_property
+    def order_of_symbols(self) -> Witness | None:
+        """Two symbols in a row, whose order labels show after a further symbol."""
+        words = ShortWords.of(self._machine.actions, self._tell.symbols, 2)
+        return self._in_two_orders(words, words.of_one_symbol, empty=False)
+
+    def _in_two_orders(
+        self, words: ShortWords, numbers: Integers, *, empty: bool = True
+    ) -> Witness | None:
+        tell = self._tell
+        apart = self._machine.apart if empty else tell.apart_later
+        maps = words.maps[numbers]
+        for first, map_ in zip(numbers.tolist(), maps, strict=True):
+            told = np.zeros(maps.shape, bool) if apart is None else apart[maps[:, map_], map_[maps]]
+            if told.any():
+                row = int(told.any(axis=1).argmax())
+                state = self._nearest(told[row])
+                ends = int(maps[row][map_[state]]), int(map_[maps[row][state]])
+                return Witness(
+                    "order",
+                    (words.word(first), words.word(int(numbers[row]))),
+                    (tell.ways[state][0],),
+                    (tell.ways[state][1],),
+                    (tell.suffix(*ends, empty=empty),),
+                )
+        return None
+
+    @cached_property
+    def far_order(self) -> Witness | None:
+        """Two words of one length, whose order labels show among words that change nothing."""
+        tell, elements = self._tell, self._algebra.elements
+        if elements is None:
+            return self._far_order_by_short_words()
+        found = local_order(self._machine, elements)
+        if found is None:
+            return None
+        wanted = [found.idle, found.first, found.second]
+        step = elements.times(self._machine.actions.astype(elements.elements.dtype))
+        history = of_one_length(step, lambda made: bool(made[wanted].all()))
+        if history is None:
+            return None
+        words = tuple(
+            tuple(tell.symbols[action] for action in way_back(history, step, each))
+            for each in wanted
+        )
+        idle, first, second = (elements.elements[each].astype(np.int64) for each in wanted)
+        begin = idle[found.state]
+        ends = [int(idle[two[idle[one[begin]]]]) for one, two in ((first, second), (second, first))]
+        state, access = tell.ways[found.state]
+        reached = run(self._machine.whole.delta, state, words[0])
+        suffix = tell.suffix(*ends)
+        return Witness("far order", words, (reached,), (access + words[0],), (suffix,))
+
+    def _far_order_by_short_words(self) -> Witness | None:
+        """The same of a monoid that is not listed, with a word of one symbol that changes nothing.
+
+        The monoid is aperiodic: a high power of the symbol is the same with one symbol more.
+        """
+        tell, found = self._tell, order_by_short_words(self._machine)
+        if found is None:
+            return None
+        idle, least = self._machine.actions[found.idle], 1
+        reached = idle
+        while (idle[reached] != reached).any():
+            reached, least = idle[reached], least + 1
+        size = max(least, len(found.first), len(found.second))
+        symbol = tell.symbols[found.idle]
+        words = [(symbol,) * size] + [
+            (*(tell.symbols[action] for action in word), *(symbol,) * (size - len(word)))
+            for word in (found.first, found.second)
+        ]
+        idle_word, first, second = words
+        delta = self._machine.delta
+        begin = run(delta, found.state, idle_word)
+        ends = [
+            run(delta, begin, (*one, *idle_word, *two, *idle_word))
+            for one, two in ((first, second), (second, first))
+        ]
+        state, access = tell.ways[found.state]
+        reached_state = run(self._machine.whole.delta, state, idle_word)
+        return Witness(
+            "far order",
+            (idle_word, first, second),
+            (reached_state,),
+            (access + idle_word,),
+            (tell.suffix(*ends),),
+        )
+
+    # --- words that merge states, or lead away and back ---
+
+    @cached_property
+    def merge(self) -> Witness | None:
+        """A symbol that takes two states, which labels tell apart, to one."""
+        tell, apart, later = self._tell, self._machine.apart, self._tell.apart_later
+        if apart is None or later is None:
+            return None
+        found = []
+        for symbol, action in zip(tell.symbols, self._machine.actions, strict=True):
+            merged = np.triu((action[:, None] == action[None, :]) & apart)
+            for first, second in np.argwhere(merged).tolist():
+                # before the first symbol no label is asked for
+                ways = tell.ways if later[first, second] else tell.entered
+                if first in ways and second in ways:
+                    lengths = len(ways[first][1]) + len(ways[second][1])
+                    found.append((lengths, symbol, first, second))
+        if not found:
+            return None
+        _, symbol, first, second = min(found)
+        ways = tell.ways if later[first, second] else tell.entered
+        states, accesses = zip(*(ways[each] for each in (first, second)), strict=True)
+        suffix = tell.suffix(first, second, empty=all(accesses))
+        return Witness("merge", ((symbol,),), states, accesses, (suffix,))
+
+    @cached_property
+    def comes_back(self) -> Witness | None:
+        """Two words that lead from one state to another one and back, where labels show it."""
+        tell, delta, apart = self._tell, self._machine.delta, self._machine.apart
+        component = strong_components(delta)
+        best: tuple[int, Word, int, int] | None = None
+        nearest = sorted(tell.ways, key=lambda each: len(tell.ways[each][1]))
+        for state in nearest[:MOST_BEGINNINGS]:
+            for symbol in tell.symbols:
+                other = int(delta[state, symbol])
+                if apart is None or component[other] != component[state] or other == state:
+                    continue
+                back = self._shortest_way(other, state)
+                if apart[state, other] and (best is None or len(back) < len(best[1])):
+                    best = (symbol, back, state, other)
+            if best is not None and len(best[1]) == 1:
+                break
+        if best is None:
+            return None
+        symbol, back, state, other = best
+        number, access = tell.ways[state]
+        away = int(self._machine.whole.delta[number, symbol])
+        suffix = tell.suffix(state, other)
+        return Witness("return", ((symbol,), back), (number, away), (access,), (suffix,))
+
+    def _shortest_way(self, begin: int, end: int) -> Word:
+        actions = Arrangements(self._tell.symbols, self._machine.actions)
+        word = actions.shortest((begin,), [(end,)])
+        assert word is not None, "both states are in one strong component"
+        return word
+
+    # --- what they share ---
+
+    def _nearest(self, states: Booleans) -> int:
+        """Of some states, marked in `[S]`, one with a shortest way from the start."""
+        ways = self._tell.ways
+        found: list[int] = np.flatnonzero(states).tolist()
+        return min(found, key=lambda each: len(ways[each][1]))
+
+    @cached_property
+    def _words(self) -> ShortWords:
+        """The shortest words of different actions on the classes."""
+        return ShortWords.of(self._tell.class_actions, self._tell.class_symbols, MOST_WORDS)
+
+    @cached_property
+    def _arrangements(self) -> Arrangements:
+        return Arrangements(self._tell.class_symbols, self._tell.class_actions)
+
+
+def _periods(length: int, settling: int | None) -> list[int]:
+    """Which parts of a cycle are looked at: prime ones, or 4, that do not divide `settling`."""
+    primes = list(factorise(length))
+    if settling == 1:
+        return primes
+    odd = [prime for prime in primes if prime > 2]
+    return odd + [4] * (settling is not None and length % 4 == 0)
+
+
+def _cycles(permutation: Sequence[int]) -> Iterator[list[int]]:
+    """The cycles of a permutation, without fixed points."""
+    seen: set[int] = set()
+    for begin in range(len(permutation)):
+        if begin in seen:
+            continue
+        cycle = [begin]
+        while permutation[cycle[-1]] != begin:
+            cycle.append(permutation[cycle[-1]])
+        seen.update(cycle)
+        if len(cycle) > 1:
+            yield cycle
+
+
+def _order(permutation: Integers) -> int:
+    """The least number of times that a permutation is done to change nothing."""
+    return math.lcm(*map(len, _cycles(permutation.tolist())))
+
+
+def _few(
+    loops: Sequence[tuple[Permutation, Word]], num_points: int, order: int
+) -> tuple[Word, ...]:
+    """The words of the first permutations that each make the group larger, until it is whole."""
+    chain = StabilizerChain(num_points)
+    words = []
+    for permutation, word in loops:
+        if chain.order < order and chain.add(np.array(permutation)):
+            words.append(word)
+    return tuple(words)

@@ -1,0 +1,278 @@
+"""Words that show a *cannot*: every one has some, replaying confirms them, and refutes others.
+
+S states, V symbols, C labels.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import statetrack.algebra.witnesses as finding
+from statetrack.algebra.analysing import Algebra, analyse
+from statetrack.algebra.monoid import Budget
+from statetrack.algebra.recurrences import (
+    Diagonal,
+    DiagonalMinusRankOne,
+    FixedPositiveLayers,
+    PositiveLayers,
+    Recurrence,
+    SignedLayers,
+    Size,
+    TimeInvariantLayers,
+    UnitLayers,
+)
+from statetrack.algebra.replaying import replay
+from statetrack.algebra.witness import Witness
+from statetrack.errors import TaskError
+from statetrack.sources import Automaton
+from statetrack.spec import load_task
+from tests.claims.cells import algebra_of, automaton_of, tasks_with_automata
+from tests.simulating import Simulated, recurrences, refused
+
+ONE = Size("layers", 1)
+
+QUICK = (
+    "parity",
+    "s3",
+    "s3-two-tokens",
+    "a5",
+    "d4",
+    "tomita-6",
+    "even-pairs",
+    "flip-flop-cascade",
+    "register",
+    "adder",
+    "zero-then-twos",
+    "turnstile",
+    "word-problem",
+    "modular-arithmetic-left-to-right",
+)
+"""Tasks with groups of each sort and without, with forbidden symbols, and unscored states."""
+
+
+@cache
+def every_recurrence() -> dict[str, Recurrence]:
+    return recurrences()
+
+
+def complaints(task: str) -> list[str]:
+    """What is wrong with the witnesses of a task's predictions."""
+    automaton, found = automaton_of(task), []
+    known: dict[Witness, str] = {}
+    for name, prediction in refused(algebra_of(task), every_recurrence()):
+        if prediction.witness is None:
+            if "cannot be read" not in prediction.theorem:  # that rests on a longest word
+                found.append(f"{task}, {name}: no words: {prediction.theorem}")
+        elif prediction.witness not in known:
+            replayed = replay(prediction.witness, automaton)
+            known[prediction.witness] = replayed.says
+            if not replayed.confirmed:
+                found.append(f"{task}, {name}: {replayed.says}")
+    return found
+
+
+@pytest.mark.parametrize("task", QUICK)
+def test_every_cannot_has_words_that_replaying_confirms(task: str) -> None:
+    assert complaints(task) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", [task for task in tasks_with_automata() if task not in QUICK])
+def test_every_cannot_of_the_other_tasks_has_words_that_replaying_confirms(task: str) -> None:
+    assert complaints(task) == []
+
+
+def random_automaton(draw: np.random.Generator) -> Automaton:
+    """A machine, not always a smallest one, at times with forbidden symbols or unscored states."""
+    while True:
+        size, symbols, labels = draw.integers([2, 1, 2], [6, 4, 4]).tolist()
+        delta = draw.integers(size, size=(size, symbols))
+        for symbol in np.flatnonzero(draw.random(symbols) < draw.choice([0.0, 0.7])):
+            delta[:, symbol] = draw.permutation(size)
+        weights = (draw.random((size, symbols)) > draw.choice([0.0, 0.2])).astype(float)
+        weights[~weights.any(axis=1)] = 1
+        try:
+            return Automaton(
+                delta,
+                draw.integers(labels, size=size),
+                labels=[str(label) for label in range(labels)],
+                weights=weights,
+                scored=draw.random(size) >= draw.choice([0.0, 0.3]),
+            )
+        except TaskError:  # a state that cannot be reached, or no label that is asked for
+            continue
+
+
+RULES: tuple[Recurrence, ...] = (
+    PositiveLayers(layers=ONE),
+    SignedLayers(layers=ONE),
+    UnitLayers(layers=ONE),
+    TimeInvariantLayers(layers=ONE),
+    FixedPositiveLayers(layers=ONE, decays=False, sees_one=True),
+    DiagonalMinusRankOne(layers=ONE),
+    Diagonal(gains="real", size=Size("state", 8)),
+    Diagonal(gains="unit", size=Size("state", 8)),
+    Diagonal(gains="complex", size=Size("state", 8), additive="input"),
+)
+
+
+def refused_by_rules(algebra: Algebra) -> Iterator[tuple[Recurrence, Witness | None]]:
+    for rule in RULES:
+        prediction = rule.predict(algebra)
+        if prediction.can == "no":
+            yield rule, prediction.witness
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_words_of_random_machines_are_confirmed(
+    listed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With and without a list of the monoid's elements, and of words that are tried one by one."""
+    if not listed:
+        monkeypatch.setattr(finding, "MOST_WORDS", 2)
+    draw, kinds = np.random.default_rng(7), set()
+    for _ in range(40):
+        automaton = random_automaton(draw)
+        algebra = analyse(automaton, Budget() if listed else Budget(most_elements=3))
+        for rule, witness in refused_by_rules(algebra):
+            assert witness is not None, (rule, automaton.delta.tolist())
+            replayed = replay(witness, automaton)
+            assert replayed.confirmed, (rule, witness, replayed.says, automaton.delta.tolist())
+            kinds.add(witness.kind)
+    assert kinds >= {"powers", "group", "count", "order"}
+
+
+def test_words_bear_out_what_each_rule_says() -> None:
+    algebra = algebra_of("s4")
+    real = Diagonal(gains="real", size=Size("state", 8)).predict(algebra_of("z60")).witness
+    assert real is not None and real.kind == "powers" and 2 % real.order
+    signed = SignedLayers(layers=ONE).predict(algebra).witness
+    assert signed is not None and signed.order == 3
+    single = DiagonalMinusRankOne(layers=ONE).predict(algebra).witness
+    assert single is not None and [len(word) for word in single.words] == [1]
+    commuting = Diagonal(gains="complex", size=Size("state", 8)).predict(algebra).witness
+    assert commuting is not None and commuting.abelian is False and commuting.group == "S4"
+    unit = UnitLayers(layers=ONE).predict(algebra_of("a5")).witness
+    assert unit is not None and unit.solvable is False and unit.order == 60
+    assert len(unit.words) == 2
+
+
+def wrong(witness: Witness) -> Iterator[Witness]:
+    """Witnesses that say more than is so, made from one that is right."""
+    first = witness.words[0]
+    yield replace(witness, words=((), *witness.words[1:]))
+    yield replace(witness, words=((99, *first), *witness.words[1:]))
+    match witness.kind:
+        case "powers" | "count":
+            yield replace(witness, order=witness.order + 1)
+            yield replace(witness, words=(first * len(witness.states), *witness.words[1:]))
+            yield replace(witness, states=witness.states[1:])
+        case "group":
+            yield replace(witness, order=2 * witness.order)
+            yield replace(witness, suffixes=())
+            yield replace(witness, words=(first * witness.order,))
+            yield replace(witness, solvable=not witness.solvable)
+            yield replace(witness, abelian=not witness.abelian)
+            yield replace(witness, states=witness.states[1:])
+        case "order":
+            yield replace(witness, words=(first, first))
+        case "far order":
+            yield replace(witness, words=(first, first, first))
+        case "merge":
+            yield replace(witness, states=witness.states[::-1])
+            yield replace(witness, accesses=witness.accesses[:1] * 2)
+        case "return":
+            yield replace(witness, words=(first, (*witness.words[1], *first)))
+    if witness.kind == "count":
+        yield replace(witness, words=(first, first))
+        yield replace(witness, words=(first, witness.words[1] * 2))
+
+
+def test_replaying_refutes_words_that_do_not_do_what_is_said() -> None:
+    kinds = set()
+    for task in ("parity", "s3", "a5", "zero-then-twos", "register", "tomita-6", "turnstile"):
+        automaton, finder = automaton_of(task), algebra_of(task).witnesses
+        found = {prediction.witness for _, prediction in refused(algebra_of(task), rules_by_name())}
+        for witness in {*found, finder.merge, finder.comes_back, finder.far_order} - {None}:
+            assert witness is not None
+            assert replay(witness, automaton).confirmed
+            kinds.add(witness.kind)
+            for each in wrong(witness):
+                assert not replay(each, automaton).confirmed, (task, each)
+    assert kinds == {"powers", "group", "count", "order", "far order", "merge", "return"}
+
+
+def rules_by_name() -> dict[str, Recurrence]:
+    return {repr(rule): rule for rule in RULES}
+
+
+def test_a_word_with_a_symbol_that_is_never_drawn_is_refuted() -> None:
+    free = Automaton([[1, 0], [0, 1]])
+    witness = analyse(free).witnesses.powers()
+    assert witness is not None and replay(witness, free).confirmed
+    forbidding = Automaton([[1, 0], [0, 1]], weights=[[1, 1], [0, 1]])
+    replayed = replay(witness, forbidding)
+    assert not replayed.confirmed
+    assert "cannot be drawn" in replayed.says
+
+
+def test_states_are_those_of_the_tasks_own_automaton() -> None:
+    """Parity, with every state twice, and a start that is never entered again."""
+    automaton = Automaton(
+        [[1, 3], [2, 3], [1, 4], [4, 1], [3, 2]], [0, 0, 0, 1, 1], start=0, labels=["a", "b"]
+    )
+    witness = analyse(automaton).witnesses.powers()
+    assert witness is not None
+    assert set(witness.states) <= {1, 2, 3, 4}
+    assert automaton.states_after([*witness.access]).tolist()[-1:] == [witness.states[0]]
+    assert witness.order == 2
+    assert replay(witness, automaton).confirmed
+
+
+def test_a_long_word_is_found_where_short_ones_do_nothing() -> None:
+    """Nine symbols in order lead from the one half of the states to the other; others are wrong."""
+    length = 9
+    lost = 2 * length
+    delta = np.full((lost + 1, 2), lost)
+    for half in (0, 1):
+        for place in range(length):
+            last = place == length - 1
+            following = (1 - half) * length if last else half * length + place + 1
+            delta[half * length + place, place % 2] = following
+    automaton = Automaton(delta, [*[0] * length, *[1] * length, 0])
+    witness = analyse(automaton).witnesses.powers()
+    assert witness is not None
+    assert witness.words == ((0, 1, 0, 1, 0, 1, 0, 1, 0),)
+    assert replay(witness, automaton).confirmed
+
+
+@pytest.mark.parametrize("task", ["s3", "s3-two-tokens", "register", "zero-then-twos"])
+def test_the_simulator_of_aalpy_confirms_the_words(task: str) -> None:
+    steps = Simulated(automaton_of(task))
+    for name, prediction in refused(algebra_of(task), every_recurrence()):
+        if prediction.witness is not None:
+            replayed = replay(prediction.witness, steps)
+            assert replayed.confirmed, (name, replayed.says)
+
+
+MACHINES = os.environ.get("STATETRACK_MACHINES")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not MACHINES, reason="STATETRACK_MACHINES names no folder of machines")
+def test_the_simulator_of_aalpy_confirms_the_words_of_a_folder_of_machines() -> None:
+    for file in sorted(Path(MACHINES or "").glob("*.dot")):
+        automaton = load_task(str(file)).automaton
+        steps = Simulated(automaton)
+        for name, prediction in refused(analyse(automaton), every_recurrence()):
+            if "cannot be read" not in prediction.theorem:
+                assert prediction.witness is not None, (file.name, name)
+                replayed = replay(prediction.witness, steps)
+                assert replayed.confirmed, (file.name, name, replayed.says)
