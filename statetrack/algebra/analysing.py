@@ -313,6 +313,11 @@ def _without_monoid(machine: Machine, images: StateImages, budget: Budget) -> Al
     order_matters = _order_of_symbols_matters(machine)
     if not _permutes(machine):
         facts = facts_of_images(machine, images)
+        if facts is None:
+            too_large += (
+                f"; the states have more than {budget.most_images:,} images under words, or their "
+                "groups take too long"
+            )
         return Algebra(machine, facts, order_matters, None, None, too_large, images)
     alone = np.ones(len(actions), np.int64)
     num_states = len(machine.delta)
