@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import os
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator
@@ -461,3 +462,49 @@ def test_a_lookup_of_the_last_symbols_is_right_wherever_they_merge(seed: int) ->
         merged = np.array([merges(machine, end) for end in ends])
         assert right[merged].all()
         assert accuracies[f"last-{k}"].high >= found.share(k)
+
+
+def as_mealy(automaton: Automaton) -> Automaton:
+    """The states that every symbol leads alike as one: those of a machine with outputs on edges."""
+    delta = needed_machine(automaton).delta
+    rows, number = np.unique(delta, axis=0, return_inverse=True)
+    start = int(number.reshape(-1)[needed_machine(automaton).automaton.start])
+    return Automaton(number.reshape(-1)[rows], start=start)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_states_with_their_last_output_merge_at_most_one_symbol_later(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    edges = random.integers(2, size=(4, 3))  # an output on every edge
+    delta = random.integers(4, size=(4, 3))
+    delta[:, 0] = (np.arange(4) + 1) % 4
+    pairs = sorted({(delta[s, v], edges[s, v]) for s in range(4) for v in range(3)})
+    moore = Automaton(
+        [[pairs.index((delta[s, v], edges[s, v])) for v in range(3)] for s, _ in pairs],
+        [output for _, output in pairs],
+    )
+    both = merging_of(moore, 40), merging_of(as_mealy(moore), 40)
+    assert both[0] is not None and both[1] is not None
+    for n in range(1, 40):
+        alone = both[1].share(n)
+        assert both[1].share(n - 1) - 1e-12 <= both[0].share(n) <= alone + 1e-12
+
+
+@pytest.mark.skipif(
+    "STATETRACK_MACHINES" not in os.environ,
+    reason="STATETRACK_MACHINES names no folder of machines",
+)
+def test_machines_of_real_systems_merge_as_was_measured_before() -> None:
+    """On states of the files themselves, by words drawn at random, before this program had it."""
+    measured = {
+        "MQTT__mosquitto__mosquitto": {10: 0.965, 20: 0.999},
+        "TLS__OpenSSL_1.0.2_server_regular": {5: 0.997},
+        "EMV__10_learnresult_MasterCard_fix": {20: 0.77, 50: 0.98},
+        "TCP__tcp_server_bsd_trans": {20: 0.49, 50: 0.95},
+    }
+    for name, shares in measured.items():
+        path = Path(os.environ["STATETRACK_MACHINES"]) / f"{name}.dot"
+        found = merging_of(as_mealy(load_task(str(path)).automaton), 500, most_images=2**18)
+        assert found is not None and found.words is None
+        for n, share in shares.items():
+            assert found.share(n) == pytest.approx(share, abs=0.011)
