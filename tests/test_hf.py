@@ -2,8 +2,10 @@
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,7 +14,13 @@ import statetrack as st
 from statetrack.cli import app
 from statetrack.errors import SettingsError, UnknownNameError
 from statetrack.models._facts import MODEL_FACTS
-from statetrack.models._hf_names import FileSettings, HFSettings, settings_class
+from statetrack.models._hf_names import (
+    ATTENTION,
+    DIAGONAL,
+    FileSettings,
+    HFSettings,
+    settings_class,
+)
 
 TINY = {"hidden": 8, "layers": 2, "heads": 2}
 
@@ -52,7 +60,7 @@ def test_a_name_has_a_type_and_keys_or_a_file():
         ("hf:org/model", "nothing is downloaded"),
         ("hf:gtp2", "no causal language model of the type 'gtp2'. Did you mean 'gpt2'"),
         ("hf:vit", "'vit' is a type of transformers, but no causal language model"),
-        ("hf:xlnet", "depend on later tokens"),
+        ("hf:xlm", "depend on later tokens"),
         ("hf:llama:heads", "'heads' is not key=value"),
         ("hf:llama:a=1,a=2", "'a' is given twice"),
         ("hf:llama:a=[1", "']' is missing"),
@@ -223,3 +231,27 @@ def test_the_list_of_models_says_how_to_name_others(capsys):
     assert shown["name"] == "hf:gpt2" and "max_positions" in {
         each["name"] for each in shown["settings"]
     }
+
+
+# The page
+
+
+def types_that_pass():
+    """The types that docs/language-models.md lists."""
+    page = (Path(__file__).parents[1] / "docs" / "language-models.md").read_text(encoding="utf-8")
+    return re.search(r"<!-- types that pass -->\n```text\n(.*?)```", page, re.S)[1].split()
+
+
+def test_the_page_names_types_of_transformers_and_all_that_are_predicted():
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    assert set(types_that_pass()) <= set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
+    assert {*DIAGONAL, *ATTENTION, "rwkv"} <= set(types_that_pass())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model_type", types_that_pass())
+def test_every_type_of_the_page_passes_every_check(model_type):
+    model = st.MODELS[f"hf:{model_type}"]
+    findings = st.check_model(model, num_symbols=3, num_labels=2)
+    assert [finding for finding in findings if not finding.ok] == []

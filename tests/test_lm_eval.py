@@ -200,6 +200,12 @@ def test_a_line_longer_than_any_text_is_refused(tmp_path):
         read_dataset(folder)
 
 
+def test_a_model_may_write_as_many_tokens_as_an_answer_has_bytes(tmp_path):
+    folder = written(tmp_path / "s3", "s3", TextRequest("repl"))
+    one = yaml_of(folder / "statetrack_s3_len8_generate.yaml")
+    assert one["generation_kwargs"]["max_gen_toks"] == len("1 2 3") + 2
+
+
 # The harness itself
 
 

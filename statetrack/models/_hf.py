@@ -37,7 +37,7 @@ SYMBOLS_AT_ONCE: Final = 2**13
 MOST: Final = 2**20
 """The greatest whole number in a configuration that is a size."""
 
-NOT_CAUSAL: Final = frozenset({"cpmant", "reformer", "xlm", "xlnet"})
+NOT_CAUSAL: Final = frozenset({"cpmant", "xlm"})
 """Types with a head for language models whose outputs depend on later tokens."""
 
 

@@ -75,7 +75,6 @@ ATTENTION: Final[Mapping[str, str]] = {
     "opt": "learned",
     "biogpt": "learned",
     "bloom": "alibi",
-    "mpt": "alibi",
     **dict.fromkeys(
         (
             "arcee codegen cohere gemma gemma2 glm glm4 gpt_neox gptj granite helium llama "

@@ -109,7 +109,7 @@ class Writer:
         written: dict[str, dict[str, Any]] = {}
         for ending, own, metrics in (
             ("", _choice(texts), ("acc", "acc_norm", "exact_match")),
-            ("_generate", _generation(), ("exact_match",)),
+            ("_generate", _generation(texts), ("exact_match",)),
         ):
             members = []
             for split in tests:
@@ -235,12 +235,14 @@ def _choice(texts: Texts) -> dict[str, Any]:
     }
 
 
-def _generation() -> dict[str, Any]:
+def _generation(texts: Texts) -> dict[str, Any]:
+    """A token is a byte or more, so a model can write every answer, and two spaces."""
+    most = 2 + max(len(choice.encode()) for choice in texts.choices)
     stripped = [{"function": "remove_whitespace"}, {"function": "take_first"}]
     return {
         "output_type": "generate_until",
         "doc_to_target": "answer",
-        "generation_kwargs": {"until": ["\n"], "do_sample": False},
+        "generation_kwargs": {"until": ["\n"], "do_sample": False, "max_gen_toks": most},
         "filter_list": [{"name": "stripped", "filter": stripped}],
     }
 
