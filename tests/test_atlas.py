@@ -314,11 +314,10 @@ def trained(*scores, can="yes", on="uniform", **given):
         family="Broker",
         model="lstm",
         trained_on=on,
-        predicted=AnswerRow(can, can),
         seeds=2,
         seconds=1.0,
         scores=scores,
-        **{"best": hardest[-1] if scores else None} | given,
+        **{"predicted": AnswerRow(can, can), "best": hardest[-1] if scores else None} | given,
     )
 
 
@@ -340,6 +339,9 @@ def test_what_can_is_reached_where_every_kind_of_words_is_right():
     assert trained(half, right).outcome == "predicted yes, not reached"
     assert trained(half, right, on="group").outcome == "agree"
     assert trained(uniform, right, can="unknown").outcome == "nothing predicted"
+    at_some_size = AnswerRow("yes", "unknown")
+    assert trained(uniform, right, predicted=at_some_size).outcome == "agree"
+    assert trained(half, right, predicted=at_some_size).outcome == "nothing predicted"
     assert trained().outcome == "diverged"
 
 
@@ -382,7 +384,7 @@ def test_runs_are_tested_on_both_kinds_of_words_and_kept(folder, printed):
     shown = printed(*given, "--finished", "--markdown", "page.md").out
     assert (run_folder / "cell.json").stat().st_mtime_ns == before
     assert max(map(len, shown.splitlines())) <= 80 and "groups Z2" in shown
-    assert "| `lstm --hidden 4` | ? | group |" in Path("page.md").read_text()
+    assert "| `lstm --hidden 4` | can? | group |" in Path("page.md").read_text()
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,13 @@ class TrainedRow:
             return "predicted no, tracks" if self.refutes else "agree"
         if answer == "yes":
             return "agree" if self.tracks else "predicted yes, not reached"
-        return "nothing predicted"
+        return "agree" if self.at_some_size and self.tracks else "nothing predicted"
+
+    @property
+    def at_some_size(self) -> bool:
+        """Whether the class of models can, and it is not known whether this size is enough."""
+        predicted = self.predicted
+        return predicted is not None and (predicted.can, predicted.as_set) == ("yes", "unknown")
 
     def to_json(self) -> dict[str, Any]:
         """The row as plain values."""

@@ -90,7 +90,7 @@ def _how(suite: Suite) -> str:
     rates = ", ".join(f"{rate:g}" for rate in settings["lrs"])
     return (
         f"{settings['steps']:,} steps of {settings['batch_size']} words of lengths "
-        f"{settings['train_length']}, {settings['seeds']} seeds at the learning rates {rates}; the "
+        f"{settings['train_length']}, {settings['seeds']} seeds, learning rate {rates}; the "
         f"replica is selected on words of these lengths. Tested on {suite.samples:,} words of each "
         "kind, with 95 % Wilson intervals."
     )

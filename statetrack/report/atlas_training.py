@@ -26,7 +26,11 @@ VERDICTS: dict[Outcome, str] = {
 }
 """How the outcome of a run is shown."""
 
+AT_SOME_SIZE = "can?"
+"""What is predicted where some size is enough, and whether that of the model is, is not known."""
+
 LEGEND = (
+    f"{AT_SOME_SIZE}: the class of models can, and whether this size is enough is not known; "
     "accuracy of the replica that validation selected, after the last symbol of words of each kind "
     "and length; group: words that stay inside a group, so that nothing is ever forgotten; "
     "REFUTED: a replica of a model that cannot has an accuracy surely above "
@@ -96,7 +100,9 @@ def _floors(rows: Sequence[TrainedRow]) -> dict[str, str]:
 
 
 def _predicted(row: TrainedRow) -> str:
-    """`can`, `cannot` or `?`, with the settings that the model has."""
+    """`can`, `cannot` or `?`, with the settings that the model has; `can?` at some size."""
+    if row.at_some_size:
+        return AT_SOME_SIZE
     return SHOWN["unknown" if row.predicted is None else row.predicted.as_set]
 
 
@@ -156,10 +162,10 @@ def training_markdown(
 
 def _models_markdown(rows: Sequence[TrainedRow]) -> str:
     """Of how many runs of each model which verdict holds, by what was predicted."""
-    head = ["model", "predicted", "runs", "tracks", *VERDICTS.values()]
+    head = ["model", "predicted", "runs", "right", *VERDICTS.values()]
     lines = []
     for model in dict.fromkeys(row.model for row in rows):
-        for predicted in SHOWN.values():
+        for predicted in (SHOWN["yes"], AT_SOME_SIZE, SHOWN["no"], SHOWN["unknown"]):
             mine = [row for row in rows if row.model == model and _predicted(row) == predicted]
             if mine:
                 counted = Counter(row.outcome for row in mine)
