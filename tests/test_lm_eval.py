@@ -8,6 +8,7 @@ import yaml
 
 from statetrack.cli import app
 from statetrack.data import TextRequest, draw_splits, parse_lengths, read_dataset, write_dataset
+from statetrack.data.formats.lm_eval import harness_name
 from statetrack.data.texts import AS_TOKENS, texts_of
 from statetrack.errors import DatasetError, SettingsError
 from statetrack.sources import LengthDistribution
@@ -79,6 +80,19 @@ def test_there_is_a_task_of_each_kind_for_every_length_and_a_group_of_each_kind(
     one = yaml_of(folder / f"{name}_len8.yaml")
     assert one["doc_to_choice"] == ["0", "1", "2"]  # text, also where it looks like a number
     assert f"--tasks {name} " in (folder / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("task", "name"),
+    [
+        ("s5", "statetrack_s5"),
+        ("folder/my broker.dot", "statetrack_my-broker"),
+        ("turnstile.yaml", "statetrack_turnstile"),
+        ("product(parity,cyclic:n=3)", "statetrack_product-parity-cyclic-n-3"),
+    ],
+)
+def test_a_group_is_called_by_its_task_in_letters_that_a_command_line_takes(task, name):
+    assert harness_name(task) == name
 
 
 def session_of(folder, line):

@@ -33,6 +33,7 @@ from statetrack.data.splits import TEST
 from statetrack.data.texts import Reveals, TextRequest, Texts, last_asked, texts_of
 from statetrack.sources import Batch
 from statetrack.spec import Task, folder_name
+from statetrack.spec.names import is_path
 
 HARNESS_VERSION: Final = "0.4.13"
 """The version of lm-evaluation-harness that these folders are tested with."""
@@ -147,7 +148,7 @@ def read(folder: Path, split: str, declared: Declared) -> Batch:
 
 def harness_name(task: str) -> str:
     """The name of a task's group: letters, digits, `_`, `.` and `-`."""
-    stem = folder_name(Path(task).stem if "/" in task else task)
+    stem = folder_name(Path(task).stem if is_path(task) else task)
     return f"statetrack_{re.sub(r'[^A-Za-z0-9_.-]+', '-', stem).strip('-') or 'task'}"
 
 
