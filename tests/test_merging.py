@@ -406,6 +406,29 @@ def test_eval_says_what_the_words_test_at_most(capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.usefixtures("in_broker")
+def test_words_of_a_group_have_a_horizon_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["eval", "run", "--samples", "20", "--words", "uniform", "--words", "group"]
+    assert run(asked) == 0
+    printed = capsys.readouterr()
+    assert [line for line in printed.out.splitlines() if "at most" in line] == [
+        f"on uniform words, {LIMIT}"
+    ]
+    assert "hide" not in printed.err  # the words that are asked for are there
+    assert run([*asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {words: each["horizon"] for words, each in found["merging"].items()} == {
+        "uniform": 12,
+        "group": None,
+    }
+    assert {(row["words"], row["merging_horizon"]) for row in found["rows"]} == {
+        ("uniform", 12),
+        ("group", None),
+    }
+    assert run(["audit", "broker.yaml", "--samples", "50", "--words", "group"]) == 0
+    assert "WINDOW" not in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("in_broker")
 def test_audit_says_which_window_is_enough(capsys: pytest.CaptureFixture[str]) -> None:
     window = (
         "WINDOW: the last 12 symbols decide the label in 99 % of words of 300, the last 18 in "
