@@ -306,6 +306,25 @@ def test_what_cannot_be_read_is_refused_in_one_line(text, message):
     assert refused(text).startswith(message)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        body("a -> b [label=<" + "<!-- >" * 20_000 + ">]"),
+        body("a -> b [label=<" + "<!---->" * 20_000 + ">]"),
+        body("a -> b [label=<" + "<" * 50_000 + ">" * 50_000 + "/>]"),
+        'digraph {"' + "\\a" * 50_000,
+        "/* " * 50_000,
+        body("edge [" + "k=1, " * 20_000 + "]" + "a -> b [label=x] " * 2_000),
+        body("a" + "[" * 50_000),
+    ],
+)
+def test_hostile_texts_are_read_or_refused_in_a_time_that_grows_as_they_do(text):
+    begun = time.process_time()
+    with pytest.raises(TaskError):
+        machine(text, missing="refuse")
+    assert time.process_time() - begun < 10  # a tenth of a second each
+
+
 def test_two_transitions_with_one_symbol_are_refused_with_both_lines():
     message = refused(body('a -> b [label="x/1"];\na -> b [label="x/2"];'))
     assert message == (

@@ -26,6 +26,9 @@ DEEPEST: Final = 50
 MOST_ARROWS: Final = 1_000_000
 """The most arrows of a graph: those from and to a subgraph are one for each pair of nodes."""
 
+KEPT: Final = frozenset({"label", "xlabel", "shape", "style", "peripheries"})
+"""The attributes that say something about a machine; others are read and forgotten."""
+
 
 class Text(NamedTuple):
     """A name or a value: what stands between quotes, or between `<` and `>` (HTML)."""
@@ -78,7 +81,7 @@ class _Token(NamedTuple):
     line: int
 
 
-_SPACE = re.compile(r"(?:(?:\A|\n)[ \t]*+#[^\n]*+|[^\S\n]++|\n|//[^\n]*+|/\*.*?\*/)++", re.DOTALL)
+_BLANK = re.compile(r"\s*")
 _SIGN = re.compile(r"->|--|[{}\[\];,=:+]")
 _NAME = re.compile(r"[^\W\d]\w*|-?(?:\.\d+|\d+(?:\.\d*)?)")
 _LOOSE = re.compile(r"[^\s,;\"\]]+")
@@ -200,11 +203,12 @@ class _Parser:
                 if self._token.kind in ("end", "{", "}", "->"):
                     raise TaskError(f"line {opened}: the bracket '[' is not closed")
                 key = self._name()
+                value = Text("true")
                 if self._token.kind == "=":
                     self._advance(loose=True)
-                    given[key] = self._value()
-                else:
-                    given[key] = Text("true")
+                    value = self._value()
+                if key in KEPT:
+                    given[key] = value
                 while self._token.kind in (";", ","):
                     self._advance()
             self._advance()
@@ -250,8 +254,7 @@ class _Parser:
 
     def _next(self, loose: bool = False) -> _Token:
         """The next token; where it is `loose`, a value may hold signs such as `/` and `-`."""
-        if space := _SPACE.match(self._text, self._place):
-            self._move(space.end())
+        self._skip()
         place, line = self._place, self._line
         if place == len(self._text):
             return _Token("end", "", line)
@@ -276,6 +279,23 @@ class _Parser:
             return self._next()
         reason = "comments end with `*/`" if letter == "/" else "names with signs go into quotes"
         raise TaskError(f"line {line}: '{visible(letter)}' cannot stand here: {reason}")
+
+    def _skip(self) -> None:
+        """Move over blanks and comments; a line that begins with `#` is a comment."""
+        text, place = self._text, self._place
+        while True:
+            blank = _BLANK.match(text, place)
+            assert blank is not None
+            end = blank.end()
+            first_in_line = place == 0 or "\n" in blank[0]
+            if text.startswith("//", end) or (text.startswith("#", end) and first_in_line):
+                place = text.find("\n", end)
+                place = len(text) if place < 0 else place
+            elif text.startswith("/*", end) and (closed := text.find("*/", end + 2)) >= 0:
+                place = closed + 2
+            else:
+                self._move(end)
+                return
 
     def _end_of_html(self, place: int, line: int) -> int:
         """The place behind the `>` that closes the `<` at a place."""

@@ -179,14 +179,25 @@ def _lines(text: Text, name: str = "") -> list[str]:
 
 
 def _without_tags(label: str) -> str:
-    label = re.sub(r"<!--.*?-->", "", label, flags=re.DOTALL)
-    label = " ".join(label.split())
+    label = " ".join(_without_comments(label).split())
 
     def replaced(tag: re.Match[str]) -> str:
         kind = (tag[1], tag[2].lower())
         return "\n" if kind in _BREAKING else " " if kind == ("/", "td") else ""
 
     return html.unescape(_TAG.sub(replaced, label))
+
+
+def _without_comments(label: str) -> str:
+    """What stands outside `<!-- ... -->`; a comment that is not closed goes to the end."""
+    kept, place = [], 0
+    while (begun := label.find("<!--", place)) >= 0:
+        kept.append(label[place:begun])
+        ended = label.find("-->", begun)
+        if ended < 0:
+            return "".join(kept)
+        place = ended + len("-->")
+    return "".join(kept) + label[place:]
 
 
 def _without_escapes(label: str, name: str) -> str:
