@@ -140,7 +140,7 @@ def test_words_of_random_machines_are_confirmed(
     draw, kinds = np.random.default_rng(7), set()
     for _ in range(40):
         automaton = random_automaton(draw)
-        algebra = analyse(automaton, Budget() if listed else Budget(most_elements=3))
+        algebra = analyse(automaton, Budget() if listed else Budget(most_elements=2))
         for rule, witness in refused_by_rules(algebra):
             assert witness is not None, (rule, automaton.delta.tolist())
             replayed = replay(witness, automaton)
@@ -250,6 +250,15 @@ def test_a_long_word_is_found_where_short_ones_do_nothing() -> None:
     witness = analyse(automaton).witnesses.powers()
     assert witness is not None
     assert witness.words == ((0, 1, 0, 1, 0, 1, 0, 1, 0),)
+    assert replay(witness, automaton).confirmed
+
+
+def test_the_order_of_words_far_apart_is_shown_where_the_monoid_is_too_large_to_list() -> None:
+    automaton = automaton_of("zero-then-twos")
+    algebra = analyse(automaton, Budget(most_elements=2))
+    assert algebra.elements is None
+    witness = TimeInvariantLayers(layers=ONE).predict(algebra).witness
+    assert witness is not None and witness.kind == "far order"
     assert replay(witness, automaton).confirmed
 
 

@@ -55,7 +55,7 @@ def group_words(algebra: Algebra) -> Iterator[Line]:
                 f"{letter} = {word_text(word, algebra.machine.whole.symbols)}"
                 for letter, word in zip(witness.letters, witness.words, strict=True)
             )
-            yield f"{witness.group} by words", f"{words}, on {len(witness.states)} states"
+            yield "by words", f"{witness.group}: {words}, on {len(witness.states)} states"
 
 
 def word_text(word: Word, symbols: Sequence[str]) -> str:
