@@ -60,7 +60,7 @@ def machine_facts(row: MachineRow) -> list[tuple[str, str]]:
     if row.witness is not None:
         words = row.witness.words
         said = "; ".join(" ".join(word) for word in words)
-        kind = "words that generate it" if len(words) > 1 else "a word that shows a group"
+        kind = "words of a group" if len(words) > 1 else "word that cycles"
         lines.append((kind, said))
         lines.append(("on the states", " ".join(row.witness.states)))
         lines.append(("reached by", " ".join(row.witness.access) or "no symbol: it starts there"))
@@ -214,8 +214,8 @@ def atlas_markdown(title: str, rows: Sequence[MachineRow], command: str) -> str:
         "## Machines\n",
         _machines_markdown(known),
         "## Witness words\n",
-        "Words that show the largest group that a prediction rests on: each, read from the states "
-        "below it, permutes them.\n",
+        "What a *cannot* rests on, replayed on the machine: a word whose powers go round through so "
+        "many states and never settle, or words that generate a group of permutations of them.\n",
         _witnesses_markdown(known),
         _failures_markdown(rows),
     ]
