@@ -41,17 +41,17 @@ def show_training(
     read = {row.name: row for row in rows if not row.error}
     suite = _suite(asked, [file for file in files if file.name in read], models)
     folder = asked.out / ("runs" if asked.budget == BUDGETS[0] else f"runs-{asked.budget}")
-    points = points_of(suite, folder, {})
-    if asked.finished:
-        points = [point for point in points if RunFolder(point.path).finished]
+    every_point = points_of(suite, folder, {})
+    points = [
+        point for point in every_point if not asked.finished or RunFolder(point.path).finished
+    ]
     sweep = sweeping.Sweep(suite, suite.title, folder, Local(jobs=asked.jobs), "")
     every = sweeping.run_points(sweep, points)
     results = [done for done in every if isinstance(done, PointResult)]
     trained = trained_rows(list(read.values()), results)
     _draw(asked, list(read.values()), trained)
-    return training_markdown(
-        suite.title, list(read.values()), trained, _command(asked), _how(suite)
-    )
+    how = f"{_how(suite)} {len(results)} of {len(every_point)} runs are finished."
+    return training_markdown(suite.title, list(read.values()), trained, _command(asked), how)
 
 
 def _suite(asked: Asked, files: Sequence[MachineFile], models: Models) -> Suite:
