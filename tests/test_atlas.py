@@ -384,7 +384,8 @@ def test_runs_are_tested_on_both_kinds_of_words_and_kept(folder, printed):
     shown = printed(*given, "--finished", "--markdown", "page.md").out
     assert (run_folder / "cell.json").stat().st_mtime_ns == before
     assert max(map(len, shown.splitlines())) <= 80 and "groups Z2" in shown
-    assert "| `lstm --hidden 4` | can? | group |" in Path("page.md").read_text()
+    page = Path("page.md").read_text()
+    assert "| `lstm --hidden 4` | can? | group |" in page and "2 of 2 runs are finished" in page
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,8 @@ def atlas_markdown(title: str, rows: Sequence[MachineRow], command: str) -> str:
         _machines_markdown(known),
         "## Witness words\n",
         "What a *cannot* rests on, replayed on the machine: a word whose powers go round through "
-        "so many states and never settle, or words that generate a group of permutations of them.\n",
+        "so many states and never settle, or words that generate a group of permutations of "
+        "them.\n",
         _witnesses_markdown(known),
         _failures_markdown(rows),
     ]
