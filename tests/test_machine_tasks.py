@@ -50,7 +50,7 @@ def test_missing_transitions_are_warned_of_unless_something_is_said(folder, recw
     stays = load_task("machines/gaps.dot:missing=stay")
     assert stays.name == "machines/gaps.dot:missing=stay"
     assert stays.format_labels(stays.parse_word("pull pull push")) == "creak missing slam"
-    assert "lead back to the same state" in stays.spec.description
+    assert "it leads back to the same state" in stays.spec.description
     assert golden_hash(load_task("machines/gaps.dot:missing=sink")) == golden_hash(sunk)
 
 
@@ -183,7 +183,7 @@ def test_every_command_takes_a_machine_file_and_says_once_what_is_missing(folder
     words = ["--length", "8", "--samples", "20", "--out", "words"]
     assert run(["gen", task, *words]) == 0
     card = (folder / "words" / "README.md").read_text(encoding="utf-8")
-    assert "lead back to the same state" in card
+    assert "it leads back to the same state" in card
     assert run(["predict", task]) == 0
     assert run(["audit", task, "--length", "4"]) == 0
 

@@ -187,7 +187,9 @@ def default_train_length(automaton: Automaton) -> tuple[int, int]:
 
 def _about_gaps(machine: MachineText, gaps: list[tuple[str, str]], missing: Missing) -> str:
     state, symbol = gaps[0]
-    number = "1 transition is" if len(gaps) == 1 else f"{len(gaps):,} transitions are"
+    alone = len(gaps) == 1
+    number = "1 transition is" if alone else f"{len(gaps):,} transitions are"
+    goes = "it leads" if alone else "they lead"
     if missing == "sink":
         accepts = machine.noun == "acceptor"
         label = "rejects" if accepts else f"says '{NO_ANSWER}'"
@@ -195,7 +197,7 @@ def _about_gaps(machine: MachineText, gaps: list[tuple[str, str]], missing: Miss
     else:
         says = f", with the answer '{NO_ANSWER}'" if machine.outputs is None else ""
         made = f"back to the same state{says}"
-    return f"{number} missing (the first: '{state}' has none for '{symbol}') and lead {made}"
+    return f"{number} missing (the first: '{state}' has none for '{symbol}'): {goes} {made}"
 
 
 def _started(machine: MachineText, start: str, where: str) -> MachineText:

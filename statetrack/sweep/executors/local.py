@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -16,6 +17,7 @@ from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any
 
+from statetrack.errors import TaskWarning
 from statetrack.settings import option
 from statetrack.sweep.cores import available_cores
 from statetrack.sweep.executors import EXECUTORS
@@ -161,6 +163,7 @@ def _begin(stopping: Any) -> None:
     if "torch" in sys.modules:  # imported with the program of whoever sweeps
         sys.modules["torch"].set_num_threads(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    warnings.simplefilter("ignore", TaskWarning)  # the parent, which loads every task, says it
 
 
 def _end_with_parent() -> None:
