@@ -44,7 +44,6 @@ from statetrack.algebra.recurrences import (
 from statetrack.errors import SettingsError, TaskError
 from statetrack.models._settings import MOST_LAYERS, ModelSettings
 from statetrack.settings import option
-from statetrack.spec.names import split_at_commas
 
 PREFIX: Final = "hf"
 
@@ -244,6 +243,8 @@ def _refuse_constant(name: str) -> float:
 
 def _keys(text: str, name: str) -> dict[str, Any]:
     """The keys and values behind a model's name, as behind a task's."""
+    from statetrack.spec.names import split_at_commas  # NumPy, which names do not need
+
     values: dict[str, Any] = {}
     try:
         parts = split_at_commas(text, name)
