@@ -491,6 +491,7 @@ def test_evaluation_gives_a_row_for_each_length_and_keeps_them(tmp_path: Path) -
         *("replica", "seed", "lr", "selected", "length", "sequences", "accuracy", "low", "high"),
         *("symbol_accuracy", "prefix_accuracy", "floor", "chance", "scaled", "scaled_to_floor"),
         *("task", "words", "shortcut", "shortcut_accuracy", "nonfinite_from", "first_error"),
+        "merging_horizon",
     }
     assert rows[0].interval == (rows[0].low, rows[0].high)
 
