@@ -13,6 +13,7 @@ from statetrack.errors import TaskError
 from statetrack.sources import Automaton, equivalent, minimise
 from statetrack.sources.formats import dot, read_machine
 from statetrack.sources.formats._machine import Edge, MachineText, automaton_of, names_of
+from tests.refusing import message_of
 
 TURNSTILE = """digraph turnstile {
 s0 [label="s0"];
@@ -62,10 +63,7 @@ def answers(automaton: Automaton, word: str) -> list[str]:
 
 def refused(text: str, **how: str) -> str:
     """The message with which a DOT text is refused."""
-    with pytest.raises(TaskError) as wrong:
-        machine(text, **how)
-    assert "\n" not in str(wrong.value)
-    return str(wrong.value)
+    return message_of(machine, text, **how)
 
 
 def body(lines: str) -> str:

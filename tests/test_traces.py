@@ -15,6 +15,7 @@ from statetrack.evaluation import evaluate
 from statetrack.sources import Automaton, build_source
 from statetrack.sources.corpus import DEALT, Corpus, Trace, WrongTrace, weights_of
 from statetrack.spec import golden_hash, load_task
+from tests.refusing import message_of
 
 TURNSTILE = """digraph turnstile {
 locked -> open [label="coin / click"]; locked -> locked [label="push / beep"];
@@ -90,10 +91,7 @@ def text_of(source, symbols) -> str:
 
 def refused(name: str) -> str:
     """The message with which a task is refused."""
-    with pytest.raises(TaskError) as wrong:
-        load_task(name)
-    assert "\n" not in str(wrong.value)
-    return str(wrong.value)
+    return message_of(load_task, name)
 
 
 def test_the_same_traces_are_the_same_task_in_every_form(folder):

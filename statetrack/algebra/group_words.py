@@ -38,7 +38,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from statetrack.algebra.components import orbits
-from statetrack.algebra.images import Images, Word, image_groups, images_of
+from statetrack.algebra.images import Images, Word, image_groups, images_of, shortest_ways
 from statetrack.algebra.machine import needed_machine
 from statetrack.algebra.stabilizer_chain import StabilizerChain, TooMuchWorkError
 from statetrack.algebra.subgroups import Subgroup, generated_subgroup
@@ -262,8 +262,11 @@ def _seen(machine: _Quotient, images: Images, orbit: _Orbit) -> _Seen | None:
     root = int(local[orbit.image])
     points = np.full((len(inside), len(orbit.points)), -1)
     points[root] = orbit.points
-    for origin, symbol, target in _tree(steps, root):
-        points[target] = machine.moves[points[origin], symbol[:, None]]
+    origin, symbol = np.nonzero(steps >= 0)
+    way, _, levels = shortest_ways(np.array([root]), origin, steps[origin, symbol], len(steps))
+    for level in levels:
+        last = way[level]
+        points[level] = machine.moves[points[origin[last]], symbol[last, None]]
     turns = np.full((*steps.shape, points.shape[1]), -1)
     order = np.argsort(points, axis=1)
     for letter in range(steps.shape[1]):
@@ -283,36 +286,6 @@ def _seen(machine: _Quotient, images: Images, orbit: _Orbit) -> _Seen | None:
     first = np.unique(numbers, return_index=True)[1]
     moves = numbers[_loops(walked, root).permutations[:, first]]
     return _Seen(_generated(np.unique(moves, axis=0)), steps, points, turns)
-
-
-def _tree(steps: Integers, root: int) -> Iterator[tuple[Integers, Integers, Integers]]:
-    """Shortest ways from an image to all others, level by level: origins, symbols, targets."""
-    reached = np.zeros(len(steps), bool)
-    reached[root] = True
-    frontier = np.array([root])
-    while len(frontier):
-        place, symbol = np.nonzero(steps[frontier] >= 0)
-        origin = frontier[place]
-        target = steps[origin, symbol]
-        fresh = ~reached[target]
-        frontier, first = np.unique(target[fresh], return_index=True)
-        reached[frontier] = True
-        yield origin[fresh][first], symbol[fresh][first], frontier
-
-
-def _tree_back(steps: Integers, root: int) -> Iterator[tuple[Integers, Integers, Integers]]:
-    """Shortest ways from all images to one, nearest first: origins, symbols, targets."""
-    origins, symbols = np.nonzero(steps >= 0)
-    targets = steps[origins, symbols]
-    reached = np.zeros(len(steps), bool)
-    reached[root] = True
-    frontier = reached.copy()
-    while frontier.any():
-        leading = np.flatnonzero(frontier[targets] & ~reached[origins])
-        origin, first = np.unique(origins[leading], return_index=True)
-        frontier = np.zeros(len(steps), bool)
-        frontier[origin] = reached[origin] = True
-        yield origin, symbols[leading][first], targets[leading][first]
 
 
 def _told_apart(machine: _Quotient, seen: _Seen) -> Integers:
@@ -342,47 +315,49 @@ class _Loops:
 
     permutations: Integers  # [E, P]
     lengths: Integers  # [E]
-    steps: Integers  # [E, 2]: the image and the symbol of the step
-    came: Integers  # [N, 2]: the image and the symbol of the last step on the way to each image
-    goes: Integers  # [N, 2]: the image and the symbol of the first step on the way back
+    origin: Integers  # [E]: the image that the step leaves
+    symbol: Integers  # [E]
+    target: Integers  # [E]
+    came: Integers  # [N]: the last step on the way to each image; -1 at the root
+    goes: Integers  # [N]: the first step on the way back; -1 at the root
 
-    def edges(self, loop: int, root: int, targets: Integers) -> Iterator[tuple[int, int]]:
-        """All steps of a loop, as image and symbol; `targets[N, V]` is where steps lead."""
-        image, symbol = map(int, self.steps[loop])
-        yield image, symbol
-        back = int(targets[image, symbol])
-        while image != root:
-            image, symbol = map(int, self.came[image])
-            yield image, symbol
-        while back != root:
-            _, symbol = map(int, self.goes[back])
-            yield back, symbol
-            back = int(targets[back, symbol])
+    def edges(self, loop: int) -> Iterator[int]:
+        """All steps of the loop through a step."""
+        yield loop
+        step = int(self.came[self.origin[loop]])
+        while step >= 0:
+            yield step
+            step = int(self.came[self.origin[step]])
+        step = int(self.goes[self.target[loop]])
+        while step >= 0:
+            yield step
+            step = int(self.goes[self.target[step]])
 
 
 def _loops(seen: _Seen, root: int) -> _Loops:
     steps, turns = seen.steps, seen.turns
-    num_images, num_points = seen.points.shape
-    there = np.empty((num_images, num_points), np.int64)
-    back = np.empty_like(there)
-    there[root] = back[root] = np.arange(num_points)
-    far, near = np.zeros(num_images, np.int64), np.zeros(num_images, np.int64)
-    came, goes = np.full((num_images, 2), -1), np.full((num_images, 2), -1)
-    for level, (origin, symbol, target) in enumerate(_tree(steps, root), start=1):
-        there[target] = np.take_along_axis(turns[origin, symbol], there[origin], axis=1)
-        far[target] = level
-        came[target] = np.column_stack([origin, symbol])
-    for level, (origin, symbol, target) in enumerate(_tree_back(steps, root), start=1):
-        back[origin] = np.take_along_axis(back[target], turns[origin, symbol], axis=1)
-        near[origin] = level
-        goes[origin] = np.column_stack([origin, symbol])
     origin, symbol = np.nonzero(steps >= 0)
     target = steps[origin, symbol]
+    roots, size = np.array([root]), len(steps)
+    came, far, levels_out = shortest_ways(roots, origin, target, size)
+    goes, near, levels_back = shortest_ways(roots, target, origin, size)
+    there = np.tile(np.arange(seen.points.shape[1]), (size, 1))
+    for level in levels_out:
+        last = came[level]
+        turned = turns[origin[last], symbol[last]]
+        there[level] = np.take_along_axis(turned, there[origin[last]], axis=1)
+    back = np.tile(np.arange(seen.points.shape[1]), (size, 1))
+    for level in levels_back:
+        first = goes[level]
+        turned = turns[origin[first], symbol[first]]
+        back[level] = np.take_along_axis(back[target[first]], turned, axis=1)
     moved = np.take_along_axis(turns[origin, symbol], there[origin], axis=1)
     return _Loops(
         permutations=np.take_along_axis(back[target], moved, axis=1),
         lengths=far[origin] + 1 + near[target],
-        steps=np.column_stack([origin, symbol]),
+        origin=origin,
+        symbol=symbol,
+        target=target,
         came=came,
         goes=goes,
     )
@@ -402,9 +377,9 @@ def _sub_walk(seen: _Seen, root: int) -> Integers:
         for loop in _shortest_of_each(loops.permutations, by_length)
         if group.add(loops.permutations[loop])
     ]
-    edges = [edge for loop in kept for edge in loops.edges(loop, root, seen.steps)]
+    edges = [edge for loop in kept for edge in loops.edges(loop)]
     only = np.full_like(seen.steps, -1)
-    images, symbols = np.array(edges).T
+    images, symbols = loops.origin[edges], loops.symbol[edges]
     only[images, symbols] = seen.steps[images, symbols]
     return only
 

@@ -405,8 +405,8 @@ class _Inside:
         root = first[which]
         actions = images.actions.astype(np.min_scalar_type(images.actions.shape[1]))
         everything = np.arange(actions.shape[1], dtype=actions.dtype)
-        way_out, out_depth, out_levels = _tree(first, source, target, len(kept))
-        way_back, back_depth, back_levels = _tree(first, target, source, len(kept))
+        way_out, out_depth, out_levels = shortest_ways(first, source, target, len(kept))
+        way_back, back_depth, back_levels = shortest_ways(first, target, source, len(kept))
         out = np.tile(everything, (len(kept), 1))
         for level in out_levels:
             edges = way_out[level]
@@ -519,7 +519,7 @@ class _ByPoint:
         return steps
 
 
-def _tree(
+def shortest_ways(
     roots: Integers, source: Integers, target: Integers, size: int
 ) -> tuple[Integers, Integers, list[Integers]]:
     """Shortest ways from roots along steps, found level by level.

@@ -13,7 +13,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -24,10 +23,10 @@ import statetrack
 from statetrack.atlas.machine_files import MachineFile
 from statetrack.atlas.rows import MachineRow
 from statetrack.atlas.surveying import Models, survey
-from statetrack.errors import RunError, StatetrackError, setting
+from statetrack.errors import RunError, StatetrackError
 from statetrack.plugins import loaded_plugins
 from statetrack.runs import locking
-from statetrack.runs.files import append_to_file, read_lines, reason_of
+from statetrack.runs.files import append_to_file, read_lines
 from statetrack.runs.plugins import load_given
 from statetrack.runs.rows import read_row
 
@@ -75,7 +74,8 @@ def survey_all(
 
     Raises `RunError` where the folder cannot be written or read, or another process uses it.
     """
-    with _alone_in(folder) as file:
+    file = folder / KEPT
+    with locking.output_folder(folder, ".atlas.lock", "makes an atlas"):
         kept = _read_kept(file)
         waiting = []
         for machine in files:
@@ -90,30 +90,6 @@ def survey_all(
             if not (row.error and row.stopped):  # a mistake of the program, which may be corrected
                 _keep(file, keys[row.name], row, limits)
             yield row
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[Path]:
-    """The file of the kept rows, while no other process makes an atlas in the same folder."""
-
-    def failed(problem: Exception) -> RunError:
-        return RunError(
-            f"{folder}: cannot be written: {reason_of(problem)}: choose another {setting('out')}"
-        )
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise failed(problem) from None
-    with locking.held(
-        folder / ".atlas.lock",
-        busy=lambda: RunError(
-            f"{folder}: another process makes an atlas in this folder: wait for its end, or choose "
-            f"another {setting('out')}"
-        ),
-        failed=failed,
-    ):
-        yield folder / KEPT
 
 
 def _key(machine: MachineFile, models: Models) -> str:

@@ -73,7 +73,7 @@ def task_names(text: str) -> list[str]:
     brackets stands for itself.
     """
     names: list[str] = []
-    for part in (part.strip() for part in split_at_commas(text, text)):
+    for part in (part.strip() for part in split_at_commas(text, f"tasks '{text}'")):
         if names and _KEY_AND_VALUE.match(part):
             names[-1] += f",{part}"
         elif part.startswith("(") and part.endswith(")"):
@@ -129,7 +129,7 @@ def _values(text: str, kind: Any) -> list[Any]:
             [_value(part, core) for part in each.split(",") if part.strip()]
             for each in text.split(";")
         ]
-    return [_value(part, core) for part in split_at_commas(text, text)]
+    return [_value(part, core) for part in split_at_commas(text, f"--set: '{text}'")]
 
 
 def _value(text: str, kind: Any) -> Any:

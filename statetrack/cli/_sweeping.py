@@ -62,9 +62,6 @@ OnlyFinished = Annotated[
         "measured.",
     ),
 ]
-MarkdownFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Also write everything as a Markdown page.")
-]
 HtmlFile = Annotated[
     Path | None,
     typer.Option("--html", metavar="FILE", help="Also write everything as one HTML page."),

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from statetrack.cli import options
+
 PLACE = 7.5
 """Its place among the commands that `statetrack --help` lists."""
 
@@ -25,15 +27,7 @@ def atlas(
     recursive: Annotated[
         bool, typer.Option("--recursive", help="Also those of sub-folders, each a family.")
     ] = False,
-    models: Annotated[
-        str,
-        typer.Option(
-            "--models",
-            metavar="TEXT",
-            help="Models with commas between, each with options of its own: "
-            "'deltanet --beta double,lstm'.",
-        ),
-    ] = "",
+    models: Annotated[str, options.models_option("a choice of them")] = "",
     seconds: Annotated[
         int, typer.Option(help="Processor seconds for each machine.", min=1, max=10**6)
     ] = 60,
@@ -78,11 +72,9 @@ def atlas(
         bool,
         typer.Option("--finished", help="With --train: show the runs that are there, train none."),
     ] = False,
-    markdown: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write everything as a Markdown page.")
-    ] = None,
+    markdown: options.MarkdownFile = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV and nothing else.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    as_json: options.PrintJson = False,
 ) -> None:
     """Survey machine files: which groups they have, and which models can follow them.
 

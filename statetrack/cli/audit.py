@@ -24,9 +24,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             str, typer.Argument(metavar="TASK|DATASET", help="A task, or a folder that gen wrote.")
         ],
         length: options.TestLengths = None,
-        as_json: Annotated[
-            bool, typer.Option("--json", help="Print JSON and nothing else.")
-        ] = False,
+        as_json: options.PrintJson = False,
         **values: Any,
     ) -> None:
         """Audit a task or a dataset: how accurate are predictors that follow no state?

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from statetrack.cli import options
 from statetrack.cli._json import print_json
 from statetrack.errors import SettingsError, UnknownNameError, nearest_or_known
 from statetrack.models import MODELS
@@ -41,7 +42,7 @@ def check(
     model: Annotated[
         str, typer.Option(metavar="NAME", help="One of its models; by default all.")
     ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    as_json: options.PrintJson = False,
 ) -> None:
     """Check that the models of your own file have the properties that training relies on.
 

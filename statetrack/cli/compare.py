@@ -79,7 +79,7 @@ def compare_runs(
             metavar="[RUNS ...]", help="Run folders, or folders that hold some; by default runs."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    as_json: options.PrintJson = False,
 ) -> None:
     """Compare the measured results of runs with their predictions, and mark every disagreement.
 

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from statetrack.catalogue.lists import LISTINGS, Row
+from statetrack.cli import options
 from statetrack.cli._json import print_json
 from statetrack.errors import UnknownNameError, nearest
 from statetrack.report.drawing import console, plain_table, share
@@ -81,7 +82,7 @@ def listing(
     folder: Annotated[
         Path, typer.Option("--runs", metavar="FOLDER", help="Where `list runs` looks.")
     ] = Path("runs"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    as_json: options.PrintJson = False,
 ) -> None:
     """List models, tasks, automaton kinds, protocols, suites or runs.
 

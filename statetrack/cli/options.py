@@ -105,6 +105,14 @@ AsJson = Annotated[
 ]
 """The option for JSON in place of a report."""
 
+PrintJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+"""The same for commands whose JSON may be a list."""
+
+MarkdownFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Also write everything as a Markdown page.")
+]
+"""The option for a page beside what is printed."""
+
 Logs = Annotated[
     Any,
     typer.Option(
@@ -123,6 +131,16 @@ CONTEXT = inspect.Parameter(
 
 TYPES_OF_TYPER = (bool, int, float, str, Path)
 """The types that Typer parses; all others are parsed from text by pydantic."""
+
+
+def models_option(left_out: str) -> Any:
+    """The option for models by text; `left_out` says which ones are meant where it is not given."""
+    return typer.Option(
+        "--models",
+        metavar="TEXT",
+        help="Models with commas between, each with options of its own: "
+        f"'deltanet --beta double,lstm'; left out, {left_out}.",
+    )
 
 
 def written(name: str, *value: Any) -> str:

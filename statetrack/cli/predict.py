@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from statetrack.cli import options
+
 PLACE = 7
 """Its place among the commands that `statetrack --help` lists."""
 
@@ -21,16 +23,8 @@ def predictions(
         list[str] | None,
         typer.Argument(help="Tasks, by name or file; left out, all.", metavar="[TASK ...]"),
     ] = None,
-    models: Annotated[
-        str,
-        typer.Option(
-            "--models",
-            metavar="TEXT",
-            help="Models with commas between, each with options of its own: "
-            "'deltanet --beta double,lstm'; left out, all.",
-        ),
-    ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    models: Annotated[str, options.models_option("all")] = "",
+    as_json: options.PrintJson = False,
 ) -> None:
     """Predict which models can track a task, and which size they need, before any training.
 

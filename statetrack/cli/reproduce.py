@@ -50,7 +50,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             int, typer.Option(help="Steps of each point; 0: the suite's own.", min=0)
         ] = 0,
         finished: sweeping.OnlyFinished = False,
-        markdown: sweeping.MarkdownFile = None,
+        markdown: options.MarkdownFile = None,
         html: sweeping.HtmlFile = None,
         stress_seconds: sweeping.StressSeconds = 5.0,
         evidence: sweeping.WithEvidence = False,

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from statetrack.cli import options
 from statetrack.errors import SettingsError, nearest
 from statetrack.models import MODELS
 from statetrack.pictures import MANNERS
@@ -41,7 +42,7 @@ def show(
             metavar="NAME",
         ),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    as_json: options.PrintJson = False,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Draw the task instead, as .svg, .png or .pdf."),

@@ -75,7 +75,7 @@ def build(argv: list[str]) -> Callable[..., None]:
         rows: sweeping.RowNames = None,
         columns: sweeping.ColumnNames = None,
         finished: sweeping.OnlyFinished = False,
-        markdown: sweeping.MarkdownFile = None,
+        markdown: options.MarkdownFile = None,
         html: sweeping.HtmlFile = None,
         stress_seconds: sweeping.StressSeconds = 0.0,
         evidence: sweeping.WithEvidence = False,

@@ -33,7 +33,6 @@ from typing import Any, ClassVar, Final
 
 from pydantic import model_validator
 
-from statetrack import yaml_text
 from statetrack.algebra.recurrences import (
     Attention,
     FixedPositiveLayers,
@@ -243,23 +242,14 @@ def _refuse_constant(name: str) -> float:
 
 def _keys(text: str, name: str) -> dict[str, Any]:
     """The keys and values behind a model's name, as behind a task's."""
-    from statetrack.spec.names import split_at_commas  # NumPy, which names do not need
+    from statetrack.spec.names import arguments  # NumPy, which names do not need
 
-    values: dict[str, Any] = {}
+    where = f"model '{name}'"
     try:
-        parts = split_at_commas(text, name)
+        values = arguments(text, where)
     except TaskError as problem:
-        raise SettingsError(str(problem).replace("task '", "model '", 1)) from None
-    for part in parts:
-        key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not (key.isidentifier() and equals and value):
-            raise SettingsError(f"model '{name}': '{part}' is not key=value")
-        if key in values:
-            raise SettingsError(f"model '{name}': '{key}' is given twice")
-        try:
-            values[key] = yaml_text.load(value)
-        except yaml_text.YamlProblem as problem:
-            raise SettingsError(
-                f"model '{name}': the value '{value}' cannot be read: {problem}"
-            ) from None
+        raise SettingsError(str(problem)) from None
+    for key in values:
+        if not key.isidentifier():
+            raise SettingsError(f"{where}: '{key}' is no key of a configuration")
     return values

@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from statetrack.errors import RunError, StatetrackWarning
+from statetrack.errors import RunError, StatetrackWarning, setting
 from statetrack.runs.files import cannot_be_written, is_file, reason_of
 
 if TYPE_CHECKING:
@@ -74,6 +74,32 @@ def point(folder: Path) -> AbstractContextManager[None]:
         ),
         failed=lambda problem: RunError(f"{folder}: cannot be locked: {reason_of(problem)}"),
     )
+
+
+@contextmanager
+def output_folder(folder: Path, lock: str, does: str) -> Iterator[None]:
+    """The right to work in a folder, which one process at a time has; it is made where needed.
+
+    `lock` is the name of a file in it, and `does` what another process may be doing there.
+    Raises `RunError` at once where another process has it, and where the folder cannot be written.
+    """
+
+    def failed(problem: Exception) -> RunError:
+        return RunError(f"{cannot_be_written(folder, problem)}: choose another {setting('out')}")
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise failed(problem) from None
+    with held(
+        folder / lock,
+        busy=lambda: RunError(
+            f"{folder}: another process {does} in this folder: wait for its end, or choose "
+            f"another {setting('out')}"
+        ),
+        failed=failed,
+    ):
+        yield
 
 
 @contextmanager

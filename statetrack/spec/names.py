@@ -64,7 +64,7 @@ def factors_of(text: str) -> list[str]:
         raise TaskError(f"task '{text}': the bracket after 'product' is not closed at the end")
     inside = text[text.index("(") + 1 : -1]
     factors: list[str] = []
-    for part in split_at_commas(inside, text):
+    for part in split_at_commas(inside, f"task '{text}'"):
         if factors and re.match(r"\s*\w+\s*=", part):
             factors[-1] += f",{part}"
         else:
@@ -88,7 +88,7 @@ def base_and_arguments(text: str) -> tuple[str, dict[str, Any]]:
     name = matched["name"].strip() if matched else ""
     if matched is None or not name:
         raise TaskError(f"task '{text}': write NAME, NAME:key=value,key=value or FILE.yaml")
-    return name, _arguments(matched["arguments"], text) if matched["colon"] else {}
+    return name, arguments(matched["arguments"], f"task '{text}'") if matched["colon"] else {}
 
 
 def name_with_arguments(base: str, values: Mapping[str, Any]) -> str:
@@ -110,25 +110,30 @@ def folder_name(text: str) -> str:
     return plain.encode()[: LONGEST_FOLDER_NAME - len(end)].decode(errors="ignore") + end
 
 
-def _arguments(text: str, task: str) -> dict[str, Any]:
+def arguments(text: str, where: str) -> dict[str, Any]:
+    """The values in `key=value,key=value`; `where` opens the message, such as `task 's5:m=2'`.
+
+    Raises `TaskError` for a text that cannot be read.
+    """
     values: dict[str, Any] = {}
-    for part in split_at_commas(text, task):
+    for part in split_at_commas(text, where):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not (key and equals and value):
-            raise TaskError(f"task '{task}': '{part}' is not key=value")
+            raise TaskError(f"{where}: '{part}' is not key=value")
         if key in values:
-            raise TaskError(f"task '{task}': '{key}' is given twice")
+            raise TaskError(f"{where}: '{key}' is given twice")
         try:
             values[key] = yaml_text.load(value)
         except yaml_text.YamlProblem as problem:
-            raise TaskError(
-                f"task '{task}': the value '{value}' cannot be read: {problem}"
-            ) from None
+            raise TaskError(f"{where}: the value '{value}' cannot be read: {problem}") from None
     return values
 
 
-def split_at_commas(text: str, task: str) -> list[str]:
-    """Split at commas that stand outside brackets and quotes."""
+def split_at_commas(text: str, where: str) -> list[str]:
+    """Split at commas that stand outside brackets and quotes; `where` opens the message.
+
+    Raises `TaskError` for brackets and quotes that do not match.
+    """
     parts, open_brackets, quote = [""], [], ""
     for letter in text:
         if quote:
@@ -138,15 +143,15 @@ def split_at_commas(text: str, task: str) -> list[str]:
         elif letter in "([{":
             open_brackets.append({"(": ")", "[": "]", "{": "}"}[letter])
             if len(open_brackets) > DEEPEST:
-                raise TaskError(f"task '{task}': its brackets are more than {DEEPEST} deep")
+                raise TaskError(f"{where}: its brackets are more than {DEEPEST} deep")
         elif letter in ")]}" and (not open_brackets or open_brackets.pop() != letter):
-            raise TaskError(f"task '{task}': '{letter}' closes no bracket")
+            raise TaskError(f"{where}: '{letter}' closes no bracket")
         if letter == "," and not open_brackets and not quote:
             parts.append("")
         else:
             parts[-1] += letter
     if open_brackets or quote:
-        raise TaskError(f"task '{task}': '{quote or open_brackets[-1]}' is missing")
+        raise TaskError(f"{where}: '{quote or open_brackets[-1]}' is missing")
     return parts
 
 

@@ -6,12 +6,10 @@ Each point has a run folder that is kept, so an interrupted sweep continues from
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
-from pathlib import Path
 
-from statetrack.errors import RunError, StatetrackError, setting
+from statetrack.errors import StatetrackError
 from statetrack.runs import locking
-from statetrack.runs.files import reason_of, write_file
+from statetrack.runs.files import write_file
 from statetrack.runs.folder import RunFolder
 from statetrack.sweep.executors._base import Done, Executor, Failed, Stop
 from statetrack.sweep.measuring import AnotherRunError, kept_result
@@ -51,7 +49,7 @@ def run_suite(
         return
     full: list[Failed] = []
     folder = waiting[0].path.parents[1]
-    with _alone_in(folder):
+    with locking.output_folder(folder, ".suite.lock", "runs a suite"):
         write_file(folder / SWEEP_FILE, suite.document().encode())
         yield from kept_results
         for done in executor.map(
@@ -73,28 +71,3 @@ def _kept(suite: Suite, point: Point) -> PointResult | None:
         raise
     except StatetrackError:
         return None
-
-
-def _alone_in(folder: Path) -> AbstractContextManager[None]:
-    """A lock on the folder of a sweep, where a second process would train the same points.
-
-    Raises `RunError` where another process has it, and where the folder cannot be written.
-    """
-
-    def failed(problem: Exception) -> RunError:
-        return RunError(
-            f"{folder}: cannot be written: {reason_of(problem)}: choose another {setting('out')}"
-        )
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise failed(problem) from None
-    return locking.held(
-        folder / ".suite.lock",
-        busy=lambda: RunError(
-            f"{folder}: another process runs a suite in this folder: wait for its end, or choose "
-            f"another {setting('out')}"
-        ),
-        failed=failed,
-    )
