@@ -19,7 +19,7 @@ from aalpy.automata import MooreMachine, MooreState
 from statetrack.algebra.analysing import Algebra, analyse
 from statetrack.algebra.prediction import Prediction
 from statetrack.algebra.recurrences import Recurrence
-from statetrack.algebra.replaying import replay
+from statetrack.algebra.replaying import replay_on
 from statetrack.errors import StatetrackError
 from statetrack.models import MODELS
 from statetrack.models._settings import recurrence_of
@@ -114,7 +114,7 @@ def main() -> None:
                 counted["by the longest word" if by_size else "without words"] += 1
                 continue
             if witness not in replayed:
-                replayed[witness] = replay(witness, steps)
+                replayed[witness] = replay_on(witness, steps)
                 counted["witnesses"] += 1
             answers["cannot"] += 1
             if not replayed[witness].confirmed:

@@ -250,6 +250,7 @@ def test_the_files_of_a_run_are_those_that_the_page_names(written):
     names = {path.name for folder in (written / "run", point) for path in folder.iterdir()}
     passing = {"checkpoint.pt", "measuring.jsonl", ".training.lock", ".point.lock"}
     of_some = {"plugin.py", "error.json", "tensorboard", "wandb"}
+    of_some |= {"words.csv", "words.yaml", "words.jsonl"}
     assert names | passing | of_some == documented("The run folder")
 
 

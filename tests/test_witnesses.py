@@ -28,7 +28,7 @@ from statetrack.algebra.recurrences import (
     TimeInvariantLayers,
     UnitLayers,
 )
-from statetrack.algebra.replaying import replay
+from statetrack.algebra.replaying import replay, replay_on
 from statetrack.algebra.witness import Witness
 from statetrack.errors import TaskError
 from statetrack.sources import Automaton
@@ -267,7 +267,7 @@ def test_the_simulator_of_aalpy_confirms_the_words(task: str) -> None:
     steps = Simulated(automaton_of(task))
     for name, prediction in refused(algebra_of(task), every_recurrence()):
         if prediction.witness is not None:
-            replayed = replay(prediction.witness, steps)
+            replayed = replay_on(prediction.witness, steps)
             assert replayed.confirmed, (name, replayed.says)
 
 
@@ -283,5 +283,5 @@ def test_the_simulator_of_aalpy_confirms_the_words_of_a_folder_of_machines() -> 
         for name, prediction in refused(analyse(automaton), every_recurrence()):
             if "cannot be read" not in prediction.theorem:
                 assert prediction.witness is not None, (file.name, name)
-                replayed = replay(prediction.witness, steps)
+                replayed = replay_on(prediction.witness, steps)
                 assert replayed.confirmed, (file.name, name, replayed.says)

@@ -77,9 +77,13 @@ class _Refuted(Exception):
     """What a witness says is not so."""
 
 
-def replay(witness: Witness, machine: Automaton | Steps) -> Replayed:
-    """Whether the words of a witness do on a machine all that it says."""
-    steps: Steps = AutomatonSteps(machine) if isinstance(machine, Automaton) else machine
+def replay(witness: Witness, automaton: Automaton) -> Replayed:
+    """Whether the words of a witness do on an automaton all that it says."""
+    return replay_on(witness, AutomatonSteps(automaton))
+
+
+def replay_on(witness: Witness, steps: Steps) -> Replayed:
+    """Whether they do on any machine that takes steps, such as another program's simulator."""
     try:
         return Replayed(True, _CHECKS[witness.kind](witness, _Walker(steps)))
     except _Refuted as refuted:
