@@ -390,6 +390,16 @@ def test_training_on_words_that_hide_a_group_is_warned_of(broker: Path) -> None:
 
 
 @pytest.mark.usefixtures("in_broker")
+def test_training_on_words_of_the_group_is_not_warned_of(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    options = ["--model", "diagonal-positive", "--steps", "1", "--batch-size", "2"]
+    out = ["--out", str(tmp_path / "run")]
+    assert run(["train", "--task", "broker.yaml", "--words", "group", *options, *out]) == 0
+    assert "hide" not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("in_broker")
 def test_eval_says_what_the_words_test_at_most(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["eval", "run", "--samples", "20"]) == 0
     printed = capsys.readouterr()

@@ -32,6 +32,7 @@ from statetrack.algebra.replaying import replay, replay_on
 from statetrack.algebra.witness import Witness
 from statetrack.errors import TaskError
 from statetrack.sources import Automaton
+from statetrack.sources.formats import read_machine
 from statetrack.spec import load_task
 from tests.claims.cells import algebra_of, automaton_of, tasks_with_automata
 from tests.simulating import Simulated, recurrences, refused
@@ -278,7 +279,7 @@ MACHINES = os.environ.get("STATETRACK_MACHINES")
 @pytest.mark.skipif(not MACHINES, reason="STATETRACK_MACHINES names no folder of machines")
 def test_the_simulator_of_aalpy_confirms_the_words_of_a_folder_of_machines() -> None:
     for file in sorted(Path(MACHINES or "").glob("*.dot")):
-        automaton = load_task(str(file)).automaton
+        automaton = read_machine(file)
         steps = Simulated(automaton)
         for name, prediction in refused(analyse(automaton), every_recurrence()):
             if "cannot be read" not in prediction.theorem:

@@ -138,7 +138,7 @@ def _train(run: Run, log: Sequence[str]) -> None:
     settings = run.experiment.training
     out = console()
     warn_of_short_training_words(run.task, run.words.spec)
-    warn_of_hidden_groups_in_training(run.task)
+    warn_of_hidden_groups_in_training(run.words.drawn)
     with (
         interruptible() as stop,
         tqdm(
