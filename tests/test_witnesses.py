@@ -33,7 +33,6 @@ from statetrack.algebra.witness import Witness
 from statetrack.errors import TaskError
 from statetrack.sources import Automaton
 from statetrack.sources.formats import read_machine
-from statetrack.spec import load_task
 from tests.claims.cells import algebra_of, automaton_of, tasks_with_automata
 from tests.simulating import Simulated, recurrences, refused
 
