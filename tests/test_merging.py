@@ -119,7 +119,7 @@ def test_words_that_merge_are_those_after_which_nothing_before_them_counts(seed:
     answers: dict[tuple[int, ...], set[tuple[str, ...]]] = defaultdict(set)
     for end in itertools.product(range(3), repeat=2):
         for before in first:
-            if _is_drawn(automaton, before + end):
+            if _state_after(automaton, before + end) is not None:
                 answers[end].add(tuple(_answers(automaton, before + end)))
     assert answers
     machine = needed_machine(automaton)
@@ -127,21 +127,22 @@ def test_words_that_merge_are_those_after_which_nothing_before_them_counts(seed:
         assert merges(machine, end) == (len(told) == 1)
 
 
-def _is_drawn(automaton: Automaton, word: tuple[int, ...]) -> bool:
+def _state_after(automaton: Automaton, word: tuple[int, ...]) -> int | None:
+    """The state after a word; None for a word that is not drawn."""
     state = automaton.start
     for symbol in word:
         if not automaton.drawable[state, symbol]:
-            return False
+            return None
         state = int(automaton.delta[state, symbol])
-    return True
+    return state
 
 
 def _answers(automaton: Automaton, word: tuple[int, ...]) -> Iterator[str]:
     """The last label, and the labels of all short continuations, or that they are not drawn."""
     for more in range(4):
         for behind in itertools.product(range(3), repeat=more):
-            whole = word + behind
-            yield str(automaton.labels_of(whole)[-1]) if _is_drawn(automaton, whole) else "not"
+            state = _state_after(automaton, word + behind)
+            yield "not" if state is None else str(automaton.output[state])
 
 
 def test_the_shares_of_a_register_are_a_formula() -> None:

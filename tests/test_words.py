@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from statetrack.errors import RunError, SettingsError, TaskError
 from statetrack.runs.run import Run
 from statetrack.sources import Automaton, LengthDistribution
 from statetrack.spec import Task, golden_hash
+from statetrack.sweep import estimating
 from statetrack.training.settings import DataSettings
 
 BROKER = Automaton(
@@ -150,14 +152,15 @@ def test_a_large_component_is_walked_along_short_words_that_generate_its_group(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("statetrack.algebra.group_words.MOST_PAIRS", 1)
-    walk = chosen_walk(dealer())
+    machine = dealer()
+    walk = chosen_walk(machine)
     assert not walk.whole_component and walk.group.name == "S3"
     for word in words_of(walk.automaton, 25, 50):
-        ends = {int(dealer().states_after(word[1:], point)[-1]) for point in (1, 2, 3)}
+        ends = {int(machine.states_after(word[1:], point)[-1]) for point in (1, 2, 3)}
         assert len(ends) == 3
     # words of the sub-walk reach every order of the cards
     reached = {
-        tuple(dealer().states_after(word[1:], point)[-1] % 3 for point in (1, 2, 3))
+        tuple(machine.states_after(word[1:], point)[-1] % 3 for point in (1, 2, 3))
         for word in words_of(walk.automaton, 30, 500)
     }
     assert len(reached) == 6
@@ -367,7 +370,9 @@ def test_words_are_an_axis_of_sweeps(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(estimating, "estimate", partial(estimating.estimate, budget=0.0))
     asked = ["sweep", "--model", "lstm", "--task", "permutation-reset", "--steps", "1"]
+    asked += ["--set", "hidden=4", "--set", "batch_size=8", "--set", "seeds=1"]
     axis = ["--set", "words=uniform,group", "--out", str(tmp_path / "sweep"), "--dry-run"]
     assert run([*asked, *axis]) == 0
     printed = capsys.readouterr().out

@@ -31,7 +31,8 @@ def hides_groups(source: Source, length: int) -> bool:
     """Whether words of a length hide groups of the machine that they are drawn from.
 
     They do where their merging horizon is far below the length, and the machine has a group.
-    Without an automaton, and where none was found in one of many images, nothing is known of.
+    False also where nothing is known: without an automaton, and where no group was found in a
+    machine with many images.
     """
     merging, automaton = merging_in(source, length), source.automaton
     if merging is None or automaton is None or not merging.far_below(length):

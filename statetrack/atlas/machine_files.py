@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from statetrack.errors import TaskError
-from statetrack.sources.formats import MACHINE_FORMATS, format_of
+from statetrack.sources.formats import endings, format_of
 
 SEPARATOR = "__"
 """What stands in a file's name between the family and the rest of it."""
 
 ALONE = "-"
 """The family of a file whose name and folder say none."""
+
+NAMED = f"their names end in {', '.join(endings())}"
+"""What messages say of machine files."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,8 @@ class MachineFile:
     def digest(self) -> str:
         """The SHA-256 of its bytes; raises `TaskError` for a file that cannot be read."""
         try:
-            return hashlib.sha256(self.path.read_bytes()).hexdigest()
+            with self.path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as problem:
             raise TaskError(f"{self.path}: cannot be read: {problem.strerror}") from None
 
@@ -45,16 +49,14 @@ def machine_files(given: Path, *, recursive: bool = False) -> list[MachineFile]:
     """
     if not given.is_dir():
         if format_of(given.name) is None:
-            raise TaskError(
-                f"{given}: is no folder and no machine file: their names end in {_endings()}"
-            )
+            raise TaskError(f"{given}: is no folder and no machine file: {NAMED}")
         if not given.is_file():
             raise TaskError(f"{given}: there is no such file or folder")
         return [MachineFile(given, given.stem, _family(given, given.parent))]
     found = sorted(_found(given, recursive), key=lambda path: path.as_posix())
     if not found:
         inside = "" if recursive else "; --recursive looks into its sub-folders"
-        raise TaskError(f"{given}: holds no machine file: their names end in {_endings()}{inside}")
+        raise TaskError(f"{given}: holds no machine file: {NAMED}{inside}")
     stems = [path.relative_to(given).with_suffix("").as_posix() for path in found]
     return [
         MachineFile(
@@ -78,8 +80,3 @@ def _family(path: Path, folder: Path) -> str:
         return before
     inside = path.parent.relative_to(folder).parts
     return inside[0] if inside else ALONE
-
-
-def _endings() -> str:
-    endings = [ending for form in MACHINE_FORMATS.values() for ending in form.endings]
-    return ", ".join(dict.fromkeys(endings))

@@ -8,7 +8,8 @@
 A CSV file has the names of its columns in its first line: `symbols` for a trace in each row, names
 with spaces between them, or `trace` and `symbol` for a step in each row; rows of several traces may
 stand between each other. Other columns, such as a time, are passed over. A line of JSON is one
-trace. Outputs may be left out, everywhere; `count` says how often a trace was recorded.
+trace. Outputs may be left out, everywhere. Where a row or a line is a whole trace, `count` says how
+often it was recorded.
 """
 
 from __future__ import annotations

@@ -94,7 +94,10 @@ def _with_weights(automaton: Automaton, weights: npt.ArrayLike) -> Automaton:
 
 
 def _group_words(automaton: Automaton, group: str) -> Automaton:
-    """The last ones are kept, for a large machine takes seconds."""
+    """An automaton that draws words of a group; the last ones are kept: a large machine takes long.
+
+    Raises `TaskError` where the machine has no such group.
+    """
     from statetrack.algebra.group_words import chosen_walk
 
     key = automaton.fingerprint(), group
@@ -105,5 +108,7 @@ def _group_words(automaton: Automaton, group: str) -> Automaton:
     return _KEPT[key]
 
 
-MOST_KEPT = 16
+MOST_KEPT: Final = 16
+"""How many of these automata are kept."""
+
 _KEPT: dict[tuple[str, str], Automaton] = {}

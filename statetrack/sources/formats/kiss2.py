@@ -221,7 +221,7 @@ def _symbols_of(said: _Text) -> dict[str, list[str]]:
         every = (1 << width) - 1
         atoms = [_Cube(every, value) for value in range(1 << width)]
     else:
-        atoms = _disjoint(list(cubes.values()), width, said.rows[0].line)
+        atoms = _disjoint(list(cubes.values()), said.rows[0].line)
     if len(cubes) * len(atoms) > MOST_COMPARED:
         raise problem(said.rows[0].line, _TOO_MANY)
     names = [_text_of(atom, width) for atom in atoms]
@@ -267,7 +267,7 @@ def _inside(part: _Cube, whole: _Cube) -> bool:
     return part.care & whole.care == whole.care and part.value & whole.care == whole.value
 
 
-def _disjoint(cubes: list[_Cube], width: int, line: int) -> list[_Cube]:
+def _disjoint(cubes: list[_Cube], line: int) -> list[_Cube]:
     """Cubes without a vector in common, of which each of the given ones is a union."""
     parts: list[_Cube] = []
     compared = 0
