@@ -654,6 +654,10 @@ def test_a_mark_of_the_byte_order_is_passed_over_and_a_file_that_is_too_large_is
         ("aut", "des (0, 1, 1000000000)\n(0, a, 999999999)\n(0, a, 1)\n", "1 transitions are said"),
         ("fst", "0 1 a b\n" + "x" * 200_000, "line 2: has 200,000 characters"),
         ("dot", "digraph {" + "{" * 100_000, "deep inside each other"),
+        ("dot", "digraph {" + "a->a;" * 450_000, "`->` stands there 450,000 times"),
+        ("dot", "digraph {a->a" + " ;" * 500_000, "line 1: more than 200,040 names and signs"),
+        ("dot", 'digraph {a->a [label="' + "a\\n" * 500_000 + '"]}', "1,500,000 characters"),
+        ("dot", "digraph {a->a [label=<" + "<br/>" * 300_000 + ">]}", "1,500,000 characters"),
     ],
 )
 def test_a_file_that_would_take_long_to_read_is_refused_before(form, text, message):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sympy.combinatorics import Permutation, PermutationGroup
 
 import statetrack.algebra.witnesses as finding
 from statetrack.algebra.analysing import Algebra, analyse
@@ -221,6 +222,69 @@ def test_a_word_with_a_symbol_that_is_never_drawn_is_refuted() -> None:
     replayed = replay(witness, forbidding)
     assert not replayed.confirmed
     assert "cannot be drawn" in replayed.says
+
+
+def permuting(*rows: tuple[int, ...]) -> Automaton:
+    """A machine whose symbols lead from every state where a row says; a state is its own label."""
+    delta = np.array(rows).T
+    return Automaton(delta, range(len(delta)))
+
+
+MADE = {
+    "S6 on 6 states": (permuting((1, 0, 2, 3, 4, 5), (1, 2, 3, 4, 5, 0)), 720),
+    "A6 on 6 states": (permuting((1, 2, 0, 3, 4, 5), (0, 2, 3, 4, 5, 1)), 360),
+    "S3 wr Z2": (permuting((1, 0, 2, 3, 4, 5), (1, 2, 0, 3, 4, 5), (3, 4, 5, 0, 1, 2)), 72),
+    "Z6 in two orbits": (permuting((1, 0, 3, 4, 2, 5), (2, 2, 0, 0, 0, 5), (5,) * 6), 6),
+    "S3 beside a reset": (permuting((1, 0, 2, 3), (1, 2, 0, 3), (3, 3, 3, 0)), 6),
+}
+"""Machines, and the order of the largest group of each."""
+
+
+@pytest.mark.parametrize("task", ["z60", "s3-two-tokens", "s4", "a5", *MADE])
+def test_the_group_of_a_witness_is_the_one_that_sympy_finds(task: str) -> None:
+    """Replaying counts permutations by the chain that found them: here another library does."""
+    automaton = MADE[task][0] if task in MADE else automaton_of(task)
+    algebra = analyse(automaton) if task in MADE else algebra_of(task)
+    assert algebra.monoid is not None
+    like = max(algebra.monoid.subgroups, key=lambda group: group.order)
+    if task in MADE:
+        assert like.order == MADE[task][1]
+    witness = algebra.witnesses.group(like)
+    assert witness is not None
+    assert_as_sympy_says(witness, automaton)
+
+
+def assert_as_sympy_says(witness: Witness, automaton: Automaton) -> None:
+    """What a witness says of its group is so: of a machine in which no two states go on alike."""
+    places = {state: place for place, state in enumerate(witness.states)}
+    permutations = []
+    for word in witness.words:
+        row = list(witness.states)
+        for symbol in word:
+            row = automaton.delta[row, symbol].tolist()
+        permutations.append(Permutation([places[state] for state in row]))
+    group = PermutationGroup(permutations)
+    assert witness.order == group.order()
+    assert (witness.abelian, witness.solvable) == (group.is_abelian, group.is_solvable)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_witnesses_of_random_groups_are_what_sympy_says(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    size = int(draw.integers(5, 10))
+    rows = [np.roll(np.arange(size), -1).tolist()]  # so that every state is reached
+    for _ in range(int(draw.integers(1, 3))):
+        moved = draw.choice(size, int(draw.integers(2, 5)), replace=False)
+        row = np.arange(size)
+        row[moved] = np.roll(moved, -1)
+        rows.append(row.tolist())
+    automaton = permuting(*map(tuple, rows))
+    algebra = analyse(automaton, Budget(most_elements=2))  # the groups of images are listed alone
+    assert algebra.monoid is not None
+    for like in algebra.monoid.subgroups:
+        witness = algebra.witnesses.group(like)
+        assert witness is not None
+        assert_as_sympy_says(witness, automaton)
 
 
 def test_states_are_those_of_the_tasks_own_automaton() -> None:

@@ -18,13 +18,29 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from statetrack.errors import TaskError
+from statetrack.sources.formats._reading import MOST_EDGES
 from statetrack.text import shortened, visible
 
 DEEPEST: Final = 50
 """How deep subgraphs may stand inside each other."""
 
-MOST_ARROWS: Final = 1_000_000
-"""The most arrows of a graph: those from and to a subgraph are one for each pair of nodes."""
+MOST_ARROWS: Final = MOST_EDGES + 1
+"""The most arrows of a graph: those from and to a subgraph are one for each pair of nodes.
+
+One of them marks the start.
+"""
+
+MOST_TOKENS: Final = 12 * MOST_ARROWS
+"""The most names, texts in quotes and signs: enough for `a -> b [label="x", color=red];` in all."""
+
+FEW_TOKENS, TOKENS_OF_ARROW = 200_000, 40
+"""Of a text with few arrows there may be fewer: so many, and so many more for each arrow."""
+
+MOST_NODES: Final = MOST_EDGES + 1
+"""The most nodes: no transition leads to more states, and one node marks the start."""
+
+LONGEST_TEXT: Final = 1_000_000
+"""The most characters of a name or a value; the label of an arrow may hold many symbols."""
 
 KEPT: Final = frozenset({"label", "xlabel", "shape", "style", "peripheries"})
 """The attributes that say something about a machine; others are read and forgotten."""
@@ -72,6 +88,10 @@ def parse(text: str) -> Graph:
     Raises `TaskError`, opened by the line, for a text that is not one `digraph` in the DOT
     language, and for one that is deeper or larger than the bounds of this module.
     """
+    if (most := text.count("->")) > 2 * MOST_ARROWS:  # some may stand in labels
+        raise TaskError(
+            f"`->` stands there {most:,} times: more than {MOST_ARROWS:,} arrows are too many"
+        )
     return _Parser(text).graph()
 
 
@@ -87,6 +107,9 @@ _NAME = re.compile(r"[^\W\d]\w*|-?(?:\.\d+|\d+(?:\.\d*)?)")
 _LOOSE = re.compile(r"[^\s,;\"\]]+")
 _QUOTED = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 _ANGLE = re.compile(r"[<>]")
+_PLAIN = re.compile(rf"(\s*+)(?:({_SIGN.pattern})|({_NAME.pattern})|{_QUOTED.pattern})", re.DOTALL)
+_LOOSE_PLAIN = re.compile(rf"(\s*+)(?:()([^\s,;\"\]<#/][^\s,;\"\]]*)|{_QUOTED.pattern})", re.DOTALL)
+"""A token behind blanks alone, as nearly all are: of four groups, the last three are its kinds."""
 
 
 class _Parser:
@@ -96,6 +119,8 @@ class _Parser:
         self._text = text
         self._place = 0
         self._line = 1
+        self._num_tokens = 0
+        self._most_tokens = min(MOST_TOKENS, FEW_TOKENS + TOKENS_OF_ARROW * text.count("->"))
         self._found = Graph()
         self._token = self._next()
 
@@ -191,6 +216,8 @@ class _Parser:
 
     def _mention(self, name: str, line: int, defaults: _Defaults) -> None:
         if name not in self._found.nodes:
+            if len(self._found.nodes) == MOST_NODES:
+                raise self._wrong(f"more than {MOST_NODES:,} nodes are too many")
             self._found.nodes[name] = Node(name, line, dict(defaults.node))
 
     def _attributes(self) -> dict[str, Text]:
@@ -221,17 +248,22 @@ class _Parser:
         kind, text = self._token.kind, self._token.text
         if kind not in ("name", "quoted", "html"):
             raise self._wrong(f"{self._shown()} cannot stand here: names go into quotes")
+        line = self._token.line
         self._advance()
-        if kind != "quoted":
-            return Text(text, kind == "html")
         parts = [text]
-        while self._token.kind == "+":
+        while kind == "quoted" and self._token.kind == "+":
             self._advance()
             if self._token.kind != "quoted":
                 raise self._wrong("'+' joins texts in quotes only")
             parts.append(self._token.text)
             self._advance()
-        return Text("".join(parts))
+        whole = "".join(parts)
+        if len(whole) > LONGEST_TEXT:
+            raise TaskError(
+                f"line {line}: a text of {len(whole):,} characters is too long: "
+                f"{LONGEST_TEXT:,} are the most"
+            )
+        return Text(whole, kind == "html")
 
     def _take(self, kind: str, where: str) -> None:
         if self._token.kind != kind:
@@ -254,6 +286,11 @@ class _Parser:
 
     def _next(self, loose: bool = False) -> _Token:
         """The next token; where it is `loose`, a value may hold signs such as `/` and `-`."""
+        self._num_tokens += 1
+        if self._num_tokens > self._most_tokens:
+            raise self._wrong(f"more than {self._most_tokens:,} names and signs are too many")
+        if plain := (_LOOSE_PLAIN if loose else _PLAIN).match(self._text, self._place):
+            return self._plain(plain)
         self._skip()
         place, line = self._place, self._line
         if place == len(self._text):
@@ -264,8 +301,7 @@ class _Parser:
             if quoted is None:
                 raise TaskError(f"line {line}: the quotes that open here are not closed")
             self._move(quoted.end())
-            text = quoted[1].replace("\\\n", "").replace("\\\r\n", "").replace('\\"', '"')
-            return _Token("quoted", text, line)
+            return _Token("quoted", _unquoted(quoted[1]), line)
         if letter == "<":
             end = self._end_of_html(place, line)
             self._move(end)
@@ -279,6 +315,17 @@ class _Parser:
             return self._next()
         reason = "comments end with `*/`" if letter == "/" else "names with signs go into quotes"
         raise TaskError(f"line {line}: '{visible(letter)}' cannot stand here: {reason}")
+
+    def _plain(self, found: re.Match[str]) -> _Token:
+        blank, sign, name, quoted = found.groups()
+        line = self._line + blank.count("\n")
+        self._line, self._place = line, found.end()
+        if sign:
+            return _Token(sign, sign, line)
+        if name is not None:
+            return _Token("name", name, line)
+        self._line += quoted.count("\n")
+        return _Token("quoted", _unquoted(quoted), line)
 
     def _skip(self) -> None:
         """Move over blanks and comments; a line that begins with `#` is a comment."""
@@ -309,6 +356,12 @@ class _Parser:
     def _move(self, place: int) -> None:
         self._line += self._text.count("\n", self._place, place)
         self._place = place
+
+
+def _unquoted(text: str) -> str:
+    if "\\" not in text:
+        return text
+    return text.replace("\\\n", "").replace("\\\r\n", "").replace('\\"', '"')
 
 
 class _Defaults(NamedTuple):
