@@ -419,7 +419,7 @@ def warn_about(found: Evaluated, *, named: bool) -> None:
     warn_of_nonfinite_logits(found.rows, of)
     warn_of_trained_lengths(found.rows, found.run.words.lengths, of)
     for kind, rows in found.by_words.items():
-        about = f"{of}{kind} words " if len(found.by_words) > 1 else of
+        about = f"{of}on {kind} words " if len(found.by_words) > 1 else of
         warn_of_shortcuts(rows, about)
     if not any(task.words.startswith("group") for task in found.kinds):
         for task in found.kinds:
