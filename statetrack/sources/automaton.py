@@ -244,6 +244,13 @@ class Automaton(Source):
 
     def with_uniform_weights(self) -> Automaton:
         """The same automaton, every symbol equally likely everywhere: none forbidden, no slips."""
+        return self.with_weights(None)
+
+    def with_weights(self, weights: npt.ArrayLike | None) -> Automaton:
+        """The same automaton with other weights `[S, V]`, without slips; uniform ones for None.
+
+        Raises `TaskError` for weights that an automaton cannot have.
+        """
         return Automaton(
             self.delta,
             self.output,
@@ -251,6 +258,7 @@ class Automaton(Source):
             symbols=self.symbols,
             states=self.states,
             labels=self.labels,
+            weights=weights,
             scored=self.scored,
         )
 

@@ -18,14 +18,7 @@ def read_text(path: Path, most_bytes: int) -> str:
 
     Raises `TaskError` for one that is missing, larger than `most_bytes`, or no UTF-8 text.
     """
-    try:
-        if path.is_fifo():  # reading it would wait for a writer, who may never come
-            raise TaskError(f"{path}: cannot be read: it is a pipe, not a file")
-        with path.open("rb") as file:  # of a device that never ends, no more than the bound is read
-            written = file.read(most_bytes + 1)
-    except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or "this is no name of a file"
-        raise TaskError(f"{path}: cannot be read: {reason}{nearest_file(path)}") from None
+    written = read_bytes(path, most_bytes)
     if len(written) > most_bytes:
         raise TaskError(f"{path}: is larger than {most_bytes // 2**20} MiB, the most that is read")
     try:
@@ -33,6 +26,21 @@ def read_text(path: Path, most_bytes: int) -> str:
     except UnicodeDecodeError as problem:
         line = written.count(b"\n", 0, problem.start) + 1
         raise TaskError(f"{path}, line {line}: cannot be read: it is not UTF-8 text") from None
+
+
+def read_bytes(path: Path, most_bytes: int) -> bytes:
+    """The content of a file; of one larger than `most_bytes`, so many and one more.
+
+    Raises `TaskError` for one that is missing, or a pipe.
+    """
+    try:
+        if path.is_fifo():  # reading it would wait for a writer, who may never come
+            raise TaskError(f"{path}: cannot be read: it is a pipe, not a file")
+        with path.open("rb") as file:  # of a device that never ends, no more than the bound is read
+            return file.read(most_bytes + 1)
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or "this is no name of a file"
+        raise TaskError(f"{path}: cannot be read: {reason}{nearest_file(path)}") from None
 
 
 def nearest_file(path: Path) -> str:

@@ -31,6 +31,7 @@ from statetrack.sources.arrays import Floats
 from statetrack.sources.automaton import reachable
 from statetrack.sources.corpus import WrongTrace, weights_of
 from statetrack.sources.formats._machine import MOST_BYTES as MOST_BYTES_OF_TRACES
+from statetrack.sources.text_files import read_bytes
 from statetrack.sources.trace_files import is_header_of_traces, read_traces
 from statetrack.text import shortened
 
@@ -137,13 +138,7 @@ def _read(path: Path) -> bytes:
             "in .csv or .jsonl"
         )
     most = MOST_BYTES if path.suffix.lower() in (".yaml", ".yml") else MOST_BYTES_OF_TRACES
-    try:
-        if path.is_fifo():  # reading it would wait for a writer, who may never come
-            raise TaskError(f"{path}: cannot be read: it is a pipe, not a file")
-        with path.open("rb") as file:
-            written = file.read(most + 1)
-    except OSError as problem:
-        raise TaskError(f"{path}: cannot be read: {problem.strerror}") from None
+    written = read_bytes(path, most)
     if len(written) > most:
         raise TaskError(f"{path}: is larger than {most:,} bytes: too large for frequencies")
     return written

@@ -15,8 +15,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-import numpy.typing as npt
-
 from statetrack.errors import TaskError, nearest
 from statetrack.sources import Automaton
 from statetrack.spec.frequencies import file_of, frequencies_of, marked, read_marked
@@ -62,11 +60,11 @@ def automaton_drawing(automaton: Automaton, words: str, copy: Path | None = None
     """
     kind, _, what = words.partition(":")
     if kind == "uniform":
-        return _with_weights(automaton, automaton.drawable)
+        return automaton.with_weights(automaton.drawable)
     if kind == "group":
         return _group_words(automaton, what)
     if kind == "weighted":
-        return _with_weights(automaton, frequencies_of(automaton, what, copy))
+        return automaton.with_weights(frequencies_of(automaton, what, copy))
     return automaton
 
 
@@ -77,20 +75,6 @@ def file_in(words: str) -> tuple[str, bytes] | None:
     """
     kind, _, file = words.partition(":")
     return (file_of(file).suffix.lower(), read_marked(file)) if kind == "weighted" else None
-
-
-def _with_weights(automaton: Automaton, weights: npt.ArrayLike) -> Automaton:
-    """The same automaton, without slips."""
-    return Automaton(
-        automaton.delta,
-        automaton.output,
-        start=automaton.start,
-        symbols=automaton.symbols,
-        states=automaton.states,
-        labels=automaton.labels,
-        weights=weights,
-        scored=automaton.scored,
-    )
 
 
 def _group_words(automaton: Automaton, group: str) -> Automaton:
