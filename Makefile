@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STATETRACK := $(CURDIR)/$(BIN)/statetrack
 
-.PHONY: demo test lint docs benchmarks fuzz claims evidence reproductions cluster clean
+.PHONY: demo test lint docs generated benchmarks fuzz claims evidence reproductions cluster clean
 
 demo: $(VENV)/installed
 	rm -rf demo && mkdir demo
@@ -23,6 +23,9 @@ lint: $(VENV)/installed-dev
 
 docs: $(VENV)/installed-dev
 	$(BIN)/sphinx-build -q -W docs docs/_build
+
+generated: $(VENV)/installed-dev
+	$(BIN)/python docs/generated.py
 
 benchmarks: $(VENV)/installed-dev
 	$(BIN)/python -m tests.benchmarks.ratios

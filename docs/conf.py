@@ -1,21 +1,26 @@
-"""The documentation: MyST Markdown, the furo theme, and lists made from the registries."""
+"""The documentation: MyST Markdown and the furo theme.
+
+Lists made from the registries stand in the pages themselves, by `generated.py`.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
+from sphinx.application import Sphinx
 
-import statetrack  # noqa: E402
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import statetrack
 
 project = "statetrack"
 author = "The statetrack contributors"
 copyright = "The statetrack contributors"
 release = version = statetrack.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "generated_lists"]
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["_build"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
@@ -41,3 +46,17 @@ python_use_unqualified_type_names = True
 html_theme = "furo"
 html_title = f"statetrack {release}"
 html_copy_source = False
+smartquotes = False  # they make one dash of the two of an option
+
+
+def with_alias_names(
+    app: Sphinx, what: str, name: str, thing: object, options: object, *signature: str | None
+) -> tuple[str | None, ...]:
+    """A signature and what it returns, with the bare names of type aliases inside other types."""
+    alias = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
+    return tuple(part and alias.sub(r"\1", part) for part in signature)
+
+
+def setup(app: Sphinx) -> None:
+    """Called by Sphinx."""
+    app.connect("autodoc-process-signature", with_alias_names)

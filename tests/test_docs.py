@@ -7,7 +7,6 @@ A console block after `<!-- not run: REASON -->` is passed over.
 """
 
 import doctest
-import importlib
 import json
 import re
 import shlex
@@ -398,15 +397,15 @@ def test_a_cell_of_a_suite_has_the_documented_keys(written):
 
 def test_every_paper_that_is_named_stands_in_the_bibliography():
     page = (DOCS / "bibliography.md").read_text(encoding="utf-8")
-    assert "{statetrack} papers" in page
     sources = [
         *(ROOT / "statetrack").rglob("*.py"),
         *(ROOT / "tasks").rglob("*.yaml"),
         *PAGES,
     ]
+    assert "<!-- generated: papers -->" in page
     known = {*references(), *ids_in(page)}
     for path in sources:
-        for paper in ids_in(path.read_text(encoding="utf-8")):
+        for paper in ids_in(path.read_text(encoding="utf-8").replace(r"\_", "_")):
             assert paper in known, f"{path} names {paper}"
 
 
@@ -422,13 +421,9 @@ def test_every_page_of_the_docs_is_in_the_table_of_contents():
         assert page.stem == "index" or re.search(rf"^{page.stem}$", index, re.M), page.name
 
 
-def test_the_reference_has_every_public_name(monkeypatch):
-    pytest.importorskip("sphinx")
-    monkeypatch.syspath_prepend(DOCS)
-    lists = importlib.import_module("generated_lists").LISTS
+def test_the_reference_has_every_public_name():
     page = (DOCS / "reference.md").read_text(encoding="utf-8")
-    generated = "\n".join(lists[name]() for name in re.findall(r"{statetrack} (\S+)", page))
-    written = re.findall(r"^\.\. \S+ statetrack\.(\w+)$", generated, re.M)
+    written = re.findall(r"^\.\. \S+ statetrack\.(\w+)$", page, re.M)
     assert sorted(written) == sorted(name for name in statetrack.__all__ if name != "__version__")
 
 

@@ -1,25 +1,29 @@
-"""A Sphinx extension: lists of what there is, made from the registries while the pages are built.
+"""The generated parts of the pages: lists of what there is, made from the registries.
 
-In a page,
+    python docs/generated.py            rewrite the parts that are no longer true
+    python docs/generated.py --check    name them, and exit with 1 where there are any
 
-    ```{statetrack} models
-    ```
+In a page, a part stands between two comments, and is read like the rest of the page, on a code
+host as in the built documentation:
 
-stands for the table of all models. `LISTS` has the names that can stand there. Nothing that a
-registry knows is typed into a page, so a new model or task is documented by existing.
+    <!-- generated: models -->
+    <!-- end of generated -->
+
+`LISTS` has the names that can stand there. Nothing that a registry knows is typed into a page, so
+a new model or task is documented by existing.
 """
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from docutils import nodes
-from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import statetrack
 from statetrack.algebra.analysing import analyse
@@ -39,6 +43,8 @@ from statetrack.settings import Settings
 from statetrack.spec import list_tasks, load_task
 from statetrack.sweep.executors import EXECUTORS
 from statetrack.training.settings import DataSettings, TrainSettings
+
+DOCS = Path(__file__).parent
 
 NOWHERE = Path("no-such-folder")
 """Lists other than that of runs look in no folder."""
@@ -87,7 +93,7 @@ def settings_table(kind: type[Settings]) -> str:
                 code(row["option"]),
                 code(row["name"]),
                 _type(row),
-                code(as_text(row["default"])),
+                code(text) if (text := as_text(row["default"])) else "",
                 as_prose(row["help"]),
             )
             for row in describe(kind)
@@ -283,29 +289,50 @@ LISTS: Mapping[str, Callable[[], str]] = {
 """What can stand in a page."""
 
 
-class GeneratedList(SphinxDirective):
-    """The directive: its one argument names the list."""
+PART = re.compile(
+    r"^<!-- generated: (?P<name>[\w-]+) -->\n(?P<text>.*?)^<!-- end of generated -->$",
+    re.MULTILINE | re.DOTALL,
+)
 
-    required_arguments = 1
 
-    def run(self) -> list[nodes.Node]:
-        """The list, parsed as if it had been typed here."""
-        name = self.arguments[0]
+def renewed(page: str) -> tuple[str, list[str]]:
+    """A page with its generated parts as they are to be, and the names of those that change."""
+    stale = []
+
+    def part(found: re.Match[str]) -> str:
+        name = found["name"]
         if name not in LISTS:
-            raise self.error(f"there is no list '{name}'; there are {', '.join(LISTS)}")
-        return self.parse_text_to_nodes(LISTS[name](), allow_section_headings=True)
+            raise StatetrackError(f"there is no list '{name}'; there are {', '.join(LISTS)}")
+        text = f"\n{LISTS[name]().strip()}\n\n"
+        if text != found["text"]:
+            stale.append(name)
+        return f"<!-- generated: {name} -->\n{text}<!-- end of generated -->"
+
+    return PART.sub(part, page), stale
 
 
-def with_alias_names(
-    app: Sphinx, what: str, name: str, thing: object, options: object, *signature: str | None
-) -> tuple[str | None, ...]:
-    """A signature and what it returns, with the bare names of type aliases inside other types."""
-    alias = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
-    return tuple(part and alias.sub(r"\1", part) for part in signature)
+def renew(folder: Path, write: bool) -> list[str]:
+    """`PAGE: LIST` for every part that is not true; with `write` it is made so."""
+    found = []
+    for path in sorted(folder.glob("*.md")):
+        page = path.read_text(encoding="utf-8")
+        text, stale = renewed(page)
+        found += [f"{path.name}: {name}" for name in stale]
+        if write and stale:
+            path.write_text(text, encoding="utf-8")
+    return found
 
 
-def setup(app: Sphinx) -> dict[str, Any]:
-    """Called by Sphinx."""
-    app.connect("autodoc-process-signature", with_alias_names)
-    app.add_directive("statetrack", GeneratedList)
-    return {"version": "1", "parallel_read_safe": True}
+def main() -> int:
+    """Rewrite the generated parts, or check them."""
+    reader = argparse.ArgumentParser(description="Rewrite the generated parts of the pages.")
+    reader.add_argument("--check", action="store_true", help="write nothing, name what is stale")
+    check = reader.parse_args().check
+    stale = renew(DOCS, write=not check)
+    for each in stale:
+        print(f"{each} {'is stale: run `make generated`' if check else 'rewritten'}")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
