@@ -3,6 +3,10 @@
 from .algebra.analysing import Algebra as Algebra
 from .algebra.analysing import analyse as analyse
 from .algebra.prediction import Prediction as Prediction
+from .audit.answers import SplitScore as SplitScore
+from .audit.answers import score as score
+from .data import Dataset as Dataset
+from .data import read_dataset as read_dataset
 from .data import stream as stream
 from .errors import StatetrackError as StatetrackError
 from .evaluation import evaluate as evaluate

@@ -20,6 +20,7 @@ from statetrack.predicting import identification_by
 from statetrack.report.drawing import share
 
 if TYPE_CHECKING:
+    from statetrack.audit.answers import SplitScore
     from statetrack.runs.rows import EvaluationRow, Summary
     from statetrack.sources import LengthDistribution
     from statetrack.spec import Task, WordSpec
@@ -39,6 +40,14 @@ def warn_of_shortcuts(rows: Iterable[EvaluationRow], of: str = "") -> None:
         last = reached[-1]
         assert last.shortcut_accuracy is not None
         _warn(of + _where(reached), last.accuracy, name, last.shortcut_accuracy)
+
+
+def warn_of_split_shortcuts(scores: Iterable[SplitScore]) -> None:
+    """One line for each split on which a shortcut reaches the answers that were scored."""
+    for each in scores:
+        name, found = each.shortcut, each.shortcut_accuracy
+        if name is not None and found is not None and found >= each.low:
+            _warn(f"on {each.split}", each.accuracy, name, found)
 
 
 def warn_of_shortcut_in_validation(

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from statetrack.report.drawing import framed_table, interval, share, small
 from statetrack.runs.rows import EvaluationRow, Summary
-from statetrack.scoring import horizon
+from statetrack.scoring import Score, horizon
 from statetrack.text import visible
 from statetrack.training.records import Finish
 
@@ -132,12 +132,13 @@ def fitted_table(
     names: str,
     ends: Sequence[bool] = (),
     bold: Sequence[bool] = (),
+    elsewhere: str = "--csv",
 ) -> Table:
     """A table no wider than `width`, of cells by headings: numbers are never broken into lines.
 
     Only the column `names` is, and keeps `NARROWEST_NAME` letters; columns for which there is no
-    room are left out in the given order, and named below. `ends` says after which rows a line is
-    drawn, and `bold` which stand out.
+    room are left out in the given order, and named below: the option `elsewhere` prints them.
+    `ends` says after which rows a line is drawn, and `bold` which stand out.
     """
     widths = {
         heading: max(map(len, [*heading.split("\n"), *cells])) for heading, cells in columns.items()
@@ -164,7 +165,7 @@ def fitted_table(
         table.add_row(*cells, style=style, end_section=bool(ends) and ends[number])
     if left_out:
         named = ", ".join(" ".join(heading.split()) for heading in left_out)
-        table.caption = f"no room for: {named}; --csv has them"
+        table.caption = f"no room for: {named}; {elsewhere} has them"
         table.caption_justify = "left"
     return table
 
@@ -175,7 +176,7 @@ def _neighbours(values: Sequence[Any], step: int = 1) -> list[tuple[Any, Any]]:
     return list(zip(values, beside, strict=True))
 
 
-def closing_sentence(rows: Sequence[EvaluationRow]) -> str:
+def closing_sentence(rows: Sequence[Score]) -> str:
     """Up to which length one replica is right at every position, and where it is not, how often."""
     reach = horizon(rows)
     said = [f"every answer correct up to length {reach:,} of those tested"] if reach else []
