@@ -131,6 +131,22 @@ def test_a_layout_is_no_worse_than_nodes_on_a_circle_and_always_the_same():
     assert (layout(edges, 0) == places).all()
 
 
+@pytest.mark.parametrize("name", ["modular-addition", "s3", "dihedral"])
+def test_no_two_nodes_of_a_layout_are_at_one_place(name):
+    machine = drawn(name)
+    edges, _ = joined(machine)
+    rim = [0, int(machine.delta[0, 1]), int(machine.delta[0, 2])]
+    places = layout(edges, machine.start, [rim])
+    apart = np.linalg.norm(places[:, None] - places[None], axis=-1)
+    assert apart[np.triu_indices(len(places), 1)].min() > CLOSEST - 1e-6
+
+
+@pytest.mark.parametrize("name", ["modular-addition", "s3"])
+def test_the_default_task_and_s3_have_a_cayley_graph(name):
+    assert run(["show", name, "--plot", "it.svg", "--plot-as", "cayley"]) == 0
+    assert drawn(name).states[0] in texts("it.svg")
+
+
 def test_the_elements_of_a_group_are_all_products_of_its_symbols():
     assert len(group_of(load_task("random-permutations").automaton.delta, 120)) == 120
     assert group_of(load_task("random-permutations").automaton.delta, 119) is None

@@ -24,7 +24,11 @@ BEGINNINGS, FEW = 12, 16
 """The number of random initial layouts, and the most nodes for which so many are tried."""
 
 CLOSEST, SAME_PLACE = 0.9, 0.05
-"""The least distance of two nodes, in steps, and the distance below which they coincide."""
+"""The least distance of two nodes, in steps, and the distance at which they coincide.
+
+Where two nodes are the mean of the same neighbours, Tutte's layout has both at one place: that has
+few crossings, and cannot be drawn.
+"""
 
 EVENNESS = (0.0, 0.3, 0.6, 1.0)
 """How far nodes inside a rim are moved outwards, so that they are not crowded in the middle."""
@@ -49,7 +53,8 @@ def layout(edges: Booleans, start: int, rims: Sequence[Sequence[int]] = ()) -> F
     candidates = list(_candidates(joined, wanted, start))
     for rim in rims:
         candidates += [_within(rim, joined, evenness) for evenness in EVENNESS]
-    best = min(map(_spaced, candidates), key=lambda places: _badness(places, pairs))
+    drawable = [each for each in candidates if _closest(each) > SAME_PLACE]
+    best = min(map(_spaced, drawable), key=lambda places: _badness(places, pairs))
     return _turned(best, start)
 
 
@@ -99,10 +104,15 @@ def _within(rim: Sequence[int], joined: Booleans, evenness: float) -> Floats:
 
 def _spaced(places: Floats) -> Floats:
     """The layout scaled up until no two nodes are closer than `CLOSEST`."""
+    spaced: Floats = places * max(1.0, CLOSEST / _closest(places))
+    return spaced
+
+
+def _closest(places: Floats) -> float:
+    """The least distance of two nodes."""
     apart = np.linalg.norm(places[:, None] - places[None], axis=-1)
     np.fill_diagonal(apart, np.inf)
-    spaced: Floats = places * max(1.0, CLOSEST / max(float(apart.min()), SAME_PLACE))
-    return spaced
+    return float(apart.min())
 
 
 def _distances(joined: Booleans) -> Floats:
