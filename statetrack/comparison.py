@@ -26,7 +26,7 @@ from statetrack.runs.folder import RunFolder
 from statetrack.runs.plugins import code_of, needs_plugin
 from statetrack.runs.rows import EvaluationRow, Summary
 from statetrack.runs.run import Run
-from statetrack.scoring import horizon
+from statetrack.scoring import horizon, rounded_down
 from statetrack.spec import Task, WordSpec, golden_hash
 from statetrack.spec.words import OWN
 
@@ -368,7 +368,7 @@ def _judge_prediction(bare: Comparison, best: Measured, found: Prediction) -> Co
         return replace(
             bare,
             outcome="predicted no, tracks",
-            reason=f"{_predicted_no(below)}, measured right up to {best.length:,}",
+            reason=f"{_predicted_no(below)}, {_right_beyond(best)}",
             advice="the prediction is about words of every length: test longer ones "
             f"(`statetrack eval {bare.run} --length {far}`) and more of them (--samples), and seek "
             f"one that fails (`statetrack certify {bare.run}`); accuracy on shorter words does not "
@@ -399,10 +399,15 @@ def _agreement(bare: Comparison, best: Measured, below: str) -> str:
     if best.verdict == "tracks":
         chosen = bare.selected
         few = "" if chosen == best else f", by replica {best.replica} and not by the selected one"
-        return f"predicted yes, measured right up to {best.length:,}{few}"
-    if best.horizon:
-        return f"{_predicted_no(below)}, {_right_and_not_beyond(best)}"
-    return f"{_predicted_no(below)}, not right at every position at any length tested"
+        return f"predicted yes, {_right_beyond(best)}{few}"
+    return f"{_predicted_no(below)}, {_right_and_not_beyond(best)}"
+
+
+def _right_beyond(best: Measured) -> str:
+    """Up to where a replica is right that tracks the task; it may err on words of training."""
+    if best.horizon == best.length:
+        return f"measured right up to {best.length:,}"
+    return f"measured right at every length beyond those of training, up to {best.length:,}"
 
 
 def _right_and_not_beyond(best: Measured) -> str:
@@ -412,24 +417,40 @@ def _right_and_not_beyond(best: Measured) -> str:
             f"right on every random word up to {best.horizon:,}, wrong at symbol "
             f"{best.fails_at:,} of {best.failing_word}"
         )
-    return f"measured right up to {best.horizon:,} and not beyond"
+    right = f"measured right up to {best.horizon:,} and not beyond"
+    if not best.horizon:
+        right = "at no length tested is every answer right"
+    return f"{right} ({_at_the_longest(best)})"
+
+
+def _at_the_longest(best: Measured) -> str:
+    """How often a replica's last answer is right at the longest length, and the floor."""
+    if best.low > best.floor:
+        beside = f"the floor is {rounded_down(best.floor)}"
+    else:
+        beside = f"which is not above the floor, {rounded_down(best.floor)}"
+    number = "1 word" if best.sequences == 1 else f"{best.sequences:,} words"
+    told = (
+        f"at length {best.length:,} the last answer is right on {rounded_down(best.accuracy)} of "
+        f"{number}, {beside}"
+    )
+    if best.nonfinite_from is not None:
+        told += f"; logits are NaN or infinite from position {best.nonfinite_from:,}"
+    return told
 
 
 def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
     """Why weights that exist may not have been found, and what to do."""
     unseen = (bare.num_replicas or 0) - bare.num_diverged - bare.num_evaluated
     others = f"evaluate the other {unseen} replicas (`statetrack eval {bare.run} --all`)"
-    if best.verdict == "partly" and best.horizon:
-        reason = f"predicted yes, measured right up to {best.horizon:,}, not {best.length:,}"
-        if best.horizon == best.length and best.failing_word is not None:
-            reason = f"predicted yes, {_right_and_not_beyond(best)}"
-        if best.nonfinite_from is not None:
-            reason += f"; logits are NaN or infinite from position {best.nonfinite_from:,}"
-        elif bare.prediction and bare.prediction.robust == "no":
+    reason = f"predicted yes, {_right_and_not_beyond(best)}"
+    if best.verdict == "partly":
+        corrects = bare.prediction is None or bare.prediction.robust != "no"
+        if best.horizon and best.nonfinite_from is None and not corrects:
             reason += "; this class corrects no errors, so small errors accumulate with length"
         tries = ["train on with a loss that has an exact optimum (--loss)", "more --steps"]
     else:
-        reason = "predicted yes, not reached: the weights exist, and training did not find them"
+        reason += "; the weights exist, and training did not find them"
         tries = ["more --seeds", "more --steps", "other --lrs or another --loss"]
     if bare.identified is False:
         reason += "; words of the training lengths do not identify the machine"

@@ -106,7 +106,7 @@ def test_a_model_that_can_and_does_not_disagrees_and_is_to_be_trained_again():
     assert "the other 2 replicas" in one.advice and "--steps" in one.advice
     far = outcome(make_run("b", *CAN, [row(500, 100), row(5000, 60)]))
     assert far.outcome == "predicted yes, not reached"
-    assert "right up to 500, not 5,000" in far.reason and "corrects no errors" in far.reason
+    assert "right up to 500 and not beyond" in far.reason and "corrects no errors" in far.reason
 
 
 def test_the_settings_of_the_run_decide_what_is_predicted_of_it():
@@ -260,7 +260,7 @@ def test_a_random_word_that_fails_is_told_from_one_that_was_sought():
     rows = [row(500, 100), row(5000, 99, first_error=4100)]
     one = outcome(found(make_run("a", *CAN, rows), worst_case_of()))
     assert (one.selected.fails_at, one.selected.failing_word) == (4100, None)
-    assert one.selected.worst_case == 4099 and "right up to 500, not 5,000" in one.reason
+    assert one.selected.worst_case == 4099 and "right up to 500 and not beyond" in one.reason
     proven = found(make_run("b", *CAN, rows), certificate_of(4100))
     assert outcome(proven).outcome == "contradiction"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -402,7 +403,49 @@ def test_eval_draws_what_it_found_and_plot_what_it_kept(
 # --- in a terminal ---
 
 
+def several_replicas() -> list[EvaluationRow]:
+    lengths, falls = (10, 100, 1000), (0.0, 0.1, 0.2)
+    return [
+        row_of(length, replica, 1 - fall * place)
+        for replica, fall in enumerate(falls)
+        for place, length in enumerate(lengths)
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 60, 30])
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_replicas_in_a_terminal_are_told_apart_by_letters_and_named_below(width, ascii_only):
+    text = accuracy_curve(several_replicas(), width=width, coloured=False, ascii_only=ascii_only)
+    lines = text.splitlines()
+    plot = [line for line in lines if line[4:5] in "|│┤+" and line[4:5]]
+    for letter in "abc":
+        assert any(letter in line[5:] for line in plot)
+    below = " ".join(lines[lines.index(plot[-1]) + 1 :])
+    for replica, letter in enumerate("abc"):
+        assert re.search(rf"{letter} seed {replica}, lr [0-9.e-]+", below)
+    assert "seed" not in "".join(plot) and "\x1b" not in text
+    assert all(len(line) <= max(width, 40) for line in lines)
+    assert text.isascii() == ascii_only
+
+
+def test_of_many_replicas_the_selected_one_is_drawn_and_the_others_are_counted():
+    rows = [
+        replace(row_of(length, 0, 0.5), replica=replica, selected=not replica)
+        for replica in range(11)
+        for length in (10, 20)
+    ]
+    text = accuracy_curve(rows, coloured=False)
+    assert "a seed 0, lr" in text and "(selected)" in text
+    assert "3 more replicas are not drawn" in " ".join(text.split())
+
+
+def test_a_length_without_scored_words_leaves_a_gap_and_not_a_crash():
+    rows = [row_of(10, 0, 0.5), replace(row_of(20, 0, 0.5), accuracy=float("nan"))]
+    assert "length" in accuracy_curve(rows, coloured=False)
+
+
 def test_the_curve_in_a_terminal_has_ticks_at_tested_lengths() -> None:
     rows = [row_of(length, 0, 0.9) for length in (10, 20, 50, 100, 1000, 10_000)]
-    last = accuracy_curve(rows, coloured=False).splitlines()[-2].split()
+    drawn = accuracy_curve(rows, coloured=False).splitlines()
+    last = next(line.split() for line in drawn if line.split()[0] == "10")
     assert last == ["10", "50", "1,000", "10,000"] and "46.4" not in last

@@ -170,7 +170,11 @@ class Evaluated:
             for kind, mine in self.by_words.items():
                 if len(self.by_words) > 1:
                     typer.echo(f"words: {visible(kind)}")
-                typer.echo(accuracy_curve(mine, coloured=out.is_terminal))
+                coloured = out.color_system is not None and not out.no_color
+                curve = accuracy_curve(
+                    mine, width=out.width, coloured=coloured, ascii_only=out.in_ascii
+                )
+                typer.echo(curve)
         self.draw_sentences()
         self.draw_words()
         typer.echo(f"run: {self.about['run']}")

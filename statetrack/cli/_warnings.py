@@ -17,11 +17,12 @@ from statetrack.algebra.machine import needed_machine
 from statetrack.algebra.merging import merging_in
 from statetrack.audit import SOLVED, VIEWS
 from statetrack.predicting import identification_by
-from statetrack.report.drawing import share
+from statetrack.report.drawing import interval, share
 
 if TYPE_CHECKING:
     from statetrack.audit.answers import SplitScore
     from statetrack.runs.rows import EvaluationRow, Summary
+    from statetrack.scoring import Score
     from statetrack.sources import LengthDistribution
     from statetrack.spec import Task, WordSpec
 
@@ -31,15 +32,18 @@ def warn_of_shortcuts(rows: Iterable[EvaluationRow], of: str = "") -> None:
 
     It does at a length where its accuracy is not below the 95 % interval of the replica's.
     """
-    lengths: dict[tuple[str, bool], list[EvaluationRow]] = {}
+    lengths: dict[tuple[str, str], list[EvaluationRow]] = {}
     for row in rows:
         name, found = row.shortcut, row.shortcut_accuracy
         if row.selected and name is not None and found is not None and found >= row.low:
-            lengths.setdefault((name, found >= SOLVED), []).append(row)
+            lengths.setdefault((name, _standing(row, found)), []).append(row)
     for (name, _), reached in lengths.items():
         last = reached[-1]
         assert last.shortcut_accuracy is not None
-        _warn(of + _where(reached), last.accuracy, name, last.shortcut_accuracy)
+        told = _told(last, VIEWS[name].sees, last.shortcut_accuracy)
+        typer.echo(
+            f"warning: {of}{_where(reached)} {told}; `statetrack audit` gives details", err=True
+        )
 
 
 def warn_of_split_shortcuts(scores: Iterable[SplitScore]) -> None:
@@ -47,15 +51,76 @@ def warn_of_split_shortcuts(scores: Iterable[SplitScore]) -> None:
     for each in scores:
         name, found = each.shortcut, each.shortcut_accuracy
         if name is not None and found is not None and found >= each.low:
-            _warn(f"on {each.split}", each.accuracy, name, found)
+            told = _told(each, VIEWS[name].sees, found, more="")
+            typer.echo(
+                f"warning: on {each.split} {told}; `statetrack audit` gives details", err=True
+            )
 
 
-def warn_of_shortcut_in_validation(
-    accuracy: float | None, strongest: tuple[str, float] | None
-) -> None:
-    """One line where a shortcut is as accurate on the validation words as the replica."""
-    if accuracy is not None and strongest is not None and strongest[1] >= accuracy:
-        _warn("on the validation words", accuracy, *strongest)
+def _standing(row: Score, found: float) -> str:
+    """How the accuracy of a shortcut stands to that of a model that it is not clearly below."""
+    if found >= SOLVED:
+        return "solves"
+    return "above" if found > row.accuracy else "equal" if found == row.accuracy else "within"
+
+
+def _told(row: Score, sees: str, found: float, more: str = " (more: --samples)") -> str:
+    model, shortcut = share(row.accuracy), f"a shortcut that sees {sees}"
+    words = "1 word does" if row.sequences == 1 else f"{row.sequences:,} words do"
+    match _standing(row, found):
+        case "solves":
+            return (
+                f"{shortcut} is right on {share(found)}, the model on {model}: this is no evidence "
+                "of state tracking"
+            )
+        case "above":
+            return f"the model is right on {model}, and {shortcut} on more ({share(found)})"
+        case "equal":
+            return f"the model is right on {model}, no more than {shortcut}"
+    return (
+        f"the model is right on {model} (95 % interval {interval(row.low, row.high)}), and "
+        f"{shortcut} on {share(found)}: {words} not tell them apart{more}"
+    )
+
+
+def validation_remark(
+    accuracy: float | None,
+    strongest: tuple[str, float] | None,
+    *,
+    lengths: object,
+    task: str,
+    run: str,
+    test_length: int,
+) -> str:
+    """What the accuracy of validation does not show, where a shortcut has it too; or empty.
+
+    Both are shares of the labels. Validation words have the training `lengths`; `test_length` is
+    one that may be tested, and `run` and `task` are what the commands that are named take.
+    """
+    if accuracy is None or strongest is None or strongest[1] < accuracy:
+        return ""
+    view, found = VIEWS[strongest[0]], strongest[1]
+    of = f"validation words, which have the training lengths ({lengths}),"
+    if accuracy < SOLVED:
+        more = "no fewer" if found == accuracy else "more"
+        return (
+            f"warning: the model is right on {share(accuracy)} of the labels of {of} and a "
+            f"shortcut that sees {view.sees} on {more} ({share(found)}): it has not learned the "
+            "task; train it for more --steps, or with other --lrs or --seeds"
+        )
+    evaluate = f"`statetrack eval {run} --length {test_length}`"
+    both = f"right on {share(found)} of their labels, the model on {share(accuracy)}"
+    if view.counts_all:  # longer words have keys that it has never met
+        return (
+            f"note: accuracy on {of} is not yet state tracking: a table of {view.sees}, made from "
+            f"training words, is {both}. It has no answer for longer words: {evaluate} tells the "
+            "two apart"
+        )
+    return (
+        f"warning: accuracy on {of} is no evidence of state tracking: a shortcut that sees "
+        f"{view.sees} is {both}. `statetrack audit {task}` says whether longer words ask for "
+        f"more, and {evaluate} what the model does there"
+    )
 
 
 def warn_of_divergence(summary: Summary, of: str = "") -> None:
@@ -150,18 +215,3 @@ def _where(rows: list[EvaluationRow]) -> str:
     if len(rows) == 1:
         return f"at length {last}"
     return f"at {len(rows)} lengths from {first} to {last}, at the last of them"
-
-
-def _warn(where: str, accuracy: float, name: str, reached: float) -> None:
-    sees = VIEWS[name].sees
-    if reached >= SOLVED:
-        told = (
-            f"a shortcut that sees {sees} is right on {share(reached)}, the model on "
-            f"{share(accuracy)}: this is no evidence of state tracking"
-        )
-    else:
-        told = (
-            f"the model is right on {share(accuracy)}, no better than a shortcut that sees {sees} "
-            f"({share(reached)})"
-        )
-    typer.echo(f"warning: {where} {told}; `statetrack audit` gives details", err=True)

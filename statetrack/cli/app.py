@@ -18,6 +18,7 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import io
 import math
 import os
 import re
@@ -115,6 +116,9 @@ def _read_command(name: str, module: str) -> Command | None:
 
 def main() -> None:
     """The program `statetrack`."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without Unicode shows escapes
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:]))
 
 

@@ -26,7 +26,7 @@ from statetrack.report.drawing import console as standard_output
 from statetrack.report.evidence import length_text
 
 if TYPE_CHECKING:
-    from statetrack.comparison import Comparison, Outcome
+    from statetrack.comparison import Comparison, Outcome, Verdict
 
 MARKS: Mapping[Outcome, tuple[str, str]] = {
     "agree": ("agrees", "green"),
@@ -52,6 +52,10 @@ NUMBERS: Mapping[str, int] = {
     "replicas": 110,
 }
 """The columns of numbers, each with the least width of the terminal at which it is shown."""
+
+MEASURED: Mapping[Verdict, str] = {"tracks": "tracks", "partly": "not always", "no": "no"}
+"""What the table says of a replica: a prediction is about every word, so one that errs is enough
+to agree with a no."""
 
 EVIDENCE = ("worst word", "proven", "machine")
 """The columns of evidence, each shown for a task of which a run has some."""
@@ -119,7 +123,7 @@ def _draw_task(task: str, runs: Sequence[Comparison], console: Console) -> None:
     for one in runs:
         mark, look = MARKS[one.outcome]
         cells = _numbers(one)
-        verdict = one.selected.verdict if one.selected else "-"
+        verdict = MEASURED[one.selected.verdict] if one.selected else "-"
         table.add_row(
             _model(one),
             _predicted(one),

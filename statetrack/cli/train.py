@@ -126,10 +126,10 @@ def _train(run: Run, log: Sequence[str]) -> None:
     from tqdm import tqdm
 
     from statetrack.cli._warnings import (
+        validation_remark,
         warn_of_divergence,
         warn_of_hidden_groups_in_training,
         warn_of_short_training_words,
-        warn_of_shortcut_in_validation,
     )
     from statetrack.report.drawing import console, share, small
     from statetrack.report.tables import finish_line, training_table
@@ -174,4 +174,13 @@ def _train(run: Run, log: Sequence[str]) -> None:
     chosen = run.selected
     warn_of_divergence(summary)
     strongest = strongest_in_validation(run.words, chosen.seed)
-    warn_of_shortcut_in_validation(chosen.validation_accuracy, strongest)
+    remark = validation_remark(
+        chosen.validation_accuracy,
+        strongest,
+        lengths=lengths,
+        task=shlex.quote(run.experiment.data.task),
+        run=shlex.quote(str(run.path)),
+        test_length=max([*run.task.spec.test_lengths, 10 * lengths.longest]),
+    )
+    if remark:
+        typer.echo(visible(remark), err=True)

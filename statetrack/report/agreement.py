@@ -13,6 +13,7 @@ from typing import Literal
 
 from statetrack.report.entries import Entry
 from statetrack.runs.rows import EvaluationRow
+from statetrack.scoring import rounded_down
 
 Outcome = Literal[
     "as predicted", "not as predicted", "contradiction", "nothing predicted", "not measured"
@@ -47,23 +48,24 @@ def agreement_of(entry: Entry) -> Agreement:
     beyond = _beyond_training(entry)
     if not beyond:
         return Agreement("not measured", "no replica was tested on words longer than in training")
-    longest = max(row.length for row in entry.rows)
+    longest = max(row.length for rows in beyond for row in rows)
     tracking = [rows for rows in beyond if _tracks(entry, rows)]
     if answer is None or answer == "unknown":
         return Agreement("nothing predicted", "no theorem decides it with these settings")
     if answer == "no" and tracking:
         return Agreement(
             "not as predicted",
-            f"predicted not to, and {_replicas(len(tracking))} right on every test word of up to "
-            f"{longest:,} symbols; the prediction is about words of every length",
+            f"predicted not to, and {_replicas(len(tracking))} right on every test word longer "
+            f"than in training, up to {longest:,} symbols; the prediction is about words of every "
+            "length",
         )
     if answer == "yes" and not tracking:
         return Agreement("not as predicted", f"predicted to, and {_fails(entry, beyond, longest)}")
     if answer == "yes":
         return Agreement(
             "as predicted",
-            f"predicted to, and {_replicas(len(tracking))} right on every test word of up to "
-            f"{longest:,} symbols",
+            f"predicted to, and {_replicas(len(tracking))} right on every test word longer "
+            f"than in training, up to {longest:,} symbols",
         )
     return Agreement("as predicted", f"predicted not to, and {_fails(entry, beyond, longest)}")
 
@@ -76,7 +78,14 @@ def _fails(entry: Entry, beyond: Sequence[Sequence[EvaluationRow]], longest: int
             "every random word is right, but the word that was sought and found is answered "
             f"wrongly at symbol {entry.bracket.failure.position:,}"
         )
-    return f"no replica is right on every test word of up to {longest:,} symbols"
+    told = f"no replica is right on every test word longer than in training, up to {longest:,}"
+    last = [
+        row.accuracy for rows in beyond for row in rows if row.length == longest and row.sequences
+    ]
+    beside = (
+        f" (the best is right on {rounded_down(max(last))} of the last answers)" if last else ""
+    )
+    return f"{told} symbols{beside}"
 
 
 def _replicas(number: int) -> str:

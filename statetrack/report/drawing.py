@@ -34,6 +34,10 @@ LOOKS = {"yes": "green", "no": "red", "unknown": "dim"}
 """The text of a prediction's answer, and its style."""
 
 
+IN_ASCII = str.maketrans({"◀": "<", "≥": ">", "≤": "<", "→": ">", "·": "."})
+"""What stands for the signs of tables in terminals without Unicode, each as wide."""
+
+
 class _PlainConsole(Console):
     """A console that takes no text for markup, and lets no character through that has an effect.
 
@@ -51,10 +55,16 @@ class _PlainConsole(Console):
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
         for text, style, control in super().render(renderable, options):
-            yield Segment(text if control else visible(text, lines=True), style, control)
+            shown = text if control else visible(text, lines=True)
+            yield Segment(shown.translate(IN_ASCII) if self.in_ascii else shown, style, control)
+
+    @property
+    def in_ascii(self) -> bool:
+        """Whether the terminal has no Unicode; rich draws frames in ASCII there of itself."""
+        return not self.encoding.lower().startswith("utf")
 
 
-def console() -> Console:
+def console() -> _PlainConsole:
     """Standard output, as wide as the terminal; `PIPED_WIDTH` if it is not a terminal."""
     is_piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     return _PlainConsole(width=PIPED_WIDTH if is_piped else None)

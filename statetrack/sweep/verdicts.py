@@ -258,7 +258,9 @@ class _Beside:
 
     def _difference(self, measured: float) -> str:
         apart = abs(measured - self.published)
-        text = f"{apart:,.0f} symbols" if self.table.measure == "horizon" else f"{apart:.2f}"
+        text = f"{apart:.2f}" if apart >= 0.01 else f"{apart:.1g}"
+        if self.table.measure == "horizon":
+            text = f"{apart:,.0f} symbols"
         return f"{text} {'above' if measured > self.published else 'below'}"
 
     # --- what was measured ---
@@ -336,9 +338,9 @@ class _Beside:
             low, high = rescale(low, row.chance), rescale(high, row.chance)
         if low - self._within > self.published or high + self._within < self.published:
             return ""
+        words = "1 test word does" if row.sequences == 1 else f"{row.sequences:,} test words do"
         return (
-            f"{row.sequences:,} test words do not tell them apart: 95 % interval "
-            f"{rounded_down(low)} to {rounded_up(high)}"
+            f"{words} not tell them apart: 95 % interval {rounded_down(low)} to {rounded_up(high)}"
         )
 
     # --- whether training was finished ---
