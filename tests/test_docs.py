@@ -3,12 +3,15 @@
 A page is read from top to bottom in a folder of its own. A block after `<!-- file: NAME -->` is
 saved there under that name; every line `$ statetrack ...` of a console block is run there, and
 the lines printed beneath it must come out, in that order (`...` stands for what is left out).
-A console block after `<!-- not run: REASON -->` is passed over.
+So is every line `$ python FILE.py`, in the same process.
+A console block after `<!-- not run: REASON -->` is passed over, and one after
+`<!-- slow: REASON -->` is run by `-m slow` only.
 """
 
 import doctest
 import json
 import re
+import runpy
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,7 +42,7 @@ NOTEBOOK = DOCS / "your-own-module.ipynb"
 COLUMNS = "100"
 
 FENCE = re.compile(
-    r"(?:<!-- (?P<mark>file|not run): (?P<text>[^\n]+?) -->\n+)?"
+    r"(?:<!-- (?P<mark>file|not run|slow): (?P<text>[^\n]+?) -->\n+)?"
     r"^(?P<fence>```+)(?P<language>[^\s`]*)[^\n]*\n(?P<body>.*?)^(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
@@ -104,20 +107,40 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_commands_of_a_page_run_and_print_what_it_shows(page, folder, capsys):
+    run_page(page, folder, capsys, passed_over=("not run", "slow"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if any(block.mark == "slow" for block in blocks(page))],
+    ids=lambda page: page.name,
+)
+def test_the_slow_commands_of_a_page_run_and_print_what_it_shows(page, folder, capsys):
+    pytest.importorskip("accelerate")
+    run_page(page, folder, capsys, passed_over=("not run",))
+
+
+def run_page(page, folder, capsys, *, passed_over):
+    """Run the console blocks of a page in a folder, and compare what they print."""
     for block in blocks(page):
         if block.mark == "file":
             (folder / block.text).write_text(block.body, encoding="utf-8")
-        if block.language != "console" or block.mark == "not run":
+        if block.language != "console" or block.mark in passed_over:
             continue
         for (program, *argv), expected in commands(block):
-            assert program == "statetrack", f"{page.name}: console blocks are for statetrack"
+            assert program in ("statetrack", "python"), f"{page.name}: {program} is not run here"
             forget_plugins()  # the reader's commands are processes of their own
-            code = run(argv)
+            if program == "python":
+                runpy.run_path(*argv, run_name="__main__")
+                code = 0
+            else:
+                code = run(argv)
             shown = capsys.readouterr()
             assert code == (1 if "error:" in " ".join(expected) else 0), shown.err
             printed = shown.out + shown.err
             missing = first_missing(expected, printed)
-            assert missing is None, f"statetrack {shlex.join(argv)}\n{missing}\n\n{printed}"
+            assert missing is None, f"{program} {shlex.join(argv)}\n{missing}\n\n{printed}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -155,7 +178,7 @@ def test_every_task_and_model_that_a_page_shows_is_used_in_it(page):
     text = page.read_text(encoding="utf-8")
     for block in blocks(page):
         if block.mark == "file":
-            lines = [line for line in text.splitlines() if line.startswith("$ statetrack ")]
+            lines = re.findall(r"^\$ (?:statetrack|python) .*", text, re.M)
             assert any(block.text in line for line in lines), block.text
         is_task = block.language == "yaml" and "\nautomaton:" in block.body
         is_model = block.language == "python" and "@MODELS.register" in block.body
@@ -166,7 +189,7 @@ def test_blocks_that_are_not_run_say_why():
     for page in PAGES:
         for block in blocks(page):
             if block.language == "console" and block.mark:
-                assert block.mark == "not run" and len(block.text) > 10, page.name
+                assert block.mark != "file" and len(block.text) > 10, page.name
 
 
 def test_lines_of_output_are_compared_in_their_order():
