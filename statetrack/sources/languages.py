@@ -43,7 +43,8 @@ def language(
     It starts in state 0. Labels are
 
     - `membership`: 1 where the word so far is a member, 0 where it is not;
-    - `next-symbols`: the set of legal symbols, such as `ab`; `none` in a dead state.
+    - `next-symbols`: the set of legal symbols, such as `ab`, with commas between symbols where one
+      is longer than a letter; `none` in a dead state.
 
     Words are
 
@@ -114,7 +115,8 @@ def _labels(
     """The label of every state, and the labels' names."""
     if form == "membership":
         return members.astype(np.int64), ["0", "1"]
-    sets = ["".join(np.array(symbols)[row]) or "none" for row in legal]
+    comma = "," if any(len(symbol) > 1 for symbol in symbols) else ""
+    sets = [comma.join(np.array(symbols)[row]) or "none" for row in legal]
     names = list(dict.fromkeys(sets))
     if len(names) == 1:
         raise TaskError(

@@ -1,0 +1,309 @@
+"""Nondeterministic automata of patterns, built from tokens as they are read.
+
+What is finished is a part: some of the states, one after the other, with a first and a last one.
+No transition leads to the first or away from the last, so that parts can be joined and copied
+without looking into them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from statetrack.errors import TaskError
+from statetrack.sources.patterns.reading import Token
+
+MOST_STATES: Final = 50_000
+"""States of an automaton: two or so for every symbol of the pattern, and their copies."""
+
+
+@dataclass
+class Nondeterministic:
+    """An automaton that may be in several states at once; it accepts in one of them."""
+
+    reads: list[list[tuple[int, int]]] = field(default_factory=list)
+    """For each state what it reads, as bits of the symbols, and where that leads."""
+
+    free: list[list[int]] = field(default_factory=list)
+    """For each state where it leads without reading."""
+
+    start: int = 0
+    accepting: int = 0
+
+    def add(self, count: int = 1) -> int:
+        """The number of the first of so many new states.
+
+        Raises `TaskError` where there are too many.
+        """
+        first = len(self.reads)
+        if first + count > MOST_STATES:
+            raise TaskError(
+                f"pattern: it needs more than {MOST_STATES:,} states before they are merged: "
+                "write it in a simpler way"
+            )
+        self.reads += [[] for _ in range(count)]
+        self.free += [[] for _ in range(count)]
+        return first
+
+
+def build(tokens: Sequence[Token], alphabet: Sequence[str]) -> Nondeterministic:
+    """The automaton of a pattern's tokens over an alphabet.
+
+    Raises `TaskError` for tokens that make no pattern, and where the automaton is too large.
+    """
+    return _Builder(alphabet).built(tokens)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The states from `low` on, up to the next part's; words lead from `first` to `last`."""
+
+    low: int
+    first: int
+    last: int
+    begins: Token | None = None
+    """The anchor at its beginning, if it has one, and `ends` one at its end."""
+    ends: Token | None = None
+
+
+@dataclass
+class _Group:
+    """A group that is open: the sides that are finished, and what stands in the newest."""
+
+    token: Token | None
+    at_beginning: bool
+    in_shuffle: bool = False
+    sign: Token | None = None
+    """The `|` or `&` between its sides."""
+    sides: list[_Part] = field(default_factory=list)
+    items: list[_Part] = field(default_factory=list)
+    begins: Token | None = None
+    ends: Token | None = None
+    """The anchor at the end of the newest side; nothing may follow it there."""
+    repeatable: bool = False
+
+    @property
+    def shuffles(self) -> bool:
+        return self.token is not None and self.token.text.startswith("(?s")
+
+
+class _Builder:
+    def __init__(self, alphabet: Sequence[str]) -> None:
+        self._alphabet = alphabet
+        self._all = Nondeterministic()
+
+    def built(self, tokens: Sequence[Token]) -> Nondeterministic:
+        open_groups = [_Group(None, at_beginning=True)]
+        for token in tokens:
+            group = open_groups[-1]
+            if token.kind == "open":
+                self._check_end(group, token)
+                shuffles = token.text.startswith("(?s")
+                beginning = group.at_beginning and not group.items and not shuffles
+                open_groups.append(_Group(token, beginning, shuffles or group.in_shuffle))
+            elif token.kind == "close":
+                if len(open_groups) == 1:
+                    token.refuse(r"it closes no bracket; the symbol is written \)")
+                open_groups.pop()
+                self._add(open_groups[-1], self._closed(group), token)
+            elif token.kind in ("or", "and"):
+                self._check_sign(group, token)
+                self._end_side(group)
+            elif token.kind == "anchor":
+                self._anchor(group, token)
+            elif token.kind == "repeat":
+                self._repeat(group, token)
+            else:
+                self._add(group, self._symbol(token), token)
+        last = open_groups.pop()
+        if last.token is not None:
+            last.token.refuse(r"the bracket is not closed; the symbol is written \(")
+        whole = self._closed(last)
+        self._all.start, self._all.accepting = whole.first, whole.last
+        return self._all
+
+    def _add(self, group: _Group, part: _Part, token: Token) -> None:
+        self._check_end(group, token)
+        group.begins, group.ends = group.begins or part.begins, part.ends
+        group.items.append(part)
+        group.repeatable = True
+
+    def _check_end(self, group: _Group, token: Token) -> None:
+        """Refuses what follows an anchor at the end."""
+        if group.ends is not None:
+            group.ends.refuse(
+                f"more follows it at position {token.position}: it can stand at the end alone; "
+                r"the symbol is written \$"
+            )
+
+    def _anchor(self, group: _Group, token: Token) -> None:
+        if token.text in ("^", r"\A"):
+            if group.items or not group.at_beginning:
+                symbol = r"; the symbol is written \^" if token.text == "^" else ""
+                token.refuse(
+                    "it can stand at the beginning alone, where it changes nothing"
+                    f"{symbol}; to shuffle two languages write (?shuffle:A|B)"
+                )
+            group.begins = token
+        else:
+            if group.in_shuffle:
+                token.refuse("it can stand at the end of the pattern alone")
+            group.ends = token
+        group.repeatable = False
+
+    def _check_sign(self, group: _Group, token: Token) -> None:
+        if group.sign is not None and group.sign.kind != token.kind:
+            token.refuse(
+                f"beside '{group.sign.text}' at position {group.sign.position} brackets must say "
+                "which belongs together: (a|b)&c or a|(b&c)"
+            )
+        if group.shuffles and token.kind == "and":
+            token.refuse("the sides of (?shuffle:...) stand between '|': write (a&b) in brackets")
+        group.sign = token
+
+    def _end_side(self, group: _Group) -> None:
+        """The items of the newest side as one part."""
+        items = group.items
+        if items:
+            for left, right in pairwise(items):
+                self._all.free[left.last].append(right.first)
+            low, first, last = items[0].low, items[0].first, items[-1].last
+        else:
+            low = first = self._all.add(2)
+            last = low + 1
+            self._all.free[first].append(last)
+        group.sides.append(_Part(low, first, last, group.begins, group.ends))
+        group.items, group.begins, group.ends, group.repeatable = [], None, None, False
+
+    def _closed(self, group: _Group) -> _Part:
+        """A group that ends here as one part."""
+        self._end_side(group)
+        part, *others = group.sides
+        begins = next((side.begins for side in group.sides if side.begins), None)
+        ends = next((side.ends for side in group.sides if side.ends), None)
+        if not others:
+            return part
+        if group.shuffles or (group.sign is not None and group.sign.kind == "and"):
+            # the newest sides first: they are the last states, and make room for their product
+            sides = [part, *others]
+            while len(sides) > 1:
+                right, left = sides.pop(), sides.pop()
+                sides.append(self._product(left, right, shuffled=group.shuffles))
+            part = sides[0]
+        else:
+            first = self._all.add(2)
+            for side in group.sides:
+                self._all.free[first].append(side.first)
+                self._all.free[side.last].append(first + 1)
+            part = _Part(part.low, first, first + 1)
+        return _Part(part.low, part.first, part.last, begins, ends)
+
+    def _symbol(self, token: Token) -> _Part:
+        bits = token.choice.among(self._alphabet)
+        if not bits:
+            token.refuse("it stands for no symbol of the alphabet")
+        first = self._all.add(2)
+        self._all.reads[first].append((bits, first + 1))
+        return _Part(first, first, first + 1)
+
+    def _repeat(self, group: _Group, token: Token) -> None:
+        if not group.repeatable:
+            token.refuse(
+                "there is nothing before it that it could repeat; the symbol is written "
+                f"\\{token.text[0]}"
+                if not group.items or group.ends
+                else "it repeats what is repeated already: put brackets between, as in (a*)*"
+            )
+        part = group.items[-1]
+        if (anchor := part.begins or part.ends) and token.most not in (0, 1):
+            anchor.refuse(
+                f"it cannot stand in what '{token.text}' at position {token.position} repeats"
+            )
+        group.items[-1] = self._repeated(part, token.least, token.most)
+        group.repeatable = False
+
+    def _repeated(self, part: _Part, least: int, most: int | None) -> _Part:
+        """A part so many times; its states are the last ones."""
+        copies = max(least, 1) if most is None else most
+        parts = [part, *self._copies(part, copies - 1)]
+        if most is None:
+            parts[-1] = self._any_number(parts[-1], may_be_none=least == 0)
+        elif most == 0:
+            first = self._all.add(2)
+            self._all.free[first].append(first + 1)
+            return _Part(part.low, first, first + 1, part.begins, part.ends)
+        else:
+            for optional in parts[least:]:
+                self._all.free[optional.first].append(parts[-1].last)
+        for left, right in pairwise(parts):
+            self._all.free[left.last].append(right.first)
+        return _Part(part.low, parts[0].first, parts[-1].last, part.begins, part.ends)
+
+    def _any_number(self, part: _Part, *, may_be_none: bool) -> _Part:
+        """A part once or more, or any number of times."""
+        first = self._all.add(2)
+        last = first + 1
+        self._all.free[first].append(part.first)
+        self._all.free[part.last] += [part.first, last]
+        if may_be_none:
+            self._all.free[first].append(last)
+        return _Part(part.low, first, last)
+
+    def _copies(self, part: _Part, count: int) -> list[_Part]:
+        """Copies of a part whose states are the last ones."""
+        high = len(self._all.reads)
+        size = high - part.low
+        if count <= 0:
+            return []
+        begin = self._all.add(size * count)
+        copies = []
+        for copy in range(count):
+            shift = begin + size * copy - part.low
+            for state in range(part.low, high):
+                self._all.reads[state + shift] = [
+                    (bits, target + shift) for bits, target in self._all.reads[state]
+                ]
+                self._all.free[state + shift] = [target + shift for target in self._all.free[state]]
+            copies.append(_Part(part.low + shift, part.first + shift, part.last + shift))
+        return copies
+
+    def _product(self, left: _Part, right: _Part, *, shuffled: bool) -> _Part:
+        """Two parts side by side, in place of them; they are the last states.
+
+        Both read each symbol, or else, `shuffled`, one of them does.
+        """
+        reads, free = self._all.reads[left.low :], self._all.free[left.low :]
+        low = left.low
+        del self._all.reads[low:], self._all.free[low:]
+        start = (left.first, right.first)
+        number = {start: self._all.add()}
+        waiting = [start]
+
+        def numbered(pair: tuple[int, int]) -> int:
+            if pair not in number:
+                number[pair] = self._all.add()
+                waiting.append(pair)
+            return number[pair]
+
+        for pair in waiting:  # grows while pairs are found
+            here = number[pair]
+            one, other = (state - low for state in pair)
+            self._all.free[here] = [
+                *(numbered((target, pair[1])) for target in free[one]),
+                *(numbered((pair[0], target)) for target in free[other]),
+            ]
+            if shuffled:
+                self._all.reads[here] = [
+                    *((bits, numbered((target, pair[1]))) for bits, target in reads[one]),
+                    *((bits, numbered((pair[0], target))) for bits, target in reads[other]),
+                ]
+            else:
+                self._all.reads[here] = [
+                    (bits & others, numbered((target, beyond)))
+                    for bits, target in reads[one]
+                    for others, beyond in reads[other]
+                    if bits & others
+                ]
+        return _Part(low, number[start], numbered((left.last, right.last)))
