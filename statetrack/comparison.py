@@ -27,7 +27,7 @@ from statetrack.runs.plugins import code_of, needs_plugin
 from statetrack.runs.rows import EvaluationRow, Summary
 from statetrack.runs.run import Run
 from statetrack.scoring import horizon, rounded_down
-from statetrack.spec import Task, WordSpec, golden_hash
+from statetrack.spec import Task, WordSpec, current_name, golden_hash
 from statetrack.spec.words import OWN
 
 Verdict = Literal["tracks", "partly", "no"]
@@ -280,7 +280,7 @@ def judge(facts: Facts) -> Comparison:
     bare = Comparison(
         run.path,
         "agree",
-        task=run.task.name,
+        task=current_name(run.task.name),
         model=run.experiment.model,
         settings=facts.settings,
         predicted=None if prediction is None else prediction.answer,

@@ -12,6 +12,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -26,6 +27,14 @@ T = TypeVar("T")
 Load = Callable[[], object]
 
 
+@dataclass(frozen=True)
+class Alias:
+    """Another name of a component: the name by which it is listed, and what to say to a user."""
+
+    name: str
+    note: str
+
+
 class Registry(Mapping[str, T], Generic[T]):
     """A read-only mapping of the components of one kind, each loaded on first access.
 
@@ -33,7 +42,8 @@ class Registry(Mapping[str, T], Generic[T]):
     or by importing a module in which `register(name)` decorates it. `entry_points` is the group of
     entry points by which installed packages add components; it is looked up only for a name that
     `find` does not have, or for all names. `open_sets` makes components that nothing lists: of a
-    name `hf:gpt2` the function under `hf` makes the component from the whole name.
+    name `hf:gpt2` the function under `hf` makes the component from the whole name. `aliases` are
+    further names, such as earlier ones: they are found, and neither listed nor counted.
 
     Raises `UnknownNameError` for a name it does not have, `ValueError` for a name that is
     registered twice, and `StatetrackError` where entry points repeat a name.
@@ -47,12 +57,14 @@ class Registry(Mapping[str, T], Generic[T]):
         listing: str,
         entry_points: str | None = None,
         open_sets: Mapping[str, Callable[[str], object]] | None = None,
+        aliases: Mapping[str, Alias] | None = None,
     ) -> None:
         self.kind = kind
         self._find = find
         self._listing = listing
         self._entry_points = entry_points
         self._open_sets = dict(open_sets or {})
+        self.aliases: Mapping[str, Alias] = dict(aliases or {})
         self._found: dict[str, Load] | None = None
         self._elsewhere: dict[str, Load] | None = None
         self._things: dict[str, T] = {}
@@ -71,7 +83,8 @@ class Registry(Mapping[str, T], Generic[T]):
                 raise ValueError(f"the name of a {self.kind} {flaw}")
             home = str(sys._getframe(1).f_globals.get("__name__", ""))
             own = home.startswith("statetrack.") or name == self._loading
-            if name in self._things or (name in self._names() and not own):
+            taken = name in self._things or name in self.aliases
+            if taken or (name in self._names() and not own):
                 raise ValueError(f"{self.kind} {name!r} is registered twice")
             self._things[name] = thing
             self._homes[name] = home
@@ -103,7 +116,12 @@ class Registry(Mapping[str, T], Generic[T]):
         prefix, colon, _ = name.partition(":") if isinstance(name, str) else ("", "", "")
         return self._open_sets.get(prefix) if colon else None
 
+    def listed_name(self, name: str) -> str:
+        """The name by which a component is listed: of an alias the other one."""
+        return self.aliases[name].name if name in self.aliases else name
+
     def __getitem__(self, name: str) -> T:
+        name = self.listed_name(name)
         if make := self._made(name):
             return make(name)  # type: ignore[return-value]
         if name not in self._things:
@@ -125,6 +143,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def home(self, name: str) -> str:
         """The module that registered a component, or else the one in which it is defined."""
+        name = self.listed_name(name)
         thing = self[name]
         return self._homes.get(name, str(getattr(thing, "__module__", "")))
 
@@ -134,7 +153,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __contains__(self, name: object) -> bool:
         known = name in self._things or name in self._own() or self._made(name) is not None
-        return known or name in self._names()
+        return known or name in self.aliases or name in self._names()
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted({*self._things, *self._names()}))

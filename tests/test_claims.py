@@ -107,7 +107,7 @@ def test_the_record_agrees_with_what_is_predicted_now() -> None:
 
 
 def test_hard_words_are_words_that_can_be_drawn() -> None:
-    for task in ("d4", "adder", "flip-flop-sparse", "s3-two-tokens"):
+    for task in ("dyck-1-depth-4", "adder", "flip-flop-sparse", "s3-two-tokens"):
         automaton = automaton_of(task)
         for words in (hard_words(automaton, 9, 120, seed=3), covering_words(automaton)):
             states = automaton.states_after(words).astype(np.int64)

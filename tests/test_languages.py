@@ -45,10 +45,10 @@ MEMBERSHIP = {
     "aa-star": lambda word: len(word) % 2 == 0,
     "aaaa-star": lambda word: len(word) % 4 == 0,
     "abab-star": lambda word: word == "abab" * (len(word) // 4),
-    "d2": lambda word: is_balanced(word, 2),
-    "d3": lambda word: is_balanced(word, 3),
-    "d4": lambda word: is_balanced(word, 4),
-    "d12": lambda word: is_balanced(word, 12),
+    "dyck-1-depth-2": lambda word: is_balanced(word, 2),
+    "dyck-1-depth-3": lambda word: is_balanced(word, 3),
+    "dyck-1-depth-4": lambda word: is_balanced(word, 4),
+    "dyck-1-depth-12": lambda word: is_balanced(word, 12),
     "five-blocks": lambda word: [letter for letter, _ in runs(word)] == list("abcde"),
     "ab-d-bc": lambda word: re.fullmatch("[ab]*d[bc]*", word) is not None,
     "zero-then-twos": lambda word: re.fullmatch("[012]*02*", word) is not None,
@@ -61,10 +61,10 @@ FOLLOWED = [
     "tomita-3",
     "tomita-4",
     "tomita-7",
-    "d2",
-    "d3",
-    "d4",
-    "d12",
+    "dyck-1-depth-2",
+    "dyck-1-depth-3",
+    "dyck-1-depth-4",
+    "dyck-1-depth-12",
     "five-blocks",
     "ab-d-bc",
 ]
@@ -212,7 +212,7 @@ def test_words_without_a_slip_are_weighed_by_how_often_they_could_have_slipped(n
     np.testing.assert_allclose(chances[alive], expected)
 
 
-@pytest.mark.parametrize("name", ["tomita-4", "d3", "five-blocks"])
+@pytest.mark.parametrize("name", ["tomita-4", "dyck-1-depth-3", "five-blocks"])
 def test_the_beginning_of_a_random_word_is_a_random_word(name):
     automaton = automaton_of(name)
     short, expected = automaton.list_words(LengthDistribution(3, 3))

@@ -87,7 +87,7 @@ def texts_of(name, manner):
     return texts("it.svg")
 
 
-@pytest.mark.parametrize("name", ["tomita-1", "tomita-4", "d3"])
+@pytest.mark.parametrize("name", ["tomita-1", "tomita-4", "dyck-1-depth-3"])
 def test_what_stands_for_all_dead_states_is_called_dead(name):
     assert [state for state in drawn(name).states if state.startswith("dead")] == ["dead"]
 
@@ -112,7 +112,9 @@ def test_labels_are_shown_where_they_are_not_the_states_own_names():
     assert "below a state: its label" in texts_of("tomita-4", "diagram")
 
 
-@pytest.mark.parametrize("name", ["parity", "flip-flop", "tomita-4", "even-pairs", "d4"])
+@pytest.mark.parametrize(
+    "name", ["parity", "flip-flop", "tomita-4", "even-pairs", "dyck-1-depth-4"]
+)
 def test_planar_automata_are_drawn_without_crossings_and_with_room(name):
     machine = drawn(name)
     edges, pairs = joined(machine)

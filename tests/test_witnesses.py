@@ -44,7 +44,7 @@ QUICK = (
     "s3",
     "s3-two-tokens",
     "a5",
-    "d4",
+    "dyck-1-depth-4",
     "tomita-6",
     "even-pairs",
     "flip-flop-cascade",

@@ -31,7 +31,7 @@ from statetrack.cli._json import print_json
 from statetrack.data import parse_lengths, read_dataset
 from statetrack.errors import DatasetError, SettingsError, UnknownNameError
 from statetrack.report.drawing import console, interval, plain_table, share
-from statetrack.spec import Task, WordSpec, load_task, task_names
+from statetrack.spec import TASKS, Task, WordSpec, load_task
 from statetrack.spec.words import OWN
 from statetrack.text import visible
 
@@ -71,7 +71,7 @@ def show_audit(
 
 
 def _is_folder(text: str) -> bool:
-    return text not in task_names() and Path(text).is_dir()
+    return text not in TASKS and Path(text).is_dir()
 
 
 def _load(name: str) -> Task:

@@ -26,7 +26,7 @@ from statetrack.runs.folder import RunFolder, find_run_folders, is_run, read_err
 from statetrack.runs.identity import WITHOUT_EFFECT, settings_hash
 from statetrack.runs.plugins import code_of, needs_plugin
 from statetrack.runs.rows import EvaluationRow
-from statetrack.spec import Task, golden_hash, load_task
+from statetrack.spec import Task, current_name, golden_hash, load_task
 from statetrack.sweep.executors._base import Done, Failed
 from statetrack.sweep.results import Measurement, PointResult
 from statetrack.sweep.suite import BUDGETS, SUITES, SWEEP_FILE, Suite, folder_of, load_suite
@@ -235,7 +235,7 @@ class _Reading:
             run=folder.path,
             state="finished" if summary else "unfinished",
             model=experiment.model,
-            task=task.name,
+            task=current_name(task.name),
             settings=config,
             settings_hash=settings_hash(config),
             task_version=task.spec.version,
@@ -389,6 +389,8 @@ def _otherwise(found: Mapping[str, Any], wanted: Mapping[str, Any], what: str) -
     """A note that names the values which differ; none where none does."""
     names = [name for name in dict.fromkeys([*wanted, *found]) if name not in WITHOUT_EFFECT]
     differing = [name for name in names if found.get(name) != wanted.get(name)]
+    if current_name(str(found.get("task"))) == current_name(str(wanted.get("task"))):
+        differing = [name for name in differing if name != "task"]
     if not differing:
         return []
     shown = [f"{name} {found.get(name)}, not {wanted.get(name)}" for name in differing[:3]]

@@ -2,7 +2,7 @@
 
 from statetrack.spec.lengths import Lengths
 from statetrack.spec.loading import TASKS, list_tasks, load_task, task_names
-from statetrack.spec.names import folder_name
+from statetrack.spec.names import current_name, folder_name
 from statetrack.spec.task import (
     Task,
     TaskSpec,
@@ -18,6 +18,7 @@ __all__ = [
     "TaskSpec",
     "WordSpec",
     "arguments_that_can_be_set",
+    "current_name",
     "folder_name",
     "golden_hash",
     "list_tasks",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from statetrack.errors import StatetrackError, TaskError, nearest_or_known
+from statetrack.errors import StatetrackError, TaskError, TaskWarning, nearest_or_known
 from statetrack.registry import Load, Registry, files_in, tasks_folder
 from statetrack.settings import build, read_yaml
 from statetrack.sources import build_source
@@ -15,6 +16,7 @@ from statetrack.sources.formats import format_of
 from statetrack.sources.text_files import nearest_file
 from statetrack.sources.trace_files import is_trace_file
 from statetrack.spec import names
+from statetrack.spec.aliases import ALIASES
 from statetrack.spec.from_files import (
     default_lengths,
     default_train_length,
@@ -29,6 +31,7 @@ from statetrack.text import visible
 def load_task(text: str | Task) -> Task:
     """The task of a name (`statetrack.spec.names` says how names are written), or the given one.
 
+    Warns with `TaskWarning` for a name by which a task was called earlier (`spec.aliases`).
     Raises `UnknownNameError` for a name that no file of the `tasks` folder has, and `TaskError`
     for a name that cannot be read, a wrong argument, and a file that holds no task.
     """
@@ -43,6 +46,9 @@ def load_task(text: str | Task) -> Task:
         return _machine_file(name, values)
     if is_trace_file(name):
         return _trace_file(name, values)
+    if name in ALIASES:
+        warnings.warn(ALIASES[name].note, TaskWarning, stacklevel=1)
+        name = ALIASES[name].name
     task = _task_file(Path(name)) if names.is_path(name) else TASKS[name]
     return _with_arguments(task, name, values) if values else task
 
@@ -65,7 +71,9 @@ def _find_tasks() -> Mapping[str, Load]:
     return files_in(tasks_folder(), _shipped_task)
 
 
-TASKS: Registry[Task] = Registry("task", _find_tasks, listing="statetrack list tasks")
+TASKS: Registry[Task] = Registry(
+    "task", _find_tasks, listing="statetrack list tasks", aliases=ALIASES
+)
 
 
 def _shipped_task(path: Path) -> Task:

@@ -22,6 +22,7 @@ from statetrack import yaml_text
 from statetrack.errors import TaskError
 from statetrack.sources.formats import endings, format_of
 from statetrack.sources.trace_files import ENDINGS, is_trace_file
+from statetrack.spec.aliases import ALIASES
 
 LONGEST_FOLDER_NAME = 150
 """Bytes of a folder's name; file systems take 255, and more is added to some."""
@@ -72,6 +73,14 @@ def factors_of(text: str) -> list[str]:
     if len(factors) < 2 or not all(factor.strip() for factor in factors):
         raise TaskError(f"task '{text}': a product takes two tasks or more, separated by commas")
     return factors
+
+
+def current_name(text: str) -> str:
+    """A name with the present names of tasks in place of earlier ones, inside products too."""
+    if is_product(text):
+        return product_name(map(current_name, map(str.strip, factors_of(text))))
+    name, colon, rest = text.partition(":")
+    return f"{ALIASES[name].name}{colon}{rest}" if name in ALIASES else text
 
 
 def product_name(names: Iterable[str]) -> str:

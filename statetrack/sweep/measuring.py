@@ -14,7 +14,7 @@ from statetrack.runs.loggers._opening import logging
 from statetrack.runs.rows import EvaluationRow
 from statetrack.runs.run import Run
 from statetrack.scoring import horizon
-from statetrack.spec import Task, WordSpec, golden_hash, load_task
+from statetrack.spec import Task, WordSpec, current_name, golden_hash, load_task
 from statetrack.sweep.executors._base import Stop
 from statetrack.sweep.points import Point
 from statetrack.sweep.results import HORIZON_SEED, SEED, Measurement, PointResult, num_right
@@ -214,10 +214,11 @@ def _refuse_another(folder: RunFolder, point: Point) -> Task:
     """The task of a point's run; `AnotherRunError` unless it is the one that the suite asks for."""
     wanted = point.experiment
     found = _unnamed_settings(wanted) | folder.config()
-    if found != wanted.values():
-        raise _another(
-            folder, f"a run with other settings ({_differences(found, wanted.values())})"
-        )
+    if "task" in found:
+        found["task"] = current_name(str(found["task"]))
+    asked = wanted.values() | {"task": current_name(wanted.data.task)}
+    if found != asked:
+        raise _another(folder, f"a run with other settings ({_differences(found, asked)})")
     task, now = load_task(str(folder.task_file)), load_task(wanted.data.task)
     difference = _difference(task, now, wanted.data)
     if difference:

@@ -35,7 +35,7 @@ from statetrack.runs.config import Experiment
 from statetrack.runs.folder import RunFolder
 from statetrack.runs.rows import EvaluationRow, Summary
 from statetrack.scoring import horizon_of, rescale, rounded_down, rounded_up
-from statetrack.spec import WordSpec, load_task
+from statetrack.spec import WordSpec, current_name, load_task
 from statetrack.sweep.executors._base import Done
 from statetrack.sweep.published import Compared, Measure, PublishedTable, Verdict
 from statetrack.sweep.results import PointResult
@@ -412,7 +412,7 @@ class _Beside:
 
 def _other_question(ours: Experiment, paper: Experiment) -> Iterator[str]:
     """What the model is asked otherwise than in the paper: task, lengths, supervision."""
-    if ours.data.task != paper.data.task:
+    if current_name(ours.data.task) != current_name(paper.data.task):
         yield f"task {ours.data.task} for {paper.data.task}"
     if ours.data.words != paper.data.words:
         yield f"words '{ours.data.words}' for '{paper.data.words}'"
