@@ -22,12 +22,12 @@ the names and values in it: what cannot be printed is shown as an escape, such a
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from statetrack.text import visible
+from statetrack.usual_names import meant
 
 MOST_NAMED = 20
 """The most known names that a message lists."""
@@ -104,9 +104,9 @@ def _as_argument(name: str, *value: Any) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """` Did you mean 'lstm'?`, with the leading space, or nothing where no known name is close."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f" Did you mean '{close[0]}'?" if close else ""
+    """` Did you mean 'lstm'?`, with the leading space, or nothing where none is meant."""
+    found = meant(name, known)
+    return f" Did you mean '{found}'?" if found else ""
 
 
 def nearest_or_known(name: str, known: Iterable[str]) -> str:

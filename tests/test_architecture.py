@@ -10,7 +10,7 @@ import statetrack
 
 PACKAGE = Path(statetrack.__file__).parent
 ORDER = (
-    "text markup errors extras yaml_text registry plugins settings references scoring sources "
+    "text markup usual_names errors extras yaml_text registry plugins settings references scoring sources "
     "algebra spec protocols data audit ops models predicting training evaluation evidence runs "
     "comparison sweep atlas report pictures catalogue cli"
 ).split()
@@ -19,6 +19,7 @@ ORDER = (
 FREE_OF_TORCH = {
     "text",
     "markup",
+    "usual_names",
     "scoring",
     "sources",
     "algebra",

@@ -15,13 +15,11 @@ import typer
 
 from statetrack.catalogue.options import as_text
 from statetrack.cli import options
+from statetrack.cli._usage_errors import UsageError
 from statetrack.errors import SettingsError, StatetrackError, UnknownNameError, nearest
 from statetrack.models import MODELS
 from statetrack.models._facts import MODEL_FACTS
 from statetrack.settings import Settings, build
-
-UsageError: type[typer.BadParameter] = typer.BadParameter.__mro__[1]
-"""What Typer raises for a command line that it cannot parse; it has no name for it."""
 
 
 def chosen_models(written: str, option: str = "--models") -> dict[str, Settings]:

@@ -33,6 +33,8 @@ from typing import Annotated, TextIO
 import typer
 
 from statetrack import __version__
+from statetrack.cli._help import GENERAL, GroupWithHelp, Page
+from statetrack.cli._usage_errors import UsageError, usage_line
 from statetrack.errors import StatetrackError, StatetrackWarning, TaskWarning, nearest
 from statetrack.registry import described
 from statetrack.text import visible
@@ -46,6 +48,7 @@ Plugins = Annotated[
         "--plugin",
         metavar="FILE.py",
         help="A Python file of your own that registers models or automaton kinds; repeatable.",
+        rich_help_panel=GENERAL,
     ),
 ]
 
@@ -129,14 +132,21 @@ def run(argv: Sequence[str]) -> int:
             warnings.showwarning = _show_warning
             warnings.simplefilter("always", StatetrackWarning)
             warnings.simplefilter("default", TaskWarning)  # once, however often a task is loaded
-            _application(argv)(args=list(argv), prog_name="statetrack")
+            application = _application(argv)
+            code = application(
+                args=list(argv) or ["--help"], prog_name="statetrack", standalone_mode=False
+            )
+    except UsageError as misused:
+        return _explain(misused, argv)
+    except typer.Abort:
+        return FAILED
     except SystemExit as end:
         if _mistake_in_plugin(end) is not None:
             return _explain(end)
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException as error:
         return _explain(error)
-    return 0
+    return code or 0
 
 
 def _show_warning(
@@ -156,10 +166,11 @@ def _application(argv: Sequence[str]) -> typer.Typer:
     app = typer.Typer(
         name="statetrack",
         help="Can this recurrent architecture track state, and how far?",
-        no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
         add_completion=False,
+        cls=GroupWithHelp,
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_version_only)
     invoked = next((word for word in argv if not word.startswith("-")), None)
@@ -193,13 +204,14 @@ def _add_command(app: typer.Typer, known: Command, argv: Sequence[str]) -> None:
     plugin = inspect.Parameter(
         "plugin", inspect.Parameter.KEYWORD_ONLY, annotation=Plugins, default=None
     )
+    parameters = [*taken, plugin]
     options.refuse_missing_values(argv, taken)
     options.refuse_odd_numbers(argv, taken)
     app.command(
         known.name,
-        help=inspect.getdoc(command),
+        cls=Page(inspect.getdoc(command) or "", parameters).command_class(),
         context_settings={"ignore_unknown_options": takes_rest, "allow_extra_args": takes_rest},
-    )(options.with_parameters(_guarded(command), [*taken, plugin]))
+    )(options.with_parameters(_guarded(command), parameters))
 
 
 def _guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -218,14 +230,14 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     return guarded
 
 
-def _explain(error: BaseException) -> int:
+def _explain(error: BaseException, argv: Sequence[str] = ()) -> int:
     """Print an error on stderr, in one line; return the exit code."""
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     if os.environ.get("STATETRACK_DEBUG"):
         traceback.print_exception(error)
-    line, code = _line_and_code(error)
+    line, code = _line_and_code(error, argv)
     _print_error("" if code == INTERRUPTED else "error: ", " ".join(line.splitlines()))
     return code
 
@@ -238,12 +250,12 @@ def _print_error(label: str, line: str) -> None:
     error_console().print(Text(label, "bold red") + Text(visible(line), "red"))
 
 
-def _line_and_code(error: BaseException) -> tuple[str, int]:
+def _line_and_code(error: BaseException, argv: Sequence[str]) -> tuple[str, int]:
     match error:
         case StatetrackError():
             return _as_options(error), FAILED
-        case typer.BadParameter():
-            return error.message, MISUSED
+        case UsageError():
+            return usage_line(error, argv), MISUSED
         case KeyboardInterrupt():
             return "interrupted", INTERRUPTED
         case OSError(filename=str(name), strerror=str(reason)):

@@ -12,7 +12,6 @@ of its own command line (`--model`), which is looked up first, with `peek`.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import itertools
 import typing
@@ -27,6 +26,7 @@ from pydantic.fields import FieldInfo
 from statetrack.catalogue.options import as_text as as_text
 from statetrack.catalogue.options import bounds, inner_type, names_for, type_of
 from statetrack.catalogue.options import flag as flag
+from statetrack.cli._unknown_options import advice
 from statetrack.errors import SettingsError, UnknownNameError, nearest
 from statetrack.runs.loggers import LOGS
 from statetrack.settings import Settings, build, is_plain_number
@@ -247,12 +247,14 @@ def refuse_unknown(
     own: Collection[str],
     others: Callable[[], Mapping[str, Collection[str]]],
     otherwise: str = "`--help` shows those it has.",
+    command: str | None = None,
 ) -> None:
     """Raise `UnknownNameError` for words that Typer did not parse, with a suggestion.
 
     `args` are those words (`context.args`), `name` the chosen model, `own` the names of its
     fields. `others` gives the field names of every other model; it is called only where there is
-    an error, because it imports them. `otherwise` stands where no known option is near.
+    an error, because it imports them. `otherwise` stands where no known option is near. Where
+    `command` is named, the options of other commands are looked through as well.
     """
     if not args:
         return
@@ -262,8 +264,9 @@ def refuse_unknown(
             f"'{args[0]}' belongs to no option: every setting is written --name value."
         )
     option = unknown.partition("=")[0]
-    meant = _meant(option, own, others()) or otherwise
-    raise UnknownNameError(f"{name} has no option {option}. {meant}".rstrip())
+    models = {each: {_bare_flag(key) for key in keys} for each, keys in others().items()}
+    said = advice(option, [_bare_flag(key) for key in own], models, command) or otherwise
+    raise UnknownNameError(f"{name} has no option {option}. {said}".rstrip())
 
 
 def refuse_missing_values(argv: Sequence[str], given: Iterable[inspect.Parameter]) -> None:
@@ -296,21 +299,8 @@ def refuse_odd_number(text: str, where: str) -> None:
         )
 
 
-def _meant(option: str, own: Collection[str], others: Mapping[str, Collection[str]]) -> str:
-    """A suggestion for an unknown option: the models that have it, or the nearest option."""
-    name = option.removeprefix("--").replace("-", "_")
-    elsewhere = {known for names in others.values() for known in names}
-    if name in elsewhere:
-        return f"Models that have it: {_having(name, others)}."
-    for near in difflib.get_close_matches(name.removeprefix("no_"), own, n=1):
-        return f"Did you mean {flag(near)}?"
-    for near in difflib.get_close_matches(name, elsewhere, n=1):
-        return f"Did you mean {flag(near)}? Models that have it: {_having(near, others)}."
-    return ""
-
-
-def _having(name: str, others: Mapping[str, Collection[str]]) -> str:
-    return ", ".join(model for model, names in others.items() if name in names)
+def _bare_flag(name: str) -> str:
+    return flag(name).removeprefix("--")
 
 
 def _is_option(word: str) -> bool:

@@ -51,7 +51,7 @@ def build(argv: list[str]) -> Callable[..., None]:
 
     def train(context: typer.Context, **given: Any) -> None:
         """Train a population of one model: seeds x learning rates, in one process."""
-        options.refuse_unknown(context.args, name, own, fields_of_models)
+        options.refuse_unknown(context.args, name, own, fields_of_models, command="train")
         from statetrack.runs.loggers._opening import require_logs
         from statetrack.runs.run import Run  # imports torch, which `--help` does not need
 
