@@ -29,7 +29,7 @@ import statetrack
 from statetrack.cli.app import run as command
 from statetrack.errors import RunError, StatetrackError, StatetrackWarning
 from statetrack.models import MODELS
-from statetrack.runs import environment, files, locking
+from statetrack.runs import files, locking, processor
 from statetrack.runs.folder import (
     RunFolder,
     find_run_folders,
@@ -799,11 +799,11 @@ def test_the_processor_is_named(finished: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(
         Path, "read_text", lambda *_, **__: "processor: 0\nmodel name\t: My CPU 3\n"
     )
-    assert environment.processor_name() == "My CPU 3"
+    assert processor.processor_name() == "My CPU 3"
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: "Hardware : BCM2835\n")
     monkeypatch.setattr(platform, "processor", lambda: "")
-    assert environment.processor_name() == platform.machine()
+    assert processor.processor_name() == platform.machine()
     done = subprocess.CompletedProcess([], 0, "Apple M9\n", "")
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
-    assert environment.processor_name() == "Apple M9"
+    assert processor.processor_name() == "Apple M9"

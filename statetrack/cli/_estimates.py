@@ -22,11 +22,12 @@ def print_estimates(
 ) -> None:
     """Estimate the points of a suite on an executor, and print a table or JSON."""
     from statetrack.cli._json import print_json
-    from statetrack.report.drawing import console, error_console
+    from statetrack.cli._verbosity import note
+    from statetrack.report.drawing import console
     from statetrack.report.estimates import estimates_lines, fitting_table
     from statetrack.sweep.estimating import BUDGET, estimate
 
-    error_console().print(f"timing a few steps of every kind of point: about {BUDGET:g} s at most")
+    note(f"timing a few steps of every kind of point: about {BUDGET:g} s at most")
     found = estimate(suite, points, executor.num_at_once, searching)
     if as_json:
         print_json(found.to_json())

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from tqdm import tqdm
 
 from statetrack.algebra.merging import Merging, merging_in
 from statetrack.cli._failures import Errors, Stressed, errors_of, stressed
+from statetrack.cli._verbosity import progress_bar
 from statetrack.cli._warnings import (
     warn_of_divergence,
     warn_of_hidden_groups,
@@ -395,14 +395,8 @@ def _evaluate(path: Path, asked: Asked, *, said: str) -> Evaluated:
         run.score(lengths, num_words=asked.samples, seed=asked.seed, everyone=everyone, task=kind)
         for kind in kinds
     )
-    bar = tqdm(
-        scoring,
-        visible(f"evaluating {said}".strip()),
-        unit="row",
-        file=sys.stderr,
-        leave=False,
-        delay=1.0,
-        disable=None,
+    bar = progress_bar(
+        scoring, desc=visible(f"evaluating {said}".strip()), unit="row", leave=False, delay=1.0
     )
     rows = tuple(bar)
     worst: tuple[Stressed, ...] | None = None

@@ -10,13 +10,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import typer
 from rich.table import Table
 from rich.text import Text
-from tqdm import tqdm
 
 from statetrack.catalogue.commands import GenSettings
 from statetrack.cli import options
+from statetrack.cli._verbosity import note, progress_bar
 from statetrack.data import (
     Request,
     TextRequest,
@@ -57,7 +56,7 @@ def write_datasets(
     requests = [_request(task, settings, lengths) for task in loaded]
     _check_room(loaded, requests, folders, settings, text)
     steps = list(zip(loaded, requests, folders, strict=True))
-    for task, request, folder in tqdm(steps, "writing", leave=False, disable=None):
+    for task, request, folder in progress_bar(steps, desc="writing", leave=False):
         _add_rows(table, _write(folder, task, request, settings, text), folder)
     to = drawing.console()
     to.print(table)
@@ -159,7 +158,7 @@ def _check_room(
         shown += f"about {in_bytes(total.written)} on the disk"
         if any(map(_is_large, requests)):
             shown += f", and {in_bytes(total.beside)} more until they are written"
-        typer.echo(shown, err=True)
+        note(shown)
 
 
 def _is_large(request: Request) -> bool:
@@ -217,7 +216,7 @@ class _Bars:
     """A bar for each stage of drawing and writing one dataset, on a terminal."""
 
     def __init__(self) -> None:
-        self._stage, self._bar = "", tqdm(disable=True)
+        self._stage, self._bar = "", progress_bar(disable=True)
 
     def __enter__(self) -> _Bars:
         return self
@@ -230,8 +229,8 @@ class _Bars:
         if stage != self._stage:
             self._bar.close()
             self._stage = stage
-            self._bar = tqdm(
-                total=total, desc=stage, unit=" words", unit_scale=True, leave=False, disable=None
+            self._bar = progress_bar(
+                total=total, desc=stage, unit=" words", unit_scale=True, leave=False
             )
         self._bar.update(min(done, total) - self._bar.n)
 

@@ -91,7 +91,8 @@ class GroupWithHelp(TyperGroup):
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """Called by Typer."""
         known = [
-            Entry(Text(name, NAMES), _plain(each.help or "")) for name, each in self.commands.items()
+            Entry(Text(name, NAMES), _plain(each.help or ""))
+            for name, each in self.commands.items()
         ]
         options = [
             Entry(_flags(each.opts), _plain(getattr(each, "help", None) or ""))
@@ -146,9 +147,13 @@ def _prose(docstring: str, out: Console) -> Iterator[Text]:
 
 
 def _plain(markdown: str) -> Text:
-    """Text without its backticks; what stood between them is shown in another colour."""
-    parts = re.split(r"`([^`]*)`", markdown)
-    return Text.assemble(*((each, NAMES if place % 2 else "") for place, each in enumerate(parts)))
+    """Text without its backticks and asterisks; what stood between them has a style instead."""
+    text = Text()
+    for part in re.split(r"(`[^`]+`|(?<![\w*])\*[^\s*][^*]*\*(?![\w*]))", markdown):
+        marked = part[:1] if len(part) > 2 and part[0] == part[-1] else ""
+        style = {"`": NAMES, "*": "italic"}.get(marked, "")
+        text.append(part[1:-1] if style else part, style)
+    return text
 
 
 def _entries(entries: Sequence[Entry], out: Console) -> Iterator[Text]:
@@ -197,9 +202,9 @@ def _argument_in_usage(parameter: inspect.Parameter) -> str:
 
 
 def _argument_name(parameter: inspect.Parameter) -> str:
-    """`RUN` of `RUN`, `[RUN]` and `[RUN ...]`."""
+    """`RUN` of `RUN`, `[RUN]` and `[RUN ...]`; `RUN|SUITE` of `RUN ... | SUITE`."""
     written: str = _info(parameter).metavar or parameter.name.upper()
-    return written.strip("[]").removesuffix("...").strip()
+    return re.sub(r"[\s\[\].]", "", written)
 
 
 def _argument(parameter: inspect.Parameter) -> Entry:
@@ -267,7 +272,9 @@ def _default(parameter: inspect.Parameter, info: ParameterInfo) -> str:
         return f"default: {as_text(value)}" if len(flags_of(parameter)) > 1 else ""
     if not info.show_default or value is None or _is_required(parameter):
         return ""
-    text = f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else as_text(value)
+    text = as_text(value)
+    if isinstance(value, float) and float(f"{value:g}") == value:
+        text = f"{value:g}"
     return f"default: {text}" if text else ""
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from statetrack.cli._verbosity import is_quiet
 from statetrack.evidence.budget import Budget
 from statetrack.report.drawing import error_console
 
@@ -21,6 +22,9 @@ def searching(what: str, seconds: float) -> Iterator[Budget]:
     A terminal has one line, which changes and is removed at the end. Without a terminal a line is
     printed at most every ten seconds, so that short searches print none.
     """
+    if is_quiet():
+        yield Budget(seconds)
+        return
     console = error_console()
     if sys.stderr.isatty():
         with console.status(what) as status:

@@ -21,6 +21,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from statetrack.cli._verbosity import is_quiet
 from statetrack.report.drawing import error_console, share
 from statetrack.runs.folder import RunFolder
 from statetrack.spec import WordSpec, load_task
@@ -202,7 +203,7 @@ def following(points: Sequence[Point], stop: Callable[[], bool]) -> Iterator[Swe
     in_terminal = sys.stderr.isatty()
 
     def log(line: str) -> None:
-        if not in_terminal:
+        if not in_terminal and not is_quiet():
             console.print(f"{time.strftime('%H:%M:%S')} {line}")
 
     progress = SweepProgress(points, log)
@@ -221,7 +222,7 @@ def following(points: Sequence[Point], stop: Callable[[], bool]) -> Iterator[Swe
                 log(progress.line() + (f"; {'; '.join(running)}" if running else ""))
 
     with ExitStack() as stack:
-        if in_terminal:
+        if in_terminal and not is_quiet():
             display = Live(progress, console=console, refresh_per_second=2, transient=True)
             stack.enter_context(display)
         thread = threading.Thread(target=watch, daemon=True)

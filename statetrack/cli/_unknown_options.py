@@ -44,7 +44,9 @@ def advice(
         return f"Did you mean --{found}? Models that have it: {', '.join(_having(found, models))}."
     every = {each for options in commands.values() for each in options}
     if found := _meant(name, every, SURE):
-        return f"Did you mean --{found}? Commands that have it: {', '.join(_having(found, commands))}."
+        return (
+            f"Did you mean --{found}? Commands that have it: {', '.join(_having(found, commands))}."
+        )
     return ""
 
 

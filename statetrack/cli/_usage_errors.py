@@ -29,6 +29,8 @@ def usage_line(error: Any, argv: Sequence[str]) -> str:
         long = {name.removeprefix("--") for name in own if name.startswith("--")}
         said = advice(option, long, command=command) or f"{see} shows those it has."
         return f"{command} has no option {option}. {said}"
+    if error.message.startswith("Missing command"):
+        return "statetrack needs a command: `statetrack --help` lists them"
     parameter = getattr(error, "param", None)
     if parameter is not None and hasattr(error, "param_type"):
         return f"{command} needs {_missing(parameter)} {see} shows more."

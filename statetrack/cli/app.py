@@ -9,7 +9,7 @@ that takes a `typer.Context` gets in `context.args` the words that belong to no 
 refuse them itself.
 
 Exit codes: 0 done; 1 an error, one line on stderr; 2 a command line that cannot be parsed; 130
-interrupted. `STATETRACK_DEBUG=1` shows the traceback of an error instead of the line.
+interrupted. `STATETRACK_DEBUG=1` shows the traceback of an error as well.
 """
 
 from __future__ import annotations
@@ -25,17 +25,24 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 
 from statetrack import __version__
-from statetrack.cli._help import GENERAL, GroupWithHelp, Page
+from statetrack.cli._help import EXAMPLES, GENERAL, GroupWithHelp, Page
 from statetrack.cli._usage_errors import UsageError, usage_line
-from statetrack.errors import StatetrackError, StatetrackWarning, TaskWarning, nearest
+from statetrack.cli._verbosity import QUIET, VERBOSE, asked_for, is_verbose, saying
+from statetrack.errors import (
+    SettingsError,
+    StatetrackError,
+    StatetrackWarning,
+    TaskWarning,
+    nearest,
+)
 from statetrack.registry import described
 from statetrack.text import visible
 
@@ -51,6 +58,30 @@ Plugins = Annotated[
         rich_help_panel=GENERAL,
     ),
 ]
+
+
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        *QUIET,
+        help="Say nothing but results, warnings and errors: no progress, no notes.",
+        rich_help_panel=GENERAL,
+    ),
+]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        *VERBOSE,
+        help="Say on stderr what happens: versions, files read and written, times, tracebacks.",
+        rich_help_panel=GENERAL,
+    ),
+]
+OF_EVERY_COMMAND: Mapping[str, tuple[Any, object]] = {
+    "plugin": (Plugins, None),
+    "quiet": (Quiet, False),
+    "verbose": (Verbose, False),
+}
+"""The options that every command takes: how each is declared, and its default."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +158,11 @@ def main() -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
+    with saying(asked_for(argv)):
+        return _run(argv)
+
+
+def _run(argv: Sequence[str]) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -161,11 +197,23 @@ def _show_warning(
     typer.echo(f"warning: {visible(' '.join(str(message).splitlines()))}", err=True)
 
 
+HELP = f"""Can this recurrent architecture track state, and how far?
+
+{EXAMPLES}:
+
+    statetrack predict s3
+    statetrack train --model lstm --task s3
+    statetrack eval
+    statetrack COMMAND -h
+"""
+"""The help of the program."""
+
+
 def _application(argv: Sequence[str]) -> typer.Typer:
     """The Typer application; of commands that are not invoked it has names and summaries only."""
     app = typer.Typer(
         name="statetrack",
-        help="Can this recurrent architecture track state, and how far?",
+        help=HELP,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
         add_completion=False,
@@ -201,10 +249,11 @@ def _add_command(app: typer.Typer, known: Command, argv: Sequence[str]) -> None:
     command: Callable[..., None] = build(list(argv[list(argv).index(known.name) + 1 :]))
     taken = list(inspect.signature(command, eval_str=True).parameters.values())
     takes_rest = any(parameter.annotation is typer.Context for parameter in taken)
-    plugin = inspect.Parameter(
-        "plugin", inspect.Parameter.KEYWORD_ONLY, annotation=Plugins, default=None
-    )
-    parameters = [*taken, plugin]
+    of_every = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+        for name, (kind, default) in OF_EVERY_COMMAND.items()
+    ]
+    parameters = [*taken, *of_every]
     options.refuse_missing_values(argv, taken)
     options.refuse_odd_numbers(argv, taken)
     app.command(
@@ -218,8 +267,10 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     """The command, with every exception reported as one line and an exit code."""
 
     def guarded(**given: object) -> None:
-        given.pop("plugin")
+        general = {name: given.pop(name) for name in OF_EVERY_COMMAND}
         try:
+            if general["quiet"] and general["verbose"]:
+                raise SettingsError("--quiet and --verbose: choose one")
             command(**given)
             sys.stdout.flush()
         except (typer.Exit, typer.Abort):
@@ -235,9 +286,9 @@ def _explain(error: BaseException, argv: Sequence[str] = ()) -> int:
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    if os.environ.get("STATETRACK_DEBUG"):
-        traceback.print_exception(error)
     line, code = _line_and_code(error, argv)
+    if os.environ.get("STATETRACK_DEBUG") or (is_verbose() and _DEBUG in line):
+        traceback.print_exception(error)
     _print_error("" if code == INTERRUPTED else "error: ", " ".join(line.splitlines()))
     return code
 
@@ -267,12 +318,16 @@ def _line_and_code(error: BaseException, argv: Sequence[str]) -> tuple[str, int]
         case RuntimeError() if _ALLOCATION.search(str(error)):
             return _out_of_memory(error), FAILED
     if (mistake := _mistake_in_plugin(error)) is not None:
-        return f"{mistake}. STATETRACK_DEBUG=1 shows the whole traceback.", FAILED
+        return f"{mistake}. {_DEBUG} the whole traceback.", FAILED
     return (
         f"this is an internal error of statetrack: {type(error).__name__}: {error}. "
-        "STATETRACK_DEBUG=1 shows the traceback; please report it.",
+        f"{_DEBUG} the traceback; please report it, with what `statetrack info` prints.",
         FAILED,
     )
+
+
+_DEBUG = "--verbose (or STATETRACK_DEBUG=1) shows"
+"""In the message of an error that is nobody's but a programmer's."""
 
 
 _ALLOCATION = re.compile("can't allocate memory|not enough memory|out of memory", re.IGNORECASE)
@@ -317,5 +372,7 @@ def _version_only(
             "--version", help="Show the version and exit.", is_eager=True, callback=_print_version
         ),
     ] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """The options of `statetrack` itself, before any command."""

@@ -89,6 +89,11 @@ def atlas(
 
     With --train every model is trained on every machine: on uniform words and, where the machine
     has a group, on words that stay inside it. Each run is tested on both kinds of words.
+
+    Examples:
+        statetrack atlas broker.dot --models mamba,bilinear,lstm
+        statetrack atlas machines --recursive --jobs 4 --out atlas
+
     """
     # what follows imports NumPy, which `--help` does not need
     from statetrack.cli._atlas import Asked, show_atlas

@@ -36,6 +36,11 @@ def build(argv: list[str]) -> Callable[..., None]:
         The words of a task are those that `train` and `eval` draw with that seed. For a dataset,
         shortcuts are fitted on the split `train` and measured on all others. A name is first taken
         as that of a task: write ./NAME for a folder of the same name.
+
+        Examples:
+            statetrack audit s3
+            statetrack audit parity --length 100 --words group
+
         """
         from statetrack.cli._audit import show_audit  # numpy, which `--help` does not need
 

@@ -41,6 +41,11 @@ def certify(
     The longest length at which every word is answered rightly lies between the two. All words up to
     some length are read, through the states that they lead to; a certificate proves a length, or
     all, from the weights. Each part is kept in the run's folder as soon as it is found.
+
+    Examples:
+        statetrack certify
+        statetrack certify runs/mine --all --seconds 120
+
     """
     # what follows imports torch, which `--help` does not need
     from statetrack.cli._json import print_json

@@ -50,6 +50,11 @@ def check(
     symbol; reading step by step gives the same as reading at once; every weight has a gradient;
     a population is trained as each of its replicas alone; saved weights give the same logits.
     Models are built with their default settings. The exit code is 1 if any property does not hold.
+
+    Examples:
+        statetrack check mine.py
+        statetrack check mine.py --model my-rnn --json
+
     """
     from statetrack.models._checking import check_model  # torch, which `--help` does not need
 

@@ -32,6 +32,12 @@ def cite(
 
     For a run folder these are statetrack, the run's model and its task. Names without a paper are
     listed on standard error.
+
+    Examples:
+        statetrack cite
+        statetrack cite mamba2
+        statetrack cite runs/mine
+
     """
     if name is None:
         print(own_bibtex())

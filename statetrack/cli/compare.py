@@ -89,6 +89,11 @@ def compare_runs(
 
     The measured results are those of `statetrack eval` on words longer than those of training. A
     prediction that the model can track the task agrees if a single replica does: evaluate `--all`.
+
+    Examples:
+        statetrack compare
+        statetrack compare runs/one runs/other --json
+
     """
     from statetrack.comparison import compare  # numpy, which `--help` does not need
     from statetrack.runs.folder import find_run_folders, to_json

@@ -97,6 +97,12 @@ def evaluate(
     training are new to the model; shorter ones may occur in training too. Accuracy is that at the
     last scored position of each word; an answer whose logits are not all finite is wrong. The
     sentence below the table is about the answers at all positions.
+
+    Examples:
+        statetrack eval
+        statetrack eval runs/mine --length 100-1000:100 --all
+        statetrack eval runs/mine --stress --seconds 60
+
     """
     if as_json and as_csv:
         raise SettingsError("--json and --csv: choose one")

@@ -99,6 +99,11 @@ def extract(
     answers wrongly. An extracted machine agrees with the network on every word that was read; of
     other words it is a hypothesis. Beside it stands how well the network keeps apart what the task
     keeps apart, by the metrics of Vafa et al. (2024, arXiv:2406.03689).
+
+    Examples:
+        statetrack extract runs/mine --out machine.yaml
+        statetrack extract runs/mine --algorithm kv --plot machine.svg
+
     """
     if format is not None and out is None:
         raise SettingsError(f"--format {format}: is that of a file: name it with --out")

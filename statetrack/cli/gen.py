@@ -50,12 +50,14 @@ def gen(
     test length), of which no two share a word, and a README that describes it. A folder that is
     not empty is never overwritten.
 
-        statetrack gen parity --length 2-10 --test-length 500 --format jsonl
-
     With a format of machines (dot, kiss2, aut, jff, fst, scxml or xstate), no words are drawn: the
     smallest machine of every task is written into a file, which is a task again.
 
+    Examples:
+        statetrack gen parity --length 2-10 --test-length 500 --format jsonl
+        statetrack gen s3 s5 --out data
         statetrack gen parity --format dot --out parity.dot
+
     """
     from statetrack.cli._gen import write_datasets  # numpy, which `--help` does not need
 
@@ -81,7 +83,9 @@ def gen_machines(
     Every file is a task again: its name is taken wherever a task's is. The same words have the
     same labels. A file that is there is never overwritten.
 
+    Examples:
         statetrack gen parity --format dot --out parity.dot
+
     """
     from statetrack.cli._machine_files import write_machines  # numpy, which `--help` does not need
 

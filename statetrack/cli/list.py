@@ -87,6 +87,12 @@ def listing(
     """List models, tasks, automaton kinds, protocols, suites or runs.
 
     `statetrack show NAME` describes a model or a task in detail.
+
+    Examples:
+        statetrack list tasks
+        statetrack list models --json
+        statetrack list runs --runs sweeps/mine
+
     """
     if not what:
         _explain(as_json)

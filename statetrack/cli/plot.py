@@ -92,6 +92,11 @@ def plot(
     Nothing is trained or evaluated: what is drawn are the scores that `eval`, `sweep` and
     `reproduce` keep. What a caption must say (words, seeds, lengths, what lines and bands are) is
     printed. The same scores give the same bytes.
+
+    Examples:
+        statetrack plot runs/mine --out accuracy.svg
+        statetrack plot runs --kind heat --out table.pdf --width column --style paper
+
     """
     from statetrack.cli._files import require_writable
     from statetrack.cli._json import print_json

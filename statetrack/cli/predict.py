@@ -38,6 +38,11 @@ def predictions(
     has for it. A size is a value of the named setting: `=` means that no smaller one suffices,
     `<=` that a construction needs no more, `layers ?` that some number does, and [has 2] that the
     model has less. *as set* says whether the model can with the settings that it has.
+
+    Examples:
+        statetrack predict s5
+        statetrack predict s3 --models 'deltanet --beta double,lstm'
+
     """
     from statetrack.cli._predict import show_predictions  # numpy, which `--help` does not need
 

@@ -61,6 +61,11 @@ def probe(
     how far hidden states of one automaton state are apart along words, where the decoder fails by
     that, the noise it bears, and which precision fails first. Each part is kept in the run's folder
     as soon as it is found.
+
+    Examples:
+        statetrack probe
+        statetrack probe runs/mine --plot probe.svg
+
     """
     # what follows imports torch, which `--help` does not need
     from statetrack.cli._json import print_json

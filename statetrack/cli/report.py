@@ -111,6 +111,12 @@ def report(
     The table has a row for each model and a column for each task. CSV, Parquet and JSON hold
     everything about every run, and HTML is one page with all of it; nothing is trained or
     evaluated.
+
+    Examples:
+        statetrack report runs
+        statetrack report hierarchy --published
+        statetrack report runs --format latex --out table.tex
+
     """
     from statetrack.report.formats import Wanted
     from statetrack.report.gathering import make_report

@@ -69,6 +69,12 @@ def build(argv: list[str]) -> Callable[..., None]:
 
         An interrupted suite continues where it was: finished points are not run again, and others
         continue from their last checkpoint. A point that fails does not end the suite.
+
+        Examples:
+            statetrack reproduce hierarchy
+            statetrack reproduce groups --dry-run
+            statetrack reproduce length-generalisation --jobs 2 --markdown table.md
+
         """
         chosen, name = load_suite(suite).for_budget(budget), Path(suite).stem
         for option, page in (("--markdown", markdown), ("--html", html)):

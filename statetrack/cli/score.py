@@ -42,6 +42,11 @@ def score(
 
     The table is that of eval, with the accuracy of the best shortcut on the same words. The floor
     is counted on these words.
+
+    Examples:
+
+        statetrack score answers --data data/s3
+        statetrack score test_len500.npy --data data/s3 --json
     """
     from statetrack.cli._score import show_scores  # numpy, which `--help` does not need
 

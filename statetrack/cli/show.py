@@ -54,6 +54,12 @@ def show(
     """Show everything about one task, model, protocol or suite.
 
     A task's name may carry arguments, as in `statetrack show modular-addition:m=7`.
+
+    Examples:
+        statetrack show s3
+        statetrack show modular-addition:m=7 --plot ring.svg
+        statetrack show mamba2 --json
+
     """
     if plot is not None:
         if as_json:

@@ -47,6 +47,11 @@ def build(argv: list[str]) -> Callable[..., None]:
         The learned operators miss the states that they should lead to by a small defect, which
         adds up over long words. The exact ones, of the same structure, are written to a new run,
         with a certificate of how long it is right; the run itself is left as it is.
+
+        Examples:
+            statetrack snap runs/mine --out runs/snapped
+            statetrack snap runs/mine --replica 2 --json
+
         """
         # what follows imports torch, which `--help` does not need
         from statetrack.cli._json import print_json

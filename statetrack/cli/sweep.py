@@ -92,6 +92,12 @@ def build(argv: list[str]) -> Callable[..., None]:
         the first is trained. Each has a run folder of its own: an interrupted sweep continues with
         the same command, finished points are not run again, and one that fails does not end the
         sweep.
+
+        Examples:
+            statetrack sweep --model 'bilinear-cp,lstm' --task s3,s5 --lrs 1e-3,3e-3 --seeds 3
+            statetrack sweep --model lstm --task s5 --set hidden=32,64 --dry-run
+            statetrack sweep mine.yaml --steps 500
+
         """
         # what follows imports NumPy, which `--help` does not need
         from statetrack.cli._made_suites import made_suite, settings_and_axes

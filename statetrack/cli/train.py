@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import shlex
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +17,7 @@ from rich.markup import escape
 from statetrack.cli import options
 from statetrack.cli._chosen_models import fields_of_models
 from statetrack.cli._interrupt import INTERRUPTED, interruptible
+from statetrack.cli._verbosity import progress_bar
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS
 from statetrack.models._facts import MODEL_FACTS
@@ -50,7 +50,14 @@ def build(argv: list[str]) -> Callable[..., None]:
     own |= {"model", "config", "protocol", "out", "resume", "plugin", "log"}
 
     def train(context: typer.Context, **given: Any) -> None:
-        """Train a population of one model: seeds x learning rates, in one process."""
+        """Train a population of one model: seeds x learning rates, in one process.
+
+        Examples:
+            statetrack train --task s3
+            statetrack train --model gru --task s3 --lrs 1e-3,3e-3 --seeds 3 --steps 3000
+            statetrack train --protocol deltaproduct-paper --model deltaproduct --task s5
+
+        """
         options.refuse_unknown(context.args, name, own, fields_of_models, command="train")
         from statetrack.runs.loggers._opening import require_logs
         from statetrack.runs.run import Run  # imports torch, which `--help` does not need
@@ -108,7 +115,12 @@ def resume(
     trust_plugin: options.TrustPlugin = False,
     log: options.Logs = None,
 ) -> None:
-    """Continue an interrupted run, from its last checkpoint and with its own settings."""
+    """Continue an interrupted run, from its last checkpoint and with its own settings.
+
+    Examples:
+        statetrack train --resume runs/mine
+
+    """
     if context.args:
         raise SettingsError(
             f"--resume continues with the run's own settings: leave out {context.args[0]}"
@@ -123,8 +135,6 @@ def _train(run: Run, log: Sequence[str]) -> None:
 
     Raises `RunError` where all replicas diverged, once the outcome is printed.
     """
-    from tqdm import tqdm
-
     from statetrack.cli._warnings import (
         validation_remark,
         warn_of_divergence,
@@ -141,9 +151,7 @@ def _train(run: Run, log: Sequence[str]) -> None:
     warn_of_hidden_groups_in_training(run.words.drawn)
     with (
         interruptible() as stop,
-        tqdm(
-            total=settings.steps, unit="step", file=sys.stderr, dynamic_ncols=True, disable=None
-        ) as bar,
+        progress_bar(total=settings.steps, unit="step", dynamic_ncols=True) as bar,
     ):
         bar.set_description(visible(run.experiment.model))
         best = (0, float("inf"), 0.0)  # step, loss and accuracy of its best replica

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import datetime
 import platform
-import re
-import subprocess
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
 import statetrack
+from statetrack.runs.processor import processor_name
 
 SMALL = 1_000_000
 """Weights of a population below which one thread is faster than several."""
@@ -51,22 +49,3 @@ def environment(
 def timestamp() -> str:
     """The time, UTC, ISO 8601, to the second."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-
-
-def processor_name() -> str:
-    """The name of the processor's model or, where the system does not tell, its architecture."""
-    return _name_from_system() or platform.processor() or platform.machine()
-
-
-def _name_from_system() -> str:
-    """The name that Linux or macOS gives; empty where neither does."""
-    try:
-        if platform.system() == "Darwin":
-            command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
-            said = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
-            return said.stdout.strip()
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    named = re.search(r"^model name\s*:\s*(\S.*?)\s*$", text, re.MULTILINE)
-    return named[1] if named else ""

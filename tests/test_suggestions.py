@@ -1,0 +1,146 @@
+"""What an error suggests: usual names of the field, other spellings, other commands."""
+
+import inspect
+
+import pytest
+from typer.models import OptionInfo
+
+from statetrack import usual_names
+from statetrack.cli import app
+from statetrack.cli._chosen_models import fields_of_models
+from statetrack.cli._unknown_options import _options_of_others, advice
+from statetrack.errors import nearest
+from statetrack.models import MODELS
+from statetrack.protocols import PROTOCOLS
+from statetrack.spec import TASKS
+from statetrack.sweep.suite import SUITES
+from statetrack.usual_names import bare, meant
+
+
+@pytest.fixture(scope="module")
+def options():
+    """Every option of every command and model, without its `--`."""
+    of_models = {name.replace("_", "-") for names in fields_of_models().values() for name in names}
+    return of_models.union(*_options_of_others("").values())
+
+
+def test_every_name_that_can_be_suggested_exists(options):
+    known = {
+        "MODELS": MODELS,
+        "TASKS": TASKS,
+        "SUITES": [*SUITES, *PROTOCOLS],
+        "COMMANDS": app.find_commands(),
+        "OPTIONS": options,
+    }
+    for table, names in known.items():
+        for usual, ours in getattr(usual_names, table).items():
+            assert bare(usual) == usual and ours.split(), usual
+            assert set(ours.split()) <= set(names), (table, usual, ours)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        *(("LSTM", "lstm"), ("GRU", "gru"), ("Mamba2", "mamba2"), ("Mamba-2", "mamba2")),
+        *(("bilinear_cp", "bilinear-cp"), ("BilinearCP", "bilinear-cp"), ("RNN", "rnn")),
+        *(("vanilla-rnn", "rnn"), ("Gated DeltaNet", "gated-deltanet"), ("gpt2", "transformer")),
+    ],
+)
+def test_a_model_by_its_usual_name_suggests_ours(wrong, right):
+    assert nearest(wrong, MODELS) == f" Did you mean '{right}'?"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "known", "right"),
+    [
+        ("S3", TASKS, "s3"),
+        ("Parity", TASKS, "parity"),
+        ("mod-add", TASKS, "modular-addition"),
+        ("flip_flop", TASKS, "flip-flop"),
+        ("Hierarchy", SUITES, "hierarchy"),
+        ("length-generalization", SUITES, "length-generalisation"),
+        ("DeltaProduct", PROTOCOLS, "deltaproduct-paper"),
+    ],
+)
+def test_tasks_suites_and_protocols_are_suggested_likewise(wrong, known, right):
+    assert meant(wrong, known) == right
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("evaluate", "eval"),
+        ("generate", "gen"),
+        ("Train", "train"),
+        ("ls", "list"),
+        ("fit", "train"),
+    ],
+)
+def test_a_command_by_its_usual_name_suggests_ours(capsys, wrong, right):
+    assert app.run([wrong]) == 2
+    assert f"Did you mean '{right}'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--learning-rate 1", "--lrs"),
+        ("--learning_rate 1", "--lrs"),
+        ("--lr 1", "--lrs"),
+        ("--epochs 3", "--steps"),
+        ("--n-steps 3", "--steps"),
+        ("--bs 3", "--batch-size"),
+        ("--seq-len 3", "--train-length"),
+        ("--gpu 0", "--device"),
+        ("--hidden-dim 3", "--hidden"),
+        ("--model transformer --d-model 3", "--width"),
+        ("--model transformer --num-layers 3", "--layers"),
+        ("--model transformer --n_heads 3", "--heads"),
+        ("--wd 0.1", "--weight-decay"),
+    ],
+)
+def test_a_usual_option_of_training_suggests_ours(capsys, words, told):
+    assert app.run(["train", *words.split()]) == 1
+    assert f"Did you mean {told}?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("show s3 --jsn", "show has no option --jsn. Did you mean --json?"),
+        ("predict s3 --executor 2", "predict has no option --executor. Commands that have it: "),
+        (
+            "eval --lr 2",
+            "eval has no option --lr. Did you mean --lrs? Commands that have it: ",
+        ),
+        ("show", "show needs NAME: a task"),
+        ("list a b", "'b' belongs to no option and no argument of list. `statetrack list --help`"),
+        ("eval --samples", "--samples needs a value. `statetrack eval --help` shows more."),
+        ("eval --samples 0", "--samples: Input should be greater than or equal to 1 (given: 0)"),
+        ("extract --algorithm x", "--algorithm: 'x' is not one of 'lstar', 'kv'"),
+        ("--vers", "statetrack has no option --vers. Did you mean --version?"),
+        ("-q", "statetrack needs a command: `statetrack --help` lists them"),
+    ],
+)
+def test_a_command_line_that_cannot_be_parsed_is_one_line(capsys, words, line):
+    assert app.run(words.split()) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {line}") and error.count("\n") == 1
+
+
+def test_an_option_of_no_command_has_no_suggestion():
+    assert advice("--xyzzy", ["json"], {"lstm": ["hidden"]}, command="show") == ""
+
+
+def test_options_of_others_are_those_of_their_signatures():
+    found = _options_of_others("train")
+    assert "train" not in found and "json" in found["eval"] and "set" in found["sweep"]
+    assert not any(name.startswith("-") for names in found.values() for name in names)
+    taken = inspect.signature(_build("cite"), eval_str=True).parameters.values()
+    assert found["cite"] == set() and not any(isinstance(each, OptionInfo) for each in taken)
+
+
+def _build(name):
+    import importlib
+
+    return importlib.import_module(app.find_command(name).module).build([])

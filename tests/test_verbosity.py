@@ -1,0 +1,128 @@
+"""`--quiet` and `--verbose`: the same on every command, and never on standard output."""
+
+import json
+import os
+import sys
+import time
+import types
+
+import pytest
+
+from statetrack.cli import _verbosity as verbosity
+from statetrack.cli import app
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """Installs a function as the command `dial`."""
+
+    def install(action):
+        def dial() -> None:
+            """Turn the dial."""
+            action()
+
+        module = types.ModuleType("statetrack.cli.dial")
+        module.build = lambda argv: dial
+        monkeypatch.setitem(sys.modules, "statetrack.cli.dial", module)
+        known = {"dial": app.Command("dial", "statetrack.cli.dial", "Turn the dial.", 1)}
+        monkeypatch.setattr(app, "find_command", known.get)
+
+    return install
+
+
+@pytest.mark.parametrize("words", ["dial -q", "-q dial", "dial --quiet"])
+def test_quiet_leaves_out_notes_and_bars(command, capsys, words):
+    bars = []
+    command(lambda: (verbosity.note("a note"), bars.append(verbosity.progress_bar([1]).disable)))
+    assert app.run(words.split()) == 0
+    assert capsys.readouterr().err == "" and bars == [True]
+    assert app.run(["dial"]) == 0
+    assert "a note" in capsys.readouterr().err
+    assert not verbosity.is_quiet(), "a command line leaves no level behind"
+
+
+def test_quiet_searches_without_a_line(monkeypatch, capsys):
+    from statetrack.cli import _progress
+
+    monkeypatch.setattr(_progress, "BETWEEN_LINES", 0.0)
+    for level, lines in (("usual", 1), ("quiet", 0)):
+        with verbosity.saying(level), _progress.searching("replica 0", 9.0) as budget:
+            budget.say("reading words")
+        assert capsys.readouterr().err.count("\n") == lines
+
+
+def test_a_sweep_says_nothing_of_its_progress_where_it_is_quiet(monkeypatch, capsys):
+    from statetrack.cli import _sweep_progress
+
+    monkeypatch.setattr(_sweep_progress, "LOOK", 0.001)
+    for level, told in (("usual", True), ("quiet", False)):
+        with verbosity.saying(level), _sweep_progress.following([], lambda: True):
+            time.sleep(0.05)
+        assert ("stopping" in capsys.readouterr().err) is told
+
+
+def test_verbose_tells_versions_files_and_times(command, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.txt").write_text("x")
+
+    def act():
+        open("in.txt").close()
+        open("in.txt").close()
+        with open("out.txt", "w") as file:
+            file.write("y")
+        with open("beside.tmp", "w") as file:
+            file.write("y")
+        os.replace("beside.tmp", "kept.txt")
+        os.mkdir(".new")
+        (tmp_path / ".new" / "table.csv").write_text("z")
+        os.replace(".new", "new")
+
+    command(act)
+    assert app.run(["dial", "-v"]) == 0
+    told = capsys.readouterr().err
+    lines = [line.partition("] ")[2] for line in told.splitlines()]
+    assert lines[0].startswith("statetrack ") and ", Python 3." in lines[0]
+    assert lines[1:5] == [
+        "read in.txt",
+        "wrote kept.txt",
+        "wrote new/table.csv",
+        "wrote out.txt",
+    ]
+    assert lines[-1].startswith("CPU time ") and lines[-1].endswith(" MiB")
+    assert all(line.startswith("[") and " s] " in line for line in told.splitlines())
+    command(lambda: open("in.txt").close())
+    assert app.run(["dial"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_verbose_shows_the_traceback_of_an_internal_error_and_of_no_other(command, capsys):
+    command(lambda: 1 // 0)
+    assert app.run(["dial", "-v"]) == 1
+    told = capsys.readouterr().err
+    assert "Traceback (most recent call last)" in told and "ZeroDivisionError" in told
+    assert app.run(["dial", "--verbose", "--nothing"]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_quiet_and_verbose_together_are_refused(command, capsys):
+    command(lambda: None)
+    assert app.run(["dial", "-q", "--verbose"]) == 1
+    assert "error: --quiet and --verbose: choose one\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["list suites --json", "show parity --json", "cite mamba2"])
+def test_standard_output_is_the_same_at_every_level(capsys, words):
+    outputs = set()
+    for level in ([], ["-q"], ["-v"]):
+        assert app.run([*words.split(), *level]) == 0
+        outputs.add(capsys.readouterr().out)
+    assert len(outputs) == 1
+    if "--json" in words:
+        json.loads(outputs.pop())
+
+
+@pytest.mark.parametrize("name", app.find_commands())
+def test_every_command_takes_both(capsys, name):
+    assert app.run([name, "--help"]) == 0
+    page = capsys.readouterr().out
+    assert "-q, --quiet" in page and "-v, --verbose" in page
