@@ -46,6 +46,8 @@ python_use_unqualified_type_names = True
 html_theme = "furo"
 html_title = f"statetrack {release}"
 html_copy_source = False
+html_static_path = ["theme"]
+html_css_files = ["statetrack.css"]
 smartquotes = False  # they make one dash of the two of an option
 
 

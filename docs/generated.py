@@ -69,29 +69,33 @@ def _cell(column: str, value: Any) -> str:
     return as_prose(value) if column == "summary" else markdown(str(value))
 
 
-def listing(name: str, *columns: str) -> str:
-    """The rows of `statetrack list NAME`; the first column is set as code."""
+def listing(name: str, *columns: str, linked: bool = False) -> str:
+    """The rows of `statetrack list NAME`; the first column is code, and can lead to a heading."""
     rows = list(LISTINGS[name].rows(NOWHERE))
     broken = [row for row in rows if "error" in row]
     if broken:
         raise StatetrackError(f"{name}: {broken[0]['name']}: {broken[0]['error']}")
     if not rows:
         return LISTINGS[name].empty
+    name_of = _linked if linked else code
     cells = (
-        [code(row[columns[0]]), *(_cell(column, row[column]) for column in columns[1:])]
+        [name_of(row[columns[0]]), *(_cell(column, row[column]) for column in columns[1:])]
         for row in rows
     )
     return markdown_table(columns, cells)
 
 
+def _linked(name: str) -> str:
+    return f"[{code(name)}](#{name})"
+
+
 def settings_table(kind: type[Settings]) -> str:
     """The options of a settings class."""
     return markdown_table(
-        ("option", "key", "type", "default", "what it is"),
+        ("option", "type", "default", "what it is"),
         (
             (
                 code(row["option"]),
-                code(row["name"]),
                 _type(row),
                 code(text) if (text := as_text(row["default"])) else "",
                 as_prose(row["help"]),
@@ -115,26 +119,26 @@ def models() -> str:
 def fidelity() -> str:
     """With whose numbers every model was compared, to what difference, in which test."""
     return markdown_table(
-        ("model", "equal to", "difference at most", "in", "departures"),
+        ("model", "equal to", "difference at most", "in"),
         (row for name in MODELS for row in _fidelity(name)),
     )
 
 
 def _fidelity(name: str) -> Iterator[list[str]]:
-    """A row for every comparison; the departures stand in the first."""
-    about = describe_model(name)
-    departures = as_prose(about["departures"] or "not stated")
-    for number, found in enumerate(about["checked"]):
-        remark = f"; {found['remark']}" if found["remark"] else ""
+    """A row for every comparison."""
+    for found in describe_model(name)["checked"] or ({"against": "not compared"},):
+        remark = f"; {found['remark']}" if found.get("remark") else ""
         yield [
-            "" if number else f"[{code(name)}](#{name})",
+            _linked(name),
             as_prose(found["against"] + remark),
-            f"{found['difference']:g}",
-            code(found["test"]),
-            "" if number else departures,
+            f"{found['difference']:g}" if "difference" in found else "",
+            code(_test_name(found["test"])) if "test" in found else "",
         ]
-    if not about["checked"]:
-        yield [f"[{code(name)}](#{name})", "not compared", "", "", departures]
+
+
+def _test_name(path: str) -> str:
+    """The name of a file of `tests/references` without its folder."""
+    return path.removeprefix("tests/references/")
 
 
 def _model(name: str) -> str:
@@ -265,11 +269,17 @@ LISTS: Mapping[str, Callable[[], str]] = {
     "models": models,
     "fidelity": fidelity,
     "model-names": lambda: listing(
-        "models", "name", "family", "linear", "transition", "kernels", "summary", "source"
+        "models",
+        "name",
+        "summary",
+        "family",
+        "linear",
+        "transition",
+        "kernels",
+        "source",
+        linked=True,
     ),
-    "tasks": lambda: listing(
-        "tasks", "name", "states", "symbols", "labels", "title", "version", "reference"
-    ),
+    "tasks": lambda: listing("tasks", "name", "title", "states", "symbols", "labels", "reference"),
     "kinds": lambda: listing("kinds", "name", "arguments", "summary"),
     "protocols": lambda: listing("protocols", "name", "title", "reference"),
     "suites": lambda: listing("suites", "name", "title", "reference"),

@@ -54,4 +54,4 @@ def test_options_keep_both_of_their_dashes(built):
     text = unescape(re.sub(r"<[^>]*>", "", html.split('role="main"')[1].split("sphinxsidebar")[0]))
     assert len(OPTION.findall(page)) > 200
     assert sorted(OPTION.findall(text)) == sorted(OPTION.findall(page))
-    assert "–" not in text
+    assert "\N{EN DASH}" not in text

@@ -213,6 +213,8 @@ def atlas_markdown(title: str, rows: Sequence[MachineRow], command: str) -> str:
         _table(MODEL_HEADINGS, model_lines(known)),
         "## Machines\n",
         _machines_markdown(known),
+        "## What models can, machine by machine\n",
+        _answers_markdown(known),
         "## Witness words\n",
         "What a *cannot* rests on, replayed on the machine: a word whose powers go round through "
         "so many states and never settle, or words that generate a group of permutations of "
@@ -228,9 +230,8 @@ def _table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def _machines_markdown(rows: Sequence[MachineRow]) -> str:
-    models = list(dict.fromkeys(model for row in rows for model in row.answers))
     head = ["machine", "given states", "states", "inputs", "outputs", "groups", "solvable", "class"]
-    head += ["half merged", "0.9 merged", "horizon", *map(markdown, models), "seconds"]
+    head += ["half merged", "0.9 merged", "horizon", "seconds"]
     yes = {True: "yes", False: "no", None: UNKNOWN}
     lines = []
     for row in rows:
@@ -243,11 +244,22 @@ def _machines_markdown(rows: Sequence[MachineRow]) -> str:
             *(_number(row.inputs), _number(row.outputs)),
             *(groups_text(row), yes[row.solvable], row.complexity or UNKNOWN),
             *(half, most, horizon_text(merging)),
-            *(answer_text(row.answers.get(model)) for model in models),
             f"{row.seconds:.1f}",
         ]
         lines.append([markdown_code(row.name), *map(markdown, cells)])
     return markdown_table(head, lines)
+
+
+def _answers_markdown(rows: Sequence[MachineRow]) -> str:
+    models = list(dict.fromkeys(model for row in rows for model in row.answers))
+    lines = [
+        [
+            markdown_code(row.name),
+            *(markdown(answer_text(row.answers.get(model))) for model in models),
+        ]
+        for row in rows
+    ]
+    return markdown_table(["machine", *map(markdown, models)], lines)
 
 
 def _witnesses_markdown(rows: Sequence[MachineRow]) -> str:
