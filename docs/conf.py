@@ -8,12 +8,15 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import TypeGuard
 
 from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import statetrack
+from statetrack.catalogue.options import as_text
+from statetrack.settings import Settings
 
 project = "statetrack"
 author = "The statetrack contributors"
@@ -25,7 +28,9 @@ exclude_patterns = ["_build"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["config.cache"]
-default_role = "code"
+default_role = "py:obj"  # a link where a page has the name, and code elsewhere
+nitpicky = True
+autodoc_default_options = {"exclude-members": "model_config"}
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_type_aliases = {
@@ -42,6 +47,20 @@ autodoc_type_aliases = {
 }
 autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 90
+add_module_names = False
+toc_object_entries = False
+nitpick_ignore_regex = [
+    (r"py:obj", r"[\s\S]*"),
+    # Of other packages, whose pages are not linked.
+    (r"py:.*", r"(torch|numpy|collections|contextlib|pathlib|npt|np|nn)\..*|Tensor"),
+    # Aliases of types, and type variables.
+    (r"py:.*", r"(.*\.)?(ArrayLike|Booleans|Floats|Found|Integers|RandomBits|State|T|Unsigned)"),
+    (r"py:.*", r"TypeAliasForwardRef|tuple\[float"),
+    # Arguments and attributes that are the program's own business.
+    (r"py:.*", r"statetrack\.(data\.large\.Progress|plugins\.PluginFiles)"),
+    (r"py:.*", r"(statetrack\.runs\.identity\.)?Identity|statetrack\.training\.words\.TaskWords"),
+]
 
 html_theme = "furo"
 html_title = f"statetrack {release}"
@@ -51,14 +70,41 @@ html_css_files = ["statetrack.css"]
 smartquotes = False  # they make one dash of the two of an option
 
 
-def with_alias_names(
+def with_short_types(
     app: Sphinx, what: str, name: str, thing: object, options: object, *signature: str | None
 ) -> tuple[str | None, ...]:
-    """A signature and what it returns, with the bare names of type aliases inside other types."""
+    """A signature and what it returns, with aliases by their names; of settings, none."""
+    if is_settings(thing):
+        return "(**settings)", None
     alias = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
     return tuple(part and alias.sub(r"\1", part) for part in signature)
 
 
+def with_blocks(
+    app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
+) -> None:
+    """Indented paragraphs, which are equations and examples, keep their lines."""
+    text = "\n".join(lines)
+    lines[:] = re.sub(r"(?<!::)\n\n(?=    \S)", "\n\n::\n\n", text).split("\n")
+
+
+def with_settings(
+    app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
+) -> None:
+    """The fields of settings, which are no attributes with docstrings, below their class."""
+    if is_settings(thing):
+        for field, facts in thing.model_fields.items():
+            default = "" if facts.is_required() else f" ({as_text(facts.get_default()) or 'empty'})"
+            lines += ["", f"- `{field}`{default}: {facts.description}"]
+
+
+def is_settings(thing: object) -> TypeGuard[type[Settings]]:
+    """Whether it is a class of settings that has some."""
+    return isinstance(thing, type) and issubclass(thing, Settings) and bool(thing.model_fields)
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
-    app.connect("autodoc-process-signature", with_alias_names)
+    app.connect("autodoc-process-signature", with_short_types)
+    app.connect("autodoc-process-docstring", with_blocks)
+    app.connect("autodoc-process-docstring", with_settings)

@@ -16,6 +16,7 @@ a new model or task is documented by existing.
 from __future__ import annotations
 
 import argparse
+import importlib
 import inspect
 import re
 import sys
@@ -25,7 +26,6 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import statetrack
 from statetrack.algebra.analysing import analyse
 from statetrack.algebra.prediction import Prediction
 from statetrack.catalogue.commands import AuditSettings, GenSettings
@@ -229,40 +229,77 @@ def _prediction(found: Prediction) -> str:
     return f"yes: {sizes}" if sizes else "yes"
 
 
-def public_functions() -> str:
-    """The signature and docstring of every public function."""
-    return "\n".join(
-        _rst(f".. autofunction:: statetrack.{name}")
-        for name, thing in _public()
-        if inspect.isfunction(thing)
-    )
+def api() -> str:
+    """The names of the API, by page and section, each with the first line of its docstring."""
+    parts = []
+    for path in sorted((DOCS / "api").glob("*.md"), key=_place):
+        text = path.read_text(encoding="utf-8")
+        where = path.relative_to(DOCS).as_posix()
+        parts.append(f"## [{text.splitlines()[0].removeprefix('# ')}]({where})\n")
+        anchors = iter(anchors_of(text))
+        rows = []
+        for heading in HEADING.finditer(text):
+            anchor = next(anchors)
+            if heading["level"] == "###":
+                name = _documented_name(text[heading.end() :])
+                rows.append((f"[{code(_short(name))}]({where}#{anchor})", _first_line(name)))
+        parts.append(markdown_table(("name", "what it is"), rows))
+    return "\n".join(parts)
 
 
-def public_classes() -> str:
-    """The signature and docstring of every public class and of its public members."""
-    return "\n".join(
-        _rst(f".. autoclass:: statetrack.{name}\n   :members:\n   :exclude-members: model_config")
-        for name, thing in _public()
-        if isinstance(thing, type)
-    )
+API_PAGES = (
+    "tasks",
+    "datasets",
+    "models",
+    "training",
+    "runs",
+    "evidence",
+    "algebra",
+    "operations",
+    "errors",
+)
+"""The pages of the API in the order in which they are read."""
 
 
-def public_registries() -> str:
-    """What every public registry holds."""
-    return "\n".join(
-        _rst(f".. py:data:: statetrack.{name}\n\n   Every {thing.kind}, by its name.")
-        for name, thing in _public()
-        if isinstance(thing, Registry)
-    )
+def _place(path: Path) -> int:
+    return API_PAGES.index(path.stem)
 
 
-def _public() -> Iterator[tuple[str, Any]]:
-    """The public names of the package, in alphabetical order, with what they stand for."""
-    return ((name, getattr(statetrack, name)) for name in sorted(statetrack.__all__))
+HEADING = re.compile(r"^(?P<level>#{1,6}) (?P<text>.+?)$", re.MULTILINE)
+FENCED = re.compile(r"^(?P<fence>```+).*?^(?P=fence)$", re.MULTILINE | re.DOTALL)
 
 
-def _rst(directive: str) -> str:
-    return f"```{{eval-rst}}\n{directive}\n```\n"
+def anchors_of(page: str) -> list[str]:
+    """The anchors that code hosts and MyST give to the headings of a page, in their order."""
+    found: list[str] = []
+    for heading in HEADING.finditer(FENCED.sub("", page)):
+        text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading["text"]).replace("\\", "")
+        plain = re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
+        same = sum(re.sub(r"~\d+$", "", each) == plain for each in found)
+        found.append(f"{plain}~{same}" if same else plain)
+    return [each.replace("~", "-") for each in found]
+
+
+def _documented_name(text: str) -> str:
+    """The first name that a directive of autodoc documents."""
+    found = re.search(r"^\.\. auto\w+:: (\S+)$", text, re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+def _short(name: str) -> str:
+    """`st.NAME` of a public name of the package."""
+    return f"st.{name.removeprefix('statetrack.')}" if name.count(".") == 1 else name
+
+
+def _first_line(name: str) -> str:
+    module, _, attribute = name.rpartition(".")
+    thing = getattr(importlib.import_module(module), attribute)
+    if isinstance(thing, Registry):
+        return f"Every {markdown(thing.kind)}, by its name."
+    text = inspect.getdoc(thing)
+    assert text is not None, f"{name} has no docstring"
+    return as_prose(" ".join(text.split("\n\n")[0].split("\n")))
 
 
 LISTS: Mapping[str, Callable[[], str]] = {
@@ -292,9 +329,7 @@ LISTS: Mapping[str, Callable[[], str]] = {
     "gen-settings": lambda: settings_table(GenSettings),
     "audit-settings": lambda: settings_table(AuditSettings),
     "papers": papers,
-    "public-functions": public_functions,
-    "public-classes": public_classes,
-    "public-registries": public_registries,
+    "api": api,
 }
 """What can stand in a page."""
 

@@ -240,9 +240,9 @@ class ErrorControl(Evidence):
     `threshold` is the displacement at which 1 % of answers are wrong, measured with noise on the
     hidden states of short words; None where no noise has that effect. `drift` is the growth of the
     displacement per symbol, in least squares over positions up to `drift_to`. `predicted` is their
-    quotient, T_cross = tau M / |W eta| of Corollary 1, from where the line is; None without growth.
-    `exponent` is that of a power law through the same positions, and `predicted_by_growth` where
-    that crosses. `observed` is the first position at which 1 % of the answers are wrong,
+    quotient, `T_cross = tau M / |W eta|` of Corollary 1, from where the line is; None without
+    growth. `exponent` is that of a power law through the same positions, and `predicted_by_growth`
+    where that crosses. `observed` is the first position at which 1 % of the answers are wrong,
     `first_error` that of the first wrong answer of all `words`, read to `length`.
 
     `margin` is the smallest distance of a reference mean from the boundary of its label, over the
@@ -319,7 +319,7 @@ class Plane:
 class Commutators:
     """Spectral norms of A_x A_y - A_y A_x in the used subspace, over pairs of symbols.
 
-    `relative` is the largest as a part of |A_x| |A_y|. `largest_of_commuting` is over pairs whose
+    `relative` is the largest as a part of `|A_x| |A_y|`. `largest_of_commuting` is over pairs whose
     maps of the automaton's states commute (0 in an exact representation), `smallest_of_others` over
     the rest; None where there are none.
     """

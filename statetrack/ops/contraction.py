@@ -12,7 +12,7 @@ from statetrack.ops.precision import in_full_precision, widened
 
 
 def contract(weight: Tensor, embedding: Tensor) -> Tensor:
-    """sum_d weight[..., d] embedding[v, d]: weight [*K, D] and embedding [V, D] give [V, *K].
+    """`sum_d weight[..., d] embedding[v, d]`: from `[*K, D]` and `[V, D]`, `[V, *K]`.
 
     With weight [H, H, D] these are the operators of the bilinear form, one per symbol. The axis D
     is the weight's last, because all three products (this one and both gradients) then access the

@@ -12,7 +12,7 @@ from statetrack.ops.lanes import apply, backward_pass, join_lanes
 
 
 def lookup(table: Tensor, symbols: Tensor) -> Tensor:
-    """Row `symbols[b, t]` of `table` [V, *K] at [t, b]: [T, B, *K], contiguous."""
+    """Row `symbols[b, t]` of `table` `[V, *K]` at `[t, b]`: `[T, B, *K]`, contiguous."""
     assert symbols.dim() == 2, "symbols are [B, T]"
     rows: Tensor = apply(_Lookup, table.flatten(1).unsqueeze(0), symbols.unsqueeze(0))
     return rows.view(*symbols.t().shape, *table.shape[1:])
