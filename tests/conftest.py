@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy; processes of tests inherit it
+os.environ.setdefault("COLUMNS", "160")  # tests read whole sentences; those of widths set their own
 
 import pytest
 import torch

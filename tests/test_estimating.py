@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from statetrack.cli.app import run as command
-from statetrack.report.estimates import duration, estimates_lines, estimates_table, fitting_table
+from statetrack.report.estimates import duration, estimates_lines, estimates_table
 from statetrack.runs.run import Run
 from statetrack.sweep.estimating import Estimate, Estimates, _Cost, estimate
 from statetrack.sweep.measuring import run_point
@@ -177,10 +177,10 @@ def test_a_narrow_terminal_has_fewer_columns_and_whole_numbers(estimated):
     for width in (60, 80, 160):
         to = Console(width=width)
         with to.capture() as drawn:
-            to.print(fitting_table(found, to))
+            to.print(estimates_table(found))
         shown = drawn.get()
         assert "…" not in shown and "training" in shown and "testing" in shown
-        assert ("words per step" in shown) == (width > 60)
+        assert ("2,816" in shown) == (width > 60)
 
 
 def test_a_dry_run_prints_the_points_and_their_time_and_makes_nothing(

@@ -134,8 +134,8 @@ def test_a_narrow_table_leaves_columns_out_and_no_digit(
     rows = [row_of(length, replica) for length in (10, 100_000) for replica in (0, 1)]
     name = "modular-addition/a-model-with-a-very-long-name"
     out = console()
-    out.print(evaluation_table("a title", rows, out.width))
-    out.print(evaluations_table("a title", [(name, rows), ("b", rows[:1])], out.width))
+    out.print(evaluation_table("a title", rows))
+    out.print(evaluations_table("a title", [(name, rows), ("b", rows[:1])]))
     printed = capsys.readouterr().out
     assert "…" not in printed and max(map(len, printed.splitlines())) <= width
     for shown in ("0.73 ", " 100,000 ", " 0.0003 "):

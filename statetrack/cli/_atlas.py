@@ -159,7 +159,7 @@ def _show(rows: Sequence[MachineRow], asked: Asked) -> None:
     elif read := [row for row in rows if not row.error]:
         to = console()
         number = f"{len(read)} machine{'s' * (len(read) != 1)}"
-        to.print(atlas_table(f"{number} of {asked.machines}", read, to.width))
+        to.print(atlas_table(f"{number} of {asked.machines}", read))
         to.print(LEGEND)
         if len(read) == 1:
             to.print(facts(machine_facts(read[0])))

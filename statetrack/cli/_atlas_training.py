@@ -77,7 +77,7 @@ def _draw(asked: Asked, machines: Sequence[MachineRow], rows: Sequence[TrainedRo
         print(training_csv(rows), end="")
     else:
         to = console()
-        for table in training_tables(machines, rows, to.width):
+        for table in training_tables(machines, rows):
             to.print(table)
         to.print(LEGEND)
         for line in summary_lines(rows):

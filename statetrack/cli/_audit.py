@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from statetrack.algebra.merging import merging_in, window_line
@@ -31,6 +30,7 @@ from statetrack.cli._json import print_json
 from statetrack.data import parse_lengths, read_dataset
 from statetrack.errors import DatasetError, SettingsError, UnknownNameError
 from statetrack.report.drawing import console, interval, plain_table, share
+from statetrack.report.fitting import FittedTable
 from statetrack.spec import TASKS, Task, WordSpec, load_task
 from statetrack.spec.words import OWN
 from statetrack.text import visible
@@ -132,13 +132,13 @@ def _draw(name: str, found: Audit, merging: Merges, to: Console) -> None:
         to.print(_strongest_table(found.splits))
     to.print()
     for line in [*verdict(found), *_windows(found, merging)]:
-        to.print(Text(line), soft_wrap=True)
+        to.print(Text(line))
 
 
-def _word_table(splits: Sequence[SplitAudit]) -> Table:
+def _word_table(splits: Sequence[SplitAudit]) -> FittedTable:
     """The number of words, their lengths, those among training words, and the label shares."""
     headings = ("split", "length", "words", "in training", "labels", "floor", "its label")
-    table = plain_table(*headings, right=headings[1:-1])
+    table = plain_table(*headings, right=headings[1:-1], left_out=("its label", "labels"))
     for split in splits:
         some = split.lengths if len(split.lengths) <= MOST_LENGTHS_SHOWN else ()
         for index, facts in enumerate(some):
@@ -179,15 +179,18 @@ def _look(value: float) -> str:
     return "bold red" if value >= SOLVED else ""
 
 
-def _shortcut_table(split: SplitAudit) -> Table:
-    table = plain_table("shortcut", "sees", *NUMBERS, right=NUMBERS)
+def _shortcut_table(split: SplitAudit) -> FittedTable:
+    left_out = ("symbols", "words")
+    table = plain_table("shortcut", "sees", *NUMBERS, right=NUMBERS, left_out=left_out)
     for name, counted in split.shortcuts.items():
         table.add_row(name, VIEWS[name].sees, *_numbers(counted))
     return table
 
 
-def _strongest_table(splits: Sequence[SplitAudit]) -> Table:
-    table = plain_table("split", "floor", "shortcut", *NUMBERS, right=("floor", *NUMBERS))
+def _strongest_table(splits: Sequence[SplitAudit]) -> FittedTable:
+    left_out = ("symbols", "words", "95 % interval")
+    headings = ("split", "floor", "shortcut", *NUMBERS)
+    table = plain_table(*headings, right=("floor", *NUMBERS), left_out=left_out)
     for split in splits:
         name = split.strongest
         table.add_row(split.split, share(split.floor), name, *_numbers(split.shortcuts[name]))

@@ -24,7 +24,7 @@ def print_estimates(
     from statetrack.cli._json import print_json
     from statetrack.cli._verbosity import note
     from statetrack.report.drawing import console
-    from statetrack.report.estimates import estimates_lines, fitting_table
+    from statetrack.report.estimates import estimates_lines, estimates_table
     from statetrack.sweep.estimating import BUDGET, estimate
 
     note(f"timing a few steps of every kind of point: about {BUDGET:g} s at most")
@@ -33,6 +33,6 @@ def print_estimates(
         print_json(found.to_json())
         return
     to = console()
-    to.print(fitting_table(found, to))
+    to.print(estimates_table(found))
     for line in estimates_lines(found):
-        to.print(line, soft_wrap=True)
+        to.print(line)

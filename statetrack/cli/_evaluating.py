@@ -165,7 +165,7 @@ class Evaluated:
         """The table, the curve, and what follows."""
         out = console()
         rows = self.rising
-        out.print(evaluation_table(f"{self.title}, {self.samples:,} words", rows, out.width))
+        out.print(evaluation_table(f"{self.title}, {self.samples:,} words", rows))
         if len({row.length for row in rows}) >= CURVE_FROM:
             for kind, mine in self.by_words.items():
                 if len(self.by_words) > 1:
@@ -211,11 +211,11 @@ class Evaluated:
             for replica in dict.fromkeys(row.replica for row in rows):
                 mine = [row for row in rows if row.replica == replica]
                 about = f"{of}seed {mine[0].seed}, lr {mine[0].lr:g}"
-                out.print(f"{before}{about}: {closing_sentence(mine)}", soft_wrap=True)
+                out.print(f"{before}{about}: {closing_sentence(mine)}")
             merging, longest = self.merging[kind], max(row.length for row in rows)
             if merging is not None and (limit := merging.limit_of(longest)):
                 on = f"{visible(kind)} words" if len(self.by_words) > 1 else "these words"
-                out.print(f"{before}on {on}, {limit}", soft_wrap=True)
+                out.print(f"{before}on {on}, {limit}")
 
     def draw_words(self) -> None:
         """The worst words, and those that fail."""
@@ -270,7 +270,7 @@ class Found:
         number = "1 run" if len(names) == 1 else f"{len(names)} runs"
         title = f"{number} in {below}, {words}" if below else f"{number}, {words}"
         tables = [(mark, each.rising) for mark, each in zip(marked, self.evaluated, strict=True)]
-        out.print(evaluations_table(title, tables, out.width))
+        out.print(evaluations_table(title, tables))
         for name, each in zip(names, self.evaluated, strict=True):
             each.draw_sentences(f"{name} ({each.title}): ")
             each.draw_words()

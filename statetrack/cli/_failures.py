@@ -59,7 +59,7 @@ class Stressed:
         out.print(f"seed {self.outcome.seed}, lr {self.outcome.lr:g}, worst words")
         names = source.symbols, source.labels
         for line in worst_case_lines(self.found, *names, self.random_horizon):
-            out.print(f"  {line}", soft_wrap=True)
+            out.print(f"  {line}")
         if self.window is not None:
             out.print(window_table(self.window, *names, out.width))
         out.print(families_table(self.found, source.symbols))
@@ -92,14 +92,13 @@ class Errors:
         outcome, names = self.outcome, (source.symbols, source.labels)
         line = failing_words_line(self.found)
         of = "" if self.words == OWN else f"{visible(self.words)} words, "
-        out.print(f"{of}seed {outcome.seed}, lr {outcome.lr:g}: {line}", soft_wrap=True)
+        out.print(f"{of}seed {outcome.seed}, lr {outcome.lr:g}: {line}")
         for each in self.found.shown:
             answer = "no answer" if each.answer is None else source.labels[each.answer]
             assert each.label is not None, "a label is asked for where an answer is wrong"
             out.print(
                 f"word {each.word:,}, position {each.position:,}: the answer is {answer}, and "
                 f"{source.labels[each.label]} is right",
-                soft_wrap=True,
             )
             out.print(window_table(each, *names, out.width))
 

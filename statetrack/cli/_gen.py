@@ -10,7 +10,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from rich.table import Table
 from rich.text import Text
 
 from statetrack.catalogue.commands import GenSettings
@@ -28,6 +27,7 @@ from statetrack.data import (
 )
 from statetrack.errors import DatasetError, SettingsError, setting
 from statetrack.report import drawing
+from statetrack.report.fitting import FittedTable
 from statetrack.spec import Task, WordSpec, folder_name, load_task
 from statetrack.spec.names import is_path
 from statetrack.spec.words import OWN
@@ -51,7 +51,13 @@ def write_datasets(
     folders = _folders(loaded, out)
     lengths = parse_lengths(test_lengths) if test_lengths else None
     table = drawing.plain_table(
-        "task", "split", "words", "length", "size", right=("words", "length", "size")
+        "task",
+        "split",
+        "words",
+        "length",
+        "size",
+        right=("words", "length", "size"),
+        more="card.json has them",
     )
     requests = [_request(task, settings, lengths) for task in loaded]
     _check_room(loaded, requests, folders, settings, text)
@@ -250,7 +256,7 @@ def _command(task: Task, settings: GenSettings, request: Request) -> str:
     return shlex.join(["statetrack", "gen", task.name, *words])
 
 
-def _add_rows(table: Table, card: dict[str, Any], folder: Path) -> None:
+def _add_rows(table: FittedTable, card: dict[str, Any], folder: Path) -> None:
     for index, (split, facts) in enumerate(card["splits"].items()):
         shortest, longest = facts["shortest"], facts["longest"]
         table.add_row(

@@ -20,6 +20,7 @@ from statetrack.cli._witness import draw_witnesses
 from statetrack.predicting import predict
 from statetrack.report import drawing
 from statetrack.report.drawing import LOOKS, SHOWN
+from statetrack.report.fitting import NO_BREAK
 from statetrack.spec import TASKS, WordSpec, load_task
 
 SHORT = {"yes": "yes", "no": "no", "unknown": "?"}
@@ -76,8 +77,10 @@ def _draw_task(
     console.print()
     margins = any(found.margin is not None for found in row.values())
     columns = ("model", "can", "size", "as set", "robust", *["margin"] * margins)
-    table = drawing.plain_table(*columns, right=("margin",))
-    table.columns[0].no_wrap = max(map(len, row)) <= console.width // 2
+    left_out = ("robust", "margin", "as set")
+    table = drawing.plain_table(
+        *columns, right=("margin",), whole=("can", "as set", "robust"), left_out=left_out
+    )
     reasons: dict[str, list[str]] = {}
     for model, found in row.items():
         as_set = _as_set(found)
@@ -130,7 +133,8 @@ def _size(found: Prediction) -> str:
 
     `layers ?` where no number is known to be enough.
     """
-    return ", ".join(_need(need) for need in found.needs) if found.can == "yes" else ""
+    sizes = (_need(need).replace(" ", NO_BREAK) for need in found.needs)
+    return ", ".join(sizes) if found.can == "yes" else ""
 
 
 def _need(need: Need) -> str:

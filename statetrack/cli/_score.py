@@ -14,7 +14,7 @@ from statetrack.cli._warnings import warn_of_split_shortcuts
 from statetrack.data import read_dataset
 from statetrack.data.answers import answer_files, read_answers
 from statetrack.report.drawing import console, interval, share
-from statetrack.report.tables import closing_sentence, fitted_table
+from statetrack.report.tables import closing_sentence, framed_table
 
 TRAINED = ("train", "validation")
 """The splits whose words have the training lengths."""
@@ -36,7 +36,7 @@ def show_scores(paths: Sequence[Path], data: Path, as_json: bool) -> None:
         tested = [each.length for each in scores if each.split not in TRAINED]
         line = window_line(merging, max(tested)) if merging and tested else ""
         if line:
-            console().print(Text(line), soft_wrap=True)
+            console().print(Text(line))
     warn_of_split_shortcuts(scores)
 
 
@@ -62,21 +62,17 @@ def _draw(title: str, scores: Sequence[SplitScore]) -> None:
     }
     out = console()
     first = ("words", "symbols", "prefixes", "95 % interval", "shortcut", "floor")
-    table = fitted_table(
-        title, columns, out.width, left_out_first=first, names="split", elsewhere="--json"
-    )
-    out.print(table)
+    out.print(framed_table(title, columns, left_out=first, names=["split"], more="--json has them"))
     whole = [each for each in scores if not each.last_only]
     for about, some in (
         ("training lengths", [each for each in whole if each.split in TRAINED]),
         ("test lengths", [each for each in whole if each.split not in TRAINED]),
     ):
         if some:
-            out.print(f"{about}: {closing_sentence(some)}", soft_wrap=True)
+            out.print(f"{about}: {closing_sentence(some)}")
     if len(whole) < len(scores):
         out.print(
             "one answer for a word is that at its last label: nothing is said of the others",
-            soft_wrap=True,
         )
 
 

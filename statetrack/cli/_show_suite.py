@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from statetrack.catalogue.options import as_text
 from statetrack.references import ids_in, references
 from statetrack.report import drawing
+from statetrack.report.fitting import FittedTable
 from statetrack.runs.config import Experiment
 from statetrack.spec import Lengths
 from statetrack.sweep.suite import Budget, Suite
@@ -87,7 +87,7 @@ def _counts(suite: Suite) -> tuple[int, int]:
     return len(found), sum(found)
 
 
-def _named(suite: Suite, given: Mapping[str, str | dict[str, Any]]) -> Table:
+def _named(suite: Suite, given: Mapping[str, str | dict[str, Any]]) -> FittedTable:
     """The rows or the columns: what each is, and its settings."""
     of_models = given is suite.models
     kind = "model" if of_models else "task"
@@ -98,7 +98,7 @@ def _named(suite: Suite, given: Mapping[str, str | dict[str, Any]]) -> Table:
     return table
 
 
-def _budgets(suite: Suite) -> Table:
+def _budgets(suite: Suite) -> FittedTable:
     table = drawing.plain_table("budget", "changes", "which means")
     for name, budget in suite.budgets.items():
         table.add_row(name, Text("; ".join(_changes(budget))), Text(budget.says))
@@ -122,10 +122,17 @@ def _changes(budget: Budget) -> Iterator[str]:
             yield f"{name} {_lengths(value) if isinstance(value, tuple) else value}"
 
 
-def _published(suite: Suite) -> Table:
+def _published(suite: Suite) -> FittedTable:
     """The tables of published numbers, with where and how they were read."""
     table = drawing.plain_table(
-        "source", "paper", "read", "numbers", "measure", "at", right=("numbers",)
+        "source",
+        "paper",
+        "read",
+        "numbers",
+        "measure",
+        "at",
+        right=("numbers",),
+        left_out=("at", "measure", "read"),
     )
     if suite.published:
         numbers = sum(map(len, suite.published.values()))

@@ -121,7 +121,7 @@ def _draw(
     for outcome, bracket in found:
         to.print(f"{about['model']} on {about['task']}, seed {outcome.seed}, lr {outcome.lr:g}")
         for line in bracket_lines(bracket, automaton.symbols, automaton.labels):
-            to.print(line, soft_wrap=True)
+            to.print(line)
         to.print(facts([(f"  {kind}", said) for kind, said in evidence_lines(bracket)]))
         to.print()
     to.print(f"run: {about['run']}", soft_wrap=True)

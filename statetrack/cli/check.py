@@ -93,7 +93,7 @@ def _draw(name: str, findings: list[Finding]) -> None:
 
     to = console()
     to.print(Text(name, "bold"))
-    table = plain_table("property", "holds", "what is wrong, or to be noted")
+    table = plain_table("property", "holds", "what is wrong, or to be noted", whole=("holds",))
     for each in findings:
         holds = Text("yes", "green") if each.ok else Text("no", "bold red")
         table.add_row(Text(each.name), holds, Text(each.detail))

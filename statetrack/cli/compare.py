@@ -24,6 +24,8 @@ from statetrack.report.drawing import (
 )
 from statetrack.report.drawing import console as standard_output
 from statetrack.report.evidence import length_text
+from statetrack.report.fitting import NO_BREAK
+from statetrack.report.naming import short_names
 
 if TYPE_CHECKING:
     from statetrack.comparison import Comparison, Outcome, Verdict
@@ -42,16 +44,14 @@ MARKS: Mapping[Outcome, tuple[str, str]] = {
 }
 """The mark of each outcome in the table, and its style."""
 
-NUMBERS: Mapping[str, int] = {
-    "right to": 90,
-    "length": 0,
-    "words": 130,
-    "accuracy": 0,
-    "95 % interval": 120,
-    "floor": 100,
-    "replicas": 110,
-}
-"""The columns of numbers, each with the least width of the terminal at which it is shown."""
+NUMBERS = ("right to", "length", "words", "accuracy", "95 % interval", "floor", "replicas")
+"""The columns of numbers."""
+
+LEFT_OUT = (
+    *("words", "95 % interval", "replicas", "floor", "right to"),
+    *("machine", "proven", "worst word", "length"),
+)
+"""The columns that a narrow terminal goes without, in this order."""
 
 MEASURED: Mapping[Verdict, str] = {"tracks": "tracks", "partly": "not always", "no": "no"}
 """What the table says of a replica: a prediction is about every word, so one that errs is enough
@@ -119,22 +119,26 @@ def _draw(found: Sequence[Comparison], console: Console) -> None:
 
 def _draw_task(task: str, runs: Sequence[Comparison], console: Console) -> None:
     console.print(Text(task, "bold"))
-    numbers = [name for name, width in NUMBERS.items() if console.width >= width]
     evidence = [name for name in EVIDENCE if any(_evidence(one)[name] != "-" for one in runs)]
-    headings = ("model", "predicted", "measured", *numbers, *evidence, "")
-    table = plain_table(*headings, right=(*numbers, *evidence))
-    for column in (table.columns[1], table.columns[2], table.columns[-1]):
-        column.no_wrap = True
-    for one in runs:
+    models = [_model(one) for one in runs]
+    alike = len({model.plain for model in models}) < len(models)
+    names = short_names([one.run for one in runs]) if alike else []
+    headings = ("model", *["run"] * alike, "predicted", "measured", *NUMBERS, *evidence, "")
+    table = plain_table(
+        *headings,
+        right=(*NUMBERS, *evidence),
+        whole=("predicted", "measured"),
+        left_out=LEFT_OUT,
+    )
+    for place, one in enumerate(runs):
         mark, look = MARKS[one.outcome]
-        cells = _numbers(one)
-        verdict = MEASURED[one.selected.verdict] if one.selected else "-"
+        cells = _numbers(one) | _evidence(one)
         table.add_row(
-            _model(one),
+            models[place],
+            *names[place : place + 1],
             _predicted(one),
-            verdict,
-            *(cells[name] for name in numbers),
-            *(_evidence(one)[name] for name in evidence),
+            MEASURED[one.selected.verdict] if one.selected else "-",
+            *(cells[name] for name in (*NUMBERS, *evidence)),
             Text(mark, look),
         )
     console.print(table)
@@ -154,7 +158,8 @@ def _model(one: Comparison) -> Text:
         for name, value in one.settings.items()
         if value != defaults[name] or name in needed
     ]
-    return Text.assemble(one.model, *[("\n  " + line, "dim") for line in lines])
+    own = (line.replace(" ", NO_BREAK) for line in lines)
+    return Text.assemble(one.model, *[("\n  " + line, "dim") for line in own])
 
 
 def _needed(one: Comparison) -> Mapping[str, int]:

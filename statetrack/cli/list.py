@@ -18,50 +18,42 @@ from statetrack.errors import UnknownNameError, nearest
 from statetrack.report.drawing import console, plain_table, share
 from statetrack.text import visible
 
-WIDE, WIDEST = 110, 170
-"""The widths of the terminal from which a table shows more columns."""
-
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a list in narrow, wide and the widest terminals, and those with numbers."""
+    """The columns of a list, those with numbers, and which a narrow terminal goes without first."""
 
-    narrow: tuple[str, ...]
-    wide: tuple[str, ...] = ()
-    widest: tuple[str, ...] = ()
+    shown: tuple[str, ...]
     right: tuple[str, ...] = ()
-
-    def in_width(self, width: int) -> tuple[str, ...]:
-        """The columns that a terminal of this width shows."""
-        wide = self.wide or self.narrow
-        return (self.widest or wide) if width >= WIDEST else wide if width >= WIDE else self.narrow
+    whole: tuple[str, ...] = ("name",)
+    left_out: tuple[str, ...] = ()
 
 
 _OF_MODELS = ("linear", "transition", "kernels", "state", "parameters")
 
 COLUMNS: Mapping[str, Columns] = {
     "models": Columns(
-        ("name", *_OF_MODELS),
-        wide=("name", *_OF_MODELS, "summary"),
-        widest=("name", "family", *_OF_MODELS, "summary", "source"),
+        ("name", "family", *_OF_MODELS, "summary", "source"),
         right=("state", "parameters"),
+        whole=("name", "linear"),
+        left_out=("source", "family", "summary", "kernels", "parameters", "state"),
     ),
     "tasks": Columns(
-        ("name", "states", "symbols", "title"),
-        wide=("name", "states", "symbols", "labels", "title", "reference"),
+        ("name", "states", "symbols", "labels", "title", "reference"),
         right=("states", "symbols", "labels"),
+        left_out=("reference", "labels", "symbols"),
     ),
-    "kinds": Columns(("name", "arguments", "summary")),
-    "protocols": Columns(("name", "title", "reference")),
+    "kinds": Columns(("name", "arguments", "summary"), left_out=("arguments",)),
+    "protocols": Columns(("name", "title", "reference"), left_out=("reference",)),
     "suites": Columns(
-        ("name", "models", "tasks", "title"),
-        wide=("name", "models", "tasks", "title", "reference"),
+        ("name", "models", "tasks", "title", "reference"),
         right=("models", "tasks"),
+        left_out=("reference", "models", "tasks"),
     ),
     "runs": Columns(
-        ("run", "state", "validation"),
-        wide=("run", "model", "task", "state", "step", "steps", "validation"),
+        ("run", "model", "task", "state", "step", "steps", "validation"),
         right=("step", "steps", "validation"),
+        left_out=("steps", "step", "state"),
     ),
 }
 """The columns of each list; `--json` has everything."""
@@ -123,8 +115,8 @@ def _explain(as_json: bool) -> None:
 
 
 def _draw(shown: Columns, rows: list[Row], note: str, to: Console) -> None:
-    columns = shown.in_width(to.width)
-    table = plain_table(*columns, right=shown.right)
+    columns = shown.shown
+    table = plain_table(*columns, right=shown.right, whole=shown.whole, left_out=shown.left_out)
     broken = []
     for row in rows:
         if "error" in row:
@@ -132,7 +124,7 @@ def _draw(shown: Columns, rows: list[Row], note: str, to: Console) -> None:
             continue
         if row.get("needs_plugin"):
             row = row | {"state": f"{row['state']}, needs its plugin"}
-        table.add_row(*(Text(_cell(row[column])) for column in columns))
+        table.add_row(*(_cell(row[column]) for column in columns))
     if table.row_count:
         to.print(table)
     if note:

@@ -8,12 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from rich.table import Table
-
 from statetrack.atlas.rows import AnswerRow, GroupRow, MachineRow, MergingRow
 from statetrack.markup import markdown, markdown_block, markdown_code, markdown_table
-from statetrack.report.drawing import LOOKS, SHOWN, framed_table
-from statetrack.report.tables import fitted_table
+from statetrack.report.drawing import LOOKS, SHOWN
+from statetrack.report.fitting import FittedTable
+from statetrack.report.tables import framed_table
 
 UNKNOWN = "?"
 """Stands for what was not worked out."""
@@ -31,8 +30,8 @@ LEFT_OUT_FIRST = ("s", UNKNOWN, "cannot", "given", "groups", "out", "in", "famil
 """The columns that a narrow terminal goes without, in this order."""
 
 
-def atlas_table(title: str, rows: Sequence[MachineRow], width: int) -> Table:
-    """One line for each machine, no wider than `width`; those without a row have their error."""
+def atlas_table(title: str, rows: Sequence[MachineRow]) -> FittedTable:
+    """One line for each machine; those without a row have their error."""
     columns = {
         "machine": [row.name for row in rows],
         "given": [_number(row.given_states) for row in rows],
@@ -49,8 +48,13 @@ def atlas_table(title: str, rows: Sequence[MachineRow], width: int) -> Table:
     }
     families = [row.family for row in rows]
     ends = [one != other for one, other in zip(families, [*families[1:], ""], strict=True)]
-    return fitted_table(
-        title, columns, width, left_out_first=LEFT_OUT_FIRST, names="machine", ends=ends
+    return framed_table(
+        title,
+        columns,
+        left_out=LEFT_OUT_FIRST,
+        names=["machine"],
+        texts=["group", "class", "cannot", UNKNOWN],
+        ends=ends,
     )
 
 
@@ -96,15 +100,16 @@ def family_lines(rows: Iterable[MachineRow]) -> list[list[str]]:
     return lines
 
 
-def family_table(rows: Iterable[MachineRow]) -> Table:
+def family_table(rows: Iterable[MachineRow]) -> FittedTable:
     """The families, for a terminal."""
-    table = framed_table("families")
-    for heading in FAMILY_HEADINGS:
-        is_name = heading == "family"
-        table.add_column(heading, justify="left" if is_name else "right", overflow="fold")
-    for line in family_lines(rows):
-        table.add_row(*line)
-    return table
+    lines = family_lines(rows)
+    columns = {
+        heading: [line[place] for line in lines] for place, heading in enumerate(FAMILY_HEADINGS)
+    }
+    left_out = ["not known", "largest group", "models"]
+    return framed_table(
+        "families", columns, left_out=left_out, names=["family"], texts=["largest group"]
+    )
 
 
 MODEL_HEADINGS = ("model", *SHOWN.values(), "as set")
@@ -124,14 +129,14 @@ def model_lines(rows: Sequence[MachineRow]) -> list[list[str]]:
     return lines
 
 
-def models_table(rows: Sequence[MachineRow]) -> Table:
+def models_table(rows: Sequence[MachineRow]) -> FittedTable:
     """The models, for a terminal."""
-    table = framed_table("on how many machines a class of models")
+    table = FittedTable("on how many machines a class of models", look="framed")
     looks = {SHOWN[answer]: look for answer, look in LOOKS.items()}
     for heading in MODEL_HEADINGS:
         is_name = heading == "model"
         style = looks.get(heading, "")
-        table.add_column(heading, justify="left" if is_name else "right", style=style)
+        table.add_column(heading, kind="name" if is_name else "number", style=style)
     for line in model_lines(rows):
         table.add_row(*line)
     return table

@@ -8,14 +8,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich.table import Table
-
 from statetrack.atlas.rows import MachineRow
 from statetrack.atlas.training import KINDS, RIGHT, Outcome, TrainedRow
 from statetrack.markup import markdown, markdown_code, markdown_table
 from statetrack.report.atlas import groups_text, horizon_text
 from statetrack.report.drawing import SHOWN, interval, share
-from statetrack.report.tables import fitted_table
+from statetrack.report.fitting import FittedTable
+from statetrack.report.tables import framed_table
 
 VERDICTS: dict[Outcome, str] = {
     "agree": "agrees",
@@ -41,16 +40,16 @@ LEGEND = (
 
 
 def training_tables(
-    machines: Sequence[MachineRow], rows: Sequence[TrainedRow], width: int
-) -> Iterator[Table]:
-    """A table for each machine, no wider than `width`."""
+    machines: Sequence[MachineRow], rows: Sequence[TrainedRow]
+) -> Iterator[FittedTable]:
+    """A table for each machine."""
     for machine in machines:
         mine = [row for row in rows if row.machine == machine.name]
         if mine:
-            yield _table(machine, mine, width)
+            yield _table(machine, mine)
 
 
-def _table(machine: MachineRow, rows: Sequence[TrainedRow], width: int) -> Table:
+def _table(machine: MachineRow, rows: Sequence[TrainedRow]) -> FittedTable:
     measured = _measured(rows)
     columns = {
         "model": [row.model for row in rows],
@@ -71,17 +70,16 @@ def _table(machine: MachineRow, rows: Sequence[TrainedRow], width: int) -> Table
     for heading, cells in columns.items():
         cells.append({"model": "floor", **floors}.get(heading, ""))
     longest = max((length for _, length in measured), default=0)
-    return fitted_table(
+    return framed_table(
         f"{machine.name}: {_facts(machine)}",
         columns,
-        width,
-        left_out_first=[
+        left_out=[
             *(f"{words} {length}\n95 %" for words, length in measured if length < longest),
             *(f"{words} {length}\n95 %" for words, length in measured if length == longest),
             "seeds",
             *(f"{words}\n{length}" for words, length in measured if length < longest),
         ],
-        names="model",
+        names=["model"],
         ends=[False] * (len(rows) - 1) + [True, False],
     )
 

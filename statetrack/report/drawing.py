@@ -13,19 +13,18 @@ import io
 import math
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
 
+from statetrack.report.fitting import FittedTable, Kind, wrapped
 from statetrack.scoring import rounded_down, rounded_up
 from statetrack.text import visible
 
-PIPED_WIDTH = 160
+PIPED_WIDTH = 80
 """The width where standard output is not a terminal and COLUMNS is not set."""
 
 
@@ -82,49 +81,62 @@ def error_console() -> Console:
     return _PlainConsole(stderr=True, soft_wrap=True)
 
 
-def plain_table(*headings: str, right: tuple[str, ...] = ()) -> Table:
-    """A table without a frame; the columns named in `right` hold numbers."""
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        show_edge=False,
-        header_style="bold",
-        collapse_padding=True,
-    )
-    for heading in headings:
-        is_number = heading in right
-        table.add_column(
-            heading,
-            justify="right" if is_number else "left",
-            no_wrap=is_number or heading == headings[0],
-            overflow="fold",
-        )
+def plain_table(
+    *headings: str,
+    right: Sequence[str] = (),
+    whole: Sequence[str] = (),
+    left_out: Sequence[str] = (),
+    more: str = "--json has them",
+) -> FittedTable:
+    """A table without a frame; the columns named in `right` hold numbers.
+
+    The first column has names, and those in `whole` words that are never broken. Without room for
+    all, columns are left out in the order of `left_out`, and `more` says how to see them.
+    """
+    table = FittedTable(left_out=left_out, more=more)
+    for place, heading in enumerate(headings):
+        table.add_column(heading, kind=_kind(heading, place, right, whole))
     return table
 
 
-def framed_table(title: str) -> Table:
-    """An empty table in a frame, for results of networks."""
-    return Table(title=title, title_justify="left")
+def _kind(heading: str, place: int, right: Sequence[str], whole: Sequence[str]) -> Kind:
+    if heading in right:
+        return "number"
+    return "whole" if heading in whole else "text" if place else "name"
 
 
-def facts(rows: list[tuple[str, Any]]) -> Table:
+def facts(rows: Iterable[tuple[str, Any]]) -> FittedTable:
     """Names and values in two columns."""
-    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
+    table = FittedTable(look="facts")
+    table.add_column(kind="whole", style="dim")
+    table.add_column()
     for name, value in rows:
-        table.add_row(name, value if isinstance(value, Text) else Text(str(value)))
+        table.add_row(name, value if isinstance(value, Text) else str(value))
     return table
 
 
 def prose(docstring: str, console: Console) -> None:
-    """A docstring, filled to the terminal's width; indented paragraphs are not changed."""
+    """A docstring, filled to the terminal's width; lines of indented paragraphs stay apart.
+
+    Such a line that is longer goes on below, further in.
+    """
     for paragraph in docstring.split("\n\n"):
         if paragraph.startswith(" "):
-            console.print(Text(paragraph), soft_wrap=True)
+            for line in paragraph.split("\n"):
+                indent = len(line) - len(line.lstrip(" "))
+                room = console.width - indent
+                parts = wrapped(
+                    Text(line.strip()), room if len(line) <= console.width else room - DEEPER
+                )
+                for place, part in enumerate(parts):
+                    console.print(" " * (indent + DEEPER * (place > 0)) + part.plain)
         else:
             console.print(Text(" ".join(paragraph.split())))
         console.print()
+
+
+DEEPER = 4
+"""How much further in an equation goes on that is longer than a line."""
 
 
 def share(value: float | None, digits: int = 2) -> str:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
-
 from statetrack.report.drawing import plain_table
+from statetrack.report.fitting import FittedTable
 
 if TYPE_CHECKING:
     from statetrack.sweep.estimating import Estimate, Estimates
@@ -17,31 +14,17 @@ if TYPE_CHECKING:
 NUMBERS = ("weights", "replicas", "all weights", "steps", "words per step", "training", "testing")
 
 
-WIDEST = 10_000
-"""Beyond any terminal: the width at which a table's own is measured."""
-
 LEFT_OUT = ("all weights", "words per step", "replicas", "weights")
 """The columns that a narrow terminal does without, in this order."""
 
 
-def fitting_table(estimates: Estimates, to: Console) -> Table:
-    """The table without the columns for which a terminal has no room."""
-    unbounded = to.options.update(max_width=WIDEST)
-    for number in range(len(LEFT_OUT) + 1):
-        table = estimates_table(estimates, LEFT_OUT[:number])
-        if Measurement.get(to, unbounded, table).maximum <= to.width:
-            break
-    return table
-
-
-def estimates_table(estimates: Estimates, without: Collection[str] = ()) -> Table:
+def estimates_table(estimates: Estimates) -> FittedTable:
     """One line a point; seconds that were scaled from another point have a `~`."""
     searching = any(point.evidence_seconds for point in estimates.points)
     headings = ("model", "task", *NUMBERS, *(["evidence"] if searching else []))
-    shown = [place for place, name in enumerate(headings) if name not in without]
-    table = plain_table(*(headings[place] for place in shown), right=headings[2:])
+    table = plain_table(*headings, right=headings[2:], left_out=LEFT_OUT)
     for point in estimates.points:
-        cells = [
+        table.add_row(
             point.row,
             point.column,
             f"{point.weights:,}",
@@ -50,8 +33,7 @@ def estimates_table(estimates: Estimates, without: Collection[str] = ()) -> Tabl
             f"{point.steps:,}",
             f"{point.words_per_step:,}",
             *_seconds_of(point, searching),
-        ]
-        table.add_row(*(cells[place] for place in shown))
+        )
     return table
 
 

@@ -21,6 +21,7 @@ from statetrack.evidence.rows import (
 )
 from statetrack.evidence.word_text import SYMBOLS_SHOWN, failure_text, word_text
 from statetrack.report.drawing import facts
+from statetrack.report.fitting import FittedTable
 
 if TYPE_CHECKING:
     from statetrack.evidence.failing_words import FailingWords, Window
@@ -168,7 +169,7 @@ def worst_case_lines(
     return [*lines, "; ".join(where)]
 
 
-def families_table(found: WorstCase, symbols: Sequence[str]) -> Table:
+def families_table(found: WorstCase, symbols: Sequence[str]) -> FittedTable:
     """Which words were tried, and how far they were read."""
     rows = []
     for family in found.families:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.table import Table
 from rich.text import Text
 
 from statetrack.evidence.rows import EXTRACTION_ENDINGS, Extraction, MyhillNerode, NerodeScores
 from statetrack.evidence.word_text import failure_text
 from statetrack.report.drawing import plain_table, share
+from statetrack.report.fitting import FittedTable
 from statetrack.sources import Automaton
 
 ALGORITHMS = {"lstar": "L*", "kv": "KV"}
@@ -50,9 +50,9 @@ def distinction_lines(found: MyhillNerode) -> list[tuple[str, str]]:
     )
 
 
-def transitions(machine: Automaton) -> Table:
+def transitions(machine: Automaton) -> FittedTable:
     """The transition table; a symbol that is never drawn in a state has `-`."""
-    table = plain_table("state", "label", *machine.symbols)
+    table = plain_table("state", "label", *machine.symbols, more="--json has the machine")
     for state, targets in enumerate(machine.delta.tolist()):
         label = machine.labels[machine.output[state]] if machine.scored[state] else "-"
         reached = [

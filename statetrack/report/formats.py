@@ -115,7 +115,7 @@ class Wanted:
         """The report for a terminal of a width."""
         if self.long:
             columns = None if self.columns is None else chosen_columns(self.columns)
-            return long_view(self._rows(report), columns, width)
+            return long_view(self._rows(report), columns)
         table = matrix_view(self._matrix(report), width, bold=self.best)
         compared = _compared(report) if self.published else []
         return Group(table, verdict_table(compared), *legend(compared)) if compared else table

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rich.table import Table
-
 from statetrack.evidence.rows import WorstCase
 from statetrack.markup import markdown
-from statetrack.report.drawing import framed_table, share
+from statetrack.report.drawing import share
 from statetrack.report.evidence import length_text, machine_text, precision_text
+from statetrack.report.fitting import FittedTable
 from statetrack.runs.rows import EvaluationRow
 from statetrack.sweep.results import PointResult
 
@@ -26,13 +25,13 @@ def suite_table(
     results: Sequence[PointResult],
     published: Mapping[str, Mapping[str, float]],
     measure: str,
-) -> Table:
+) -> FittedTable:
     """One cell per model and task, with the published number, if any, in brackets."""
     found = {(result.row, result.column): result for result in results}
-    table = framed_table(title)
-    table.add_column("")
+    table = FittedTable(title, look="framed", in_blocks=True)
+    table.add_column(kind="name")
     for column in columns:
-        table.add_column(column, justify="right")
+        table.add_column(column, kind="number")
     for row in rows:
         cells = [
             cell_text(found[row, column], measure, published.get(row, {}).get(column))
@@ -129,11 +128,16 @@ EVIDENCE_COLUMNS = (
 
 def evidence_table(
     rows: Sequence[str], columns: Sequence[str], results: Sequence[PointResult]
-) -> Table:
+) -> FittedTable:
     """What the selected replica of each cell really does, to the worst word: one line per cell."""
-    table = framed_table("evidence about the selected replicas")
-    for column in EVIDENCE_COLUMNS:
-        table.add_column(column)
+    table = FittedTable(
+        "evidence about the selected replicas",
+        look="framed",
+        left_out=(*reversed(EVIDENCE_COLUMNS[6:]), "prefixes"),
+        more="--markdown FILE has them",
+    )
+    for place, column in enumerate(EVIDENCE_COLUMNS):
+        table.add_column(column, kind="name" if place < 2 else "whole")
     for result in _in_order(rows, columns, results):
         table.add_row(result.column, result.row, *_evidence_cells(result))
     return table

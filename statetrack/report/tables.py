@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.table import Table
-
-from statetrack.report.drawing import framed_table, interval, share, small
+from statetrack.report.drawing import interval, share, small
+from statetrack.report.fitting import FittedTable
 from statetrack.runs.rows import EvaluationRow, Summary
 from statetrack.scoring import Score, horizon
 from statetrack.text import visible
@@ -16,13 +15,16 @@ from statetrack.training.records import Finish
 MARK = "◀"
 """The mark of the replica that validation selected."""
 
+IN_SUMMARY = "summary.json has them"
+"""Where the columns stand for which a terminal is too narrow."""
 
-def training_table(title: str, summary: Summary) -> Table:
+
+def training_table(title: str, summary: Summary) -> FittedTable:
     """The outcome of each replica of a run; the selected one is marked."""
-    table = framed_table(title)
+    table = FittedTable(title, look="framed", left_out=("best step", "loss"), more=IN_SUMMARY)
     for heading in ("replica", "seed", "lr", "best step", "loss", "accuracy"):
-        table.add_column(heading, justify="right")
-    table.add_column("")
+        table.add_column(heading, kind="number")
+    table.add_column(kind="whole")
     for row in summary.replicas:
         chosen = row.replica == summary.selected
         later = row.stopped == "diverged" and not row.diverged
@@ -51,11 +53,8 @@ def finish_line(finish: Finish) -> str:
     )
 
 
-def evaluation_table(title: str, rows: Sequence[EvaluationRow], width: int) -> Table:
-    """Accuracy by length, and by replica where there are several, with interval and floor.
-
-    Columns for which `width` has no room are left out, those that say least first, and named below.
-    """
+def evaluation_table(title: str, rows: Sequence[EvaluationRow]) -> FittedTable:
+    """Accuracy by length, and by replica where there are several, with interval and floor."""
     several = len({row.replica for row in rows}) > 1
     ends = [
         (several and at[1] != after[1]) or at[0] != after[0]
@@ -63,35 +62,25 @@ def evaluation_table(title: str, rows: Sequence[EvaluationRow], width: int) -> T
         if after is not None
     ] + [False] * bool(rows)
     bold = [several and row.selected for row in rows]
-    return fitted_table(
-        title,
-        _columns(rows, several),
-        width,
-        left_out_first=LEFT_OUT_FIRST,
-        names="run",
-        ends=ends,
-        bold=bold,
-    )
+    columns = _columns(rows, several)
+    return framed_table(title, columns, left_out=LEFT_OUT_FIRST, ends=ends, bold=bold)
 
 
 def evaluations_table(
-    title: str, runs: Sequence[tuple[str, Sequence[EvaluationRow]]], width: int
-) -> Table:
+    title: str, runs: Sequence[tuple[str, Sequence[EvaluationRow]]]
+) -> FittedTable:
     """The same of several runs, named in the first column."""
     rows = [row for _, own in runs for row in own]
     names = [name for name, own in runs for _ in own]
     several = any(len({row.replica for row in own}) > 1 for _, own in runs)
     shown = [name if name != before else "" for name, before in _neighbours(names, -1)]
-    ends = [at != after for at, after in _neighbours(names)]
-    bold = [several and row.selected for row in rows]
-    return fitted_table(
+    return framed_table(
         title,
         {"run": shown} | _columns(rows, several),
-        width,
-        left_out_first=LEFT_OUT_FIRST,
-        names="run",
-        ends=ends,
-        bold=bold,
+        left_out=LEFT_OUT_FIRST,
+        names=["run"],
+        ends=[at != after for at, after in _neighbours(names)],
+        bold=[several and row.selected for row in rows],
     )
 
 
@@ -119,54 +108,32 @@ def _columns(rows: Sequence[EvaluationRow], several: bool) -> dict[str, list[str
 LEFT_OUT_FIRST = ("scaled", "symbols", "prefixes", "95 % interval", "floor")
 """The columns that a narrow terminal goes without, in this order."""
 
-NARROWEST_NAME = 16
-"""The width that names of runs keep before columns are left out."""
 
-
-def fitted_table(
+def framed_table(
     title: str,
     columns: Mapping[str, Sequence[str]],
-    width: int,
     *,
-    left_out_first: Sequence[str],
-    names: str,
+    left_out: Sequence[str],
+    names: Sequence[str] = (),
+    texts: Sequence[str] = (),
     ends: Sequence[bool] = (),
     bold: Sequence[bool] = (),
-    elsewhere: str = "--csv",
-) -> Table:
-    """A table no wider than `width`, of cells by headings: numbers are never broken into lines.
+    more: str = "--csv has them",
+) -> FittedTable:
+    """A table of numbers in a frame, of cells by headings, as wide as there is room for.
 
-    Only the column `names` is, and keeps `NARROWEST_NAME` letters; columns for which there is no
-    room are left out in the given order, and named below: the option `elsewhere` prints them.
-    `ends` says after which rows a line is drawn, and `bold` which stand out.
+    The columns `names` and `texts` may be broken into lines, `left_out` says which are left out
+    first. `ends` says after which rows a line is drawn, and `bold` which stand out.
     """
-    widths = {
-        heading: max(map(len, [*heading.split("\n"), *cells])) for heading, cells in columns.items()
-    }
-    if names in widths:
-        widths[names] = min(widths[names], NARROWEST_NAME)
-    kept = list(columns)
-    left_out = []
-    for heading in left_out_first:
-        if heading in kept and sum(widths[each] + 3 for each in kept) + 1 > width:
-            kept.remove(heading)
-            left_out.append(heading)
-    table = framed_table(title)
-    for heading in kept:
-        is_name = heading == names
+    table = FittedTable(title, look="framed", left_out=left_out, more=more)
+    for heading in columns:
+        is_name = heading in names
         table.add_column(
-            heading,
-            justify="left" if is_name else "right",
-            no_wrap=not is_name,
-            overflow="fold",
+            heading, kind="name" if is_name else "text" if heading in texts else "number"
         )
-    for number, cells in enumerate(zip(*(columns[heading] for heading in kept), strict=True)):
+    for number, cells in enumerate(zip(*columns.values(), strict=True)):
         style = "bold" if bold and bold[number] else None
         table.add_row(*cells, style=style, end_section=bool(ends) and ends[number])
-    if left_out:
-        named = ", ".join(" ".join(heading.split()) for heading in left_out)
-        table.caption = f"no room for: {named}; {elsewhere} has them"
-        table.caption_justify = "left"
     return table
 
 

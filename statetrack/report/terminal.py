@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from statetrack.report.drawing import framed_table
+from statetrack.report.fitting import FittedTable, Kind
 from statetrack.report.long_form import MAIN, LongRow, as_text, is_number
 from statetrack.report.matrix import Cell, Matrix
 
@@ -58,42 +58,24 @@ def blocks(widths: Sequence[int], room: int) -> list[list[int]]:
     return found
 
 
-def long_view(rows: Sequence[LongRow], columns: Sequence[str] | None, width: int) -> RenderableType:
+def long_view(rows: Sequence[LongRow], columns: Sequence[str] | None) -> RenderableType:
     """One line for each run and length; columns that do not fit are named below.
 
-    With `columns`, these and no others: then the lines of the table may be broken.
+    With `columns`, these and no others: those that do not fit stand in a table below.
     """
     wanted = list(columns or MAIN)
-    cells = [[as_text(name, getattr(row, name)) for name in wanted] for row in rows]
-    widths = [max(map(len, column)) for column in zip(wanted, *cells, strict=True)]
-    kept = list(range(len(wanted)))
-    if columns is None:
-        names = min(widths[0], max(12, width // 4)) + min(widths[1], max(12, width // 4))
-        room, kept = width - names - 2 * SEPARATION - 1, [0, 1]
-        for place in range(2, len(wanted)):
-            if widths[place] + SEPARATION > room:
-                break
-            kept.append(place)
-            room -= widths[place] + SEPARATION
-    table = framed_table("")
-    table.title = None
-    for place in kept:
-        number = place > 1 or columns is not None
-        fixed = number and columns is None
-        table.add_column(
-            wanted[place],
-            justify="right" if number and is_number(rows, wanted[place]) else "left",
-            no_wrap=fixed,
-            min_width=widths[place] if fixed else None,
-            overflow="fold",
-        )
-    for line in cells:
-        table.add_row(*(line[place] for place in kept))
-    if columns is not None:
-        return table
-    left = [name for place, name in enumerate(wanted) if place not in kept]
-    said = f"no room for {', '.join(left)}; " if left else ""
-    return Group(table, Text(f"{said}--columns chooses, --format csv has all", "dim"))
+    table = FittedTable(
+        look="framed",
+        more="--columns chooses, --format csv has all",
+        in_blocks=columns is not None,
+    )
+    for place, name in enumerate(wanted):
+        number = is_number(rows, name)
+        kind: Kind = "number" if number else "name" if place < 2 and columns is None else "text"
+        table.add_column(name, kind=kind)
+    for row in rows:
+        table.add_row(*(as_text(name, getattr(row, name)) for name in wanted))
+    return table
 
 
 def _table(
@@ -105,9 +87,7 @@ def _table(
     bold: bool,
     first: bool,
 ) -> Table:
-    table = framed_table(matrix.title if first else "")
-    if not first:
-        table.title = None
+    table = Table(title=matrix.title if first else None, title_justify="left")
     table.add_column("", width=name_width, overflow="fold")
     for place in block:
         table.add_column(

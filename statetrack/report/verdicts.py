@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rich.table import Table
-
 from statetrack.markup import markdown, markdown_table
-from statetrack.report.drawing import framed_table, share
+from statetrack.report.drawing import share
+from statetrack.report.fitting import FittedTable
 from statetrack.sweep.published import VERDICTS, Compared, Trust, Verdict, counts
 
 MARKS: Mapping[Trust, str] = {"primary": "", "second-hand": "†", "figure": "‡"}
@@ -25,12 +24,18 @@ _WORDS: Mapping[Verdict, tuple[str, str]] = {
 }
 
 
-def verdict_table(compared: Sequence[Compared]) -> Table:
+def verdict_table(compared: Sequence[Compared]) -> FittedTable:
     """One line for each published number."""
-    table = framed_table("published numbers and what was measured")
+    table = FittedTable(
+        "published numbers and what was measured",
+        look="framed",
+        left_out=("why", "source", "right"),
+        more="--markdown FILE has them",
+    )
     for name in COLUMNS:
         number = name in ("published", "measured", "right")
-        table.add_column(name, justify="right" if number else "left", overflow="fold")
+        is_name = name in ("row", "column", "source")
+        table.add_column(name, kind="number" if number else "name" if is_name else "text")
     for each in compared:
         table.add_row(*_cells(each), style=LOOKS[each.verdict])
     return table

@@ -1,0 +1,301 @@
+"""A table that fits the width that there is: no number is cut, and no word is broken.
+
+Where there is too little room, headings and texts are broken into lines between their words, then
+columns are left out in a stated order. Below the table stands which, and how to see them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from statetrack.text import visible
+
+Kind = Literal["text", "name", "whole", "number"]
+"""What a column holds: text is broken between words, a name also after its signs (`-`, `/`, `:`),
+a whole cell never; a number is whole, and stands on the right."""
+
+Look = Literal["plain", "framed", "facts"]
+"""A line below the headings, a frame around every cell, or neither lines nor headings."""
+
+NARROWEST_TEXT, NARROWEST_NAME = 20, 16
+"""The widths that texts and names keep, if they have them, before columns are left out."""
+
+LONGEST_WORD = 24
+"""A longer word, such as a path, is broken after its signs before columns are left out."""
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
+"""Holds two words on one line; it is printed as a space."""
+
+_PIECE = re.compile(r".+?(?:[-_/,:;=+|.)](?![0-9])|[/_=:|](?=[0-9])|$)", re.DOTALL)
+_WORD = re.compile(r"^ *[^ ]* *|[^ ]+ *")
+
+_GAPS: dict[Look, tuple[int, int]] = {"plain": (2, -2), "framed": (3, 1), "facts": (2, -2)}
+"""The characters that a column adds to its width, and that a table adds to its columns."""
+
+
+@dataclass(eq=False)
+class _Column:
+    """Its widths are asked for when the table is printed, and no cell is added after that."""
+
+    heading: str
+    kind: Kind
+    style: str
+    cells: list[Text] = field(default_factory=list)
+
+    @cached_property
+    def widest(self) -> int:
+        """The width at which nothing is broken."""
+        return max(map(_widest_line, [self.heading, *(cell.plain for cell in self.cells)]))
+
+    @cached_property
+    def least(self) -> int:
+        """The width below which columns are left out in the order that is stated."""
+        kept = {"text": NARROWEST_TEXT, "name": NARROWEST_NAME}.get(self.kind, 0)
+        return max(self.tightest, min(self.widest, kept))
+
+    @cached_property
+    def tightest(self) -> int:
+        """The width at which no number is cut, no word is broken, and no longer one but at signs.
+
+        Below it all other columns are left out.
+        """
+        cells = [cell.plain for cell in self.cells]
+        heading = _longest(_words(self.heading))
+        if self.kind in ("whole", "number"):
+            return max([heading, *map(_widest_line, cells)])
+        parts = _pieces if self.kind == "name" else _words
+        most = NARROWEST_NAME if self.kind == "name" else LONGEST_WORD
+        return max(heading, min(_longest(part for cell in cells for part in parts(cell)), most))
+
+
+class FittedTable:
+    """A table whose layout is made when it is printed, for the width that there is then.
+
+    Columns are left out in the order of `left_out`, after them all others from the last one on but
+    the first; `more` says how to see them. With `in_blocks` none is left out: those without room
+    stand in a table below, with the first column again.
+    """
+
+    def __init__(
+        self,
+        title: str = "",
+        *,
+        look: Look = "plain",
+        left_out: Sequence[str] = (),
+        more: str = "--json has them",
+        in_blocks: bool = False,
+    ) -> None:
+        self.title, self.look = title, look
+        self.left_out, self.more, self.in_blocks = left_out, more, in_blocks
+        self._columns: list[_Column] = []
+        self._rows: list[tuple[str | None, bool]] = []
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows."""
+        return len(self._rows)
+
+    def add_column(self, heading: str = "", *, kind: Kind = "text", style: str = "") -> None:
+        """Add a column; all are added before the first row."""
+        assert not self._rows, "columns come before rows"
+        self._columns.append(_Column(heading, kind, style))
+
+    def add_row(
+        self, *cells: str | Text, style: str | None = None, end_section: bool = False
+    ) -> None:
+        """Add a row, of a cell for each of the first columns; the others are empty.
+
+        A row that ends a section has a line below it, where there is a frame.
+        """
+        assert len(cells) <= len(self._columns), "a cell for each column at most"
+        for place, column in enumerate(self._columns):
+            column.cells.append(_shown(cells[place]) if place < len(cells) else Text())
+        self._rows.append((style, end_section))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        room = options.max_width
+        if self.title:
+            yield Text("\n").join(wrapped(Text(self.title, "italic"), room))
+        blocks, left_out = self._blocks(room)
+        for block in blocks:
+            yield self._drawn(block, self._widths(block, room))
+        if left_out:
+            named = ", ".join(" ".join(column.heading.split()) or "the mark" for column in left_out)
+            note = Text(f"no room for: {named}; {self.more}", "dim")
+            yield Text("\n").join(wrapped(note, room))
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        widest = self._total(column.widest for column in self._columns)
+        return Measurement(min(widest, options.max_width), min(widest, options.max_width))
+
+    def _total(self, widths: Iterable[int]) -> int:
+        each, around = _GAPS[self.look]
+        return sum(width + each for width in widths) + around
+
+    def _blocks(self, room: int) -> tuple[list[list[_Column]], list[_Column]]:
+        """The columns of each table that is drawn, and those that are left out of all."""
+        if self.in_blocks:
+            return self._in_blocks(room), []
+        kept = list(self._columns)
+        first, *others = kept
+        stated = [column for name in self.left_out for column in others if column.heading == name]
+        for column in stated:
+            if self._total(each.least for each in kept) <= room:
+                break
+            kept.remove(column)
+        while self.look != "facts" and len(kept) > 1:
+            if self._total(each.tightest for each in kept) <= room:
+                break
+            kept.pop()
+        others.reverse()
+        return [kept], [each for each in dict.fromkeys([*stated, *others]) if each not in kept]
+
+    def _in_blocks(self, room: int) -> list[list[_Column]]:
+        first, *others = self._columns
+        found: list[list[_Column]] = []
+        for column in others:
+            if found and self._total(each.least for each in [*found[-1], column]) <= room:
+                found[-1].append(column)
+            else:
+                found.append([first, column])
+        return found or [[first]]
+
+    def _widths(self, columns: Sequence[_Column], room: int) -> list[int]:
+        """The width of each column; what is free goes to the narrowest of those that want more."""
+        widest = [max(column.widest, column.least) for column in columns]
+        least = [column.least for column in columns]
+        if self._total(least) > room:
+            least = [column.tightest for column in columns]
+        free = room - self._total(least)
+        while free < 0 and max(least) > 1:
+            place = max(
+                range(len(least)),
+                key=lambda n: (columns[n].kind in ("text", "name"), least[n] > 1, least[n]),
+            )
+            place = place if least[place] > 1 else least.index(max(least))
+            least[place] -= 1
+            free += 1
+        while free > 0 and least != widest:
+            wanting = [n for n in range(len(least)) if least[n] < widest[n]]
+            if not wanting:
+                break
+            least[min(wanting, key=lambda n: least[n])] += 1
+            free -= 1
+        return least
+
+    def _drawn(self, columns: Sequence[_Column], widths: Sequence[int]) -> Table:
+        table = _empty(self.look)
+        for column, width in zip(columns, widths, strict=True):
+            table.add_column(
+                Text("\n").join(wrapped(Text(column.heading), width)),
+                justify="right" if column.kind == "number" else "left",
+                width=width,
+                no_wrap=True,
+                overflow="fold",
+                style=column.style,
+                vertical="top",
+            )
+        for place, (style, end) in enumerate(self._rows):
+            cells = [
+                Text("\n").join(wrapped(column.cells[place], width))
+                for column, width in zip(columns, widths, strict=True)
+            ]
+            table.add_row(*cells, style=style, end_section=end)
+        return table
+
+
+def _shown(cell: str | Text) -> Text:
+    """The text of a cell, with unprintable characters as escapes, which need more room."""
+    if isinstance(cell, str):
+        return Text(visible(cell, lines=True))
+    plain = visible(cell.plain, lines=True)
+    return cell if plain == cell.plain else Text(plain, cell.style)
+
+
+def _empty(look: Look) -> Table:
+    if look == "framed":
+        return Table()
+    if look == "facts":
+        return Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    return Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        header_style="bold",
+        collapse_padding=True,
+    )
+
+
+def wrapped(text: Text, width: int) -> list[Text]:
+    """The lines of a text: broken between words, after signs in longer words, never in numbers."""
+    found = []
+    for line in text.split("\n", allow_blank=True):
+        for part in line.divide(list(_breaks(line.plain, width))):
+            part.rstrip()
+            part.plain = part.plain.replace(NO_BREAK, " ")
+            part.no_wrap = True
+            part.overflow = "fold"
+            found.append(part)
+    return found
+
+
+def _breaks(line: str, width: int) -> Iterator[int]:
+    """The places at which a line is broken."""
+    used = start = 0
+    for match in _WORD.finditer(line):
+        word = match.group()
+        if not word:
+            continue
+        size = cell_len(word.rstrip(" "))
+        if used and used + size > width:
+            yield match.start()
+            used = 0
+        if size <= width:
+            used += cell_len(word)
+            continue
+        start = match.start()
+        for piece in _pieces_of_word(word, width):
+            if used and used + cell_len(piece.rstrip(" ")) > width:
+                yield start
+                used = 0
+            used += cell_len(piece)
+            start += len(piece)
+
+
+def _pieces_of_word(word: str, width: int) -> Iterator[str]:
+    """The parts of a word that does not fit: after its signs, and of what is left, by width."""
+    for piece in _PIECE.findall(word):
+        while cell_len(piece.rstrip(" ")) > width:
+            end = len(piece) - 1
+            while end > 1 and cell_len(piece[:end]) > width:
+                end -= 1
+            yield piece[:end]
+            piece = piece[end:]
+        yield piece
+
+
+def _words(text: str) -> list[str]:
+    return [word for line in text.split("\n") for word in line.split(" ")]
+
+
+def _pieces(text: str) -> list[str]:
+    return [piece for word in _words(text) for piece in _PIECE.findall(word)]
+
+
+def _longest(parts: Iterable[str]) -> int:
+    return max(map(cell_len, parts), default=0)
+
+
+def _widest_line(text: str) -> int:
+    return _longest(text.split("\n"))
