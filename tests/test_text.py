@@ -25,7 +25,8 @@ from statetrack.models._facts import MODEL_FACTS
 from statetrack.protocols import PROTOCOLS, read_protocol
 from statetrack.references import bibtex, references
 from statetrack.registry import Registry
-from statetrack.report.drawing import console, error_console, framed_table
+from statetrack.report.drawing import console, error_console
+from statetrack.report.fitting import FittedTable
 from statetrack.report.suites import curves_markdown, suite_markdown, suite_table
 from statetrack.runs.rows import EvaluationRow
 from statetrack.sources import KINDS, Automaton, build_source
@@ -362,16 +363,18 @@ class TestConsole:
 
     def test_nothing_is_markup_in_titles_columns_cells_and_lines(self, capsys):
         for name in MARKUP:
-            table = framed_table(name)
-            table.caption = name
-            table.add_column(name, footer=name)
-            table.show_footer = True
-            table.add_row(name)
-            assert self.shown(capsys, table, name).count(name) >= 6
+            table = FittedTable(name, look="framed", left_out=[name], more=name)
+            table.add_column("a", kind="whole")
+            table.add_column(name)
+            table.add_row("b", name)
+            assert self.shown(capsys, table, name).count(name) == 4
+            table.add_row("x" * 155, "")
+            shown = self.shown(capsys, table, name)
+            assert f"no room for: {name}; {name}" in shown and shown.count(name) == 4
 
     @pytest.mark.parametrize("harmful", HARMFUL.values(), ids=HARMFUL)
     def test_nothing_reaches_the_terminal_that_has_an_effect(self, capsys, harmful):
-        table = framed_table(f"title {harmful}")
+        table = FittedTable(f"title {harmful}", look="framed")
         table.add_column(f"column {harmful}")
         table.add_row(f"cell {harmful}")
         assert_harmless(self.shown(capsys, table, f"line {harmful}"), lines=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal
 
 from rich import box
@@ -46,37 +45,35 @@ _GAPS: dict[Look, tuple[int, int]] = {"plain": (2, -2), "framed": (3, 1), "facts
 
 @dataclass(eq=False)
 class _Column:
-    """Its widths are asked for when the table is printed, and no cell is added after that."""
+    """A column, whose widths are measured whenever the table is printed."""
 
     heading: str
     kind: Kind
     style: str
     cells: list[Text] = field(default_factory=list)
+    widest: int = 0
+    """The width at which nothing is broken."""
+    least: int = 0
+    """The width below which columns are left out in the order that is stated."""
+    tightest: int = 0
+    """The width at which no number is cut, and no word is broken but a long one at its signs.
 
-    @cached_property
-    def widest(self) -> int:
-        """The width at which nothing is broken."""
-        return max(map(_widest_line, [self.heading, *(cell.plain for cell in self.cells)]))
+    Below it all other columns are left out.
+    """
 
-    @cached_property
-    def least(self) -> int:
-        """The width below which columns are left out in the order that is stated."""
-        kept = {"text": NARROWEST_TEXT, "name": NARROWEST_NAME}.get(self.kind, 0)
-        return max(self.tightest, min(self.widest, kept))
-
-    @cached_property
-    def tightest(self) -> int:
-        """The width at which no number is cut, no word is broken, and no longer one but at signs.
-
-        Below it all other columns are left out.
-        """
+    def measure(self) -> None:
+        """Set the three widths."""
         cells = [cell.plain for cell in self.cells]
         heading = _longest(_words(self.heading))
+        self.widest = max(map(_widest_line, [self.heading, *cells]))
         if self.kind in ("whole", "number"):
-            return max([heading, *map(_widest_line, cells)])
-        parts = _pieces if self.kind == "name" else _words
-        most = NARROWEST_NAME if self.kind == "name" else LONGEST_WORD
-        return max(heading, min(_longest(part for cell in cells for part in parts(cell)), most))
+            self.least = self.tightest = max([heading, *map(_widest_line, cells)])
+            return
+        is_name = self.kind == "name"
+        kept, most = (NARROWEST_NAME,) * 2 if is_name else (NARROWEST_TEXT, LONGEST_WORD)
+        parts = _longest(part for cell in cells for part in (_pieces if is_name else _words)(cell))
+        self.tightest = max(heading, min(parts, most))
+        self.least = max(self.tightest, min(self.widest, kept))
 
 
 class FittedTable:
@@ -96,7 +93,7 @@ class FittedTable:
         more: str = "--json has them",
         in_blocks: bool = False,
     ) -> None:
-        self.title, self.look = title, look
+        self.title, self.look = visible(title, lines=True), look
         self.left_out, self.more, self.in_blocks = left_out, more, in_blocks
         self._columns: list[_Column] = []
         self._rows: list[tuple[str | None, bool]] = []
@@ -109,7 +106,7 @@ class FittedTable:
     def add_column(self, heading: str = "", *, kind: Kind = "text", style: str = "") -> None:
         """Add a column; all are added before the first row."""
         assert not self._rows, "columns come before rows"
-        self._columns.append(_Column(heading, kind, style))
+        self._columns.append(_Column(visible(heading, lines=True), kind, style))
 
     def add_row(
         self, *cells: str | Text, style: str | None = None, end_section: bool = False
@@ -125,6 +122,8 @@ class FittedTable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         room = options.max_width
+        for column in self._columns:
+            column.measure()
         if self.title:
             yield Text("\n").join(wrapped(Text(self.title, "italic"), room))
         blocks, left_out = self._blocks(room)
@@ -136,6 +135,8 @@ class FittedTable:
             yield Text("\n").join(wrapped(note, room))
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        for column in self._columns:
+            column.measure()
         widest = self._total(column.widest for column in self._columns)
         return Measurement(min(widest, options.max_width), min(widest, options.max_width))
 
@@ -148,7 +149,7 @@ class FittedTable:
         if self.in_blocks:
             return self._in_blocks(room), []
         kept = list(self._columns)
-        first, *others = kept
+        others = kept[1:]
         stated = [column for name in self.left_out for column in others if column.heading == name]
         for column in stated:
             if self._total(each.least for each in kept) <= room:
