@@ -33,6 +33,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from statetrack import __version__
+from statetrack.cli._completing import asked_words, with_completion
 from statetrack.cli._help import EXAMPLES, GENERAL, GroupWithHelp, Page
 from statetrack.cli._usage_errors import UsageError, usage_line
 from statetrack.cli._verbosity import QUIET, VERBOSE, asked_for, is_verbose, saying
@@ -210,13 +211,17 @@ HELP = f"""Can this recurrent architecture track state, and how far?
 
 
 def _application(argv: Sequence[str]) -> typer.Typer:
-    """The Typer application; of commands that are not invoked it has names and summaries only."""
+    """The Typer application; of commands that are not invoked it has names and summaries only.
+
+    Where a shell asks for completion, the words of the command line are those that it gives.
+    """
+    asked = asked_words()
+    argv = argv if asked is None else asked
     app = typer.Typer(
         name="statetrack",
         help=HELP,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
-        add_completion=False,
         cls=GroupWithHelp,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -227,6 +232,8 @@ def _application(argv: Sequence[str]) -> typer.Typer:
             app.command(each.name, help=each.summary)(_not_invoked)
         return app
     command = find_command(invoked)
+    if command is None and asked is not None:
+        return app
     if command is None:
         raise typer.BadParameter(
             f"there is no command '{invoked}'.{nearest(invoked, find_commands())} "
@@ -246,7 +253,7 @@ def _add_command(app: typer.Typer, known: Command, argv: Sequence[str]) -> None:
         for path in given:
             load_given(Path(path))
     build = importlib.import_module(known.module).build
-    command: Callable[..., None] = build(list(argv[list(argv).index(known.name) + 1 :]))
+    command: Callable[..., None] = _built(build, argv[list(argv).index(known.name) + 1 :])
     taken = list(inspect.signature(command, eval_str=True).parameters.values())
     takes_rest = any(parameter.annotation is typer.Context for parameter in taken)
     of_every = [
@@ -254,13 +261,26 @@ def _add_command(app: typer.Typer, known: Command, argv: Sequence[str]) -> None:
         for name, (kind, default) in OF_EVERY_COMMAND.items()
     ]
     parameters = [*taken, *of_every]
-    options.refuse_missing_values(argv, taken)
-    options.refuse_odd_numbers(argv, taken)
+    if asked_words() is None:
+        options.refuse_missing_values(argv, taken)
+        options.refuse_odd_numbers(argv, taken)
+    else:
+        parameters = with_completion(parameters)
     app.command(
         known.name,
         cls=Page(inspect.getdoc(command) or "", parameters).command_class(),
         context_settings={"ignore_unknown_options": takes_rest, "allow_extra_args": takes_rest},
     )(options.with_parameters(_guarded(command), parameters))
+
+
+def _built(build: Callable[[list[str]], Callable[..., None]], argv: Sequence[str]) -> Any:
+    """What a command's `build` makes of its arguments; of none, where they are being typed."""
+    try:
+        return build(list(argv))
+    except StatetrackError:
+        if asked_words() is None:
+            raise
+        return build([])
 
 
 def _guarded(command: Callable[..., None]) -> Callable[..., None]:

@@ -64,7 +64,7 @@ def probe(
 
     Examples:
         statetrack probe
-        statetrack probe runs/mine --plot probe.svg
+        statetrack probe runs/mine --plot figures
 
     """
     # what follows imports torch, which `--help` does not need

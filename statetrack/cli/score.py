@@ -44,9 +44,9 @@ def score(
     is counted on these words.
 
     Examples:
-
         statetrack score answers --data data/s3
         statetrack score test_len500.npy --data data/s3 --json
+
     """
     from statetrack.cli._score import show_scores  # numpy, which `--help` does not need
 
