@@ -48,6 +48,15 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 VARIES = (
+    (re.compile(r"fails: symbol \d{1,2} of .*"), "fails: symbol FEW of WORD"),
+    (
+        re.compile(r"up to [\d,]{7,} symbols is answered rightly"),
+        "up to MANY symbols is answered rightly",
+    ),
+    (
+        re.compile(r"up to [4-9] symbols is answered rightly"),
+        "up to FEW symbols is answered rightly",
+    ),
     (re.compile(r"\d{8}-\d{6}"), "TIME"),
     (re.compile(r"\d+(\.\d+)?e-\d+"), "SMALL"),
     (re.compile(r"\d+(\.\d+)? s\b"), "SECONDS"),
@@ -57,6 +66,24 @@ VARIES = (
     (re.compile(r"\s+"), " "),
 )
 """What differs between two runs, or once a model's recipe is tuned, and what stands in for it."""
+
+WALK = ("README.md", "tutorial.md", "add-a-task.md", "add-a-model.md", "figures.md")
+"""The pages of someone's first hour. Of these every command shows output, all of it is compared,
+and every Python block runs."""
+
+NOT_RUN = {
+    ("README.md", "atlas"): "its table is held against the recorded atlas, below",
+    ("atlas.md", "atlas"): "the machines are not in the repository",
+    ("commands.md", "sweep"): "thirty populations; tests/test_sweep_command.py runs smaller ones",
+    ("sweeps.md", "sweep"): "thirty populations; tests/test_sweep_command.py runs smaller ones",
+    ("machines.md", "atlas"): "a minute of training; tests/test_atlas.py trains less",
+    ("robust-training.md", "certify"): "the run of that minute",
+    (
+        "robust-training.md",
+        "train",
+    ): "a minute of it; tests/test_robust_training.py trains less",
+}
+"""The commands of console blocks that no test runs as they stand, and what holds them instead."""
 
 WRONG_ON_PURPOSE = "broken.yaml"
 """The name under which a page shows a file that is refused."""
@@ -128,6 +155,8 @@ def run_page(page, folder, capsys, *, passed_over):
     for block in blocks(page):
         if block.mark == "file":
             (folder / block.text).write_text(block.body, encoding="utf-8")
+        elif block.language == "python" and page.name in WALK:
+            exec(compile(block.body, page.name, "exec"), {})
         if block.language != "console" or block.mark in passed_over:
             continue
         for (program, *argv), expected in commands(block):
@@ -187,11 +216,82 @@ def test_every_task_and_model_that_a_page_shows_is_used_in_it(page):
         assert block.mark == "file" or not (is_task or is_model), block.body
 
 
-def test_blocks_that_are_not_run_say_why():
+def test_blocks_that_are_not_run_say_why_and_something_else_holds_them():
+    found = set()
     for page in PAGES:
         for block in blocks(page):
             if block.language == "console" and block.mark:
                 assert block.mark != "file" and len(block.text) > 10, page.name
+                if block.mark == "not run":
+                    found |= {(page.name, argv[1]) for argv, _ in commands(block)}
+    assert found == set(NOT_RUN)
+
+
+@pytest.mark.parametrize("name", WALK)
+def test_every_command_of_the_first_hour_shows_output_that_is_compared(name):
+    (page,) = (page for page in PAGES if page.name == name)
+    shown = [block for block in blocks(page) if block.language == "console" and not block.mark]
+    for argv, expected in (command for block in shown for command in commands(block)):
+        assert expected, f"{name}: nothing is shown of {shlex.join(argv)}"
+
+
+def trained_tasks(page: Path) -> dict[str, set[str]]:
+    """The tasks that models are trained on in a page, and by which commands."""
+    found: dict[str, set[str]] = {}
+    for block in blocks(page):
+        if block.language == "console":
+            for (_, command, *argv), _ in commands(block):
+                if command in ("train", "sweep") and "--task" in argv:
+                    for task in argv[argv.index("--task") + 1].split(","):
+                        found.setdefault(task, set()).add(command)
+        if block.language == "yaml" and block.mark == "file":
+            for task in (yaml.safe_load(block.body).get("tasks") or {}).values():
+                found.setdefault(task, set()).add("reproduce")
+    return found
+
+
+EXPLAINED = "footguns.md#accuracy-at-the-training-lengths"
+"""Where it is said what the note on words of the training lengths means."""
+
+
+@pytest.mark.parametrize("name", [name for name in WALK if name != "figures.md"])
+def test_tasks_that_a_page_trains_on_pass_audit_or_it_explains_the_warning(name, folder, capsys):
+    (page,) = (page for page in PAGES if page.name == name)
+    for block in blocks(page):
+        if block.mark == "file":
+            (folder / block.text).write_text(block.body, encoding="utf-8")
+    tasks = trained_tasks(page)
+    assert tasks
+    for task, by in tasks.items():
+        asked = ["audit", task, "--samples", "500", "--train-samples", "5000", "--json"]
+        assert run(asked) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert not found["solved_by"] and not found["helped_by"], f"{name} trains on {task}"
+        if found["held_out_solved_by"] and "train" in by:  # which prints a note
+            assert EXPLAINED in page.read_text(encoding="utf-8"), f"{name} trains on {task}"
+
+
+def cells(line: str) -> list[str]:
+    """The cells of a row of a table, drawn with lines or written in Markdown."""
+    return [cell.strip(" `\\") for cell in re.split(r"[│|]", line)[1:-1]]
+
+
+def test_the_machine_that_the_readme_shows_is_that_of_the_recorded_atlas():
+    name = "TCP__tcp_server_bsd_trans"
+    (shown,) = re.findall(rf"^│ {name} .*$", PAGES[0].read_text(encoding="utf-8"), re.M)
+    recorded = (DOCS / "atlas" / "machines.md").read_text(encoding="utf-8")
+    row = next(cells(line) for line in recorded.splitlines() if line.startswith(f"| `{name}`"))
+    machine, given, states, symbols, labels, group, number, hardness, horizon = cells(shown)
+    assert [machine, given, states, symbols, labels] == row[:5]
+    assert row[5].startswith(f"{group} (720)") and hardness == row[7] and horizon == row[10]
+    times = [int(count) for count in re.findall(r"\((\d+)x\)", row[5])]
+    assert sum(times) == int(number)
+
+
+def test_the_hierarchy_that_the_readme_shows_is_the_recorded_one():
+    text = PAGES[0].read_text(encoding="utf-8")
+    shown = text.split("<!-- hierarchy -->")[1].split("<!-- /hierarchy -->")[0]
+    assert shown.strip() in (DOCS / "results.md").read_text(encoding="utf-8")
 
 
 def test_lines_of_output_are_compared_in_their_order():

@@ -490,7 +490,7 @@ def test_the_command_writes_every_format_to_a_file_and_to_standard_output(
     for suffix, form in forms.items():
         out = tmp_path / f"table.{suffix}"
         assert app.run(["report", str(runs), "--out", str(out)]) == 0
-        assert capsys.readouterr().out == ""
+        assert capsys.readouterr().out == f"report: {out}\n"
         assert app.run(["report", str(runs), "--format", form, "--out", "-"]) == 0
         printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
         assert printed == out.read_text(encoding="utf-8").rstrip("\n")

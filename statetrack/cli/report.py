@@ -147,6 +147,7 @@ def report(
     else:
         assert out is not None
         _write(out, _content(wanted, found))
+        typer.echo(f"report: {out}")
 
 
 def _format_of(out: Path | None) -> Format:
