@@ -107,6 +107,33 @@ def change_config(folder: Path, **values: Any) -> None:
 # --- weights and checkpoints belong to their run ---
 
 
+def test_weights_from_which_a_model_now_computes_something_else_are_refused(
+    whole: Path, half: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in (whole, half):
+        environment = RunFolder(path).environment()
+        assert environment["statetrack"] == statetrack.__version__
+        said = RunFolder(path).read_json("environment.json") | {"statetrack": "0.1.0"}
+        RunFolder(path).write_text("environment.json", json.dumps(said))
+    model = MODELS[str(SETTINGS["model"])]
+    assert model.same_since == "0.1.0" and Run.open(whole).model() is not None
+    monkeypatch.setattr(model, "same_since", "0.2.0")
+    refused = (lambda: Run.open(whole).model(), lambda: Run.resume(half))
+    for path, action in zip((whole, half), refused, strict=True):
+        assert the_error_of(action).startswith(
+            f"{path}: was trained with statetrack 0.1.0, and since 0.2.0 {SETTINGS['model']} "
+            "computes something else from such weights: train it again"
+        )
+    assert Run.open(whole).summary is not None, "what does not need the weights is still read"
+
+
+def test_models_say_since_which_version_they_compute_the_same() -> None:
+    since = {name: MODELS[name].same_since for name in MODELS}
+    assert since["lstm"] == since["bilinear"] == "0.1.0"
+    assert since["deltanet"] == since["rwkv7"] == "0.2.0"
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in since.values())
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

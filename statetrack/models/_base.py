@@ -50,6 +50,8 @@ class SequenceModel(nn.Module, abc.ABC):
     """The submodule that maps states to logits: the only one that `freeze='recurrence'` trains."""
     vectorises: ClassVar[bool] = True
     """False where torch has no batching rule for a layer: replicas are then run one at a time."""
+    same_since: ClassVar[str] = "0.1.0"
+    """The first version of statetrack that computed the same from the same weights."""
     computes_in_float32: ClassVar[bool] = False
     """Whether parts of it are computed in float32, whatever the type of its weights."""
 

@@ -106,6 +106,7 @@ class AUSSM(BlockModel[AUSSMSettings]):
     """AUSSM: unit-modulus complex gains at input-dependent angles."""
 
     settings_class = AUSSMSettings
+    same_since = "0.2.0"
     mixer_class = AUSSMMixer
     family = "diagonal"
     source = "Karuvally et al. 2025, arXiv:2507.05238"

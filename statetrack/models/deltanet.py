@@ -47,5 +47,6 @@ class DeltaNet(DeltaModel[DeltaNetSettings]):
     """DeltaNet: every position corrects the state along one key."""
 
     settings_class = DeltaNetSettings
+    same_since = "0.2.0"
     mixer_class = DeltaMixer
     source = "Yang et al. 2024, arXiv:2406.06484"

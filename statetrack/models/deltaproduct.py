@@ -55,6 +55,7 @@ class DeltaProduct(DeltaModel[DeltaProductSettings]):
     """DeltaProduct: every position corrects the state along several keys, one after the other."""
 
     settings_class = DeltaProductSettings
+    same_since = "0.2.0"
     source = "Siems et al. 2025, arXiv:2502.10297"
 
     def make_mixer(self, layer: int) -> DeltaMixer:

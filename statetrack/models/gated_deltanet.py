@@ -49,6 +49,7 @@ class GatedDeltaNet(DeltaModel[GatedDeltaNetSettings]):
     """Gated DeltaNet: the state decays, then is corrected along one key."""
 
     settings_class = GatedDeltaNetSettings
+    same_since = "0.2.0"
     source = "Yang, Kautz & Hatamizadeh 2024, arXiv:2412.06464"
 
     def make_mixer(self, layer: int) -> DeltaMixer:

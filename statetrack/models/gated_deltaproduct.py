@@ -60,6 +60,7 @@ class GatedDeltaProduct(DeltaModel[GatedDeltaProductSettings]):
     """Gated DeltaProduct: the state decays, then is corrected along several keys in order."""
 
     settings_class = GatedDeltaProductSettings
+    same_since = "0.2.0"
     source = "Siems et al. 2025, arXiv:2502.10297"
 
     def make_mixer(self, layer: int) -> DeltaMixer:

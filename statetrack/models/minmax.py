@@ -138,6 +138,7 @@ class MinMax(BlockModel[MinMaxSettings]):
     """MinMax recurrence: a state clamped between input-dependent bounds."""
 
     settings_class = MinMaxSettings
+    same_since = "0.2.0"
     mixer_class = MinMaxMixer
     family = "min-max"
     source = "Ronca 2026, arXiv:2605.06384"

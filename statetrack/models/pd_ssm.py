@@ -146,6 +146,7 @@ class PDSSM(PostNormModel[PDSSMSettings]):
     """PD-SSM: transitions that map coordinates to coordinates, with a complex gain for each."""
 
     settings_class = PDSSMSettings
+    same_since = "0.2.0"
     mixer_class = PDSSMMixer
     family = "permutation-diagonal"
     source = "Terzic et al. 2025, arXiv:2509.22284"

@@ -80,6 +80,7 @@ class RWKV7(RWKVModel[RWKV7Settings]):
     """RWKV-7: decay by coordinate, and a removal along one key with vector-valued rates."""
 
     settings_class = RWKV7Settings
+    same_since = "0.2.0"
     family = "delta rule"
     source = "Peng et al. 2025, arXiv:2503.14456"
 

@@ -150,6 +150,7 @@ class Slice(PostNormModel[SliceSettings]):
     """Block-diagonal SLiCE: a small matrix for every block, linear in the input."""
 
     settings_class = SliceSettings
+    same_since = "0.2.0"
     mixer_class = SliceMixer
     family = "controlled differential equation"
     source = "Walker et al. 2025, arXiv:2505.17761"

@@ -129,6 +129,7 @@ class SLSTM(ExponentialGateModel[SLSTMSettings]):
     """Scalar LSTM with exponential gates, a normaliser, and memory mixing within heads."""
 
     settings_class = SLSTMSettings
+    same_since = "0.2.0"
     source = "Beck et al. 2024, arXiv:2405.04517"
     training_defaults = {"lrs": (1e-2,), "steps": 1000, "warmup": 0.1, "clip": 1.0}
 

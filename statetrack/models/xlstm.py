@@ -64,6 +64,7 @@ class XLSTM(ExponentialGateModel[XLSTMSettings]):
     """xLSTM: matrix and scalar LSTM blocks, in an alternating pattern."""
 
     settings_class = XLSTMSettings
+    same_since = "0.2.0"
     source = "Beck et al. 2024, arXiv:2405.04517"
     training_defaults = {"lrs": (1e-2,), "steps": 1000, "warmup": 0.1, "clip": 1.0}
 

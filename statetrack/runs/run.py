@@ -12,6 +12,7 @@ The files of the folder are described in docs/file-formats.md; `folder.RunFolder
 from __future__ import annotations
 
 import math
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -170,6 +171,7 @@ class Run:
         """
         run = cls.open(path, trust_plugin=trust_plugin)
         run._refuse_if_finished()
+        run._refuse_if_computed_otherwise()
         return run
 
     @property
@@ -386,6 +388,18 @@ class Run:
         if self.finished:
             raise RunError(f"{self.path}: this run has finished; nothing is left to resume")
 
+    def _refuse_if_computed_otherwise(self) -> None:
+        """Refuse weights of an earlier version, from which the model computed something else."""
+        trained_with = str(self.folder.environment().get("statetrack", ""))
+        since = MODELS[self.experiment.model].same_since
+        if trained_with and _numbers(trained_with) < _numbers(since):
+            raise RunError(
+                f"{self.path}: was trained with statetrack {trained_with}, and since {since} "
+                f"{self.experiment.model} computes something else from such weights: train it again "
+                f"(`statetrack train --config {self.folder.config_file}`), or evaluate it with "
+                f"statetrack {trained_with}"
+            )
+
     def model(self, replica: int | None = None) -> SequenceModel:
         """A replica with its best weights, in evaluation mode, on the run's device.
 
@@ -402,6 +416,7 @@ class Run:
         the weights are not those of this run's model.
         """
         summary = self.summary
+        self._refuse_if_computed_otherwise()
         weights = self.folder.weights() if self.unfinished is None else self.unfinished.weights
         keep_freed_memory()
         model = make_replica(self.experiment, self.task, to_read=True).to(self.device).eval()
@@ -685,3 +700,8 @@ def _first_made(paths: Iterable[Path], make: Callable[[Path], RunFolder]) -> Run
             taken = problem
     assert taken is not None, "there is a path"
     raise taken
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The first three numbers of a version, to compare it by."""
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
