@@ -85,8 +85,10 @@ class Patterns:
 def test_random_patterns_mean_what_re_fullmatch_says(seed):
     patterns = Patterns(seed)
     words = [word for word in WORDS if len(word) < 6] + patterns.draw.sample(WORDS, 100)
-    for _ in range(50):
+    for _ in range(60):
         pattern = patterns.sides(2)
+        if len(pattern) > 60:  # on which `re` may take for ever
+            continue
         assert members(made(pattern, alphabet=LETTERS), words) == right(pattern, words), pattern
 
 

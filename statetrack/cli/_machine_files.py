@@ -13,6 +13,7 @@ from statetrack.cli._files import require_writable
 from statetrack.errors import DatasetError, SettingsError, StatetrackWarning, nearest
 from statetrack.sources.formats import MACHINE_FORMATS, format_of, what_is_left_out, write_machine
 from statetrack.spec import Task, folder_name, load_task
+from statetrack.spec.names import is_path
 from statetrack.text import visible
 
 
@@ -96,8 +97,7 @@ def write_text(path: Path, text: str) -> None:
 def _file_name(task: Task, form: str) -> str:
     """The name of a task's file; of a task that comes from a file, its stem."""
     path = Path(task.name)
-    is_file = path.suffix == ".yaml" or format_of(path.name) is not None
-    name = folder_name(path.stem if is_file else task.name)
+    name = folder_name(path.stem if is_path(task.name) else task.name)
     if not name:
         raise DatasetError(f"task '{task.name}': no file can be named after it: give --out")
     return name + MACHINE_FORMATS[form].endings[0]

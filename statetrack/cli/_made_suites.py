@@ -15,12 +15,9 @@ from statetrack.cli._chosen_models import chosen_models
 from statetrack.errors import SettingsError, nearest_or_known
 from statetrack.models._facts import MODEL_FACTS
 from statetrack.settings import Settings, is_plain_number
-from statetrack.spec.names import split_at_commas
+from statetrack.spec.names import names_in, split_at_commas
 from statetrack.sweep.suite import Suite
 from statetrack.training.settings import DataSettings, TrainSettings
-
-_KEY_AND_VALUE = re.compile(r"[\w-]+\s*=")
-"""How a parameter begins that belongs to the task before it; no task's name does."""
 
 _TRUTH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 
@@ -69,18 +66,9 @@ def made_suite(
 def task_names(text: str) -> list[str]:
     """The tasks in a text, with commas between.
 
-    `dihedral:n=6,generators=[r,s],s5` are two: no task's name has `=` before its colon. A name in
-    brackets stands for itself.
+    `dihedral:n=6,generators=[r,s],s5` are two (`statetrack.spec.names` says how they are told).
     """
-    names: list[str] = []
-    for part in (part.strip() for part in split_at_commas(text, f"tasks '{text}'")):
-        if names and _KEY_AND_VALUE.match(part):
-            names[-1] += f",{part}"
-        elif part.startswith("(") and part.endswith(")"):
-            names.append(part[1:-1].strip())
-        elif part:
-            names.append(part)
-    return names
+    return [name for name in names_in(text, f"tasks '{text}'") if name]
 
 
 def settings_and_axes(

@@ -110,9 +110,13 @@ def read_permutation(written: str | list[int], points: int) -> Permutation:
     for inside in re.findall(r"\(([^)]*)\)", body):
         cycle = [int(number) - 1 for number in re.findall("[0-9]+", inside)]
         if len(set(cycle)) < len(cycle) or used & set(cycle):
-            raise TaskError(f"'{text}' names a point twice: its cycles must be disjoint")
+            raise TaskError(
+                f"'{text}' names a point twice: its cycles must be disjoint; commas "
+                "stand between permutations"
+            )
         if min(cycle) < 0 or max(cycle) >= points:
-            raise TaskError(f"'{text}' moves a point that is not one of 1 to {points}")
+            hint = ": points are counted from 1" if min(cycle) < 0 else ""
+            raise TaskError(f"'{text}' moves a point that is not one of 1 to {points}{hint}")
         used.update(cycle)
         for point, image in zip(cycle, cycle[1:] + cycle[:1], strict=True):
             permutation[point] = image

@@ -93,6 +93,17 @@ def language(
     return _mixed(table, outputs, legal, symbols, names, label_names)
 
 
+def can_be_left(delta: npt.ArrayLike, accepting: npt.ArrayLike) -> bool:
+    """Whether words can be drawn as `mixed`: some symbol is illegal, and some one always legal.
+
+    Uniform words of such a language are dead soon, and have the label 0 from then on.
+    """
+    table, members = np.array(delta, np.int64), np.array(accepting, bool)
+    alive = _alive(table, members)
+    legal = alive[table] & alive[:, None]
+    return bool(alive[0] and not alive.all() and legal[alive].any(axis=1).all())
+
+
 def _alive(delta: Integers, members: Booleans) -> Booleans:
     """The states from which some word leads to a member: `[S]`."""
     alive = members.copy()

@@ -24,6 +24,7 @@ from statetrack.spec.from_files import (
     machine_task,
     traces_of,
 )
+from statetrack.spec.own_names import EXAMPLES, task_of
 from statetrack.spec.task import Task, TaskSpec, arguments_that_can_be_set
 from statetrack.text import visible
 
@@ -41,6 +42,10 @@ def load_task(text: str | Task) -> Task:
     names.check_length(text)
     if names.is_product(text):
         return _product_of([load_task(part) for part in names.factors_of(text)])
+    if names.own_kind(text):
+        return task_of(text)
+    if text in EXAMPLES:
+        raise TaskError(f"task '{text}': write it out in the name, as in {EXAMPLES[text]}")
     name, values = names.base_and_arguments(text)
     if format_of(name):
         return _machine_file(name, values)

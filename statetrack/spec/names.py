@@ -5,9 +5,15 @@ A task's name is one of
     s5                              a file of the `tasks` folder
     modular-addition:m=25           the same, with arguments of its automaton replaced
     product(parity,cyclic:n=3)      tasks side by side, over all tuples of their symbols
+    regex:(ab|ba)*;labels=next-symbols  a regular expression, written out, with arguments after `;`
+    permutations:(1 2 3),(1 2)      permutations, written out (`spec.own_names` says how)
     path/to/mine.yaml               a file of one's own; takes arguments in the same way
     path/to/broker.dot:missing=stay a machine file; takes `missing` and `start`
     path/to/traces.csv              a file of recorded traces; takes `machine`, and what that takes
+
+Where several names stand in one text, commas are between them. What follows a comma belongs to the
+name before it where it is `key=value`, and behind `permutations:` where it is a permutation. A name
+in round brackets stands for itself, and so does one in quotes, in which two quotes are one.
 """
 
 from __future__ import annotations
@@ -15,7 +21,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from statetrack import yaml_text
@@ -30,11 +37,27 @@ LONGEST_FOLDER_NAME = 150
 LONGEST_TASK_NAME = 4096
 """Letters of a task's name."""
 
+_WRITTEN_OUT = re.compile(r"(?<![A-Za-z0-9])(?:regex|permutations):")
+_MOST_OF_A_PATTERN = 60
+"""Letters of a folder's name before the hash of a task that is written out in its name."""
+
 DEEPEST = 20
 """How deep brackets may stand inside each other in a task's name."""
 
 
 _ENDING = "(?:" + "|".join(map(re.escape, (".yaml", *endings(), *ENDINGS))) + ")"
+
+
+_OWN = ("regex", "permutations")
+_KEY_AND_VALUE = re.compile(r"[^\s=()\[\]:,;]+\s*=")
+"""How an argument begins, or a permutation with a name; no task's name does."""
+_PERMUTATION = re.compile(r"(?:\([0-9\s,]*\)\s*)+|\[[0-9\s,]*\]|[0-9][0-9\s]*|e", re.ASCII)
+
+
+def own_kind(text: str) -> str | None:
+    """The kind of a task that is written out in its name: `regex`, `permutations` or None."""
+    kind, colon, _ = text.partition(":")
+    return kind if colon and kind in _OWN else None
 
 
 def check_length(text: str) -> None:
@@ -48,6 +71,8 @@ def check_length(text: str) -> None:
 
 def is_path(name: str) -> bool:
     """Whether a name is that of a file."""
+    if own_kind(name):
+        return False
     return name.endswith(".yaml") or format_of(name) is not None or is_trace_file(name)
 
 
@@ -63,29 +88,61 @@ def factors_of(text: str) -> list[str]:
     """
     if not text.endswith(")"):
         raise TaskError(f"task '{text}': the bracket after 'product' is not closed at the end")
-    inside = text[text.index("(") + 1 : -1]
-    factors: list[str] = []
-    for part in split_at_commas(inside, f"task '{text}'"):
-        if factors and re.match(r"\s*\w+\s*=", part):
-            factors[-1] += f",{part}"
-        else:
-            factors.append(part)
-    if len(factors) < 2 or not all(factor.strip() for factor in factors):
+    factors = names_in(text[text.index("(") + 1 : -1], f"task '{text}'")
+    if len(factors) < 2 or not all(factors):
         raise TaskError(f"task '{text}': a product takes two tasks or more, separated by commas")
     return factors
+
+
+def names_in(text: str, where: str) -> list[str]:
+    """The names in a text, with commas between; `where` opens the message.
+
+    Raises `TaskError` for brackets and quotes that do not match.
+    """
+    names: list[str] = []
+    for part in map(str.strip, split_at_commas(text, where)):
+        if names and (_KEY_AND_VALUE.match(part) or _continues(names[-1], part)):
+            names[-1] += f",{part}"
+        elif _stands_for_itself(part):
+            names.append(part[1:-1].strip())
+        elif part[:1] in ("'", '"') and len(part) > 1 and part[-1] == part[0]:
+            names.append(part[1:-1].replace(part[0] * 2, part[0]).strip())
+        else:
+            names.append(part)
+    return names
+
+
+def _continues(name: str, part: str) -> bool:
+    """Whether a part is a further permutation of a name."""
+    return own_kind(name) == "permutations" and bool(_PERMUTATION.fullmatch(part))
+
+
+def _stands_for_itself(part: str) -> bool:
+    """Whether a part is a name in round brackets."""
+    return part.startswith("(") and part.endswith(")")
+
+
+def _one_of_several(name: str) -> str:
+    """A name as it is written among others: what `names_in` reads as this one name."""
+    plain = [] if own_kind(name) == "permutations" else [name]
+    for written in [*plain, f"({name})"]:
+        with suppress(TaskError):
+            if names_in(f"{written},s3", "") == [name, "s3"]:
+                return written
+    return '"' + name.replace('"', '""') + '"'
 
 
 def current_name(text: str) -> str:
     """A name with the present names of tasks in place of earlier ones, inside products too."""
     if is_product(text):
-        return product_name(map(current_name, map(str.strip, factors_of(text))))
+        return product_name(map(current_name, factors_of(text)))
     name, colon, rest = text.partition(":")
     return f"{ALIASES[name].name}{colon}{rest}" if name in ALIASES else text
 
 
 def product_name(names: Iterable[str]) -> str:
     """The name of tasks side by side: what `factors_of` reads."""
-    return f"product({','.join(names)})"
+    return f"product({','.join(map(_one_of_several, names))})"
 
 
 def base_and_arguments(text: str) -> tuple[str, dict[str, Any]]:
@@ -102,26 +159,46 @@ def base_and_arguments(text: str) -> tuple[str, dict[str, Any]]:
 
 def name_with_arguments(base: str, values: Mapping[str, Any]) -> str:
     """A name with arguments replaced: what `base_and_arguments` reads."""
-    return f"{base}:" + ",".join(f"{key}={_flow(value)}" for key, value in values.items())
+    return f"{base}:{key_values(values)}"
+
+
+def key_values(values: Mapping[str, Any], texts: Container[str] = ()) -> str:
+    """Arguments with their values: what `arguments` reads, with the same `texts`."""
+    return ",".join(
+        f"{key}={_as_text(value) if key in texts else _flow(value)}"
+        for key, value in values.items()
+    )
+
+
+def _as_text(value: Any) -> str:
+    """A text, or a list of texts, as a task's name writes it where it is read as it stands."""
+    if isinstance(value, list):
+        return f"[{','.join(map(_as_text, value))}]"
+    return value if re.fullmatch(r"[\w-]+", value) else json.dumps(value)
 
 
 def folder_name(text: str) -> str:
     """A task's name, or another text, as the name of a folder: only letters, digits and `-=.`.
 
+    That of a task that is written out in its name ends in a hash, since signs tell such apart.
     It neither begins nor ends with `-` or `.`, so it is never `..`, and is empty where nothing else
     is left. A long one is cut to `LONGEST_FOLDER_NAME` and ends in a hash of the whole text.
     """
     plain = "".join(letter if letter.isalnum() or letter in "-=." else "-" for letter in text)
     plain = plain.strip("-.")
+    if _WRITTEN_OUT.search(text):  # `(ab)*` and `(ab)+` would be one
+        plain = re.sub("--+", "-", plain)[:_MOST_OF_A_PATTERN].strip("-.")
+        return f"{plain}-{hashlib.sha256(text.encode(errors='backslashreplace')).hexdigest()[:8]}"
     if len(plain.encode()) <= LONGEST_FOLDER_NAME:
         return plain
     end = "-" + hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:12]
     return plain.encode()[: LONGEST_FOLDER_NAME - len(end)].decode(errors="ignore") + end
 
 
-def arguments(text: str, where: str) -> dict[str, Any]:
+def arguments(text: str, where: str, texts: Container[str] = ()) -> dict[str, Any]:
     """The values in `key=value,key=value`; `where` opens the message, such as `task 's5:m=2'`.
 
+    Those of the keys `texts` are texts as they stand, `01` too, but for lists and quoted ones.
     Raises `TaskError` for a text that cannot be read.
     """
     values: dict[str, Any] = {}
@@ -132,19 +209,33 @@ def arguments(text: str, where: str) -> dict[str, Any]:
         if key in values:
             raise TaskError(f"{where}: '{key}' is given twice")
         try:
-            values[key] = yaml_text.load(value)
+            values[key] = _texts(value, where) if key in texts else yaml_text.load(value)
         except yaml_text.YamlProblem as problem:
             raise TaskError(f"{where}: the value '{value}' cannot be read: {problem}") from None
     return values
 
 
+def _texts(value: str, where: str) -> Any:
+    """A text as it stands, or quoted, or a list of such texts in square brackets."""
+    if value[0] == "[" and value[-1] == "]":
+        parts = split_at_commas(value[1:-1], where)
+        return [_texts(part.strip(), where) if part.strip() else "" for part in parts]
+    return yaml_text.load(value) if value[0] in "\"'" else value
+
+
 def split_at_commas(text: str, where: str) -> list[str]:
     """Split at commas that stand outside brackets and quotes; `where` opens the message.
 
-    Raises `TaskError` for brackets and quotes that do not match.
+    In what has `regex:` before it, a backslash takes the letter behind it for no comma, bracket or
+    quote. Raises `TaskError` for brackets and quotes that do not match.
     """
-    parts, open_brackets, quote = [""], [], ""
+    parts, open_brackets, quote, escaped = [""], [], "", False
     for letter in text:
+        if escaped:
+            parts[-1] += letter
+            escaped = False
+            continue
+        escaped = letter == "\\" and not quote and "regex:" in parts[-1]
         if quote:
             quote = "" if letter == quote else quote
         elif letter in "\"'":

@@ -13,6 +13,7 @@ from statetrack.runs.config import Experiment
 from statetrack.runs.plugins import load_given
 from statetrack.runs.run import make_replica
 from statetrack.spec import folder_name, load_task
+from statetrack.spec.names import own_kind
 from statetrack.sweep.suite import Suite
 
 
@@ -82,7 +83,7 @@ def _folders(what: str, names: Iterable[str]) -> dict[str, str]:
     """The folder of each row or column, in lower case: not all file systems tell `A` from `a`."""
     taken: dict[str, str] = {}
     for name in names:
-        folder = folder_name(name.lower())
+        folder = folder_name(name if own_kind(name) else name.lower()).lower()
         if not folder:
             raise SettingsError(
                 f"suite {what} '{name}': a name needs a letter or a digit, since its folder is "

@@ -18,7 +18,10 @@ from statetrack.training.registries import LOSSES, OPTIMISERS, ROBUST
 class DataSettings(Settings):
     """The words a model is trained on."""
 
-    task: str = option("modular-addition", "A task's name, or the path of a task file or machine.")
+    task: str = option(
+        "modular-addition",
+        "A task's name, a file of a task or a machine, or a regular expression: regex:PATTERN.",
+    )
     train_length: str = option(
         "task", "Lengths to train on, as 2-10 or 10; `task`: the task's own."
     )

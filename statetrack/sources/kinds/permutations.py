@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -17,11 +17,14 @@ from statetrack.sources._groups import (
 from statetrack.sources.automaton import Automaton
 from statetrack.sources.kinds import KINDS, argument
 
+MOST_POINTS: Final = 64
+"""Points that are permuted."""
+
 
 @KINDS.register("permutations")
 def permutations(
     *,
-    points: Annotated[int, argument("how many points are permuted", min=2, max=64)],
+    points: Annotated[int, argument("how many points are permuted", min=2, max=MOST_POINTS)],
     generators: Annotated[
         dict[str, str | list[int]],
         argument("the symbols: a name and a permutation for each, as cycles or as all images"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from functools import lru_cache
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 
@@ -64,17 +65,34 @@ def regex(
     `statetrack.sources.patterns` says what a pattern may have. With `alphabet: [open, close]` the
     symbols of the pattern are separated by spaces: `(open close)*`.
     """
+    found = acceptor(pattern, None if alphabet is None else tuple(alphabet))
+    return language(found.delta, found.accepting, found.symbols, labels, words)
+
+
+class Acceptor(NamedTuple):
+    """The smallest automaton of a language: transitions `[S, V]`, which states are accepting."""
+
+    delta: list[list[int]]
+    accepting: list[bool]
+    symbols: tuple[str, ...]
+
+
+@lru_cache(maxsize=4)  # a pattern is looked at before its task is made
+def acceptor(pattern: str, alphabet: tuple[str, ...] | None) -> Acceptor:
+    """The smallest automaton of a pattern, which starts in state 0.
+
+    Raises `TaskError` for what is no pattern or no alphabet, and where it is too large.
+    """
     symbols = None if alphabet is None else _symbols(alphabet)
     tokens = read(pattern, symbols)
     if symbols is None:
         symbols = _symbols(alphabet_of(tokens))
     delta, accepting = _smallest(*_determined(build(tokens, symbols), len(symbols)))
-    return language(delta, accepting, symbols, labels, words)
+    return Acceptor(delta, accepting, symbols)
 
 
-def _symbols(alphabet: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
+def _symbols(symbols: tuple[str, ...]) -> tuple[str, ...]:
     """The symbols of an alphabet; `TaskError` for none, too many, and no names."""
-    symbols = tuple(alphabet)
     if not 1 <= len(symbols) <= MOST_SYMBOLS:
         raise TaskError(f"alphabet: it has {len(symbols)} symbols: give 1 to {MOST_SYMBOLS}")
     check_names(symbols, "alphabet: symbol")
