@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from statetrack.catalogue.lists import LISTINGS, Row
+from statetrack.catalogue.lists import ALGEBRA, LISTINGS, RUN_FOLDERS, Row
 from statetrack.cli import options
 from statetrack.cli._json import print_json
-from statetrack.errors import UnknownNameError, nearest
+from statetrack.errors import SettingsError, UnknownNameError, nearest
 from statetrack.report.drawing import console, plain_table, share
 from statetrack.text import visible
 
@@ -51,9 +52,13 @@ COLUMNS: Mapping[str, Columns] = {
         left_out=("reference", "models", "tasks"),
     ),
     "runs": Columns(
-        ("run", "model", "task", "state", "step", "steps", "validation"),
-        right=("step", "steps", "validation"),
-        left_out=("steps", "step", "state"),
+        (
+            *("run", "model", "task", "accuracy", "length", "state", "started", "validation"),
+            *("step", "steps"),
+        ),
+        right=("accuracy", "length", "validation", "step", "steps"),
+        whole=("started", "model"),
+        left_out=("steps", "step", "validation", "state", "started"),
     ),
 }
 """The columns of each list; `--json` has everything."""
@@ -71,22 +76,40 @@ def listing(
     what: Annotated[
         str, typer.Argument(metavar="WHAT", help=f"One of {', '.join(LISTINGS)}.")
     ] = "",
+    wanted: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            metavar="TEXT",
+            help="Only rows in which every word stands, and of which every condition holds: "
+            "linear, states<=6, group=S3, reference!=own; repeatable.",
+        ),
+    ] = None,
     folder: Annotated[
-        Path, typer.Option("--runs", metavar="FOLDER", help="Where `list runs` looks.")
-    ] = Path("runs"),
+        Path | None,
+        typer.Option(
+            "--runs",
+            metavar="FOLDER",
+            help="Where `list runs` looks, at any depth; by default runs, sweeps and suites.",
+        ),
+    ] = None,
     as_json: options.PrintJson = False,
 ) -> None:
     """List models, tasks, automaton kinds, protocols, suites or runs.
 
-    `statetrack show NAME` describes a model or a task in detail.
+    `statetrack show NAME` describes any of them in detail.
 
     Examples:
+        statetrack list
         statetrack list tasks
-        statetrack list models --json
-        statetrack list runs --runs sweeps/mine
+        statetrack list tasks --filter "group=S3 states<=6"
+        statetrack list models --filter linear --json
+        statetrack list runs --filter "task=s3 accuracy>=0.99"
 
     """
     if not what:
+        if wanted:
+            raise SettingsError(f"--filter: say which list: one of {', '.join(LISTINGS)}")
         _explain(as_json)
         return
     if what not in LISTINGS:
@@ -95,13 +118,18 @@ def listing(
             f"there is no list of '{what}'.{nearest(what, LISTINGS)} There are: {known}."
         )
     chosen = LISTINGS[what]
-    rows = list(chosen.rows(folder))
+    folders = RUN_FOLDERS if folder is None else (folder,)
+    rows = chosen.filtered(folders, wanted or ())
     if as_json:
         print_json(rows)
     elif rows:
         _draw(COLUMNS[what], rows, chosen.note() if chosen.note else "", console())
+    elif wanted:
+        console().print(Text(f"none of the {what} matches --filter {shlex.join(wanted)}"))
     else:
-        console().print(Text(chosen.empty.format(folder=folder)))
+        *others, last = (f"{each}/" for each in folders)
+        where = f"{', '.join(others)} or {last}" if others else last
+        console().print(Text(chosen.empty.format(folder=where)))
 
 
 def _explain(as_json: bool) -> None:
@@ -115,7 +143,8 @@ def _explain(as_json: bool) -> None:
 
 
 def _draw(shown: Columns, rows: list[Row], note: str, to: Console) -> None:
-    columns = shown.shown
+    more = [name for name in ALGEBRA if any(name in row for row in rows)]
+    columns = (shown.shown[0], *more, *shown.shown[1:])
     table = plain_table(*columns, right=shown.right, whole=shown.whole, left_out=shown.left_out)
     broken = []
     for row in rows:
@@ -124,6 +153,8 @@ def _draw(shown: Columns, rows: list[Row], note: str, to: Console) -> None:
             continue
         if row.get("needs_plugin"):
             row = row | {"state": f"{row['state']}, needs its plugin"}
+        if row.get("started"):
+            row = row | {"started": row["started"][:16].replace("T", " ")}
         table.add_row(*(_cell(row[column]) for column in columns))
     if table.row_count:
         to.print(table)

@@ -697,6 +697,18 @@ def find_runs(folder: Path) -> list[RunFolder]:
     return [RunFolder(path) for path in sorted(started, key=lambda path: (started[path], path))]
 
 
+def find_runs_below(places: Iterable[Path]) -> list[RunFolder]:
+    """The runs in some folders at any depth, oldest first; damaged ones are included.
+
+    Folders that do not exist hold none.
+    """
+    found: dict[Path, tuple[int, Path]] = {}
+    for place in filter(is_folder, places):
+        for path in _run_folders_in(place):
+            found.setdefault(path.resolve(), (_started(path) or 0, path))
+    return [RunFolder(path) for _, path in sorted(found.values())]
+
+
 def _started(folder: Path) -> int | None:
     """When a run was started, by the first of its files; None for what is no run folder."""
     try:
