@@ -516,6 +516,7 @@ def test_runs_are_listed_with_how_far_they_came(capsys, tmp_path):
         "step": 20,
         "steps": 20,
         "validation": 0.875,
+        **dict.fromkeys(("accuracy", "length", "started")),
     }
     assert (rows["b"]["state"], rows["b"]["step"], rows["b"]["validation"]) == (
         "unfinished",
