@@ -395,8 +395,8 @@ class Run:
         if trained_with and _numbers(trained_with) < _numbers(since):
             raise RunError(
                 f"{self.path}: was trained with statetrack {trained_with}, and since {since} "
-                f"{self.experiment.model} computes something else from such weights: train it again "
-                f"(`statetrack train --config {self.folder.config_file}`), or evaluate it with "
+                f"{self.experiment.model} computes something else from such weights: train it "
+                f"again (`statetrack train --config {self.folder.config_file}`), or evaluate it with "
                 f"statetrack {trained_with}"
             )
 
