@@ -132,7 +132,7 @@ def test_a_loss_an_optimiser_and_an_operator_come_from_one_file_and_stay_with_th
 def test_losses_and_optimisers_of_a_plugin_are_listed_and_wrong_names_refused(
     plugin: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    load_plugin(plugin)
+    load_plugin(str(plugin))  # a path or its text
     assert app.run(["train", "--loss", "absolut-error"]) == 2
     assert "Did you mean 'absolute-error'?" in capsys.readouterr().err
     assert app.run(["train", "--optimizer", "sign-descent", "--beta1", "0.5"]) == 1
