@@ -95,7 +95,11 @@ def test_runs_are_listed_with_their_accuracy_at_the_longest_length_wherever_they
 ) -> None:
     monkeypatch.chdir(tmp_path)
     make_run("one", "lstm", "s3", [row(500, 80), row(500, 90), row(100, 100)], replicas=2)
-    other = [row(500, 20, replica=1), row(900, 100, task="parity"), row(800, 1) | {"words": "group"}]
+    other = [
+        row(500, 20, replica=1),
+        row(900, 100, task="parity"),
+        row(800, 1) | {"words": "group"},
+    ]
     folder = make_run("two", "gru", "s3", [row(500, 70), *other], replicas=2).path
     Path("sweeps").mkdir()
     folder.rename("sweeps/point")

@@ -396,8 +396,8 @@ class Run:
             raise RunError(
                 f"{self.path}: was trained with statetrack {trained_with}, and since {since} "
                 f"{self.experiment.model} computes something else from such weights: train it "
-                f"again (`statetrack train --config {self.folder.config_file}`), or evaluate it with "
-                f"statetrack {trained_with}"
+                f"again (`statetrack train --config {self.folder.config_file}`), or evaluate it "
+                f"with statetrack {trained_with}"
             )
 
     def model(self, replica: int | None = None) -> SequenceModel:
