@@ -24,8 +24,8 @@ from statetrack.models import MODELS
 from statetrack.predicting import identification_by, predict
 from statetrack.runs.folder import RunFolder
 from statetrack.runs.plugins import code_of, needs_plugin
+from statetrack.runs.recorded import RecordedRun
 from statetrack.runs.rows import EvaluationRow, Summary
-from statetrack.runs.run import Run
 from statetrack.scoring import horizon, rounded_down
 from statetrack.spec import Task, WordSpec, current_name, golden_hash
 from statetrack.spec.words import OWN
@@ -145,7 +145,7 @@ class Facts:
     evaluated beyond the training lengths.
     """
 
-    run: Run
+    run: RecordedRun
     settings: Mapping[str, Any]
     prediction: Prediction | None
     unpredictable: str
@@ -223,7 +223,7 @@ def _compare(path: Path, algebras: Algebras) -> Comparison:
         folder = RunFolder.open(path)
         if needs_plugin(folder):
             return _unopened(folder)
-        return judge(gather(Run.open(path), algebras))
+        return judge(gather(RecordedRun.read(path), algebras))
     except (StatetrackError, OSError) as problem:
         return Comparison(path, "broken", reason=" ".join(str(problem).split()))
 
@@ -242,7 +242,7 @@ def _unopened(folder: RunFolder) -> Comparison:
     )
 
 
-def gather(run: Run, algebras: Algebras) -> Facts:
+def gather(run: RecordedRun, algebras: Algebras) -> Facts:
     """The facts about a run.
 
     Raises `RunError` where a file of it is missing or damaged.
@@ -263,7 +263,7 @@ def gather(run: Run, algebras: Algebras) -> Facts:
     )
 
 
-def _identified(run: Run, algebras: Algebras) -> bool | None:
+def _identified(run: RecordedRun, algebras: Algebras) -> bool | None:
     """Whether the training words identify the machine; None where it is not known.
 
     That is known where every word of the task's is drawn.
@@ -343,7 +343,7 @@ def _contradiction(facts: Facts) -> str | None:
     return None
 
 
-def _predict(run: Run, algebras: Algebras) -> tuple[Prediction | None, str]:
+def _predict(run: RecordedRun, algebras: Algebras) -> tuple[Prediction | None, str]:
     """The prediction for a run, or None and the reason why there is none."""
     try:
         algebra = algebras.of(run.task)
@@ -458,7 +458,7 @@ def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
     return reason, "; ".join([others] * (unseen > 0) + tries)
 
 
-def _brackets(run: Run, summary: Summary) -> dict[int, Bracket]:
+def _brackets(run: RecordedRun, summary: Summary) -> dict[int, Bracket]:
     """The evidence about each replica on the run's own task, of those that did not diverge."""
     found: dict[int, list[Evidence]] = {}
     for each in run.evidence():
@@ -474,7 +474,9 @@ def _brackets(run: Run, summary: Summary) -> dict[int, Bracket]:
     }
 
 
-def _measure(run: Run, summary: Summary, brackets: Mapping[int, Bracket]) -> dict[int, Measured]:
+def _measure(
+    run: RecordedRun, summary: Summary, brackets: Mapping[int, Bracket]
+) -> dict[int, Measured]:
     """The result of each replica that was evaluated on words longer than those of training.
 
     Of rows of one length that with the most errors counts, whichever seed its words have and

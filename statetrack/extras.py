@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from functools import cache
 from typing import Any
 
 from statetrack.errors import SettingsError
+
+
+@cache
+def missing_kernels() -> str | None:
+    """What the kernels of flash-linear-attention need and is not installed; None if all is."""
+    for module, package in (("fla", "fla-core"), ("triton", "triton")):
+        if importlib.util.find_spec(module) is None:
+            return f"{package} is not installed (pip install 'statetrack[fla]')"
+    return None
 
 
 def import_extra(module: str, extra: str, needed_by: str) -> Any:

@@ -276,7 +276,10 @@ def test_short_lists_import_neither_torch_nor_numpy(words):
 
 @pytest.mark.parametrize(
     "words",
-    ["list tasks", "list kinds", "list protocols", "show s3", "predict s3", "cite s3", "cite lstm"],
+    [
+        *("list models", "list tasks", "list kinds", "list protocols", "show deltanet", "show s3"),
+        *("show hierarchy", "predict s3", "cite s3"),
+    ],
 )
 def test_what_is_known_without_training_imports_no_torch(words):
     assert "torch" not in imported_by(words)[0]

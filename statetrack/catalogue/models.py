@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from statetrack.algebra.recurrences import LinearRecurrence
 from statetrack.catalogue.fidelity import comparisons, departures
 from statetrack.catalogue.options import describe, flag
 from statetrack.errors import StatetrackError
+from statetrack.extras import missing_kernels
 from statetrack.models import MODELS
 from statetrack.models._facts import MODEL_FACTS
 from statetrack.models._settings import KernelSettings, recurrence_of, variants
 from statetrack.settings import Settings
 
-if TYPE_CHECKING:
-    from statetrack.models._base import SequenceModel
-
 Row = dict[str, Any]
+
+SIZES = Path(__file__).with_name("default_sizes.json")
+"""The sizes of the models of statetrack at their default settings."""
 
 SIZED_FOR = "modular-addition"
 """The task for whose symbols and labels the sizes of models are given."""
@@ -85,39 +89,53 @@ def transition_of(kind: type[Settings]) -> str | None:
 
 def about_kernels() -> str:
     """Whether the kernels of flash-linear-attention can be used on this machine."""
-    from statetrack.ops.devices import choose_device
-    from statetrack.ops.fla import why_not
+    problem = missing_kernels()
+    if problem is None:
+        from statetrack.ops.devices import choose_device  # torch, which knows the devices
+        from statetrack.ops.fla import why_not
 
-    problem = why_not(choose_device("auto"))
+        problem = why_not(choose_device("auto"))
     return "fla can be used here." if problem is None else f"fla cannot be used here: {problem}."
 
 
 def _row(name: str) -> Row:
-    from statetrack.models._sizes import num_parameters, state_size
-
-    built, facts = _at_defaults(name), MODEL_FACTS[name]
+    sizes, facts = default_sizes().get(name) or sizes_of(name), MODEL_FACTS[name]
     return {
         "name": name,
         "family": facts.family or None,
         "linear": is_linear(facts.settings_class),
         "transition": transition_of(facts.settings_class),
         "kernels": _kernels_of(facts.settings_class),
-        "state": state_size(built),
-        "parameters": num_parameters(built),
+        **sizes,
         "summary": facts.summary,
         "source": facts.source or None,
     }
 
 
-def _at_defaults(name: str) -> SequenceModel:
-    """A model with its default settings, for the symbols and labels of `SIZED_FOR`."""
-    from statetrack.spec import load_task  # numpy, which the papers of a model do not need
+@cache
+def default_sizes() -> dict[str, dict[str, int | None]]:
+    """The sizes of the models of statetrack, as they were when the file was written.
+
+    Building every model takes torch, and seconds. A test builds them, and compares.
+    """
+    found: dict[str, dict[str, int | None]] = json.loads(SIZES.read_text(encoding="utf-8"))
+    return found
+
+
+def sizes_of(name: str) -> dict[str, int | None]:
+    """The numbers in the state and the weights of a model with its default settings.
+
+    It has the symbols and labels of `SIZED_FOR`, and is built for that.
+    """
+    from statetrack.models._sizes import num_parameters, state_size
+    from statetrack.spec import load_task
 
     source = load_task(SIZED_FOR).source
     model = MODELS[name]
-    return model(
+    built = model(
         model.settings_class(), num_symbols=source.num_symbols, num_labels=source.num_labels
     )
+    return {"state": state_size(built), "parameters": num_parameters(built)}
 
 
 def _kernels_of(kind: type[Settings]) -> list[str]:

@@ -79,6 +79,7 @@ def _counts(suite: Suite) -> tuple[int, int]:
                 {**suite.settings, **row.settings, **column},
                 f"suite row '{name}'",
                 protocol=suite.protocol,
+                to_build=False,
             ).replicas
         )
         for name, row in suite.rows.items()

@@ -32,9 +32,15 @@ def preset(model: str, *layers: Mapping[str, Any], protocol: str = "") -> dict[s
     return filled
 
 
-def settings_classes(model: str) -> tuple[type[Settings], type[DataSettings], type[TrainSettings]]:
-    """The classes of a run's settings: the model's own, the words', the training's."""
-    return MODELS[model].settings_class, DataSettings, TrainSettings
+def settings_classes(
+    model: str, *, to_build: bool = True
+) -> tuple[type[Settings], type[DataSettings], type[TrainSettings]]:
+    """The classes of a run's settings: the model's own, the words', the training's.
+
+    With `to_build`, the model's own is the one that it is built with, which imports torch.
+    """
+    own = MODELS[model].settings_class if to_build else MODEL_FACTS[model].settings_class
+    return own, DataSettings, TrainSettings
 
 
 @dataclass(frozen=True)
@@ -48,9 +54,17 @@ class Experiment:
 
     @classmethod
     def from_values(
-        cls, values: Mapping[str, Any], where: str, *, protocol: str = ""
+        cls,
+        values: Mapping[str, Any],
+        where: str,
+        *,
+        protocol: str = "",
+        to_build: bool = True,
     ) -> Experiment:
         """An experiment from flat values, as in config.yaml; what is left out has its default.
+
+        Without `to_build` torch is not imported, and the experiment is to be read only: no model
+        can be built of it.
 
         Raises `SettingsError`, whose message begins with `where`, for an unknown key or a value
         that its field refuses, and `UnknownNameError` for an unknown model or protocol.
@@ -58,7 +72,7 @@ class Experiment:
         if "model" not in values:
             raise SettingsError(f"{where}: 'model' is missing")
         model = str(values["model"])
-        classes = settings_classes(model)
+        classes = settings_classes(model, to_build=to_build)
         known = {"model", *(name for kind in classes for name in kind.model_fields)}
         filled = preset(model, values, protocol=protocol)
         for key in filled:

@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from statetrack.data import (
     Batch,
@@ -25,6 +23,10 @@ from statetrack.sources import LengthDistribution
 from statetrack.spec import Task, WordSpec
 from statetrack.spec.words import OWN
 from statetrack.training.settings import DataSettings, TrainSettings
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,7 @@ class TaskWords:
 
 def to_words(batches: Sequence[Batch], device: torch.device, axis: int = 0) -> Words:
     """Numpy batches, one per seed, as tensors with an axis for the seeds."""
+    import torch  # here, so that what training draws can be named without it
 
     def stack(name: str, kind: torch.dtype) -> Tensor:
         arrays = np.stack([getattr(batch, name) for batch in batches], axis)

@@ -23,6 +23,7 @@ from torch import Tensor
 from torch.func import vmap
 
 from statetrack.errors import SettingsError
+from statetrack.extras import missing_kernels
 from statetrack.models import MODELS
 from statetrack.models._base import RecurrentModel, SequenceModel
 from statetrack.models._settings import KernelSettings
@@ -279,7 +280,7 @@ def test_a_kernel_that_gets_a_gradient_for_one_input_gets_it_for_all() -> None:
 def test_on_the_cpu_torch_scans_and_no_kernel_is_loaded(
     kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choice, "missing", lambda: None)
+    monkeypatch.setattr(choice, "missing_kernels", lambda: None)
     monkeypatch.setattr(
         "statetrack.ops.fla.adapters.load", lambda *_: pytest.fail("a kernel was loaded")
     )
@@ -292,13 +293,13 @@ def test_on_the_cpu_torch_scans_and_no_kernel_is_loaded(
 @pytest.mark.parametrize("package", ["fla", "triton"])
 def test_what_is_not_installed_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     known = {"fla": "fla-core", "triton": "triton"}
-    choice.missing.cache_clear()
+    missing_kernels.cache_clear()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else name)
     try:
         with pytest.raises(SettingsError) as error:
             choice.kernel_for("fla", torch.device("cuda"))
     finally:
-        choice.missing.cache_clear()
+        missing_kernels.cache_clear()
     assert f"kernel='fla': {known[package]} is not installed" in str(error.value)
     assert "statetrack[fla]" in str(error.value) and "take kernel='auto' or torch" in str(
         error.value
@@ -307,7 +308,7 @@ def test_what_is_not_installed_is_named(package: str, monkeypatch: pytest.Monkey
 
 def test_on_a_gpu_auto_takes_the_kernel_where_it_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
     cuda = torch.device("cuda")
-    monkeypatch.setattr(choice, "missing", lambda: None)
+    monkeypatch.setattr(choice, "missing_kernels", lambda: None)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     assert choice.kernel_for("auto", cuda) == choice.kernel_for("fla", cuda) == "fla"
     assert choice.kernel_for("torch", cuda) == "torch"
@@ -323,7 +324,7 @@ def test_on_a_gpu_auto_takes_the_kernel_where_it_can_run(monkeypatch: pytest.Mon
 def test_a_kernel_that_cannot_run_is_refused_before_a_folder_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choice, "missing", lambda: None)
+    monkeypatch.setattr(choice, "missing_kernels", lambda: None)
     values = {"model": "deltanet", "kernel": "fla", "steps": 1, "device": "cpu"}
     with pytest.raises(SettingsError, match="run on CUDA only, and the device is cpu"):
         Run.start(**values, out=tmp_path / "run")

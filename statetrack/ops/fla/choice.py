@@ -6,14 +6,13 @@ is one launch. It runs on CUDA, in float32.
 
 from __future__ import annotations
 
-import importlib.util
-from functools import cache
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from statetrack.errors import SettingsError, setting
+from statetrack.extras import missing_kernels
 
 KernelChoice = Literal["auto", "torch", "fla"]
 
@@ -46,19 +45,10 @@ def kernel_for(
 
 def why_not(device: torch.device, dtype: torch.dtype = torch.float32) -> str | None:
     """Why the kernels cannot run on tensors of a device and type; None if they can."""
-    if (package := missing()) is not None:
-        return f"{package} is not installed (pip install 'statetrack[fla]')"
+    if (problem := missing_kernels()) is not None:
+        return problem
     if device.type != "cuda":
         return f"its kernels run on CUDA only, and the device is {device}"
     if torch.cuda.get_device_capability(device) < OLDEST_GPU:
         return f"Triton needs a GPU of compute capability {OLDEST_GPU[0]}.{OLDEST_GPU[1]} or more"
     return None if dtype == torch.float32 else f"its kernels get float32, not {dtype}"
-
-
-@cache
-def missing() -> str | None:
-    """A package that the kernels need and that is not installed here, or None."""
-    for module, package in (("fla", "fla-core"), ("triton", "triton")):
-        if importlib.util.find_spec(module) is None:
-            return package
-    return None

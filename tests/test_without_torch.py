@@ -1,0 +1,72 @@
+"""What commands print without torch: it takes seconds to import."""
+
+import json
+
+import pytest
+
+from statetrack.catalogue.models import SIZES, default_sizes, sizes_of
+from statetrack.comparison import compare
+from statetrack.registry import modules_in
+from statetrack.runs.config import Experiment
+from statetrack.runs.recorded import RecordedRun
+from statetrack.runs.run import Run
+from statetrack.spec import golden_hash
+from tests.test_architecture import brings_in_torch
+from tests.test_cli_frame import imported_by
+
+OURS = sorted(modules_in("statetrack.models"))
+WRITE = """
+python -c "
+import json
+from statetrack.catalogue.models import SIZES, sizes_of
+from statetrack.registry import modules_in
+sizes = {name: sizes_of(name) for name in sorted(modules_in('statetrack.models'))}
+SIZES.write_text(json.dumps(sizes, indent=1) + chr(10))
+"
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run that has been begun."""
+    out = tmp_path_factory.mktemp("without-torch") / "run"
+    return Run.start(model="deltanet", task="s3", width=8, seeds=2, steps=1, out=out)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_sizes_that_are_kept_are_those_of_the_models(name):
+    assert default_sizes().get(name) == sizes_of(name), f"write {SIZES.name} again: {WRITE}"
+
+
+def test_sizes_are_kept_of_the_models_of_statetrack_and_of_no_other():
+    assert list(json.loads(SIZES.read_text(encoding="utf-8"))) == OURS
+
+
+def test_a_recorded_run_says_what_the_run_says(run):
+    read = RecordedRun.read(run.path)
+    assert read.experiment.values() == run.experiment.values()
+    assert golden_hash(read.task) == golden_hash(run.task) and read.path == run.path
+    assert read.finished is run.finished is False
+    assert read.rows == run.rows == [] and read.evidence() == run.evidence()
+    assert read.words.spec == run.words.spec and read.records == run.records
+
+
+def test_an_experiment_to_be_read_refuses_what_one_to_be_built_refuses():
+    values = {"model": "deltanet", "task": "s3", "width": 8}
+    read = Experiment.from_values(values, "here", to_build=False)
+    assert read.values() == Experiment.from_values(values, "here").values()
+    assert len(read.replicas) == 1
+    for wrong in ({"wdth": 8}, {"width": 0}):
+        told = []
+        for to_build in (True, False):
+            with pytest.raises(Exception, match="here") as error:
+                Experiment.from_values(values | wrong, "here", to_build=to_build)
+            told.append(str(error.value))
+        assert told[0] == told[1]
+
+
+def test_compare_reads_runs_without_torch(run):
+    found, shown = imported_by(f"compare {run.path}")
+    assert "torch" not in found and "1 run: 1 unfinished" in shown
+    assert compare([run.path])[0].outcome == "unfinished"
+    assert not brings_in_torch("statetrack.comparison", set())
