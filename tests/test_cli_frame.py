@@ -587,7 +587,7 @@ def test_every_protocol_and_suite_can_be_shown(capsys, kind, found):
 @pytest.mark.parametrize("command_name", ["show", "cite"])
 def test_a_name_of_nothing_gets_the_nearest_of_tasks_and_models(capsys, command_name):
     assert app.run([command_name, "lsmt"]) == 1
-    assert "there is no task or model 'lsmt'. Did you mean 'lstm'?" in capsys.readouterr().err
+    assert "there is nothing called 'lsmt'. Did you mean 'lstm'?" in capsys.readouterr().err
     assert app.run([command_name, "partiy"]) == 1
     assert "Did you mean 'parity'?" in capsys.readouterr().err
 

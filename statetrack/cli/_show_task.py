@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
@@ -116,12 +117,23 @@ def _draw_transitions(about: dict[str, Any], console: Console) -> None:
 
 
 def _draw_examples(examples: dict[str, str], console: Console) -> None:
+    """Words above their labels; long ones in several parts, each as wide as the terminal."""
     for word, labels in examples.items():
-        pairs = list(zip(["word", *word.split()], ["labels", *labels.split()], strict=True))
-        widths = [max(len(symbol), len(label)) for symbol, label in pairs]
-        for line in zip(*pairs, strict=True):
-            cells = [f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)]
-            console.print(Text.assemble((cells[0] + "  ", "dim"), " ".join(cells[1:]).rstrip()))
+        pairs = list(zip(word.split(), labels.split(), strict=True))
+        widths = [max(cell_len(symbol), cell_len(label)) for symbol, label in pairs]
+        room = console.width - len("labels  ")
+        while pairs:
+            fitting = 1
+            while fitting < len(pairs) and sum(widths[: fitting + 1]) + fitting <= room:
+                fitting += 1
+            for name, line in zip(
+                ("word", "labels"), zip(*pairs[:fitting], strict=True), strict=True
+            ):
+                cells = [
+                    set_cell_size(cell, width) for cell, width in zip(line, widths, strict=False)
+                ]
+                console.print(Text.assemble((f"{name:<8}", "dim"), " ".join(cells).rstrip()))
+            pairs, widths = pairs[fitting:], widths[fitting:]
         console.print()
 
 

@@ -1,21 +1,24 @@
-"""Show everything about one task, model, protocol or suite.
+"""Show everything about one task, model, kind, protocol, suite or run.
 
 A task: its states, alphabet, labels, transitions, examples and the best constant accuracy.
 A model: its equation, source, settings and number of parameters.
 A suite: what it trains and tests, what it is compared with, and what its budgets change.
 A protocol: its file, with what its comments say is known and what is not.
+A kind of automaton: its arguments, an example, and the tasks that use it.
+A run: what was trained, what came out, evaluations, evidence, files, and how to repeat it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from statetrack.cli import options
-from statetrack.errors import SettingsError, nearest
+from statetrack.cli._verbosity import note
+from statetrack.errors import RunError, SettingsError, UnknownNameError, nearest
 from statetrack.models import MODELS
 from statetrack.pictures import MANNERS
 from statetrack.protocols import PROTOCOLS
@@ -38,7 +41,8 @@ def show(
     name: Annotated[
         str,
         typer.Argument(
-            help="A task (its name, or a file), a model, a protocol or a suite.",
+            help="A task (its name, or a file), a model, a kind of automaton, a protocol, a suite "
+            "or a run folder; kind:NAME and so on where a name has several.",
             metavar="NAME",
         ),
     ],
@@ -51,12 +55,16 @@ def show(
         str, typer.Option(help=f"{', '.join(MANNERS)}; auto: what suits the task.")
     ] = AUTO,
 ) -> None:
-    """Show everything about one task, model, protocol or suite.
+    """Show everything about one task, model, kind, protocol, suite or run.
 
-    A task's name may carry arguments, as in `statetrack show modular-addition:m=7`.
+    A task's name may carry arguments, as in `statetrack show modular-addition:m=7`. Where a name
+    stands for several things, the first of these is shown: task, model, protocol, suite, kind, run.
+    Another is chosen as `kind:parity`, `task:parity` or `./parity`, for a run folder.
 
     Examples:
         statetrack show s3
+        statetrack show kind:dihedral
+        statetrack show runs/mine
         statetrack show modular-addition:m=7 --plot ring.svg
         statetrack show mamba2 --json
 
@@ -67,17 +75,104 @@ def show(
         _plot(name, plot, plot_as)
     elif plot_as != AUTO:
         raise SettingsError("--plot-as: needs --plot FILE as well")
-    elif name in MODELS:
-        _show_model(name, as_json)
-    elif name in PROTOCOLS:
-        _show_protocol(name, as_json)
-    elif name in SUITES or _is_suite(name):
-        _show_suite(name, as_json)
     else:
-        _show_task(name, as_json)
+        _show(name, as_json)
 
 
 # What the functions below need is imported when they run, so that `show --help` is quick.
+
+
+def _show(name: str, as_json: bool) -> None:
+    """Show what a name stands for; where it is several things, the first, and say so."""
+    prefix, colon, rest = name.partition(":")
+    if colon and prefix in _SHOWN:
+        is_one, draw = _SHOWN[prefix]
+        if not is_one(rest):
+            known = {"run": (), **_names()}[prefix]
+            listing = f"`statetrack list {prefix}s` shows all."
+            raise UnknownNameError(
+                f"there is no {prefix} '{rest}'.{nearest(rest, known)} {listing}"
+            )
+        draw(rest, as_json)
+        return
+    found = [kind for kind, (is_one, _) in _SHOWN.items() if is_one(name)]
+    if not found and Path(name).is_dir():
+        raise RunError(
+            f"{name}: is no run folder (it has no config.yaml); `statetrack list runs --runs "
+            f"{name}` shows the runs in it"
+        )
+    if not found and _is_plain(name):
+        every = [known for names in _names().values() for known in names]
+        raise UnknownNameError(
+            f"there is nothing called '{name}'.{nearest(name, every)} "
+            "`statetrack list` says what there is."
+        )
+    kind, *others = found or ["task"]
+    _SHOWN[kind][1](name, as_json)
+    for other in others:
+        chosen = f"./{name}" if other == "run" else f"{other}:{name}"
+        what = "a run folder" if other == "run" else f"a {other}"
+        note(f"{name} is also {what}: `statetrack show {chosen}`")
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name is no path, and carries no arguments."""
+    return all(letter.isalnum() or letter in "-_" for letter in name)
+
+
+def _names() -> Mapping[str, Collection[str]]:
+    """The names of everything but runs, by what they stand for."""
+    from statetrack.sources import KINDS
+    from statetrack.spec import TASKS
+
+    return {"task": TASKS, "model": MODELS, "protocol": PROTOCOLS, "suite": SUITES, "kind": KINDS}
+
+
+def _is_task(name: str) -> bool:
+    from statetrack.spec import TASKS
+    from statetrack.spec.names import base_and_arguments, is_path
+
+    if name in MODELS or _is_suite(name) or (Path(name).is_dir() and name not in TASKS):
+        return False
+    return is_path(name) or not _is_plain(name) or base_and_arguments(name)[0] in TASKS
+
+
+def _is_kind(name: str) -> bool:
+    from statetrack.sources import KINDS
+
+    return name in KINDS
+
+
+def _is_run(name: str) -> bool:
+    from statetrack.runs.folder import is_run
+
+    return is_run(Path(name))
+
+
+def _show_kind(name: str, as_json: bool) -> None:
+    from statetrack.catalogue.kinds import describe_kind
+    from statetrack.cli._json import print_json
+    from statetrack.cli._show_kind import draw_kind
+    from statetrack.report.drawing import console
+
+    about = describe_kind(name)
+    if as_json:
+        print_json(about)
+    else:
+        draw_kind(about, console())
+
+
+def _show_run(name: str, as_json: bool) -> None:
+    from statetrack.catalogue.runs import describe_run
+    from statetrack.cli._json import print_json
+    from statetrack.cli._show_run import draw_run
+    from statetrack.report.drawing import console
+
+    about = describe_run(Path(name))
+    if as_json:
+        print_json(about)
+    else:
+        draw_run(about, console())
 
 
 def _show_model(name: str, as_json: bool) -> None:
@@ -168,3 +263,15 @@ def _plot(name: str, path: Path, manner: str) -> None:
     chosen = next((each for each in MANNERS if each == manner), None)
     what = draw_task(task, path, chosen)
     console().print(Text(f"{path}: {what}"), soft_wrap=True)
+
+
+_SHOWN: Mapping[str, tuple[Callable[[str], bool], Callable[[str, bool], None]]] = {
+    "task": (_is_task, _show_task),
+    "model": (lambda name: name in MODELS, _show_model),
+    "protocol": (lambda name: name in PROTOCOLS, _show_protocol),
+    "suite": (lambda name: name in SUITES or _is_suite(name), _show_suite),
+    "kind": (_is_kind, _show_kind),
+    "run": (_is_run, _show_run),
+}
+"""What a name can stand for, in the order in which it is looked for: whether it does, and how that
+is shown."""

@@ -21,19 +21,29 @@ def train_command(config: Mapping[str, Any], plugins: Sequence[Path] = ()) -> st
     `plugins` are the files that define what the run needs. Raises `UnknownNameError` for a model
     that is not registered.
     """
-    model = str(config["model"])
-    facts = MODEL_FACTS[model]
+    words = ["statetrack", "train", "--model", str(config["model"])]
+    for plugin in plugins:
+        words += ["--plugin", str(plugin)]
+    for name, value in own_settings(config).items():
+        words += _option(name, value)
+    return shlex.join(words)
+
+
+def own_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings in a config.yaml, but the model, that are not the defaults of its model.
+
+    Raises `UnknownNameError` for a model that is not registered.
+    """
+    facts = MODEL_FACTS[str(config["model"])]
     defaults: dict[str, Any] = {}
     for part in (DataSettings, facts.settings_class, TrainSettings):
         own = {key: facts.training_defaults[key] for key in _shared(part, facts.training_defaults)}
         defaults |= part(**own).model_dump(mode="json")
-    words = ["statetrack", "train", "--model", model]
-    for plugin in plugins:
-        words += ["--plugin", str(plugin)]
-    for name, value in config.items():
-        if name != "model" and (name not in defaults or value != defaults[name]):
-            words += _option(name, value)
-    return shlex.join(words)
+    return {
+        name: value
+        for name, value in config.items()
+        if name != "model" and (name not in defaults or value != defaults[name])
+    }
 
 
 def _shared(kind: type[Any], values: Mapping[str, Any]) -> list[str]:
