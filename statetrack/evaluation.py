@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,7 +50,7 @@ class Answers(NamedTuple):
 
 def evaluate(
     model: nn.Module,
-    task: Task | str | Source,
+    task: Task | str | Path | Source,
     lengths: Sequence[int],
     *,
     num_words: int = 2000,
@@ -74,7 +75,7 @@ def evaluate(
             f"evaluate: lengths {list(lengths)} and num_words {num_words}: give one length or "
             "more, and one word or more"
         )
-    source = load_task(task).source if isinstance(task, Task | str) else task
+    source = load_task(task).source if isinstance(task, Task | str | Path) else task
     rising = sorted(set(lengths))
     source.check_length(rising[-1])
     source = source.part("test")

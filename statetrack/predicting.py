@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from statetrack.algebra.analysing import Algebra, analyse
@@ -29,7 +30,9 @@ class Configured(Protocol):
 
 
 def predict(
-    task: Task | str | Algebra, model: str | Settings | Recurrence | nn.Module, **settings: Any
+    task: Task | str | Path | Algebra,
+    model: str | Settings | Recurrence | nn.Module,
+    **settings: Any,
 ) -> Prediction:
     """Whether a model can track a task, and which size it needs.
 

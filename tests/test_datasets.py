@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import resource
 import signal
 import sys
@@ -321,7 +322,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, tiny_disk, format, parity):
 
 
 def test_an_interrupt_leaves_nothing_behind(tmp_path, monkeypatch, parity):
-    def interrupt(card):
+    def interrupt(card, folder):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("statetrack.data.datasets.readme_of", interrupt)
@@ -518,10 +519,47 @@ def written(tmp_path, parity):
     return write
 
 
-def test_a_folder_may_be_given_as_the_card_prints_it(written):
+def test_a_folder_may_be_given_as_text(written):
     folder = written("jsonl")
     assert read_dataset(str(folder)).card == read_dataset(folder).card
-    assert 'read_dataset("FOLDER")' in (folder / "README.md").read_text(encoding="utf-8")
+
+
+PROGRAMS = {"parquet": 3, "jsonl": 2, "npz": 2, "csv": 2, "lm-eval": 2}
+
+
+@pytest.mark.parametrize(
+    ("format", "given"),
+    [*((format, "data/words") for format in PROGRAMS), ("npz", "{here}/data/words")],
+)
+def test_the_programs_of_a_card_run_as_they_are_printed(
+    tmp_path, monkeypatch, capsys, parity, format, given
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    folder = Path(given.format(here=tmp_path))
+    write_dataset(folder, parity, splits_of(parity), format=format)
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    assert "FOLDER" not in readme and str(tmp_path) not in readme
+    programs = re.findall(r"^```python\n(.*?)^```$", readme, re.S | re.M)
+    assert len(programs) == PROGRAMS[format]
+    for program in programs:
+        exec(compile(program, "README.md", "exec"), {})
+        assert capsys.readouterr().out.strip(), program
+
+
+def test_a_card_of_a_folder_elsewhere_names_the_folder_alone(tmp_path, monkeypatch, parity):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    write_dataset(tmp_path / "words", parity, splits_of(parity), format="npz")
+    readme = (tmp_path / "words" / "README.md").read_text(encoding="utf-8")
+    assert 'st.read_dataset("words")' in readme and str(tmp_path) not in readme
+    monkeypatch.chdir(tmp_path)
+    (program, _) = re.findall(r"^```python\n(.*?)^```$", readme, re.S | re.M)
+    exec(program, {})
 
 
 def npz_of(path, **arrays):

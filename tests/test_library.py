@@ -6,6 +6,7 @@ B batch, T time, V symbols, C labels, H hidden.
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -234,3 +235,21 @@ def test_a_prediction_is_the_same_however_the_model_is_given() -> None:
     assert st.predict(task, Plain()).can == "unknown"
     with pytest.raises(SettingsError, match="given by its name"):
         st.predict(task, model, block_size=2)
+
+
+def test_a_path_may_be_given_as_text_or_as_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "mine.yaml"
+    file.write_text(st.load_task("parity").document().replace("name: parity", "name: mine"))
+    plugin = tmp_path / "nothing.py"
+    plugin.write_text('"""A file that registers nothing."""\n')
+    for kind in (str, Path):
+        given = kind(file)
+        assert st.load_task(given).name == "mine"
+        assert st.predict(given, "lstm").can == "yes"
+        assert next(iter(st.stream(given, batch_size=2, length=3))).symbols.shape == (2, 3)
+        model = st.make_model("lstm", given, hidden=2)
+        assert next(st.evaluate(model, given, [3], num_words=4)).sequences == 4
+        run = st.Run.start(model="lstm", task=given, hidden=2, out=kind(tmp_path / kind.__name__))
+        assert st.Run.open(kind(run.path)).task.name == "mine"
+        st.load_plugin(kind(plugin))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,8 +81,11 @@ def fingerprint(parts: Mapping[str, Part]) -> str:
     return digest.hexdigest()
 
 
-def readme_of(card: Mapping[str, Any]) -> str:
-    """The card as the README of the dataset's folder, which `datasets.load_dataset` reads too."""
+def readme_of(card: Mapping[str, Any], folder: str) -> str:
+    """The card as the README of the dataset's folder, which `datasets.load_dataset` reads too.
+
+    `folder` is the path by which the code that it prints finds the dataset.
+    """
     files = FORMATS[card["format"]].files
     front: dict[str, Any] = {"pretty_name": card["title"]}
     if files:
@@ -89,11 +93,6 @@ def readme_of(card: Mapping[str, Any]) -> str:
             {"split": name, "path": f"data/{files.format(split=name)}"} for name in card["splits"]
         ]
         front["configs"] = [{"config_name": "default", "data_files": data_files}]
-    loading = (
-        'In Python: `datasets.load_dataset("FOLDER")` or '
-        if files
-        else "In Python: `numpy.load` on a file in `data`, or "
-    )
     sections = [
         f"---\n{yaml.safe_dump(front, sort_keys=False, allow_unicode=True)}---\n",
         f"# {markdown(card['task'])}: {markdown(card['title'])}\n",
@@ -110,13 +109,44 @@ def readme_of(card: Mapping[str, Any]) -> str:
         "Shares of the labels that are asked for.\n",
         _balance_table(card),
         "## Using it\n",
-        f'{loading}`statetrack.data.read_dataset("FOLDER")`.\n',
-        *([lm_eval.usage(card)] if card["format"] == "lm-eval" else []),
+        *_usage(card, folder),
+        *([lm_eval.usage(card, folder)] if card["format"] == "lm-eval" else []),
         *([f"To make it again:\n\n{markdown_block(card['command'])}"] if card["command"] else []),
         "## The task, complete\n",
         markdown_block(card["document"].rstrip(), "yaml"),
     ]
     return "\n".join(sections)
+
+
+def _usage(card: Mapping[str, Any], folder: str) -> Iterator[str]:
+    """Python that reads the first split, by each library that can."""
+    split = next(iter(card["splits"]))
+    path, data = json.dumps(folder), f"{folder}/data/{split}"
+    yield (
+        f"In Python, from where this folder is {markdown_code(folder)} (elsewhere, write its path "
+        "there):\n"
+    )
+    programs = [
+        f"import statetrack as st\n\nwords = st.read_dataset({path}).splits[{split!r}]\n"
+        "print(words.symbols[0], words.labels[0], words.scored[0])"
+    ]
+    if FORMATS[card["format"]].files:
+        programs.append(
+            f"import datasets\n\nwords = datasets.load_dataset({path})\nprint(words[{split!r}][0])"
+        )
+    if card["format"] == "parquet":
+        programs.append(
+            "from glob import glob\n\nimport pyarrow.parquet\n\n"
+            f"files = sorted(glob({json.dumps(f'{data}-*.parquet')}))\n"
+            "words = pyarrow.parquet.ParquetDataset(files).read()\n"
+            "print(words.slice(0, 1).to_pylist())"
+        )
+    if card["format"] == "npz":
+        programs.append(
+            f"import numpy as np\n\nwords = np.load({json.dumps(f'{data}.npz')})\n"
+            'print(words["symbols"][0], words["labels"][0], words["lengths"][0])'
+        )
+    yield from (markdown_block(program, "python") for program in programs)
 
 
 def _split_facts(part: Part, labels: Sequence[str]) -> dict[str, Any]:

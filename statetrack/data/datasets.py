@@ -136,8 +136,14 @@ def _write_files(
     if isinstance(write, lm_eval.Writer):
         write.finish(unfinished, list(parts))
     (unfinished / "card.json").write_text(written, encoding="utf-8")
-    (unfinished / "README.md").write_text(readme_of(card), encoding="utf-8")
+    (unfinished / "README.md").write_text(readme_of(card, _path_shown(folder)), encoding="utf-8")
     return card
+
+
+def _path_shown(folder: Path) -> str:
+    """A folder's path from the working directory, or its name where it is not below that."""
+    inside = Path(os.path.relpath(folder)) if folder.is_absolute() else folder
+    return folder.name if ".." in inside.parts else inside.as_posix()
 
 
 def read_dataset(folder: Path | str) -> Dataset:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from statetrack.errors import SettingsError
@@ -47,7 +48,7 @@ class TensorStream(_Dataset):
 
 
 def stream(
-    task: Task | str,
+    task: Task | str | Path,
     *,
     batch_size: int = 64,
     length: int | str | None = None,

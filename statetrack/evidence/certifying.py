@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from torch import nn
 
@@ -32,7 +33,7 @@ Skipped = tuple[str, str]
 
 def certify(
     model: nn.Module,
-    task: Task | str | Source,
+    task: Task | str | Path | Source,
     *,
     seconds: float = 40.0,
     seed: int = 0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from torch import nn
@@ -61,7 +62,7 @@ class Probe:
 
 def probe(
     model: nn.Module,
-    task: Task | str | Source,
+    task: Task | str | Path | Source,
     *,
     only: Collection[str] = (),
     seconds: float = 40.0,

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,7 +86,7 @@ class Snapped:
 
 def snap(
     model: nn.Module,
-    task: Task | str | Source,
+    task: Task | str | Path | Source,
     *,
     largest_defect: float = LARGEST_DEFECT,
     seconds: float = 40.0,

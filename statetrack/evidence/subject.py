@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -213,12 +214,12 @@ class Subject(Reader):
     def __init__(
         self,
         model: nn.Module,
-        task: Task | str | Source,
+        task: Task | str | Path | Source,
         *,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> None:
-        if isinstance(task, Task | str):
+        if isinstance(task, Task | str | Path):
             known = load_task(task)
             self.automaton: Automaton = self.require_automaton(known.source, f"task '{known.name}'")
         else:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -105,7 +106,7 @@ def find_worst_case(
 
 def stress(
     model: nn.Module,
-    task: Task | str | Source,
+    task: Task | str | Path | Source,
     *,
     seconds: float = 20.0,
     seed: int = 0,

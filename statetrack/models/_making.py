@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,7 +14,9 @@ from statetrack.settings import build
 from statetrack.spec import Task, load_task
 
 
-def make_model(name: str, task: Task | str, *, seed: int = 0, **settings: Any) -> SequenceModel:
+def make_model(
+    name: str, task: Task | str | Path, *, seed: int = 0, **settings: Any
+) -> SequenceModel:
     """A model with random initial weights, for the symbols and labels of a task (or its name).
 
     `settings` are the model's own, by the names that `statetrack show NAME` lists; what is left

@@ -103,6 +103,8 @@ class Run(RecordedRun):
         Raises `StatetrackError` for anything that would make the run fail later; no folder is made
         then.
         """
+        if isinstance(settings.get("task"), Path):
+            settings["task"] = settings["task"].as_posix()
         if experiment is None:
             experiment = Experiment.from_values(settings, "Run.start", protocol=protocol)
         elif settings or protocol:
@@ -330,7 +332,7 @@ class Run(RecordedRun):
         num_words: int = 2000,
         seed: int = 0,
         everyone: bool = False,
-        task: Task | str | None = None,
+        task: Task | str | Path | None = None,
         words: str | None = None,
     ) -> Evaluation:
         """Score the selected replica (or every one) at each length: see `score`."""
@@ -339,7 +341,7 @@ class Run(RecordedRun):
         )
         return Evaluation(tuple(rows))
 
-    def tested(self, task: Task | str | None = None, words: str | None = None) -> Task:
+    def tested(self, task: Task | str | Path | None = None, words: str | None = None) -> Task:
         """The task that test words come from: the run's own, or another, with words of some kind.
 
         Left out, the words are drawn as those of training are; of another task, as it says.
@@ -361,7 +363,7 @@ class Run(RecordedRun):
         seed: int = 0,
         everyone: bool = False,
         replicas: Sequence[int] | None = None,
-        task: Task | str | None = None,
+        task: Task | str | Path | None = None,
         words: str | None = None,
         keep: bool = True,
     ) -> Iterator[EvaluationRow]:
@@ -418,7 +420,7 @@ class Run(RecordedRun):
         *,
         replica: int | None = None,
         everyone: bool = False,
-        task: Task | str | None = None,
+        task: Task | str | Path | None = None,
     ) -> Iterator[tuple[Outcome, Subject]]:
         """The outcome of each replica that is asked for, and its model as evidence reads it.
 
@@ -439,7 +441,9 @@ class Run(RecordedRun):
         for outcome, model in self.models(chosen):
             yield outcome, Subject(model, tested)
 
-    def failures(self, outcome: Outcome, task: Task | str | None = None) -> tuple[Failure, ...]:
+    def failures(
+        self, outcome: Outcome, task: Task | str | Path | None = None
+    ) -> tuple[Failure, ...]:
         """The words of a task that searches have found a replica, as it is now, to fail on.
 
         `task` is by default the run's own. Raises `RunError` as `evidence` does.
@@ -454,7 +458,7 @@ class Run(RecordedRun):
         )
 
     def add_evidence(
-        self, evidence: Evidence, outcome: Outcome, task: Task | str | None = None
+        self, evidence: Evidence, outcome: Outcome, task: Task | str | Path | None = None
     ) -> EvidenceRow:
         """Append what was found about a replica to evidence.jsonl; where not possible, warn.
 

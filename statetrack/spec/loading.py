@@ -29,7 +29,7 @@ from statetrack.spec.task import Task, TaskSpec, arguments_that_can_be_set
 from statetrack.text import visible
 
 
-def load_task(text: str | Task) -> Task:
+def load_task(text: str | Path | Task) -> Task:
     """The task of a name (`statetrack.spec.names` says how names are written), or the given one.
 
     Warns with `TaskWarning` for a name by which a task was called earlier (`spec.aliases`).
@@ -38,7 +38,7 @@ def load_task(text: str | Task) -> Task:
     """
     if isinstance(text, Task):
         return text
-    text = text.strip()
+    text = text.as_posix() if isinstance(text, Path) else text.strip()
     names.check_length(text)
     if names.is_product(text):
         return _product_of([load_task(part) for part in names.factors_of(text)])

@@ -139,7 +139,7 @@ class Task:
         }
         return cls(name, build(TaskSpec, values, f"task '{name}'", TaskError), automaton)
 
-    def with_words(self, words: str, copy: Path | None = None) -> Task:
+    def with_words(self, words: str, copy: Path | str | None = None) -> Task:
         """The task whose words are drawn in another way: `uniform`, `group`, `group:S3`, `task`.
 
         Symbols, labels, and the label of any word stay. `statetrack.spec.words` lists the ways.
@@ -155,7 +155,7 @@ class Task:
             return replace(self, source=own, words=OWN, own_source=None)
         automaton = replace(self, source=own).automaton
         try:
-            source = automaton_drawing(automaton, words, copy)
+            source = automaton_drawing(automaton, words, None if copy is None else Path(copy))
         except TaskError as problem:
             raise TaskError(f"task '{self.name}', words '{words}': {problem}") from None
         return replace(self, source=source, words=words, own_source=own)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,7 +26,7 @@ OF_RUNS = ("checkpoint_every", "threads")
 """Settings that have no meaning for one module in memory."""
 
 
-def train(model: nn.Module, task: Task | str, **settings: Any) -> Iterator[Record]:
+def train(model: nn.Module, task: Task | str | Path, **settings: Any) -> Iterator[Record]:
     """Train any module from symbols [B, T] to logits [B, T, C], in place; yield records.
 
     `task` is a task or its name. `settings` are those of `DataSettings` and `TrainSettings`, with

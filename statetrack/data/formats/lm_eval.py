@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -152,11 +153,12 @@ def harness_name(task: str) -> str:
     return f"statetrack_{re.sub(r'[^A-Za-z0-9_.-]+', '-', stem).strip('-') or 'task'}"
 
 
-def usage(card: Mapping[str, Any]) -> str:
+def usage(card: Mapping[str, Any], folder: str) -> str:
     """How the folder of a card is used, as Markdown."""
     name = harness_name(card["task"])
     command = (
-        f"lm_eval run --model hf --model_args pretrained=MODEL --include_path FOLDER "
+        "lm_eval run --model hf --model_args pretrained=MODEL "
+        f"--include_path {shlex.quote(folder)} "
         f"--tasks {name} --num_fewshot 5"
     )
     return "\n".join(

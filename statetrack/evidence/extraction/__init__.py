@@ -26,6 +26,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -75,7 +76,7 @@ class Extracted:
 
 def extract(
     model: nn.Module,
-    task: Task | str | Source | None = None,
+    task: Task | str | Path | Source | None = None,
     *,
     num_symbols: int | None = None,
     num_labels: int | None = None,
