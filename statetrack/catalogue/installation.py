@@ -23,7 +23,7 @@ from statetrack.runs.processor import instruction_sets, processor_name
 from statetrack.sweep.cores import available_cores
 
 NEEDED = (
-    *("numpy", "scipy", "pydantic", "typer", "rich", "pyarrow", "safetensors", "automata-lib"),
+    *("numpy", "scipy", "pydantic", "typer", "rich", "pyarrow", "safetensors"),
     *("aalpy", "plotext", "tqdm"),
 )
 """Packages that statetrack needs, beside torch."""
