@@ -103,8 +103,28 @@ def is_settings(thing: object) -> TypeGuard[type[Settings]]:
     return isinstance(thing, type) and issubclass(thing, Settings) and bool(thing.model_fields)
 
 
+CONTENTS = re.compile(
+    r"^<!-- contents(?:: (?P<caption>[^\n]+))? -->\n(?P<text>.*?)^<!-- end of contents -->$",
+    re.MULTILINE | re.DOTALL,
+)
+LINK = re.compile(r"\]\(([^):#\s]+)\.md(?:#[^)]*)?\)")
+
+
+def with_contents(app: Sphinx, page: str, source: list[str]) -> None:
+    """The sidebar: the pages to which the links between two comments lead, in their order."""
+
+    def contents(found: re.Match[str]) -> str:
+        caption = f":caption: {found['caption']}\n" if found["caption"] else ""
+        pages = "\n".join(dict.fromkeys(LINK.findall(found["text"])))
+        tree = f"```{{toctree}}\n:hidden:\n:maxdepth: 1\n{caption}\n{pages}\n```"
+        return f"{found['text']}\n{tree}\n"
+
+    source[0] = CONTENTS.sub(contents, source[0])
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.connect("source-read", with_contents)
     app.connect("autodoc-process-signature", with_short_types)
     app.connect("autodoc-process-docstring", with_blocks)
     app.connect("autodoc-process-docstring", with_settings)

@@ -562,10 +562,23 @@ def test_every_command_has_a_section():
         assert f"\n## {command}\n" in text, command
 
 
-def test_every_page_of_the_docs_is_in_the_table_of_contents():
-    index = (DOCS / "index.md").read_text(encoding="utf-8")
-    for page in DOCS.glob("*.md"):
-        assert page.stem == "index" or re.search(rf"^{page.stem}$", index, re.M), page.name
+def test_every_page_is_in_the_contents_of_a_page_and_is_so_in_the_sidebar():
+    """Pages are listed by a link between `<!-- contents -->` and `<!-- end of contents -->`."""
+    listed = {DOCS / "index.md"}
+    pages = {page for page in DOCS.rglob("*.md") if "_build" not in page.parts}
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        for part in re.findall(r"^<!-- contents.*?^<!-- end of contents -->$", text, re.M | re.S):
+            links = re.findall(r"\]\(([^):#\s]+\.md)(?:#[^)]*)?\)", part)
+            listed |= {(page.parent / link).resolve() for link in links}
+    assert {page.name for page in pages - listed} == set()
+
+
+def test_no_page_has_a_block_that_only_the_built_pages_understand():
+    """But for the pages of the API, whose text is in the code."""
+    for page in [*PAGES, *DOCS.glob("*/*.md")]:
+        if page.parent.name not in ("api", "_build"):
+            assert "```{" not in page.read_text(encoding="utf-8"), page.name
 
 
 def test_the_reference_has_every_public_name_once():
