@@ -144,7 +144,6 @@ def totals_markdown(pages: Mapping[str, str]) -> str:
             f"Of all pages: {summary_of({each: total[each] for each in VERDICTS})}.\n",
             markdown_table(("paper", *head), papers),
             markdown_table(("page", *head), lines),
-            markdown_block("\n".join([":hidden:", "", *pages]), "{toctree}"),
         ]
     )
 
