@@ -8,8 +8,9 @@ import pytest
 from typer.main import get_command
 from typer.models import OptionInfo
 
-from statetrack.cli import app
+from statetrack.cli import app, train
 from statetrack.cli._help import EXAMPLES, _info, flags_of
+from statetrack.training.settings import TrainSettings
 
 COMMANDS = list(app.find_commands())
 
@@ -62,6 +63,16 @@ def test_the_default_of_a_model_is_the_one_that_is_trained(capsys, monkeypatch):
     assert "[default: gru]" in page and "Model gru" in page and "Model bilinear-cp" not in page
 
 
+def test_the_settings_of_training_are_in_groups(capsys, monkeypatch):
+    page = shown(capsys, monkeypatch, "train -h", 80)
+    fields = [name for names in train.PANELS.values() for name in names]
+    assert set(fields) <= set(TrainSettings.model_fields) and len(fields) == len(set(fields))
+    headings = [line for line in page.splitlines() if line in (*train.PANELS, "Training")]
+    assert headings == ["Training", *train.PANELS]
+    machine = page.partition("\nMachine\n")[2].partition("\nGeneral\n")[0]
+    assert all(f"  --{name} " in machine for name in train.PANELS["Machine"])
+
+
 def test_the_page_names_options_as_typer_takes_them(built):
     for name, (made, parameters) in built.items():
         typed = {option for each in made.params for option in (*each.opts, *each.secondary_opts)}
@@ -80,7 +91,7 @@ def test_the_examples_of_a_command_can_be_typed(name, built, tmp_path, monkeypat
     docstring = importlib.import_module(app.find_command(name).module).build([]).__doc__
     examples = inspect.cleandoc(docstring).partition(f"\n{EXAMPLES}:\n")[2].split("\n")
     examples = [line.strip() for line in examples if line.strip()]
-    assert 2 <= len(examples) <= 4
+    assert 2 <= len(examples) <= 5
     for line in examples:
         program, invoked, *words = shlex.split(line, comments=True)
         assert (program, invoked) == ("statetrack", name)

@@ -1,6 +1,9 @@
 """What commands print without torch: it takes seconds to import."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -12,7 +15,7 @@ from statetrack.runs.recorded import RecordedRun
 from statetrack.runs.run import Run
 from statetrack.spec import golden_hash
 from tests.test_architecture import brings_in_torch
-from tests.test_cli_frame import imported_by
+from tests.test_cli_frame import ROOT, imported_by
 
 OURS = sorted(modules_in("statetrack.models"))
 WRITE = """
@@ -70,3 +73,26 @@ def test_compare_reads_runs_without_torch(run):
     assert "torch" not in found and "1 run: 1 unfinished" in shown
     assert compare([run.path])[0].outcome == "unfinished"
     assert not brings_in_torch("statetrack.comparison", set())
+
+
+def test_a_run_that_is_not_there_is_said_without_torch(tmp_path):
+    lines = [
+        *("eval nothing", "eval nothing nil", "certify nothing", "extract nothing"),
+        *("snap nothing", "probe", "train --resume nothing", "train --learning-rate 3"),
+        *("train --model LSTM", "show s3 --foo", "evaluate"),
+    ]
+    code = (
+        "import sys; from statetrack.cli.app import run; "
+        f"codes = [run(line.split()) for line in {lines!r}]; "
+        "assert all(codes), codes; assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("error: ") == len(lines)
+    assert done.stderr.count("nothing: there is no such") == 6

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -31,12 +31,14 @@ from statetrack.report.drawing import console, error_console
 from statetrack.report.entries import Entry, Report
 from statetrack.report.placing import Placeable, Placed, in_order, places_of
 from statetrack.report.tables import closing_sentence, evaluation_table, evaluations_table
-from statetrack.runs.folder import find_run_folders, newest_run, to_json
+from statetrack.runs.folder import RUNS, RunFolder, find_run_folders, newest_run, to_json
 from statetrack.runs.rows import EvaluationRow
-from statetrack.runs.run import RUNS, Run
 from statetrack.spec import Task
 from statetrack.spec.words import OWN
 from statetrack.text import visible
+
+if TYPE_CHECKING:
+    from statetrack.runs.run import Run
 
 CURVE_FROM = 5
 """The least number of lengths for which a curve is drawn below the table."""
@@ -384,6 +386,9 @@ def _say_failed(failed: Failed) -> None:
 
 
 def _evaluate(path: Path, asked: Asked, *, said: str) -> Evaluated:
+    RunFolder.open(path)  # where there is none, this is said before torch is imported
+    from statetrack.runs.run import Run
+
     run = Run.open(path, device=asked.device, trust_plugin=asked.trust_plugin, unfinished=True)
     tested = asked.task or run.task
     kinds = [run.tested(asked.task, words) for words in asked.words or (None,)]

@@ -291,6 +291,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
         try:
             if general["quiet"] and general["verbose"]:
                 raise SettingsError("--quiet and --verbose: choose one")
+            _require_run(given)
             command(**given)
             sys.stdout.flush()
         except (typer.Exit, typer.Abort):
@@ -299,6 +300,19 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(_explain(error)) from None
 
     return guarded
+
+
+def _require_run(given: Mapping[str, object]) -> None:
+    """Raise `RunError` where a command's `run` is none, before the command imports torch."""
+    if not {"run", "resume"} & set(given):
+        return
+    from statetrack.runs.folder import RUNS, RunFolder, newest_run
+
+    for name in ("run", "resume"):
+        if isinstance(path := given.get(name), Path):
+            RunFolder.open(path)
+    if "run" in given and given["run"] is None:
+        newest_run(RUNS)
 
 
 def _explain(error: BaseException, argv: Sequence[str] = ()) -> int:

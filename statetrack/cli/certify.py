@@ -53,8 +53,8 @@ def certify(
     from statetrack.evidence.bracket import Bracket
     from statetrack.evidence.certifying import search
     from statetrack.evidence.rows import Evidence
-    from statetrack.runs.folder import newest_run
-    from statetrack.runs.run import RUNS, Run
+    from statetrack.runs.folder import RUNS, newest_run
+    from statetrack.runs.run import Run
     from statetrack.scoring import plain
     from statetrack.spec import load_task
 

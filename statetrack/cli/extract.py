@@ -123,8 +123,8 @@ def extract(
     from statetrack.cli._progress import searching
     from statetrack.evidence.extraction import find_extraction
     from statetrack.evidence.extraction.machine import machine_of
-    from statetrack.runs.folder import newest_run
-    from statetrack.runs.run import RUNS, Run
+    from statetrack.runs.folder import RUNS, newest_run
+    from statetrack.runs.run import Run
     from statetrack.scoring import plain
     from statetrack.spec import Task, load_task
 

@@ -168,17 +168,24 @@ def peek_all(argv: Sequence[str], option: str) -> list[str]:
 
 
 def parameters(
-    kind: type[Settings], panel: str, preset: Mapping[str, Any] | None = None
+    kind: type[Settings],
+    panel: str,
+    preset: Mapping[str, Any] | None = None,
+    panels: Mapping[str, Sequence[str]] | None = None,
 ) -> list[inspect.Parameter]:
     """One keyword-only parameter per field of a settings class, for a command's signature.
+
+    In help they stand in the group `panel`, but for the fields that `panels` gives to others.
 
     Every field of the class has a default.
     `preset` replaces defaults of the class, by field name; keys that are not fields of this
     class belong to other classes and are ignored (`check_preset` finds those of no class).
     """
     defaults = _defaults(kind) | dict(preset or {})
+    elsewhere = {name: other for other, names in (panels or {}).items() for name in names}
     return [
-        _parameter(name, field, panel, defaults[name]) for name, field in kind.model_fields.items()
+        _parameter(name, field, elsewhere.get(name, panel), defaults[name])
+        for name, field in kind.model_fields.items()
     ]
 
 

@@ -72,8 +72,8 @@ def probe(
     from statetrack.cli._progress import searching
     from statetrack.evidence.probing import Probe, parts_of, search
     from statetrack.evidence.rows import Evidence
-    from statetrack.runs.folder import newest_run
-    from statetrack.runs.run import RUNS, Run
+    from statetrack.runs.folder import RUNS, newest_run
+    from statetrack.runs.run import Run
     from statetrack.scoring import plain
     from statetrack.spec import load_task
 

@@ -60,8 +60,8 @@ def build(argv: list[str]) -> Callable[..., None]:
         from statetrack.models._base import SequenceModel
         from statetrack.report.drawing import console, facts
         from statetrack.runs.derived import require_new, write_derived
-        from statetrack.runs.folder import newest_run
-        from statetrack.runs.run import RUNS, Run
+        from statetrack.runs.folder import RUNS, newest_run
+        from statetrack.runs.run import Run
         from statetrack.scoring import plain
 
         path = newest_run(RUNS).path if run is None else run

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,6 +30,18 @@ if TYPE_CHECKING:
     from statetrack.runs.run import Run
 
 DEFAULT_MODEL = "bilinear-cp"
+
+PANELS: Mapping[str, Sequence[str]] = {
+    "Optimiser": (
+        *("optimizer", "beta1", "beta2", "epsilon", "weight_decay", "schedule", "warmup", "clip"),
+    ),
+    "Other ways of training": ("robust", "robust_size", "robust_start", "freeze", "finish"),
+    "Validation and checkpoints": (
+        *("validate_every", "validation_words", "patience", "stop_loss", "checkpoint_every"),
+    ),
+    "Machine": ("device", "threads", "precision"),
+}
+"""The groups in which help shows settings of training, beside the first, `Training`."""
 
 PLACE = 2
 """Its place among the commands that `statetrack --help` lists."""
@@ -80,7 +92,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             *_choices(name),
             *options.parameters(DataSettings, "Data", defaults),
             *options.parameters(facts.settings_class, f"Model {escape(name)}", defaults),
-            *options.parameters(TrainSettings, "Training", defaults),
+            *options.parameters(TrainSettings, "Training", defaults, PANELS),
         ],
     )
 

@@ -22,7 +22,7 @@ from statetrack.report.statistics import common_length
 from statetrack.report.training import TrainedPoint, training_lines, training_of
 from statetrack.runs.config import Experiment
 from statetrack.runs.files import is_folder
-from statetrack.runs.folder import RunFolder, find_run_folders, is_run, read_error
+from statetrack.runs.folder import RUNS, RunFolder, find_run_folders, is_run, read_error
 from statetrack.runs.identity import WITHOUT_EFFECT, settings_hash
 from statetrack.runs.plugins import code_of, needs_plugin
 from statetrack.runs.rows import EvaluationRow
@@ -36,10 +36,6 @@ if TYPE_CHECKING:
     from statetrack.comparison import Algebras
     from statetrack.runs.run import Run
     from statetrack.sweep.points import Point
-
-
-RUNS = Path("runs")
-"""The folder of runs that are given no folder of their own."""
 
 
 def make_report(

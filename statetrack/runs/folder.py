@@ -78,6 +78,9 @@ _START_AGAIN = "delete it to train from the start"
 _LONGEST = {"evidence.jsonl": LONGEST_EVIDENCE}
 """The most bytes in a line, by file; `LONGEST_ROW` in all others."""
 
+RUNS = Path("runs")
+"""The folder of runs that are given no folder of their own."""
+
 SIGNS_OF_A_RUN = ("config.yaml", "task.yaml", "summary.json", "metrics.jsonl")
 """A folder with any of these is a run, possibly a damaged one."""
 

@@ -38,7 +38,7 @@ from statetrack.ops.devices import choose_device
 from statetrack.ops.memory import keep_freed_memory
 from statetrack.runs.config import Experiment
 from statetrack.runs.environment import environment, prepare_cpu, timestamp
-from statetrack.runs.folder import RunFolder
+from statetrack.runs.folder import RUNS, RunFolder
 from statetrack.runs.identity import Identity
 from statetrack.runs.loggers._opening import Logs, logging, require_logs
 from statetrack.runs.outcomes import summary_of
@@ -60,9 +60,6 @@ from statetrack.training.population import Population
 from statetrack.training.records import Record
 from statetrack.training.trainer import Trainer
 from statetrack.training.words import SeedStreams, TaskWords, Words
-
-RUNS = Path("runs")
-"""The folder of runs that are given no folder of their own."""
 
 
 class Prepared(NamedTuple):
