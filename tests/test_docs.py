@@ -5,7 +5,8 @@ saved there under that name; every line `$ statetrack ...` of a console block is
 the lines printed beneath it must come out, in that order (`...` stands for what is left out).
 So is every line `$ python FILE.py`, in the same process.
 A console block after `<!-- not run: REASON -->` is passed over, and one after
-`<!-- slow: REASON -->` is run by `-m slow` only.
+`<!-- slow: REASON -->` is run by `-m slow` only. Of one after `<!-- numbers vary: REASON -->`, and
+of slow ones, numbers are not compared: they are those of the computer that wrote the page.
 """
 
 import doctest
@@ -43,7 +44,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")
 COLUMNS = "100"
 
 FENCE = re.compile(
-    r"(?:<!-- (?P<mark>file|not run|slow): (?P<text>[^\n]+?) -->\n+)?"
+    r"(?:<!-- (?P<mark>file|not run|slow|numbers vary): (?P<text>[^\n]+?) -->\n+)?"
     r"^(?P<fence>```+)(?P<language>[^\s`]*)[^\n]*\n(?P<body>.*?)^(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
@@ -82,8 +83,14 @@ NOT_RUN = {
         "robust-training.md",
         "train",
     ): "a minute of it; tests/test_robust_training.py trains less",
+} | {
+    ("your-own-module.md", command): "the notebook that this page is made of is run, below"
+    for command in ("check", "compare", "report", "plot", "cite")
 }
 """The commands of console blocks that no test runs as they stand, and what holds them instead."""
+
+NUMBER = re.compile(r"(-?\d[\d.,]*\d|-?\d|SMALL)")
+"""A number, or what stands in for a small one."""
 
 WRONG_ON_PURPOSE = "broken.yaml"
 """The name under which a page shows a file that is refused."""
@@ -170,6 +177,8 @@ def run_page(page, folder, capsys, *, passed_over):
             shown = capsys.readouterr()
             assert code == (1 if "error:" in " ".join(expected) else 0), shown.err
             printed = shown.out + shown.err
+            if block.mark in ("slow", "numbers vary"):
+                expected, printed = masked("\n".join(expected)), "\n".join(masked(printed))
             missing = first_missing(expected, printed)
             assert missing is None, f"{program} {shlex.join(argv)}\n{missing}\n\n{printed}"
 
@@ -185,7 +194,7 @@ def test_the_python_sessions_of_a_page_print_what_it_shows(page, folder):
 
 def masked(text: str) -> list[str]:
     """The lines of an output without numbers and without the widths that follow from them."""
-    return [re.sub(r"\s+", " ", re.sub(r"\d[\d.,]*", "N", line)) for line in text.splitlines()]
+    return [re.sub(r"\s+", " ", NUMBER.sub("N", plain(line))) for line in text.splitlines()]
 
 
 def names_in(text: str) -> list[str]:
