@@ -1,4 +1,4 @@
-"""The built wheel, installed away from the checkout, brings everything along."""
+"""What is released: a source distribution, and the wheel that is built from it and installed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
+import tarfile
+import zipfile
+from pathlib import Path, PurePosixPath
 
 import pytest
+from packaging.metadata import Metadata
+
+import statetrack
 
 from statetrack.models import MODELS
 from statetrack.spec import TASKS
@@ -36,17 +41,47 @@ print(json.dumps({"models": list(MODELS), "tasks": list(TASKS)}))
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the source distribution, and the wheel that was built from it."""
+    folder = tmp_path_factory.mktemp("built")
+    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder)]
+    subprocess.run(build, check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(built: Path) -> Path:
     """A folder with nothing but the wheel's content in it."""
-    folder = tmp_path_factory.mktemp("wheel")
-    quiet = {"check": True, "stdout": subprocess.DEVNULL, "cwd": ROOT}
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
-    subprocess.run(build, **quiet)  # type: ignore[call-overload]
-    (wheel,) = folder.glob("*.whl")
-    target = folder / "SITE"
+    (wheel,) = built.glob("*.whl")
+    target = built / "SITE"
     install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index"]
-    subprocess.run([*install, "--target", str(target), str(wheel)], **quiet)  # type: ignore[call-overload]
+    subprocess.run([*install, "--target", str(target), str(wheel)], check=True, cwd=ROOT)
     return target
+
+
+def test_the_source_distribution_has_what_its_tests_and_pages_need(built: Path) -> None:
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {str(PurePosixPath(*PurePosixPath(name).parts[1:])) for name in archive.getnames()}
+    own = [*ROOT.glob("*.md"), *ROOT.glob("*.txt"), ROOT / "LICENSE", ROOT / "Makefile"]
+    for folder, pattern in (("tests", "*.py"), ("docs", "*.md"), ("tasks", "*.yaml")):
+        own += (ROOT / folder).rglob(pattern)
+    missing = {path.relative_to(ROOT).as_posix() for path in own} - names
+    assert not {name for name in missing if not name.startswith("docs/_build")}
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", (ROOT / "README.md").read_text("utf-8"))
+    assert links and {link for link in links if "://" not in link} <= names
+
+
+def test_the_metadata_is_valid_and_shows_the_readme(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        found = Metadata.from_email(archive.read(name), validate=True)
+        assert any(name.endswith("licenses/LICENSE") for name in archive.namelist())
+    assert (found.name, str(found.version)) == ("statetrack", statetrack.__version__)
+    assert found.description_content_type == "text/markdown" and found.license_expression
+    assert found.description == (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "3.12" in found.requires_python and "3.10" not in found.requires_python
 
 
 def _run(site: Path, folder: Path, *arguments: str) -> str:
