@@ -15,7 +15,6 @@ import pytest
 from packaging.metadata import Metadata
 
 import statetrack
-
 from statetrack.models import MODELS
 from statetrack.spec import TASKS
 from tests.test_docs import DOCS, blocks
