@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from statetrack.cli.app import run
-from statetrack.errors import TaskWarning
+from statetrack.errors import TaskWarning, UnknownNameError
 from statetrack.registry import Alias, Registry
 from statetrack.runs.config import Experiment
 from statetrack.spec import TASKS, current_name, golden_hash, load_task
@@ -82,3 +82,21 @@ def test_a_registry_finds_aliases_and_refuses_to_register_them():
     assert found.listed_name("uno") == "one" == found.listed_name("one")
     with pytest.raises(ValueError, match="registered twice"):
         found.register("uno")(2)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("d5", "The dihedral group D5 is `dihedral:n=5`."),
+        ("S6", "The symmetric group S6 is `symmetric:n=6`."),
+        ("a_7", "The alternating group A7 is `alternating:n=7`."),
+        ("C4", "The cyclic group C4 is `cyclic:n=4`."),
+    ],
+)
+def test_a_name_that_reads_like_a_group_is_told_the_task_of_that_group(name, meant, capsys):
+    with pytest.raises(UnknownNameError) as refused:
+        load_task(name)
+    assert meant in str(refused.value)
+    assert load_task(meant.split("`")[1]).has_automaton
+    assert run(["show", name]) == 1
+    assert meant in capsys.readouterr().err

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
+from statetrack.cli.app import run
 from statetrack.sources import minimise
 from statetrack.sources.running import run_by_steps
 from statetrack.spec import golden_hash, load_task, task_names
@@ -67,3 +68,25 @@ def test_its_data_changes_only_with_its_version(name):
 
 def test_no_fingerprint_is_left_without_its_task():
     assert set(yaml.safe_load(GOLDEN_FILE.read_text())) == set(task_names())
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("turnstile", "the last symbol tells the label of 99 % of words of length 500"),
+        ("register", "the last 7 symbols tell the label of 99 % of words of length 500"),
+        ("regex:(ab|ba)*;words=uniform", "one answer is right on 1.00 of words of length 500"),
+        ("s3", None),
+        ("flip-flop", None),
+    ],
+)
+def test_show_says_which_tasks_are_solved_without_a_state(name, told, capsys):
+    assert run(["show", name]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert (" shortcut " in printed) == (told is not None)
+    assert told is None or told in printed
+
+
+def test_no_two_shipped_tasks_have_the_same_title():
+    titles = [load_task(name).spec.title for name in task_names()]
+    assert len({*titles}) == len(titles)

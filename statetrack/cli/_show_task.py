@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
+from statetrack.audit.auditing import SOLVED
 from statetrack.cli._algebra import Line
 from statetrack.report import drawing
 from statetrack.sources import KINDS
@@ -17,6 +18,10 @@ from statetrack.text import shortened
 
 MOST_STATES = 30
 """The most rows of a transition table that is printed; `--json` has all."""
+
+
+LONGEST_LOOKED_UP = 10
+"""The most last symbols that are called a shortcut where they tell nearly all labels."""
 
 
 LONGEST_VALUE = 200
@@ -74,6 +79,7 @@ def _automaton_facts(about: dict[str, Any], algebra: list[Line]) -> list[tuple[s
         ),
         ("words", _words(about)),
         ("merging horizon", _merging(about)),
+        *(("shortcut", text) for text in _shortcuts(about)),
         *algebra,
     ]
 
@@ -86,6 +92,23 @@ def _floor(floor: float | None) -> str:
 def _merging(about: dict[str, Any]) -> str:
     """How many of a word's last symbols the label depends on."""
     return "not computed" if about["merging"] is None else about["merging"]["summary"]
+
+
+def _shortcuts(about: dict[str, Any]) -> Iterator[str]:
+    """Answers without a state that are right on nearly all words of a tested length, if any."""
+    after = "accuracy there is no evidence of state tracking (`statetrack audit`)"
+    for length, floor in about["floor"].items():
+        if floor is not None and floor >= SOLVED:
+            yield (
+                f"one answer is right on {drawing.share(floor, 2)} of words of length "
+                f"{int(length):,}: {after}"
+            )
+            return
+    merging = about["merging"] or {}
+    if (horizon := merging.get("horizon")) is not None and horizon <= LONGEST_LOOKED_UP:
+        symbols = "symbol tells" if horizon == 1 else f"{horizon} symbols tell"
+        length = merging["length"]
+        yield f"the last {symbols} the label of 99 % of words of length {length:,}: {after}"
 
 
 def _draw_heading(console: Console, name: str, what: str, title: str) -> None:

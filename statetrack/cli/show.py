@@ -102,9 +102,11 @@ def _show(name: str, as_json: bool) -> None:
             f"{name}` shows the runs in it"
         )
     if not found and _is_plain(name):
+        from statetrack.spec.aliases import group_meant
+
         every = [known for names in _names().values() for known in names]
         raise UnknownNameError(
-            f"there is nothing called '{name}'.{nearest(name, every)} "
+            f"there is nothing called '{name}'.{group_meant(name) or nearest(name, every)} "
             "`statetrack list` says what there is."
         )
     kind, *others = found or ["task"]

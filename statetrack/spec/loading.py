@@ -8,7 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from statetrack.errors import StatetrackError, TaskError, TaskWarning, nearest_or_known
+from statetrack.errors import (
+    StatetrackError,
+    TaskError,
+    TaskWarning,
+    UnknownNameError,
+    nearest_or_known,
+)
 from statetrack.registry import Load, Registry, files_in, tasks_folder
 from statetrack.settings import build, read_yaml
 from statetrack.sources import build_source
@@ -16,7 +22,7 @@ from statetrack.sources.formats import format_of
 from statetrack.sources.text_files import nearest_file
 from statetrack.sources.trace_files import is_trace_file
 from statetrack.spec import names
-from statetrack.spec.aliases import ALIASES
+from statetrack.spec.aliases import ALIASES, group_meant
 from statetrack.spec.from_files import (
     default_lengths,
     default_train_length,
@@ -51,6 +57,8 @@ def load_task(text: str | Path | Task) -> Task:
         return _machine_file(name, values)
     if is_trace_file(name):
         return _trace_file(name, values)
+    if name not in TASKS and (hint := group_meant(name)):
+        raise UnknownNameError(f"there is no task '{name}'.{hint}")
     if name in ALIASES:
         warnings.warn(ALIASES[name].note, TaskWarning, stacklevel=1)
         name = ALIASES[name].name
