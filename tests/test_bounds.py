@@ -228,7 +228,7 @@ def test_free_memory_is_that_of_the_machine_or_of_its_container(tmp_path, monkey
     ],
 )
 def test_an_array_that_does_not_fit_is_one_line(error):
-    line, code = app._line_and_code(error)
+    line, code = app._line_and_code(error, [])
     assert line.startswith("out of memory (") and "\n" not in line and code == app.FAILED
 
 

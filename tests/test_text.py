@@ -301,6 +301,9 @@ def seen(token):
     if token.type == "html_inline":
         assert token.content in ("<code>", "</code>"), token
         return ""
+    if token.type in ("link_open", "link_close"):  # names of models lead to their sections
+        assert token.attrs.get("href", "#").startswith("#"), token
+        return ""
     assert token.type in ("text", "text_special", "code_inline"), token
     return token.content
 

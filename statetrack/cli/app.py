@@ -173,6 +173,8 @@ def _run(argv: Sequence[str]) -> int:
             code = application(
                 args=list(argv) or ["--help"], prog_name="statetrack", standalone_mode=False
             )
+            if not argv and asked_words() is None:  # as for any command line without a command
+                return MISUSED
     except UsageError as misused:
         return _explain(misused, argv)
     except typer.Abort:

@@ -162,7 +162,7 @@ def use(case: Case, path: Path) -> None:
     elif draw < 0.55:
         case.call("Run.resume, one step", lambda: list(Run.resume(path).train(lambda: True)))
     elif draw < 0.7:
-        case.call("list runs", lambda: list(LISTINGS["runs"].rows(path.parent)))
+        case.call("list runs", lambda: list(LISTINGS["runs"].rows([path.parent])))
     elif draw < 0.85:
         case.call(
             "compare", lambda: [c.to_json() for c in compare(find_run_folders([path.parent]))]
