@@ -612,3 +612,17 @@ def test_links_between_files_lead_somewhere():
         for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_links_into_pages_lead_to_a_heading(monkeypatch):
+    """By the anchors that a code host gives to headings, which the built pages have too."""
+    monkeypatch.syspath_prepend(DOCS)
+    anchors_of = importlib.import_module("generated").anchors_of
+    pages = [*PAGES, *DOCS.glob("*/*.md")]
+    anchors = {page.resolve(): set(anchors_of(page.read_text("utf-8"))) for page in pages}
+    for page in anchors:
+        text = re.sub(r"^(```+).*?^\1$", "", page.read_text("utf-8"), flags=re.M | re.S)
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", text):
+            if "://" not in target:
+                to = (page.parent / target).resolve() if target else page
+                assert anchor in anchors[to], f"{page.name}: {target}#{anchor}"
