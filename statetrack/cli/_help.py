@@ -269,7 +269,8 @@ def _default(parameter: inspect.Parameter, info: ParameterInfo) -> str:
         return f"default: {info.show_default}" if info.show_default else ""
     value = parameter.default
     if inner_type(parameter.annotation) is bool:
-        return f"default: {as_text(value)}" if len(flags_of(parameter)) > 1 else ""
+        off = flag(f"no_{parameter.name}")
+        return f"default: {as_text(value)}" if off in flags_of(parameter) else ""
     if not info.show_default or value is None or _is_required(parameter):
         return ""
     text = as_text(value)

@@ -24,6 +24,7 @@ from typing import Any, Literal
 import typer
 
 from statetrack import __version__
+from statetrack.registry import tasks_folder
 from statetrack.text import visible
 
 Level = Literal["quiet", "usual", "verbose"]
@@ -186,10 +187,13 @@ def _is_of_system(path: str) -> bool:
     place = os.path.abspath(path)
     if place.startswith(_SYSTEM) or place.endswith((".pyc", ".lock")):
         return True
+    if place.startswith(_SHIPPED):
+        return True
     return os.path.isdir(place) or (place.startswith(_PACKAGE) and place.endswith(".py"))
 
 
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
+_SHIPPED = f"{tasks_folder()}{os.sep}"
 
 
 _SYSTEM = tuple(

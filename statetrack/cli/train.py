@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from statetrack.cli import options
 from statetrack.cli._chosen_models import fields_of_models
@@ -91,7 +90,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             options.CONTEXT,
             *_choices(name),
             *options.parameters(DataSettings, "Data", defaults),
-            *options.parameters(facts.settings_class, f"Model {escape(name)}", defaults),
+            *options.parameters(facts.settings_class, f"Model {visible(name)}", defaults),
             *options.parameters(TrainSettings, "Training", defaults, PANELS),
         ],
     )
@@ -108,8 +107,20 @@ def _choices(name: str) -> list[inspect.Parameter]:
 
     return [
         choice("model", str, name, "The model; its own options are listed below.", "NAME"),
-        choice("config", Path | None, None, "A run's config.yaml, or your own: defaults.", "FILE"),
-        choice("protocol", str | None, None, "A paper's protocol: defaults.", "NAME"),
+        choice(
+            "config",
+            Path | None,
+            None,
+            "Settings from a run's config.yaml, or from a file of your own; options win.",
+            "FILE",
+        ),
+        choice(
+            "protocol",
+            str | None,
+            None,
+            "Settings from a paper's protocol (`statetrack list protocols`).",
+            "NAME",
+        ),
         choice(
             "out", Path | None, None, "The run folder; by default a new one in runs/.", "FOLDER"
         ),
