@@ -23,8 +23,11 @@ from statetrack.sweep.suite import Suite
 from statetrack.text import visible
 
 if TYPE_CHECKING:
+    from statetrack.report.entries import Report
     from statetrack.sweep.executors._base import Done, Executor
     from statetrack.sweep.points import Point
+    from statetrack.sweep.published import Compared
+    from statetrack.sweep.results import PointResult
     from statetrack.sweep.searching import Searching
 
 _SELECTED = " of the replica that validation selected, and replicas with nothing wrong"
@@ -94,7 +97,7 @@ DryRun = Annotated[
 ]
 AsJson = Annotated[
     bool,
-    typer.Option("--json", help="With --dry-run: one JSON object on stdout, and nothing else."),
+    typer.Option("--json", help="One JSON object on stdout, and nothing else."),
 ]
 
 
@@ -163,8 +166,6 @@ def run(asked: Sweep) -> None:
     from statetrack.runs.loggers._opening import require_logs
     from statetrack.sweep.points import points_of
 
-    if asked.as_json and not asked.dry_run:
-        raise SettingsError("--json: belongs to --dry-run; `statetrack report --json` has results")
     require_logs(asked.log)
     suite = asked.suite
     models = {name: next(m for m in suite.models if _is_of(name, m)) for name in suite.rows}
@@ -178,7 +179,7 @@ def run(asked: Sweep) -> None:
     if asked.dry_run:
         print_estimates(suite, points, asked.executor, _searching(asked), as_json=asked.as_json)
         return
-    if asked.budget is not None:
+    if asked.budget is not None and not asked.as_json:
         console().print(f"budget {asked.budget}: {suite.departures}")
     started = time.perf_counter()
     to_run = [point for point in points if not asked.finished or RunFolder(point.path).finished]
@@ -241,13 +242,11 @@ def _show(
     every: Sequence[Done],
     wall: float,
 ) -> None:
-    """The table and all that stands below it; the pages, where they are asked for."""
+    """The table and all that stands below it, or JSON; the pages, where they are asked for."""
+    from statetrack.report.files import json_text
     from statetrack.report.reproductions import reproduction_page
-    from statetrack.report.suites import evidence_table, suite_table
-    from statetrack.report.training import TrainedPoint, training_lines, training_of
-    from statetrack.report.verdicts import beside, legend, summary, verdict_table
     from statetrack.sweep.results import PointResult
-    from statetrack.sweep.verdicts import compare_published, departures_from_paper
+    from statetrack.sweep.verdicts import compare_published
 
     suite = asked.suite
     places = {(row, column): n for n, (column, row) in enumerate(product(columns, rows))}
@@ -260,31 +259,13 @@ def _show(
         for each in compare_published(suite, points, every)
         if (each.row, each.column) in places
     ]
-    title = f"{suite.title}\nlength {suite.length}, {suite.samples:,} words per replica"
-    to = console()
-    published = beside(compared, suite.measure)
-    to.print(suite_table(title, rows, columns, results, published, suite.measure))
-    to.print(_legend(suite, published))
-    to.print(_legend_of_worst(asked.stress_seconds))
-    if asked.evidence_seconds:
-        to.print(evidence_table(rows, columns, results))
+    if asked.as_json:
+        print(json_text(_report(asked, rows, columns)), end="")
+    else:
+        _draw(asked, points, rows, columns, results, compared, wall)
     for result in results:
         if (wrong := result.bracket.contradiction) is not None:
             typer.echo(f"warning: {result.column}, {result.row}: CONTRADICTION: {wrong}", err=True)
-    if compared:
-        to.print(verdict_table(compared))
-        for line in (*legend(compared), f"verdicts: {summary(compared)}"):
-            to.print(line)
-    said = [TrainedPoint(each.row, each.column, each.experiment) for each in points]
-    for line in training_lines(training_of(said)):
-        to.print(line)
-    if suite.departures:
-        to.print(f"otherwise than in {suite.reference}: {suite.departures}")
-    if derived := departures_from_paper(suite, points):
-        to.print(f"from the settings, ours for the paper's: {derived}")
-    trained = sum(result.seconds for result in results)
-    to.print(f"training {trained:.1f} s in total, {wall:.1f} s elapsed")
-    to.print(f"runs: {asked.folder}", soft_wrap=True)
     if asked.markdown is not None:
         page = reproduction_page(
             suite,
@@ -304,6 +285,46 @@ def _show(
         )
 
 
+def _draw(
+    asked: Sweep,
+    points: Sequence[Point],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    results: Sequence[PointResult],
+    compared: Sequence[Compared],
+    wall: float,
+) -> None:
+    """The table, and all that stands below it."""
+    from statetrack.report.suites import evidence_table, suite_table
+    from statetrack.report.training import TrainedPoint, training_lines, training_of
+    from statetrack.report.verdicts import beside, legend, summary, verdict_table
+    from statetrack.sweep.verdicts import departures_from_paper
+
+    suite = asked.suite
+    title = f"{suite.title}\nlength {suite.length}, {suite.samples:,} words per replica"
+    to = console()
+    published = beside(compared, suite.measure)
+    to.print(suite_table(title, rows, columns, results, published, suite.measure))
+    to.print(_legend(suite, published))
+    to.print(_legend_of_worst(asked.stress_seconds))
+    if asked.evidence_seconds:
+        to.print(evidence_table(rows, columns, results))
+    if compared:
+        to.print(verdict_table(compared))
+        for line in (*legend(compared), f"verdicts: {summary(compared)}"):
+            to.print(line)
+    said = [TrainedPoint(each.row, each.column, each.experiment) for each in points]
+    for line in training_lines(training_of(said)):
+        to.print(line)
+    if suite.departures:
+        to.print(f"otherwise than in {suite.reference}: {suite.departures}")
+    if derived := departures_from_paper(suite, points):
+        to.print(f"from the settings, ours for the paper's: {derived}")
+    trained = sum(result.seconds for result in results)
+    to.print(f"training {trained:.1f} s in total, {wall:.1f} s elapsed")
+    to.print(f"runs: {asked.folder}", soft_wrap=True)
+
+
 def _command(asked: Sweep) -> str:
     """The command that makes a page."""
     said = not asked.evidence_seconds or "--evidence" in shlex.split(asked.command)
@@ -311,12 +332,18 @@ def _command(asked: Sweep) -> str:
 
 
 def _html(asked: Sweep, rows: Sequence[str], columns: Sequence[str]) -> str:
-    """The page of the report of what was run, which is read back from the folder."""
-    from statetrack.report.gathering import gather_suite
+    """The page of the report of what was run."""
     from statetrack.report.page import page
 
+    return page(_report(asked, rows, columns))
+
+
+def _report(asked: Sweep, rows: Sequence[str], columns: Sequence[str]) -> Report:
+    """The report of what was run, which is read back from the folder."""
+    from statetrack.report.gathering import gather_suite
+
     found = gather_suite(asked.suite, asked.folder, name=asked.name)
-    chosen = replace(
+    return replace(
         found,
         entries=tuple(e for e in found.entries if e.row in rows and e.column in columns),
         row_names=tuple(rows),
@@ -324,7 +351,6 @@ def _html(asked: Sweep, rows: Sequence[str], columns: Sequence[str]) -> str:
         budget=asked.budget,
         command=_command(asked),
     )
-    return page(chosen)
 
 
 def _write(file: Path, text: str, option: str) -> None:

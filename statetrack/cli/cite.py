@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from statetrack.cli import options
 from statetrack.errors import RunError
 from statetrack.models import MODELS
 from statetrack.references import bibtex, ids_in, own_bibtex, references
@@ -27,6 +28,7 @@ def cite(
         str | None,
         typer.Argument(help="A model, a task or a run folder; none: statetrack itself."),
     ] = None,
+    as_json: options.PrintJson = False,
 ) -> None:
     """Print the BibTeX of what you used.
 
@@ -39,17 +41,51 @@ def cite(
         statetrack cite runs/mine
 
     """
+    sources: list[str] = []
     if name is None:
-        print(own_bibtex())
-    elif _is_run(name):
-        print(own_bibtex())
-        _print_papers(name, *_sources_of_run(Path(name)))
+        own = True
+    elif own := _is_run(name):
+        sources = _sources_of_run(Path(name))
     elif name in MODELS:
-        _print_papers(name, _sources_of_model(name))
+        sources = [_sources_of_model(name)]
     elif Path(name).is_dir() or (len(Path(name).parts) > 1 and not name.endswith(".yaml")):
         raise RunError(f"{name}: not a run folder (it has no config.yaml)")
     else:
-        _print_papers(name, _sources_of_task(name))
+        sources = [_sources_of_task(name)]
+    papers = ids_in(*sources)
+    unknown = [paper for paper in papers if paper not in references()]
+    if as_json:
+        from statetrack.cli._json import print_json
+
+        print_json(_as_json(name, own, papers, unknown, sources))
+    else:
+        if own:
+            print(own_bibtex())
+        for paper in papers:
+            if paper in references():
+                print(bibtex(paper))
+    if unknown:
+        _say(f"{name}: no BibTeX entry is known for {', '.join(unknown)}")
+    if name is not None and not papers:
+        named = "; ".join(source.splitlines()[0] for source in sources if source.strip())
+        known = f"; its reference is: {named}" if named else ""
+        _say(f"{name}: names no paper{known}")
+
+
+def _as_json(
+    name: str | None, own: bool, papers: list[str], unknown: list[str], sources: list[str]
+) -> dict[str, Any]:
+    """What `--json` prints: the entries, papers without one, and what was cited, as it says."""
+    entries: list[dict[str, Any]] = []
+    if own:
+        entries.append({"id": None, "title": "statetrack", "year": None, "bibtex": own_bibtex()})
+    for paper in papers:
+        if paper in references():
+            known = references()[paper]
+            entry = {"id": paper, "title": known.title, "year": known.year}
+            entries.append(entry | {"bibtex": bibtex(paper)})
+    said = [source.splitlines()[0] for source in sources if source.strip()]
+    return {"name": name, "entries": entries, "unknown": unknown, "references": said}
 
 
 def _is_run(name: str) -> bool:
@@ -87,20 +123,6 @@ def _sources_of_run(folder: Path) -> list[str]:
         "read it, then give it with --plugin"
     )
     return [reference]
-
-
-def _print_papers(name: str, *sources: str) -> None:
-    papers = ids_in(*sources)
-    for paper in papers:
-        if paper in references():
-            print(bibtex(paper))
-    unknown = [paper for paper in papers if paper not in references()]
-    if unknown:
-        _say(f"{name}: no BibTeX entry is known for {', '.join(unknown)}")
-    if not papers:
-        named = "; ".join(source.splitlines()[0] for source in sources if source.strip())
-        known = f"; its reference is: {named}" if named else ""
-        _say(f"{name}: names no paper{known}")
 
 
 def _say(line: str) -> None:

@@ -105,6 +105,7 @@ def report(
     label: Annotated[str | None, typer.Option(help="The label in LaTeX.")] = None,
     folder: options.SuiteFolder = None,
     budget: options.SuiteBudget = None,
+    as_json: options.PrintJson = False,
 ) -> None:
     """Report on runs, or on a suite: one table, for a terminal, a paper or another program.
 
@@ -121,6 +122,11 @@ def report(
     from statetrack.report.formats import Wanted
     from statetrack.report.gathering import make_report
 
+    if as_json:
+        if form not in (None, "json") or out is not None:
+            given = f"--format {form}" if form not in (None, "json") else f"--out {out}"
+            raise SettingsError(f"--json: prints JSON: leave it out, or {given}")
+        form = "json"
     to_file = out is not None and str(out) != "-"
     wanted = Wanted(
         form=form or _format_of(out),
