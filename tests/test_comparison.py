@@ -448,6 +448,23 @@ def test_the_command_marks_and_counts_disagreements(capsys):
     assert "runs/a: predicted no, measured right up to 500" in printed
 
 
+def test_runs_of_one_model_with_the_same_settings_are_told_apart_by_name(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "60")
+    for name in ("b", "a"):
+        make_run(name, *CAN, RIGHT)
+    make_run("other", "gru", "s3", RIGHT)
+    assert run(["compare", "runs"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [line[:2] for line in lines if line[:1] == ["bilinear-block"]] == [
+        ["bilinear-block", "a"],
+        ["bilinear-block", "b"],
+    ]
+    shutil.rmtree("runs/b")
+    assert run(["compare", "runs"]) == 0
+    heading = next(x for x in capsys.readouterr().out.splitlines() if x.startswith("model"))
+    assert heading.split()[1] == "predicted"
+
+
 @pytest.mark.parametrize("width", [80, 100, 130, 200])
 def test_the_table_keeps_its_verdicts_at_any_width(width, monkeypatch, capsys):
     make_run("a", *CAN, RIGHT)

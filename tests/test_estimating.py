@@ -196,10 +196,3 @@ def test_a_dry_run_prints_the_points_and_their_time_and_makes_nothing(
     (point,) = json.loads(capsys.readouterr().out)["points"]
     assert point["steps"] == 4 and point["weights"] > 0
     assert not list(tmp_path.iterdir())
-
-
-def test_json_of_a_sweep_is_that_of_a_dry_run(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert command([*SWEEP, "--json"]) == 1
-    assert "--json: belongs to --dry-run" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())

@@ -280,6 +280,14 @@ def test_no_line_is_wider_than_the_terminal_and_no_number_is_cut(width):
     assert shown(report_of(*entries), width, of="mean").count("0.56 ± 0.62") == 18
 
 
+def test_runs_with_the_same_settings_are_named_below_by_what_tells_them_apart():
+    alike = [entry_of("m", "t", run=Path("runs/a")), entry_of("m (2)", "t", run=Path("runs/b"))]
+    other = entry_of("n (2)", "t", run=Path("more/b"))
+    line = "same settings: m on t is a, m (2) on t is runs/b"
+    assert f"- {line}\n" in shown(report_of(*alike, other), 80)
+    assert "same settings" not in shown(report_of(alike[0], other), 80)
+
+
 def test_a_table_can_have_tasks_as_rows():
     one, two = entry_of("one", rows=[row_of(100)]), entry_of("two", rows=[row_of(100, 0.5)])
     other = entry_of("one", "s3", rows=[row_of(100, 0.25)])

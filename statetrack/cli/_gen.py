@@ -14,6 +14,7 @@ from rich.text import Text
 
 from statetrack.catalogue.commands import GenSettings
 from statetrack.cli import options
+from statetrack.cli._json import print_json
 from statetrack.cli._verbosity import note, progress_bar
 from statetrack.data import (
     Request,
@@ -43,7 +44,11 @@ SAID_FIRST = 100_000_000
 
 
 def write_datasets(
-    names: Sequence[str], settings: GenSettings, out: Path | None, test_lengths: Sequence[str]
+    names: Sequence[str],
+    settings: GenSettings,
+    out: Path | None,
+    test_lengths: Sequence[str],
+    as_json: bool,
 ) -> None:
     """Write a dataset for each task, or for the starter set, and show what was written."""
     loaded = [load_task(name).with_words(settings.words) for name in names or STARTER_SET]
@@ -62,12 +67,26 @@ def write_datasets(
     requests = [_request(task, settings, lengths) for task in loaded]
     _check_room(loaded, requests, folders, settings, text)
     steps = list(zip(loaded, requests, folders, strict=True))
+    cards = []
     for task, request, folder in progress_bar(steps, desc="writing", leave=False):
-        _add_rows(table, _write(folder, task, request, settings, text), folder)
+        cards.append(_write(folder, task, request, settings, text))
+        _add_rows(table, cards[-1], folder)
+    if as_json:
+        print_json({"datasets": [_as_json(*each) for each in zip(folders, cards, strict=True)]})
+        return
     to = drawing.console()
     to.print(table)
     for folder in folders:
         to.print(Text.assemble("written to ", (str(folder), "bold")), soft_wrap=True)
+
+
+def _as_json(folder: Path, card: dict[str, Any]) -> dict[str, Any]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    written = [
+        {"name": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size}
+        for path in files
+    ]
+    return {"folder": str(folder), "files": written, "card": card}
 
 
 def _folders(tasks: Sequence[Task], out: Path | None) -> list[Path]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from statetrack.cli import options
 from statetrack.cli._files import require_writable
+from statetrack.cli._json import print_json
 from statetrack.errors import DatasetError, SettingsError, StatetrackWarning, nearest
 from statetrack.sources.formats import MACHINE_FORMATS, format_of, what_is_left_out, write_machine
 from statetrack.spec import Task, folder_name, load_task
@@ -47,7 +49,7 @@ def machine_text(task: Task, form: str) -> str:
     return write_machine(task.automaton, form)
 
 
-def write_machines(names: Sequence[str], form: str, out: Path | None) -> None:
+def write_machines(names: Sequence[str], form: str, out: Path | None, as_json: bool) -> None:
     """Write the machine of every task into a file of its own, and say where.
 
     Raises `SettingsError` for options of datasets, and before anything is written for a file that
@@ -82,7 +84,16 @@ def write_machines(names: Sequence[str], form: str, out: Path | None) -> None:
         Path("data").mkdir(exist_ok=True)
     for path, text in zip(paths, texts, strict=True):
         write_text(path, text)
-        typer.echo(f"written to {visible(str(path))}")
+        if not as_json:
+            typer.echo(f"written to {visible(str(path))}")
+    if as_json:
+        print_json({"machines": [_as_json(*each) for each in zip(tasks, paths, strict=True)]})
+
+
+def _as_json(task: Task, path: Path) -> dict[str, Any]:
+    machine = load_task(str(path)).automaton
+    sizes = {"states": machine.num_states, "symbols": machine.num_symbols}
+    return {"task": task.name, "file": str(path), "bytes": path.stat().st_size} | sizes
 
 
 def write_text(path: Path, text: str) -> None:

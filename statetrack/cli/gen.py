@@ -42,6 +42,7 @@ def gen(
         ),
     ] = None,
     test_length: options.TestLengths = None,
+    as_json: options.PrintJson = False,
     **given: Any,
 ) -> None:
     """Write words of tasks and their labels as datasets, or their machines into files.
@@ -62,7 +63,7 @@ def gen(
     from statetrack.cli._gen import write_datasets  # numpy, which `--help` does not need
 
     settings = options.collect(GenSettings, given)
-    write_datasets(tasks or (), settings, out, test_length or ())
+    write_datasets(tasks or (), settings, out, test_length or (), as_json)
 
 
 def gen_machines(
@@ -77,6 +78,7 @@ def gen_machines(
         Path | None,
         typer.Option(metavar="FILE", help="The file; by default data/TASK.dot, by its format."),
     ] = None,
+    as_json: options.PrintJson = False,
 ) -> None:
     """Write the smallest machines of tasks into files of other programs.
 
@@ -89,4 +91,4 @@ def gen_machines(
     """
     from statetrack.cli._machine_files import write_machines  # numpy, which `--help` does not need
 
-    write_machines([*(tasks or ()), *context.args], format, out)
+    write_machines([*(tasks or ()), *context.args], format, out, as_json)

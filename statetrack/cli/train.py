@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +27,7 @@ from statetrack.text import visible
 from statetrack.training.settings import DataSettings, TrainSettings
 
 if TYPE_CHECKING:
+    from statetrack.runs.rows import Summary
     from statetrack.runs.run import Run
 
 DEFAULT_MODEL = "bilinear-cp"
@@ -58,7 +60,7 @@ def build(argv: list[str]) -> Callable[..., None]:
     checked = options.check_preset(values, str(config), classes, also=["model"])
     defaults = preset(name, checked, protocol=protocol or "")
     own = {key for kind in classes for key in kind.model_fields}
-    own |= {"model", "config", "protocol", "out", "resume", "plugin", "log"}
+    own |= {"model", "config", "protocol", "out", "resume", "plugin", "log", "json"}
 
     def train(context: typer.Context, **given: Any) -> None:
         """Train a population of one model: seeds x learning rates, in one process.
@@ -82,7 +84,7 @@ def build(argv: list[str]) -> Callable[..., None]:
         command = shlex.join(["statetrack", "train", *argv])
         log = given["log"] or ()
         require_logs(log)
-        _train(Run.start(experiment, out=given["out"], command=command), log)
+        _train(Run.start(experiment, out=given["out"], command=command), log, given["as_json"])
 
     return options.with_parameters(
         train,
@@ -128,6 +130,9 @@ def _choices(name: str) -> list[inspect.Parameter]:
         inspect.Parameter(
             "log", inspect.Parameter.KEYWORD_ONLY, annotation=options.Logs, default=None
         ),
+        inspect.Parameter(
+            "as_json", inspect.Parameter.KEYWORD_ONLY, annotation=options.PrintJson, default=False
+        ),
     ]
 
 
@@ -137,6 +142,7 @@ def resume(
     resume: Annotated[Path, typer.Option(metavar="RUN", help="The interrupted run's folder.")],
     trust_plugin: options.TrustPlugin = False,
     log: options.Logs = None,
+    as_json: options.PrintJson = False,
 ) -> None:
     """Continue an interrupted run, from its last checkpoint and with its own settings.
 
@@ -150,26 +156,26 @@ def resume(
         )
     from statetrack.runs.run import Run  # imports torch, which `--help` does not need
 
-    _train(Run.resume(resume, trust_plugin=trust_plugin), log or ())
+    _train(Run.resume(resume, trust_plugin=trust_plugin), log or (), as_json)
 
 
-def _train(run: Run, log: Sequence[str]) -> None:
-    """Train with a progress bar, then print the outcome.
+def _train(run: Run, log: Sequence[str], as_json: bool) -> None:
+    """Train with a progress bar, then print the outcome, or JSON.
 
     Raises `RunError` where all replicas diverged, once the outcome is printed.
     """
+    from statetrack.cli._json import print_json
     from statetrack.cli._warnings import (
         validation_remark,
         warn_of_divergence,
         warn_of_hidden_groups_in_training,
         warn_of_short_training_words,
     )
-    from statetrack.report.drawing import console, share, small
-    from statetrack.report.tables import finish_line, training_table
+    from statetrack.report.drawing import share, small
     from statetrack.runs.shortcuts import strongest_in_validation
+    from statetrack.scoring import plain
 
     settings = run.experiment.training
-    out = console()
     warn_of_short_training_words(run.task, run.words.spec)
     warn_of_hidden_groups_in_training(run.words.drawn)
     with (
@@ -192,16 +198,11 @@ def _train(run: Run, log: Sequence[str]) -> None:
         )
         raise typer.Exit(INTERRUPTED)
     summary, lengths = run.summary, run.words.lengths
-    title = f"{run.experiment.model} on {run.task.name}, lengths {lengths}"
-    out.print(training_table(title, summary))
-    by = f"selected on {settings.validation_words} words of the training lengths"
-    out.print(
-        f"{summary.steps} steps in {summary.seconds:.1f} s; "
-        f"{'none is selected' if summary.selected is None else by}"
-    )
-    if summary.chosen is not None and summary.chosen.finish is not None:
-        out.print(finish_line(summary.chosen.finish))
-    out.print(f"run: {run.path}", soft_wrap=True)
+    if as_json:
+        about = {"run": str(run.path), "model": run.experiment.model, "task": run.task.name}
+        print_json(plain(about | {"summary": asdict(summary)}))
+    else:
+        _draw(run, summary)
     chosen = run.selected
     warn_of_divergence(summary)
     strongest = strongest_in_validation(run.words, chosen.seed)
@@ -215,3 +216,21 @@ def _train(run: Run, log: Sequence[str]) -> None:
     )
     if remark:
         typer.echo(visible(remark), err=True)
+
+
+def _draw(run: Run, summary: Summary) -> None:
+    """The outcome of every replica, and what was selected."""
+    from statetrack.report.drawing import console
+    from statetrack.report.tables import finish_line, training_table
+
+    out, lengths, settings = console(), run.words.lengths, run.experiment.training
+    title = f"{run.experiment.model} on {run.task.name}, lengths {lengths}"
+    out.print(training_table(title, summary))
+    by = f"selected on {settings.validation_words} words of the training lengths"
+    out.print(
+        f"{summary.steps} steps in {summary.seconds:.1f} s; "
+        f"{'none is selected' if summary.selected is None else by}"
+    )
+    if summary.chosen is not None and summary.chosen.finish is not None:
+        out.print(finish_line(summary.chosen.finish))
+    out.print(f"run: {run.path}", soft_wrap=True)

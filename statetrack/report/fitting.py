@@ -173,7 +173,10 @@ class FittedTable:
         return found or [[first]]
 
     def _widths(self, columns: Sequence[_Column], room: int) -> list[int]:
-        """The width of each column; what is free goes to the narrowest of those that want more."""
+        """The width of each column.
+
+        What is free goes to names, then to the narrowest of those that want more.
+        """
         widest = [max(column.widest, column.least) for column in columns]
         least = [column.least for column in columns]
         if self._total(least) > room:
@@ -191,7 +194,9 @@ class FittedTable:
             wanting = [n for n in range(len(least)) if least[n] < widest[n]]
             if not wanting:
                 break
-            least[min(wanting, key=lambda n: least[n])] += 1
+            least[
+                min(wanting, key=lambda n: (not _is_short_name(columns[n], least[n]), least[n]))
+            ] += 1
             free -= 1
         return least
 
@@ -214,6 +219,11 @@ class FittedTable:
             ]
             table.add_row(*cells, style=style, end_section=end)
         return table
+
+
+def _is_short_name(column: _Column, width: int) -> bool:
+    """Whether a column has names, and is not yet as wide as the longest word that is not broken."""
+    return column.kind == "name" and width < LONGEST_WORD
 
 
 def _shown(cell: str | Text) -> Text:

@@ -6,12 +6,15 @@ Terminal, Markdown and LaTeX draw the same cells. Numbers are rounded down, as e
 from __future__ import annotations
 
 import math
+import re
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from statetrack.errors import SettingsError
 from statetrack.report.drawing import share
 from statetrack.report.entries import Entry, Measure, Over, Report
+from statetrack.report.naming import short_names
 from statetrack.report.statistics import (
     Kind,
     Population,
@@ -133,8 +136,33 @@ def matrix_of(
         column_names=report.column_names,
         cells=tuple(tuple(row) for row in _with_best(table)),
         floors=_floors(report, at) if measure == "accuracy" else (),
-        notes=tuple(_notes(report, measure, which, at)),
+        notes=(*_notes(report, measure, which, at), *_same_settings(report)),
     )
+
+
+MOST_NAMED = 8
+"""The most rows with the same settings whose runs are named below a table."""
+
+
+def _same_settings(report: Report) -> list[str]:
+    """Which run stands in which row, of rows that differ by their number alone: `lstm (2)`."""
+    alike: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+    for entry in report.entries:
+        alike[re.sub(r" \([0-9]+\)$", "", entry.row), entry.column].append(entry)
+    found = [
+        entry
+        for (row, _), entries in alike.items()
+        if len(entries) > 1 and any(entry.row == row for entry in entries)
+        for entry in sorted(entries, key=lambda entry: (len(entry.row), entry.row))
+    ]
+    if not found or report.suite is not None:
+        return []
+    names = short_names([entry.run for entry in report.entries])
+    short = dict(zip((entry.run for entry in report.entries), names, strict=True))
+    told = [f"{entry.row} on {entry.column} is {short[entry.run]}" for entry in found[:MOST_NAMED]]
+    more = len(found) - len(told)
+    left = f", {more} more (--long --columns row,column,run)" if more else ""
+    return [f"same settings: {', '.join(told)}{left}"]
 
 
 def worst_text(entry: Entry) -> str:
