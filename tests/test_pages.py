@@ -1,6 +1,8 @@
 """The pages as a site: what Sphinx makes of their Markdown."""
 
 import re
+import subprocess
+import sys
 import warnings
 from html import unescape
 from pathlib import Path
@@ -55,3 +57,14 @@ def test_options_keep_both_of_their_dashes(built):
     assert len(OPTION.findall(page)) > 200
     assert sorted(OPTION.findall(text)) == sorted(OPTION.findall(page))
     assert "\N{EN DASH}" not in text
+
+
+@pytest.mark.slow
+def test_all_pages_are_built_without_a_warning(tmp_path):
+    """As `make docs` does, references between names included."""
+    pytest.importorskip("sphinx")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", DOCS, tmp_path]
+    built = subprocess.run(command, cwd=DOCS.parent, capture_output=True, text=True, timeout=600)
+    assert built.returncode == 0, built.stderr
+    text = "".join(page.read_text(encoding="utf-8") for page in tmp_path.rglob("*.html"))
+    assert 'id="statetrack.train"' in text and "\N{EN DASH}beta" not in text
