@@ -1,7 +1,7 @@
-"""Tasks as pictures: state diagrams, Cayley graphs, transition tables; torch-free."""
+"""Tasks as pictures: state diagrams, Cayley graphs, panels, tables, matrices; torch-free."""
 
 from typing import Literal, get_args
 
-Manner = Literal["diagram", "cayley", "table"]
+Manner = Literal["diagram", "cayley", "panels", "table", "matrix"]
 """How a task can be drawn."""
 MANNERS: tuple[Manner, ...] = get_args(Manner)

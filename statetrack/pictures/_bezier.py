@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,13 +32,9 @@ class Bezier:
         """The part between two parameters."""
         return self._up_to(end)._from(start / end)
 
-    def outside(self, first: Floats, last: Floats, radius: float) -> Bezier:
-        """The part between two circles about the points `first` and `last` where it ends."""
-        places = self.at(FINE)
-        out = (np.linalg.norm(places - first, axis=1) > radius) & (
-            np.linalg.norm(places - last, axis=1) > radius
-        )
-        kept = np.flatnonzero(out)
+    def outside(self, gaps: Callable[[Floats], Floats]) -> Bezier:
+        """The part outside two outlines: `gaps` tells how far points `[N, 2]` are from them."""
+        kept = np.flatnonzero(gaps(self.at(FINE)) > 0)
         assert len(kept) > 1, "the curve lies within its ends"
         return self.between(float(FINE[kept[0]]), float(FINE[kept[-1]]))
 

@@ -6,12 +6,14 @@ Matplotlib is an optional dependency, imported when something is drawn.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from statetrack.pictures._bezier import Bezier
+from statetrack.pictures.looks import Look
 from statetrack.sources.arrays import Floats
 
 if TYPE_CHECKING:
@@ -21,10 +23,73 @@ INK, NOTE, FILL = "#1a1a1a", "#595959", "#f2f2f2"
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Colours that colour-blind readers can distinguish (Okabe and Ito 2008)."""
 
+DASHES: tuple[Any, ...] = (
+    "solid",
+    (0, (5, 2)),
+    (0, (1.2, 1.4)),
+    (0, (6, 2, 1.2, 2)),
+    (0, (2.5, 1.5)),
+    (0, (7, 2, 1.2, 1.4, 1.2, 2)),
+)
+"""Styles of lines, one for each colour, so that lines can be told apart in grey."""
+
 MARGIN = 8.0
-CAPTION = 8.0
-HEAD = 7.0
-"""The margin, the font size of the caption, and the length of an arrow's head."""
+TITLE, CAPTION = 9.0, 8.0
+HEAD = 6.5
+"""The margin, the font sizes of title and caption, and the length of an arrow's head."""
+
+UNIT, PEN = 9.0, 1.4
+"""The size of letters and the width of lines for which all lengths are given, those of the style
+`plain`; a look with others scales them."""
+
+LEAST_TEXT = 220.0
+"""The width at which a title and a caption are wrapped where the drawing is narrower."""
+
+SMALLEST = 5.9
+"""Letters of fewer points than this cannot be read."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The outline of a node: a circle, drawn out to the sides by `half` where a name is long."""
+
+    half: float
+    radius: float
+
+    @property
+    def wide(self) -> float:
+        """Half its width."""
+        return self.half + self.radius
+
+    def gaps(self, points: Floats, centres: Floats) -> Floats:
+        """Distances `[P, C]` of points from nodes at some centres; negative within."""
+        off = points[:, None] - centres[None]
+        aside = np.maximum(np.abs(off[..., 0]) - self.half, 0)
+        found: Floats = np.hypot(aside, off[..., 1]) - self.radius
+        return found
+
+    def step(self, places: Floats, gap: float) -> float:
+        """The least scale of a layout at which no two nodes are closer than a gap."""
+        first, second = np.triu_indices(len(places), 1)
+        if not len(first):
+            return 1.0
+        off = np.abs(places[first] - places[second])
+        low, high = np.zeros(len(off)), np.full(len(off), 1e4)
+        for _ in range(40):
+            middle = (low + high) / 2
+            aside = np.maximum(middle * off[:, 0] - 2 * self.half, 0)
+            enough = np.hypot(aside, middle * off[:, 1]) >= 2 * self.radius + gap
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return float(high.max())
+
+
+@dataclass(frozen=True)
+class Room:
+    """How large a drawing may become, in points; `filled` if it is to become as large as that."""
+
+    width: float = 486.0
+    height: float = 600.0
+    filled: bool = False
 
 
 class Canvas:
@@ -32,24 +97,46 @@ class Canvas:
 
     def __init__(self) -> None:
         self._artists: list[Any] = []
+        self._images: list[tuple[Any, tuple[float, float, float, float]]] = []
         self._low = np.array([np.inf, np.inf])
         self._high = -self._low
-        self._caption = ""
+        self._caption: list[str] = []
+        self._letters: set[float] = set()
+
+    @property
+    def box(self) -> tuple[float, float, float, float]:
+        """What is drawn reaches from the first two coordinates to the last two."""
+        (left, low), (right, high) = self._low, self._high
+        return float(left), float(low), float(right), float(high)
 
     def size(self, text: str, letters: float) -> tuple[float, float]:
         """Width and height of text, which may have several lines."""
         lines = text.split("\n")
         return max(_width(line, letters) for line in lines), letters * 1.2 * len(lines)
 
-    def circle(self, centre: Floats, radius: float, *, dashed: bool = False) -> None:
-        """A filled circle."""
-        from matplotlib.patches import Circle
+    def node(
+        self, centre: Floats, shape: Shape, *, dashed: bool = False, inset: float = 0.0
+    ) -> None:
+        """The filled outline of a node; an inset one makes a double ring."""
+        from matplotlib.patches import PathPatch
+        from matplotlib.path import Path
 
+        radius = shape.radius - inset
+        corner = centre - np.array([shape.half + radius, radius])
+        aside = np.array([shape.half, 0.0])
+        right, left = Path.arc(-90, 90), Path.arc(90, 270)
+        points = [
+            *(radius * np.array(right.vertices) + centre + aside),
+            *(radius * np.array(left.vertices) + centre - aside),
+        ]
+        points.append(points[0])
+        joined = np.array(left.codes)
+        joined[0] = Path.LINETO
+        outline = Path(points, [*np.array(right.codes), *joined, Path.CLOSEPOLY])
         style: Any = (0, (3, 2)) if dashed else "solid"
         self._artists.append(
-            Circle(
-                (float(centre[0]), float(centre[1])),
-                radius,
+            PathPatch(
+                outline,
                 facecolor=FILL,
                 edgecolor=INK,
                 linewidth=1.0,
@@ -57,9 +144,9 @@ class Canvas:
                 zorder=3,
             )
         )
-        self._reach(centre - radius, centre + radius)
+        self._reach(corner, 2 * centre - corner)
 
-    def line(self, curve: Bezier, colour: str) -> None:
+    def line(self, curve: Bezier, colour: str, style: Any = "solid") -> None:
         """A curve."""
         from matplotlib.patches import PathPatch
         from matplotlib.path import Path
@@ -68,13 +155,29 @@ class Canvas:
         num_points = len(curve.points)
         path = Path(curve.points, [Path.MOVETO, *[codes[num_points]] * (num_points - 1)])
         self._artists.append(
-            PathPatch(path, facecolor="none", edgecolor=colour, linewidth=1.1, zorder=1)
+            PathPatch(
+                path,
+                facecolor="none",
+                edgecolor=colour,
+                linewidth=1.2,
+                linestyle=style,
+                capstyle="butt",
+                zorder=1,
+            )
         )
         places = curve.at(np.linspace(0, 1, 33))
         self._reach(places.min(axis=0), places.max(axis=0))
 
-    def arrow(self, curve: Bezier, colour: str) -> None:
-        """A curve with a head at its end."""
+    def arrow(
+        self, curve: Bezier, colour: str, style: Any = "solid", *, both: bool = False
+    ) -> None:
+        """A curve with a head at its end, or at both."""
+        neck = self._head(curve, colour)
+        start = self._head(Bezier(curve.points[::-1]), colour) if both else 1.0
+        self.line(curve.between(1 - start, max(neck, 1 - start + 0.01)), colour, style)
+
+    def _head(self, curve: Bezier, colour: str) -> float:
+        """The head at the end of a curve; where on the curve it begins."""
         from matplotlib.patches import Polygon
 
         places = curve.at(np.linspace(0, 1, 201))
@@ -82,11 +185,11 @@ class Canvas:
         neck = int(np.flatnonzero(far)[-1]) if far.any() else 0
         ahead = places[-1] - places[neck]
         aside = np.array([-ahead[1], ahead[0]]) * 0.36
-        self.line(curve.between(0.0, max(neck + 1, 1) / 200), colour)
         corners = [places[-1], places[neck] + aside, places[neck] - aside]
         self._artists.append(
             Polygon(corners, closed=True, facecolor=colour, edgecolor="none", zorder=2)
         )
+        return max(neck + 1, 1) / 200
 
     def text(
         self,
@@ -101,6 +204,7 @@ class Canvas:
         from matplotlib.patches import Rectangle
         from matplotlib.text import Text
 
+        self._letters.add(letters)
         if box is not None:
             corner = (float(centre[0] - box[0] / 2), float(centre[1] - box[1] / 2))
             self._artists.append(
@@ -127,6 +231,7 @@ class Canvas:
         """Text above a point: horizontal or, where it is too long for its column, vertical."""
         from matplotlib.text import Text
 
+        self._letters.add(letters)
         width, height = self.size(text, letters)
         extent = np.array([width, height] if upright else [height, width])
         self._artists.append(
@@ -154,51 +259,116 @@ class Canvas:
             PolyCollection(
                 list(corners[:, None] + around),
                 facecolors=list(colours),
-                edgecolors="white",
+                edgecolors="#bfbfbf",
                 linewidths=0.5,
                 zorder=1,
             )
         )
         self._reach(corners.min(axis=0), corners.max(axis=0) + size)
 
+    def outline(self, corners: Floats) -> None:
+        """The outline of a polygon with corners `[N, 2]`."""
+        from matplotlib.patches import Polygon
+
+        self._artists.append(
+            Polygon(corners, closed=True, facecolor="none", edgecolor=NOTE, linewidth=0.6, zorder=2)
+        )
+        self._reach(corners.min(axis=0), corners.max(axis=0))
+
+    def image(self, colours: Floats, low: Floats, high: Floats) -> None:
+        """A picture of dots `[rows, columns, 3]` that fills a rectangle."""
+        self._images.append(
+            (colours, (float(low[0]), float(high[0]), float(low[1]), float(high[1])))
+        )
+        self._reach(low, high)
+
     def write_caption(self, lines: Sequence[str]) -> None:
-        """A caption below the drawing."""
-        self._caption = "\n".join(lines)
+        """A caption below the drawing; lines that are too long for it are wrapped."""
+        self._caption = [*lines]
 
-    def figure(self) -> Figure:
-        """All of it as a figure of its own size."""
+    def figure(self, look: Look, title: str) -> tuple[Figure, float]:
+        """All of it as a figure of its own size or that of a look; its smallest letters, in points.
+
+        What is larger than the look's size is made smaller, letters as well.
+        """
+        import matplotlib
         from matplotlib.figure import Figure
+        from matplotlib.text import Text
 
-        low, high = self._low - MARGIN, self._high + MARGIN
-        width, height = self.size(self._caption, CAPTION) if self._caption else (0.0, 0.0)
-        low[1] -= height + (MARGIN if self._caption else 0)
-        spare = max(0.0, width + 2 * MARGIN - float(high[0] - low[0]))
-        low[0], high[0] = low[0] - spare / 2, high[0] + spare / 2
-        extent = high - low
-        figure = Figure(figsize=tuple(extent / 72), facecolor="white")
+        scale = float(matplotlib.rcParams["font.size"]) / UNIT
+        pen = float(matplotlib.rcParams["lines.linewidth"]) / PEN / scale
+        low, high = self._low.copy(), self._high.copy()
+        text = max(LEAST_TEXT, float(high[0] - low[0]))
+        above = "\n".join(_wrapped(title, TITLE, text)) if title else ""
+        lines = [piece for line in self._caption for piece in _wrapped(line, CAPTION, text)]
+        below = "\n".join(lines)
+        texts = [(above, TITLE, INK)] * bool(above) + [(below, CAPTION, NOTE)] * bool(below)
+        sizes = [self.size(each, letters) for each, letters, _ in texts]
+        widest = max([float(high[0] - low[0]), *(width for width, _ in sizes)])
+        spare = (widest - float(high[0] - low[0])) / 2
+        low[0], high[0] = low[0] - spare - MARGIN, high[0] + spare + MARGIN
+        if above:
+            high[1] += sizes[0][1] + MARGIN
+        if below:
+            low[1] -= sizes[-1][1] + MARGIN
+        low[1], high[1] = low[1] - MARGIN, high[1] + MARGIN
+        extent = (high - low) * scale
+        wanted = np.array([72 * (look.width or 0), 72 * (look.height or 0)])
+        smaller = float(min([1.0, *(w / e for w, e in zip(wanted, extent, strict=True) if w)]))
+        scale *= smaller
+        pad = np.maximum(wanted / scale - (high - low), 0) / 2
+        figure = Figure(figsize=tuple((high - low + 2 * pad) * scale / 72), facecolor="white")
         axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-        axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
         axes.set_axis_off()
+        for colours, extent_of_it in self._images:
+            axes.imshow(colours, extent=extent_of_it, interpolation="none", aspect="auto", zorder=1)
+        axes.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))
         for artist in self._artists:
+            if isinstance(artist, Text):
+                artist.set_fontsize(float(artist.get_fontsize()) * scale)
+            else:
+                artist.set_linewidth(np.multiply(artist.get_linewidth(), scale * pen))
             axes.add_artist(artist)
-        if self._caption:
-            middle = float(low[0] + high[0]) / 2
+        middle = float(low[0] + high[0]) / 2
+        for each, letters, colour in texts:
+            is_title = each == above and letters == TITLE
             axes.text(
                 middle,
-                float(low[1]) + MARGIN,
-                self._caption,
-                fontsize=CAPTION,
-                color=NOTE,
+                float(high[1]) - MARGIN if is_title else float(low[1]) + MARGIN,
+                each,
+                fontsize=letters * scale,
+                color=colour,
                 ha="center",
-                va="bottom",
+                va="top" if is_title else "bottom",
                 linespacing=1.2,
                 parse_math=False,
             )
-        return figure
+        letters_used = self._letters | {letters for _, letters, _ in texts}
+        return figure, min(letters_used, default=UNIT) * scale
 
     def _reach(self, low: Floats, high: Floats) -> None:
         self._low = np.minimum(self._low, low)
         self._high = np.maximum(self._high, high)
+
+
+def _wrapped(line: str, letters: float, width: float) -> list[str]:
+    """A line in as many lines as a width needs, of about equal length, broken between words."""
+    found = _broken(line, letters, width)
+    for share in (0.5, 0.6, 0.7, 0.8, 0.9):
+        if len(narrower := _broken(line, letters, share * width)) == len(found) > 1:
+            return narrower
+    return found
+
+
+def _broken(line: str, letters: float, width: float) -> list[str]:
+    found = [""]
+    for word in line.split(" "):
+        longer = f"{found[-1]} {word}" if found[-1] else word
+        if found[-1] and _width(longer, letters) > width:
+            found.append(word)
+        else:
+            found[-1] = longer
+    return found
 
 
 @cache

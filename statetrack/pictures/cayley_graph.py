@@ -1,66 +1,83 @@
-"""A Cayley graph: a node for every element of a group, a colour for every generator."""
+"""A Cayley graph: a node for every element of a group, a kind of line for every generator."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statetrack.pictures._bezier import FINE, Bezier
-from statetrack.pictures._canvas import PALETTE, Canvas
+from statetrack.pictures._canvas import DASHES, PALETTE, Canvas, Room, Shape
+from statetrack.pictures._keys import Sample, write_key, write_legend
+from statetrack.pictures._nodes import Names, between, clearest, fitting_step, ways_to_name
+from statetrack.pictures._cosets import coset_layouts
 from statetrack.pictures.drawn import Drawn, group_of
-from statetrack.pictures.layouts import layout
+from statetrack.pictures.generators import Generator, few_generators, generators_of
+from statetrack.pictures.layouts import circle, layout
 from statetrack.sources.arrays import Floats, Integers
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 MOST_GENERATORS = len(PALETTE)
-NAME, LEGEND = 8.0, 9.0
-GAP = 24.0
-"""The free length between two neighbouring nodes."""
+"""The most kinds of lines that can be told apart."""
+
+NAME = 8.0
+
+LEAST_GAP, GAP, MOST_GAP = 9.0, 24.0, 60.0
+"""The free length between two neighbouring nodes: the least, the usual, and the greatest."""
 
 
-def cayley_graph(drawn: Drawn, most: int) -> Figure:
+def cayley_graph(drawn: Drawn, most: int, room: Room) -> Canvas:
     """The graph of the group that the symbols generate, of at most `most` elements."""
+    group = elements_of(drawn, most)
+    generators = few_generators(group.generators)
+    places = _places([each.action for each in generators])
+    canvas = Canvas()
+    ways = list(ways_to_name(canvas, group.names, NAME))
+    named, step = _fitting(ways, places, room)
+    _draw_graph(canvas, generators, step * places, named)
+    write_legend(canvas, [_sample(each, place) for place, each in enumerate(generators)], room)
+    if named.key:
+        write_key(canvas, list(zip(named.texts, map(_on_one_line, group.names), strict=True)), room)
+    canvas.write_caption(
+        ["double ring: the start, which is the identity", *group.said_of_symbols(generators)]
+    )
+    return canvas
+
+
+class Elements:
+    """The elements of a group with their names, and its generators."""
+
+    def __init__(self, drawn: Drawn, elements: Integers) -> None:
+        table = np.stack([_numbers(elements, action) for action in drawn.delta.T], axis=1)
+        self.table = table  # [N, V]
+        self.symbols = drawn.symbols
+        self.names = _names(drawn, elements, table)
+        self.generators = generators_of(table, drawn.symbols)
+
+    def said_of_symbols(self, shown: Sequence[Generator]) -> list[str]:
+        """Which symbols have no lines of their own, and what they do."""
+        said = []
+        idle = [self.symbols[place] for place in np.flatnonzero(self.table[0] == 0)]
+        if idle:
+            said.append(f"no move: {', '.join(idle)}")
+        drawn = {symbol for each in shown for symbol in (*each.symbols, *each.back)}
+        left = [symbol for symbol in self.symbols if symbol not in drawn and symbol not in idle]
+        if not left:
+            return said
+        said.append(
+            f"lines: {len(drawn)} of {len(self.symbols)} symbols, which generate the group; "
+            "the others are products of them"
+        )
+        reached = {symbol: self.names[self.table[0, x]] for x, symbol in enumerate(self.symbols)}
+        if all(reached[symbol] == symbol for symbol in left):
+            said.append("from the identity, every symbol leads to the node of its name")
+        return said
+
+
+def elements_of(drawn: Drawn, most: int) -> Elements:
+    """The elements of the group of a machine, of at most `most`."""
     elements = group_of(drawn.delta, most)
     assert elements is not None, "the group is too large"
-    table = np.stack([_numbers(elements, action) for action in drawn.delta.T], axis=1)  # [N, V]
-    names = _names(drawn, elements, table)
-    generators = _generators(table, drawn.symbols)
-    canvas = Canvas()
-    radius = max(9.0, max(canvas.size(name, NAME)[0] for name in names) / 2 + 4)
-    edges = np.zeros((len(elements),) * 2, bool)
-    for action, _ in generators:
-        edges[np.arange(len(elements)), action] = True
-    places = (2 * radius + GAP) * layout(edges, 0, _rims([action for action, _ in generators]))
-    for (action, _), colour in zip(generators, PALETTE, strict=False):
-        _draw_generator(canvas, action, places, radius, colour)
-    for place, name in zip(places, names, strict=True):
-        canvas.circle(place, radius)
-        canvas.text(name, place, NAME)
-    canvas.circle(places[0], radius - 2.5)
-    canvas.text(names[0], places[0], NAME)
-    _draw_legend(canvas, [text for _, text in generators], places, radius)
-    idle = [drawn.symbols[place] for place in np.flatnonzero(table[0] == 0)]
-    caption = [drawn.title, "double ring: the start, which is the identity"]
-    if idle:
-        caption.append(f"the identity: {', '.join(idle)}")
-    canvas.write_caption(caption)
-    return canvas.figure()
-
-
-def num_generators(drawn: Drawn) -> int:
-    """The number of colours: symbols with equal or inverse actions share one."""
-    return len(_generators(drawn.delta, drawn.symbols))
-
-
-def degree(drawn: Drawn) -> int:
-    """The number of lines at a node: one for each generator of order 2, two for any other."""
-    twice = [action[action] for action, _ in _generators(drawn.delta, drawn.symbols)]
-    return sum(1 if (each == np.arange(len(each))).all() else 2 for each in twice)
+    return Elements(drawn, elements)
 
 
 def _numbers(elements: Integers, action: Integers) -> Integers:
@@ -87,26 +104,23 @@ def _names(drawn: Drawn, elements: Integers, table: Integers) -> list[str]:
     return names
 
 
-def _generators(table: Integers, symbols: Sequence[str]) -> list[tuple[Integers, str]]:
-    """The distinct actions, with the symbols of each and of its inverse; not the identity."""
-    found: list[tuple[Integers, list[str], list[str]]] = []
-    stays = np.arange(len(table))
-    for action, symbol in zip(table.T, symbols, strict=True):
-        if (action == stays).all():
-            continue
-        for known, same, back in found:
-            if (action == known).all():
-                same.append(symbol)
-                break
-            if (known[action] == stays).all():
-                back.append(symbol)
-                break
-        else:
-            found.append((action, [symbol], []))
-    return [
-        (action, ", ".join(same) + (f" (back: {', '.join(back)})" if back else ""))
-        for action, same, back in found
-    ]
+def _on_one_line(name: str) -> str:
+    first, _, label = name.partition("\n")
+    return f"{first} [{label}]" if label else first
+
+
+def _places(actions: Sequence[Integers]) -> Floats:
+    """Positions of the elements: a ring for one generator, else the best of many layouts."""
+    num_elements = len(actions[0])
+    if len(actions) == 1:
+        order = [0]
+        while len(order) < num_elements:
+            order.append(int(actions[0][order[-1]]))
+        return circle(np.array(order))
+    edges = np.zeros((num_elements, num_elements), bool)
+    for action in actions:
+        edges[np.arange(num_elements), action] = True
+    return layout(edges, 0, _rims(actions), coset_layouts(actions))
 
 
 def _rims(actions: Sequence[Integers]) -> list[list[int]]:
@@ -125,40 +139,45 @@ def _rims(actions: Sequence[Integers]) -> list[list[int]]:
     return list(rims.values())
 
 
-def _draw_generator(
-    canvas: Canvas, action: Integers, places: Floats, radius: float, colour: str
+def _fitting(ways: Sequence[Names], places: Floats, room: Room) -> tuple[Names, float]:
+    """The first way to name the nodes for which there is room, else the smallest, and its scale."""
+    for named in ways:
+        steps = [named.shape.step(places, gap) for gap in (LEAST_GAP, GAP, MOST_GAP)]
+        step, fits = fitting_step(places, named.shape, steps, room)
+        if fits:
+            break
+    return named, step
+
+
+def _sample(generator: Generator, place: int) -> Sample:
+    heads = 0 if generator.order == 2 else 2 if generator.back else 1
+    return Sample(generator.text, PALETTE[place], DASHES[place], heads)
+
+
+def _draw_graph(
+    canvas: Canvas, generators: Sequence[Generator], places: Floats, named: Names
 ) -> None:
-    """Arrows, or plain lines for a generator of order 2."""
-    twice_back = bool((action[action] == np.arange(len(action))).all())
-    for source, target in enumerate(action):
-        if twice_back and source > target:
+    for number, generator in enumerate(generators):
+        _draw_generator(canvas, generator, places, named.shape, _sample(generator, number))
+    for place, name in zip(places, named.texts, strict=True):
+        canvas.node(place, named.shape)
+        canvas.text(name, place, NAME)
+    canvas.node(places[0], named.shape, inset=2.0)
+    canvas.text(named.texts[0], places[0], NAME)
+
+
+def _draw_generator(
+    canvas: Canvas, generator: Generator, places: Floats, shape: Shape, sample: Sample
+) -> None:
+    """Arrows; plain lines for a generator of order 2, heads at both ends where a symbol is back."""
+    for source, target in enumerate(generator.action):
+        if generator.order == 2 and source > target:
             continue
         a, b = places[source], places[target]
         others = np.delete(places, [source, target], axis=0)
-        right = np.array([b[1] - a[1], a[0] - b[0]])
-        choices = [
-            Bezier(np.array([a, (a + b) / 2 + bend * right, b]))
-            for bend in (0.0, 0.15, -0.15, 0.3, -0.3)
-        ]
-        curve = max(choices, key=lambda one: _clearance(one, others, radius))
-        kept = curve.outside(a, b, radius)
-        if twice_back:
-            canvas.line(kept, colour)
+        curve = clearest(a, b, others, shape, (0.0, 0.15, -0.15, 0.3, -0.3), 3.0)
+        kept = between(curve, a, b, shape)
+        if sample.heads:
+            canvas.arrow(kept, sample.colour, sample.style, both=sample.heads == 2)
         else:
-            canvas.arrow(kept, colour)
-
-
-def _clearance(curve: Bezier, others: Floats, radius: float) -> float:
-    gaps = np.linalg.norm(curve.at(FINE[::8])[:, None] - others[None], axis=-1)
-    return min(round(float(gaps.min(initial=np.inf)) - radius, 6), 2.0)
-
-
-def _draw_legend(canvas: Canvas, texts: Sequence[str], places: Floats, radius: float) -> None:
-    """A line of each colour with its symbols, to the right of the graph."""
-    left = float(places[:, 0].max()) + radius + 20
-    middle = float(places[:, 1].max() + places[:, 1].min()) / 2
-    for number, (text, colour) in enumerate(zip(texts, PALETTE, strict=False)):
-        height = middle + 16 * ((len(texts) - 1) / 2 - number)
-        ends = np.array([[left, height], [left + 22, height]])
-        canvas.line(Bezier(ends), colour)
-        canvas.text(text, np.array([left + 28 + canvas.size(text, LEGEND)[0] / 2, height]), LEGEND)
+            canvas.line(kept, sample.colour, sample.style)

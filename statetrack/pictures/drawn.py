@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -41,6 +42,30 @@ class Drawn:
             return None
         pairs = zip(self.labels, self.asked, strict=True)
         return [label if asked else "-" for label, asked in pairs]
+
+    @property
+    def full_names(self) -> list[str]:
+        """The names of all states, with their labels in brackets.
+
+        Those that end in their label, as the states of an imported machine do, are names alone.
+        """
+        if self.notes is None:
+            return [*self.states]
+        return [
+            state if state.endswith(f"@{note}") else f"{state} [{note}]"
+            for state, note in zip(self.states, self.notes, strict=True)
+        ]
+
+    @property
+    def said_of_labels(self) -> list[str]:
+        """What a caption says of the labels in full names."""
+        if self.notes is None:
+            return []
+        behind = any(name in self.states for name in self.full_names)
+        inside = any(name not in self.states for name in self.full_names)
+        places = ["in brackets"] * inside + ["behind @"] * behind
+        unscored = "" if self.asked.all() else ", - if not scored"
+        return [f"{' or '.join(places)}: the label{unscored}"]
 
     @property
     def leaves_out(self) -> bool:
@@ -102,7 +127,14 @@ def drawn_machine(task: Task) -> Drawn:
         labels=None if named else labels,
         second=smallest.labels[1] if smallest.num_labels == 2 and not named else None,
         asked=asked,
-        title=f"{task.name}: the smallest automaton, {len(states)} of {given.num_states} states"
-        if len(states) < given.num_states
-        else f"{task.name}: {len(states)} states, {smallest.num_symbols} symbols",
+        title=_title(task.name, len(states), given.num_states, smallest.num_symbols),
     )
+
+
+def _title(task: str, drawn: int, states: int, symbols: int) -> str:
+    """The task, without the folder of its file, and how much of its automaton is drawn."""
+    name = Path(task).name if Path(task).is_file() else task
+    if drawn < states:
+        return f"{name}: the smallest automaton, {drawn} of {states} states"
+    said = "1 state" if drawn == 1 else f"{drawn} states"
+    return f"{name}: {said}, {symbols} symbol{'' if symbols == 1 else 's'}"

@@ -11,7 +11,7 @@ Letters: S nodes, E edges.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -20,8 +20,9 @@ from statetrack.sources.arrays import Booleans, Floats, Integers
 ROUNDS = 400
 """Steps of the fit, enough for positions to converge."""
 
-BEGINNINGS, FEW = 12, 16
-"""The number of random initial layouts, and the most nodes for which so many are tried."""
+BEGINNINGS, FEW, LARGE = 12, 16, 40
+"""The number of random initial layouts; the most nodes for which orders on a circle are tried; and
+the nodes from which on few initial layouts are tried."""
 
 CLOSEST, SAME_PLACE = 0.9, 0.05
 """The least distance of two nodes, in steps, and the distance at which they coincide.
@@ -33,15 +34,27 @@ few crossings, and cannot be drawn.
 EVENNESS = (0.0, 0.3, 0.6, 1.0)
 """How far nodes inside a rim are moved outwards, so that they are not crowded in the middle."""
 
+ENOUGH, SPREAD = 4.0, 5.0
+"""The area for each node that a layout may have, and to how many crossings twice as much is equal.
+
+A layout without crossings in which some nodes are far from all others has letters that cannot be
+read where all of it is to be seen.
+"""
+
 ON_A_NODE = 0.3
 """An edge that passes a node closer than this, in steps, counts as a crossing."""
 
 
-def layout(edges: Booleans, start: int, rims: Sequence[Sequence[int]] = ()) -> Floats:
+def layout(
+    edges: Booleans,
+    start: int,
+    rims: Sequence[Sequence[int]] = (),
+    more: Iterable[Floats] = (),
+) -> Floats:
     """Positions `[S, 2]` of the nodes of a connected graph; neighbours are about 1 apart.
 
-    `edges [S, S]` may be directed, `rims` are candidates for the outermost cycle. The layout is
-    rotated so that the start is as far left as possible.
+    `edges [S, S]` may be directed, `rims` are candidates for the outermost cycle, `more` are
+    candidates for the whole. The layout is rotated so that the start is as far left as possible.
     """
     num_nodes = len(edges)
     if num_nodes == 1:
@@ -53,8 +66,9 @@ def layout(edges: Booleans, start: int, rims: Sequence[Sequence[int]] = ()) -> F
     candidates = list(_candidates(joined, wanted, start))
     for rim in rims:
         candidates += [_within(rim, joined, evenness) for evenness in EVENNESS]
-    drawable = [each for each in candidates if _closest(each) > SAME_PLACE]
-    best = min(map(_spaced, drawable), key=lambda places: _badness(places, pairs))
+    candidates += more
+    drawable = [_spaced(each) for each in candidates if _closest(each) > SAME_PLACE]
+    best = min(drawable, key=lambda places: _badness(places, pairs))
     return _turned(best, start)
 
 
@@ -76,7 +90,7 @@ def _candidates(joined: Booleans, wanted: Floats, start: int) -> Iterator[Floats
         best = _improved(order, pairs) if num_nodes <= FEW else order
         yield circle(best)
         yield _fitted(circle(best), wanted)
-    for _ in range(BEGINNINGS if num_nodes <= FEW else 2):
+    for _ in range(BEGINNINGS if num_nodes < LARGE else 2):
         yield _fitted(generator.normal(size=(num_nodes, 2)), wanted)
 
 
@@ -173,36 +187,56 @@ def _walk(joined: Booleans, start: int) -> Integers:
 
 
 def _badness(places: Floats, pairs: Integers) -> tuple[float, float]:
-    """Crossings plus edges over nodes, then the length and inequality of edges, rounded."""
+    """Crossings plus edges over nodes plus spread, then the length and inequality of edges."""
     lengths = np.linalg.norm(places[pairs[:, 0]] - places[pairs[:, 1]], axis=1)
-    on_nodes = _edges_over_nodes(places, pairs)
-    crossings = _crossings(places, pairs) + 2 * on_nodes
-    return float(crossings), round(float(lengths.sum() + lengths.std()), 6)
+    crossings = _tangles(places, pairs)
+    spread = float(np.prod(np.ptp(places, axis=0) + 1)) / len(places)
+    excess = SPREAD * max(0.0, np.log2(spread / ENOUGH))
+    return round(crossings + excess, 6), round(float(lengths.sum() + lengths.std()), 6)
+
+
+def _tangles(places: Floats, pairs: Integers) -> int:
+    """Crossings, and edges over nodes."""
+    return _crossings(places, pairs) + 2 * _edges_over_nodes(places, pairs)
 
 
 def _crossings(places: Floats, pairs: Integers) -> int:
     """The number of crossing pairs of edges without a common end."""
-    a, b = places[pairs[:, 0]], places[pairs[:, 1]]
+    return int(_crossing(places, pairs, pairs).sum()) // 2
+
+
+def _crossing(places: Floats, pairs: Integers, others: Integers) -> Booleans:
+    """Which edges cross which others, without a common end."""
+    a, b = places[pairs[:, 0], None], places[pairs[:, 1], None]
+    c, d = places[None, others[:, 0]], places[None, others[:, 1]]
 
     def side(start: Floats, end: Floats, point: Floats) -> Floats:
         ahead, beside = end - start, point - start
         turned: Floats = ahead[..., 0] * beside[..., 1] - ahead[..., 1] * beside[..., 0]
         return turned
 
-    first = side(a[:, None], b[:, None], a[None]) * side(a[:, None], b[:, None], b[None]) < -1e-9
-    common = (pairs[:, None, :, None] == pairs[None, :, None, :]).any(axis=(2, 3))
-    return int((first & first.T & ~common).sum()) // 2
+    apart = (side(a, b, c) * side(a, b, d) < -1e-9) & (side(c, d, a) * side(c, d, b) < -1e-9)
+    first, second = pairs[:, None, :], others[None]
+    common = (first == second).any(axis=2) | (first == second[..., ::-1]).any(axis=2)
+    found: Booleans = apart & ~common
+    return found
 
 
 def _edges_over_nodes(places: Floats, pairs: Integers) -> int:
     """How many times an edge passes too near a node that is not its end."""
+    return int(_near(places, pairs).sum())
+
+
+def _near(places: Floats, pairs: Integers) -> Booleans:
+    """Which edges pass too near which nodes, `[E, S]`."""
     a, b = places[pairs[:, 0], None], places[pairs[:, 1], None]
     along = ((places - a) * (b - a)).sum(-1) / np.maximum(((b - a) ** 2).sum(-1), 1e-9)
     inside = (along > 0) & (along < 1)
     distance = np.linalg.norm(a + along[..., None] * (b - a) - places, axis=-1)
     ends = np.zeros_like(inside)
     ends[np.arange(len(pairs))[:, None], pairs] = True
-    return int((inside & ~ends & (distance < ON_A_NODE)).sum())
+    found: Booleans = inside & ~ends & (distance < ON_A_NODE)
+    return found
 
 
 def _turned(places: Floats, start: int) -> Floats:

@@ -1,4 +1,4 @@
-"""Pictures of tasks: a state diagram, a Cayley graph or a transition table, as a file.
+"""Pictures of tasks: diagrams, Cayley graphs, panels, tables and matrices, as files.
 
 The same task gives the same bytes. Matplotlib is needed, which `pip install 'statetrack[plot]'`
 installs; without it, and for anything that cannot be drawn, a `StatetrackError` is raised.
@@ -8,19 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from statetrack.errors import TaskError, setting
 from statetrack.pictures import Manner
-from statetrack.pictures.cayley_graph import MOST_GENERATORS, cayley_graph, degree, num_generators
+from statetrack.pictures._canvas import SMALLEST, UNIT, Canvas, Room
+from statetrack.pictures.cayley_graph import MOST_GENERATORS, cayley_graph
 from statetrack.pictures.drawn import Drawn, drawn_machine, group_of
+from statetrack.pictures.generators import (
+    MOST_LINES,
+    few_generators,
+    lines_at_a_node,
+    symbol_generators,
+)
+from statetrack.pictures.looks import Look
+from statetrack.pictures.matrix import matrix
+from statetrack.pictures.panels import panels_of, symbol_panels
 from statetrack.pictures.saving import check_path, save_figure
 from statetrack.pictures.state_diagram import (
     most_symbols_at_an_arrow,
     moves_per_state,
+    num_moves,
     state_diagram,
 )
-from statetrack.pictures.transition_table import transition_table
+from statetrack.pictures.transition_table import table_size, transition_table
 from statetrack.spec import Task
 
 if TYPE_CHECKING:
@@ -29,80 +40,217 @@ if TYPE_CHECKING:
 TITLES: Mapping[Manner, str] = {
     "diagram": "state diagram",
     "cayley": "Cayley graph",
+    "panels": "symbols in panels",
     "table": "transition table",
+    "matrix": "matrix",
 }
 
-MOST_IN_DIAGRAM, MOST_ELEMENTS, MOST_IN_TABLE = 40, 120, 144
-"""The most states, elements, and rows or columns that can be distinguished in a picture."""
+MOST_IN_DIAGRAM, MOST_ARROWS, MOST_ELEMENTS, MOST_IN_TABLE, MOST_IN_MATRIX = 40, 90, 120, 144, 600
+"""The most states, arrows, elements, rows or columns, and states, that can be distinguished."""
 
-LEGIBLE_STATES, LEGIBLE_MOVES, LEGIBLE_SYMBOLS = 16, 3.0, 8
-"""The most states, arrows per state and symbols per arrow for which a diagram is chosen."""
+MOST_PANELS = 40
+"""The most panels, and the most states in one."""
 
-FEWEST_ELEMENTS, LEGIBLE_ELEMENTS, LEGIBLE_DEGREE = 5, 60, 4
-"""The fewest and most elements, and the most lines at each, for which a Cayley graph is chosen."""
+LEGIBLE_STATES, LEGIBLE_SYMBOLS = 16, 8
+"""The most states and symbols per arrow for which a diagram is chosen."""
+
+LEGIBLE_MOVES, FEW_STATES, FEW_MOVES = 2.0, 8, 3.0
+"""The most arrows per state for which a diagram is chosen, and those where there are few states."""
+
+FEWEST_ELEMENTS, LEGIBLE_ELEMENTS = 5, 60
+"""The fewest and the most elements for which a Cayley graph is chosen."""
+
+FEW_PANELS, SMALL_PANELS = 6, 16
+"""The most panels, and the most elements in one, for which a cyclic group is drawn in panels."""
+
+TABLE_WIDTH, TABLE_HEIGHT = 486.0, 660.0
+"""The largest table that is chosen, in points: that of a page."""
 
 
-def draw_task(task: Task, path: Path, plot_as: Manner | None = None) -> str:
-    """Draw a task into a file, and return its title; None chooses the manner by the task.
+class Picture(NamedTuple):
+    """What was drawn: its title, and what there is to say of it, one line each."""
+
+    title: str
+    notes: tuple[str, ...]
+
+
+class _Choice(NamedTuple):
+    """How a task is drawn, and why it is not drawn as something simpler."""
+
+    manner: Manner
+    why: str = ""
+
+
+def draw_task(
+    task: Task,
+    path: Path,
+    plot_as: Manner | None = None,
+    look: Look | None = None,
+    caption: str | None = None,
+) -> Picture:
+    """Draw a task into a file; None chooses the manner by the task, and the usual caption.
 
     Raises `SettingsError` as `save_figure` does, and `TaskError` for a task that cannot be drawn
     in this manner.
     """
     check_path(path)
+    look = look or Look()
     drawn = drawn_machine(task)
-    chosen = plot_as or _chosen(task, drawn)
-    save_figure(_drawer(task, drawn, chosen), path)
-    return f"{TITLES[chosen]} of {drawn.title}"
+    chosen = _chosen(task, drawn) if plot_as is None else _Choice(plot_as)
+    draw = _drawer(task, drawn, chosen.manner)
+    notes = [chosen.why] if chosen.why else []
+
+    def figure() -> Figure:
+        import matplotlib
+
+        canvas = draw(_room(look, float(matplotlib.rcParams["font.size"]) / UNIT))
+        if caption is not None:
+            canvas.write_caption(caption.split("\n") if caption else [])
+        found, letters = canvas.figure(look, look.titled(drawn.title))
+        if letters < SMALLEST:
+            enough = letters_width(float(found.get_figwidth()), letters)
+            notes.append(
+                f"its smallest letters are {letters:.1f} points high: {enough} inches of width "
+                "would make them 7"
+            )
+        return found
+
+    save_figure(figure, path, look)
+    return Picture(f"{TITLES[chosen.manner]} of {drawn.title}", tuple(notes))
 
 
-def _chosen(task: Task, drawn: Drawn) -> Manner:
+def letters_width(width: float, letters: float) -> str:
+    """The width of a figure at which its smallest letters have 7 points."""
+    return f"{width * 7 / letters:.1f}"
+
+
+def _room(look: Look, scale: float) -> Room:
+    """What a look leaves for the drawing itself, below its title and above its caption."""
+    usual = Room()
+    width = usual.width if look.width is None else 72 * look.width / scale - 16
+    height = usual.height if look.height is None else 72 * look.height / scale - 60
+    return Room(width, max(height, 60.0), look.width is not None)
+
+
+def _chosen(task: Task, drawn: Drawn) -> _Choice:
     num_states, num_symbols = drawn.delta.shape
-    if FEWEST_ELEMENTS <= num_states <= LEGIBLE_ELEMENTS:
-        legible = num_generators(drawn) > 1 and degree(drawn) <= LEGIBLE_DEGREE
-        if legible and drawn.regular_group:
-            return "cayley"
-    few = num_states <= LEGIBLE_STATES and moves_per_state(drawn) <= LEGIBLE_MOVES
-    if few and most_symbols_at_an_arrow(drawn) <= LEGIBLE_SYMBOLS:
-        return "diagram"
-    if max(num_states, num_symbols) > MOST_IN_TABLE:
+    if FEWEST_ELEMENTS <= num_states <= LEGIBLE_ELEMENTS and drawn.regular_group:
+        generators = symbol_generators(drawn)
+        if lines_at_a_node(generators) > MOST_LINES:
+            one = len(few_generators(generators)) == 1
+            if one and num_states <= SMALL_PANELS and len(generators) <= FEW_PANELS:
+                return _Choice("panels")
+            return _Choice("cayley")
+        if len(generators) > 1:
+            return _Choice("cayley")
+    most = FEW_MOVES if num_states <= FEW_STATES else LEGIBLE_MOVES
+    legible = num_states <= LEGIBLE_STATES and moves_per_state(drawn) <= most
+    if legible and most_symbols_at_an_arrow(drawn) <= LEGIBLE_SYMBOLS:
+        return _Choice("diagram")
+    if num_states <= MOST_IN_TABLE and num_symbols <= MOST_IN_TABLE:
+        width, height = table_size(drawn)
+        if width <= TABLE_WIDTH and height <= TABLE_HEIGHT:
+            return _Choice("table")
+    if num_states > MOST_IN_MATRIX:
         raise TaskError(
             f"task '{task.name}' is too large to draw: {num_states:,} states and {num_symbols:,} "
-            f"symbols, where {MOST_IN_TABLE} of each are the most"
+            f"symbols, where {MOST_IN_MATRIX} states are the most"
         )
-    return "table"
+    return _Choice(
+        "matrix",
+        f"{num_states:,} states x {num_symbols:,} symbols: a table would not fit a page, so a "
+        "matrix shows which states lead to which",
+    )
 
 
-def _drawer(task: Task, drawn: Drawn, manner: Manner) -> Callable[[], Figure]:
+def _drawer(task: Task, drawn: Drawn, manner: Manner) -> Callable[[Room], Canvas]:
     """The function that draws a task in a manner; `TaskError` if it cannot be drawn so."""
-    num_states, num_symbols = drawn.delta.shape
-    if manner == "table":
-        if max(num_states, num_symbols) > MOST_IN_TABLE:
-            raise TaskError(
-                f"task '{task.name}': a table of {num_states:,} states x {num_symbols:,} symbols "
-                f"is too large to draw: {MOST_IN_TABLE} of each are the most"
-            )
-        return lambda: transition_table(drawn)
-    if manner == "diagram":
-        if num_states > MOST_IN_DIAGRAM:
-            raise TaskError(
-                f"task '{task.name}': a diagram of {num_states:,} states cannot be read: "
-                f"{MOST_IN_DIAGRAM} are the most; take {setting('plot_as', 'table')}"
-            )
-        return lambda: state_diagram(drawn)
-    if not drawn.is_group:
-        raise TaskError(
-            f"task '{task.name}' generates no group: not every symbol permutes its states, so it "
-            f"has no Cayley graph; take {setting('plot_as', 'diagram')} or "
-            f"{setting('plot_as', 'table')}"
+    refusals: Mapping[Manner, Callable[[], str]] = {
+        "diagram": lambda: _no_diagram(drawn),
+        "cayley": lambda: _no_cayley_graph(drawn),
+        "panels": lambda: _no_panels(drawn),
+        "table": lambda: _no_table(drawn),
+        "matrix": lambda: _no_matrix(drawn),
+    }
+    if refusal := refusals[manner]():
+        raise TaskError(f"task '{task.name}'{refusal}")
+    drawers: Mapping[Manner, Callable[[Room], Canvas]] = {
+        "diagram": lambda room: state_diagram(drawn, room),
+        "cayley": lambda room: cayley_graph(drawn, MOST_ELEMENTS, room),
+        "panels": lambda room: symbol_panels(drawn, room),
+        "table": lambda room: transition_table(drawn, room),
+        "matrix": lambda room: matrix(drawn, room),
+    }
+    return drawers[manner]
+
+
+def _take(*manners: Manner) -> str:
+    return "take " + " or ".join(setting("plot_as", manner) for manner in manners)
+
+
+def _no_diagram(drawn: Drawn) -> str:
+    num_states, arrows = len(drawn.states), num_moves(drawn)
+    if num_states > MOST_IN_DIAGRAM:
+        return (
+            f": a diagram of {num_states:,} states cannot be read: {MOST_IN_DIAGRAM} are the most; "
+            + _take("table", "matrix")
         )
-    if (colours := num_generators(drawn)) > MOST_GENERATORS:
-        raise TaskError(
-            f"task '{task.name}': {colours} generators are too many for a Cayley graph: "
-            f"{MOST_GENERATORS} colours are the most; take {setting('plot_as', 'table')}"
+    if arrows > MOST_ARROWS:
+        return (
+            f": a diagram of {arrows:,} arrows cannot be read: {MOST_ARROWS} are the most; "
+            + _take("table", "panels")
+        )
+    return ""
+
+
+def _no_cayley_graph(drawn: Drawn) -> str:
+    if not drawn.is_group:
+        return (
+            " generates no group: not every symbol permutes its states, so it has no Cayley "
+            "graph; " + _take("diagram", "table")
         )
     if group_of(drawn.delta, MOST_ELEMENTS) is None:
-        raise TaskError(
-            f"task '{task.name}': its group has more than {MOST_ELEMENTS} elements, too many for a "
-            f"Cayley graph; take {setting('plot_as', 'diagram')} or {setting('plot_as', 'table')}"
+        return (
+            f": its group has more than {MOST_ELEMENTS} elements, too many for a Cayley graph; "
+            + _take("diagram", "table")
         )
-    return lambda: cayley_graph(drawn, MOST_ELEMENTS)
+    if not symbol_generators(drawn):
+        return ": no symbol changes its state, so its group has one element; " + _take("diagram")
+    colours = len(few_generators(symbol_generators(drawn)))
+    if colours > MOST_GENERATORS:
+        return (
+            f": {colours} generators are too many for a Cayley graph: {MOST_GENERATORS} kinds of "
+            "lines are the most; " + _take("table", "matrix")
+        )
+    return ""
+
+
+def _no_panels(drawn: Drawn) -> str:
+    num_states, number = len(drawn.states), len(panels_of(drawn))
+    if num_states > MOST_PANELS or number > MOST_PANELS:
+        return (
+            f": {number:,} panels of {num_states:,} states cannot be read: {MOST_PANELS} of each "
+            "are the most; " + _take("matrix")
+        )
+    if not number:
+        return ": no symbol changes its state, so there are no panels; " + _take("diagram")
+    return ""
+
+
+def _no_table(drawn: Drawn) -> str:
+    num_states, num_symbols = drawn.delta.shape
+    if max(num_states, num_symbols) > MOST_IN_TABLE:
+        return (
+            f": a table of {num_states:,} states x {num_symbols:,} symbols is too large to draw: "
+            f"{MOST_IN_TABLE} of each are the most; " + _take("matrix")
+        )
+    return ""
+
+
+def _no_matrix(drawn: Drawn) -> str:
+    if len(drawn.states) > MOST_IN_MATRIX:
+        return (
+            f": a matrix of {len(drawn.states):,} states cannot be read: {MOST_IN_MATRIX} are the "
+            "most"
+        )
+    return ""

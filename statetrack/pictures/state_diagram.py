@@ -5,38 +5,40 @@ All lengths are in points, 72 per inch, those of text as well as those of lines.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from statetrack.pictures._bezier import FINE, Bezier
-from statetrack.pictures._canvas import INK, NOTE, Canvas
+from statetrack.pictures._canvas import INK, NOTE, Canvas, Room, Shape
+from statetrack.pictures._keys import write_key
+from statetrack.pictures._nodes import Names, between, clearest, fitting_step, ways_to_name
 from statetrack.pictures.drawn import Drawn
 from statetrack.pictures.layouts import layout
 from statetrack.sources.arrays import Floats
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+NAME, SYMBOL, LABEL = 9.5, 8.5, 7.5
+"""Font sizes: of the names of states, of the symbols at arrows, and of labels below names."""
 
-NAME, SYMBOL = 10.0, 9.0
-"""Font sizes: of the names of states, and of the symbols at arrows."""
+LEAST_FREE, FREE, MOST_FREE = 18.0, 28.0, 56.0
+"""The free length of an arrow beside its symbols: the least, the usual, and the greatest."""
 
-BETWEEN = 46.0
-"""The least free length between two neighbouring circles, in addition to a symbol's name."""
+MANY = 2.2
+"""The arrows for each state from which on they cross so often that they are given more room."""
 
-BEND = 0.26
+BEND = 0.22
 """The bend of two arrows in opposite directions, as a fraction of their length."""
-
-UP = np.array([0.0, 5.0])
-"""The offset of a name above the middle of its circle where a label is below it."""
 
 ROOM = 14.0
 """The clearance around a loop beyond which more has no advantage."""
 
-LINE = 12
+LINE = 14
 """The letters in a line of symbols at an arrow, after which a new line begins."""
+
+LONGEST_TEXT = 110.0
+"""The width in points of the widest symbols at an arrow; wider ones are numbered."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,26 +50,89 @@ class _Arrow:
     loop: bool
 
 
-def state_diagram(drawn: Drawn) -> Figure:
+def state_diagram(drawn: Drawn, room: Room) -> Canvas:
     """The diagram of a machine."""
     canvas = Canvas()
-    radius = _radius(drawn, canvas)
-    moves = {pair: _lines(symbols) for pair, symbols in _moves(drawn).items()}
-    widest = max(canvas.size(text, SYMBOL)[0] for text in moves.values())
-    step = 2 * radius + BETWEEN + widest
     edges = np.zeros((len(drawn.states),) * 2, bool)
-    for source, target in moves:
+    for source, target in _moves(drawn):
         edges[source, target] = True
-    places = step * layout(edges, drawn.start)
-    arrows = _arrows(moves, places, radius, drawn.start)
+    unit = layout(edges, drawn.start)
+    names = _names(drawn)
+    ways = list(ways_to_name(canvas, names, NAME))
+    symbols = [list(drawn.symbols), [_letter(place) for place in range(len(drawn.symbols))]]
+    if len(drawn.symbols) == 1 or max(map(len, drawn.symbols)) <= 2:
+        symbols = symbols[:1]
+    for marks, named in itertools.product(symbols, ways):
+        moves = {
+            pair: _lines([marks[symbol] for symbol in found])
+            for pair, found in _moves(drawn).items()
+        }
+        step, fits = _step(canvas, unit, moves, named.shape, room)
+        widest = max(canvas.size(text, SYMBOL)[0] for text in moves.values())
+        if fits and widest <= LONGEST_TEXT:
+            break
+    places = step * unit
+    arrows = _arrows(moves, places, named.shape, drawn.start)
     for arrow in arrows:
         canvas.arrow(arrow.curve, INK)
-    _draw_start(canvas, places[drawn.start], radius)
+    _draw_start(canvas, places[drawn.start], named.shape)
     for state, place in enumerate(places):
-        _draw_state(canvas, drawn, state, place, radius)
-    _write_symbols(canvas, arrows, places, radius)
-    canvas.write_caption(_caption(drawn))
-    return canvas.figure()
+        _draw_state(canvas, drawn, state, place, named)
+    _write_symbols(canvas, arrows, places, named.shape)
+    entries = []
+    if marks != list(drawn.symbols):
+        entries += list(zip(marks, drawn.symbols, strict=True))
+    if named.key:
+        names = drawn.full_names if _writes_labels(drawn) else drawn.states
+        entries += list(zip(named.texts, names, strict=True))
+    if entries:
+        write_key(canvas, entries, room)
+    canvas.write_caption(_caption(drawn, named.key))
+    return canvas
+
+
+def _names(drawn: Drawn) -> list[str]:
+    if not _writes_labels(drawn):
+        return [*drawn.states]
+    notes = drawn.notes or ()
+    return [f"{state}\n{note}" for state, note in zip(drawn.states, notes, strict=True)]
+
+
+def _letter(place: int) -> str:
+    """A, B, ..., Z, AA, AB, ..."""
+    return (_letter(place // 26 - 1) if place >= 26 else "") + chr(ord("A") + place % 26)
+
+
+def _step(
+    canvas: Canvas,
+    unit: Floats,
+    moves: Mapping[tuple[int, int], str],
+    shape: Shape,
+    room: Room,
+) -> tuple[float, bool]:
+    """The scale of the layout at which every arrow has room for its symbols; whether that fits."""
+    pairs = [pair for pair in moves if pair[0] != pair[1]]
+    steps = []
+    usual = FREE if len(pairs) <= MANY * len(unit) else MOST_FREE
+    for free in (LEAST_FREE, usual, MOST_FREE):
+        found = shape.step(unit, free)
+        for source, target in pairs:
+            along = np.abs(unit[target] - unit[source])
+            length = float(np.linalg.norm(along))
+            across, up = along / length
+            wide, high = canvas.size(moves[source, target], SYMBOL)
+            taken = 2 * (shape.half * across + shape.radius) + wide * across + high * up
+            found = max(found, (taken + free) / length)
+        steps.append(found)
+    loops = [
+        canvas.size(text, SYMBOL) for (source, target), text in moves.items() if source == target
+    ]
+    wide, high = (max(each) for each in zip(*loops, strict=True)) if loops else (0.0, 0.0)
+    beside = min(2 * (wide + 20) if len(loops) > 1 else wide + 20, 120.0) if loops else 0.0
+    within = Room(
+        room.width - 26 - beside / 2, room.height - (2 * high + 60 if loops else 0), room.filled
+    )
+    return fitting_step(unit, shape, steps, within)
 
 
 def _writes_labels(drawn: Drawn) -> bool:
@@ -75,9 +140,11 @@ def _writes_labels(drawn: Drawn) -> bool:
     return drawn.labels is not None and drawn.second is None
 
 
-def _caption(drawn: Drawn) -> list[str]:
-    lines = [drawn.title]
-    if _writes_labels(drawn):
+def _caption(drawn: Drawn, numbered: bool) -> list[str]:
+    lines = []
+    if numbered and _writes_labels(drawn):
+        lines += drawn.said_of_labels
+    elif _writes_labels(drawn):
         lines.append("below a state: its label")
     if drawn.second in (drawn.notes or ()):
         lines.append(f"double ring: label {drawn.second}")
@@ -94,25 +161,23 @@ def moves_per_state(drawn: Drawn) -> float:
     return len(moves) / len(drawn.states)
 
 
+def num_moves(drawn: Drawn) -> int:
+    """How many arrows there are."""
+    return len(_moves(drawn))
+
+
 def most_symbols_at_an_arrow(drawn: Drawn) -> int:
     """The largest number of symbols at one arrow."""
     return max(map(len, _moves(drawn).values()))
 
 
-def _radius(drawn: Drawn, canvas: Canvas) -> float:
-    widths = [canvas.size(name, NAME)[0] for name in drawn.states]
-    if _writes_labels(drawn):
-        widths += [canvas.size(label, SYMBOL - 1)[0] + 4 for label in drawn.notes or ()]
-    return max(15.0, max(widths) / 2 + 6)
-
-
-def _moves(drawn: Drawn) -> dict[tuple[int, int], list[str]]:
+def _moves(drawn: Drawn) -> dict[tuple[int, int], list[int]]:
     """The symbols that lead from one state to another, for every pair that has some."""
-    found: dict[tuple[int, int], list[str]] = {}
+    found: dict[tuple[int, int], list[int]] = {}
     for source, row in enumerate(drawn.delta):
         for symbol, target in enumerate(row):
             if target >= 0:
-                found.setdefault((source, int(target)), []).append(drawn.symbols[symbol])
+                found.setdefault((source, int(target)), []).append(symbol)
     return found
 
 
@@ -129,48 +194,34 @@ def _lines(symbols: Sequence[str]) -> str:
 
 
 def _arrows(
-    moves: Mapping[tuple[int, int], str], places: Floats, radius: float, start: int
+    moves: Mapping[tuple[int, int], str], places: Floats, shape: Shape, start: int
 ) -> list[_Arrow]:
     arrows = []
     for (source, target), text in moves.items():
         if source == target:
             continue
         both = (target, source) in moves
-        curve = _curve(source, target, places, radius, both)
-        kept = curve.outside(places[source], places[target], radius)
+        a, b = places[source], places[target]
+        others = np.delete(places, [source, target], axis=0)
+        bends = [BEND] if both else [0.0]
+        for more in (0.15, 0.3, 0.45, 0.6):
+            bends += [BEND + more] if both else [more, -more]
+        curve = clearest(a, b, others, shape, bends, 8.0)
+        kept = between(curve, a, b, shape)
         arrows.append(_Arrow(kept, text, loop=False))
     samples = [arrow.curve.at(FINE) for arrow in arrows]
     for (source, target), text in moves.items():
         if source == target:
-            arrows.append(_loop(source, text, places, radius, samples, source == start))
+            arrows.append(_loop(source, text, places, shape, samples, source == start))
             samples.append(arrows[-1].curve.at(FINE))
     return arrows
-
-
-def _curve(source: int, target: int, places: Floats, radius: float, both: bool) -> Bezier:
-    """A line; bent to the right of an arrow in the opposite direction, and around other states."""
-    a, b = places[source], places[target]
-    right = np.array([b[1] - a[1], a[0] - b[0]])
-    others = np.delete(places, [source, target], axis=0)
-    bends = [BEND] if both else [0.0]
-    for more in (0.15, 0.3, 0.45, 0.6):
-        bends += [BEND + more] if both else [more, -more]
-    best, clearest = None, -np.inf
-    for bend in bends:
-        curve = Bezier(np.array([a, (a + b) / 2 + bend * right, b]))
-        gaps = np.linalg.norm(curve.at(FINE)[:, None] - others[None], axis=-1)
-        clear = min(float(gaps.min(initial=np.inf)) - radius, 8.0)
-        if clear > clearest:
-            best, clearest = curve, clear
-    assert best is not None
-    return best
 
 
 def _loop(
     state: int,
     text: str,
     places: Floats,
-    radius: float,
+    shape: Shape,
     samples: Sequence[Floats],
     is_start: bool,
 ) -> _Arrow:
@@ -178,11 +229,11 @@ def _loop(
     centre = places[state]
     taken = [*samples, np.delete(places, state, axis=0)]
     if is_start:
-        taken.append(np.array([centre - (radius + back, 0.0) for back in (10.0, 20.0, 30.0)]))
+        taken.append(np.array([centre - (shape.wide + back, 0.0) for back in (10.0, 20.0, 30.0)]))
     everything = np.concatenate(taken) if taken else np.zeros((0, 2))
     best, clearest = None, -np.inf
     for sixteenths in (0, 8, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6, 7, -7):
-        loop = _bow(centre, radius, np.pi / 2 + np.pi / 8 * sixteenths)
+        loop = _bow(centre, shape, np.pi / 2 + np.pi / 8 * sixteenths)
         gaps = np.linalg.norm(everything[:, None] - loop.at(FINE[::20])[None], axis=-1)
         clear = min(float(gaps.min(initial=np.inf)), ROOM)
         if clear > clearest + 1e-6:
@@ -191,31 +242,34 @@ def _loop(
     return _Arrow(best, text, loop=True)
 
 
-def _bow(centre: Floats, radius: float, angle: float) -> Bezier:
-    """A curve out of a circle and back into it, around a direction."""
+def _bow(centre: Floats, shape: Shape, angle: float) -> Bezier:
+    """A curve out of a node and back into it, around a direction."""
     sides = angle + np.array([0.5, -0.5])
-    bent = centre + (1.2 * radius + 34) * np.stack([np.cos(sides), np.sin(sides)], axis=1)
-    return Bezier(np.array([centre, *bent, centre])).outside(centre, centre, radius)
+    middle = centre + (shape.half * np.cos(angle), 0.0)
+    bent = middle + (1.2 * shape.radius + 26) * np.stack([np.cos(sides), np.sin(sides)], axis=1)
+    return Bezier(np.array([middle, *bent, middle])).outside(
+        lambda points: shape.gaps(points, centre[None])[:, 0]
+    )
 
 
-def _draw_start(canvas: Canvas, place: Floats, radius: float) -> None:
-    tail = place - (radius + 26, 0.0)
-    canvas.arrow(Bezier(np.array([tail, place - (radius, 0.0)])), INK)
+def _draw_start(canvas: Canvas, place: Floats, shape: Shape) -> None:
+    tail = place - (shape.wide + 24, 0.0)
+    canvas.arrow(Bezier(np.array([tail, place - (shape.wide, 0.0)])), INK)
 
 
-def _draw_state(canvas: Canvas, drawn: Drawn, state: int, place: Floats, radius: float) -> None:
-    canvas.circle(place, radius, dashed=not drawn.asked[state])
+def _draw_state(canvas: Canvas, drawn: Drawn, state: int, place: Floats, named: Names) -> None:
+    canvas.node(place, named.shape, dashed=not drawn.asked[state])
     label = (drawn.notes or drawn.states)[state]
-    if _writes_labels(drawn):
-        canvas.text(drawn.states[state], place + UP, NAME)
-        canvas.text(label, place - 1.4 * UP, SYMBOL - 1, colour=NOTE)
+    if _writes_labels(drawn) and not named.key:
+        canvas.text(drawn.states[state], place + (0.0, 4.5), NAME)
+        canvas.text(label, place - (0.0, 6.5), LABEL, colour=NOTE)
         return
-    if label == drawn.second:
-        canvas.circle(place, radius - 3)
-    canvas.text(drawn.states[state], place, NAME)
+    if label == drawn.second and not _writes_labels(drawn):
+        canvas.node(place, named.shape, inset=2.5)
+    canvas.text(named.texts[state], place, NAME)
 
 
-def _write_symbols(canvas: Canvas, arrows: Sequence[_Arrow], places: Floats, radius: float) -> None:
+def _write_symbols(canvas: Canvas, arrows: Sequence[_Arrow], places: Floats, shape: Shape) -> None:
     """Symbols on their arrows, at the positions where they overlap least with other content."""
     samples = [arrow.curve.at(FINE) for arrow in arrows]
     written: list[tuple[Floats, Floats]] = []
@@ -228,7 +282,7 @@ def _write_symbols(canvas: Canvas, arrows: Sequence[_Arrow], places: Floats, rad
             centre = arrow.curve.at(np.array([where]))[0]
             if arrow.loop:
                 centre = _beyond(arrow.curve, centre, size)
-            cost = abs(where - 0.5) + _covered(centre, size, crowd, places, radius, written)
+            cost = abs(where - 0.5) + _covered(centre, size, crowd, places, shape, written)
             if cost < least:
                 best, least = centre, cost
         assert best is not None
@@ -253,12 +307,12 @@ def _covered(
     size: Floats,
     crowd: Floats,
     places: Floats,
-    radius: float,
+    shape: Shape,
     written: Sequence[tuple[Floats, Floats]],
 ) -> float:
     """The overlap of a text of this centre and size with other arrows, states and text."""
     crossed = (np.abs(crowd - centre) < size / 2 + 1).all(axis=1).sum()
-    nearest = np.maximum(np.abs(places - centre) - size / 2, 0)
-    states = (np.linalg.norm(nearest, axis=1) < radius + 2).sum()
+    nearest = np.maximum(np.abs(places - centre) - size / 2 - (shape.half, 0.0), 0)
+    states = (np.linalg.norm(nearest, axis=1) < shape.radius + 2).sum()
     texts = sum(bool((np.abs(other - centre) < (size + its) / 2).all()) for other, its in written)
     return float(crossed / 4 + 20 * states + 20 * texts)
