@@ -7,15 +7,24 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import matplotlib
 import numpy as np
 import pytest
 
 from statetrack.cli.app import run
+from statetrack.errors import TaskError
+from statetrack.pictures import MANNERS
 from statetrack.pictures._bezier import FINE, Bezier
+from statetrack.pictures._canvas import PALETTE, Room, Shape
+from statetrack.pictures._nodes import between
 from statetrack.pictures.drawn import drawn_machine, group_of
+from statetrack.pictures.generators import few_generators, symbol_generators
 from statetrack.pictures.layouts import CLOSEST, _badness, _crossings, circle, layout
-from statetrack.pictures.pictures import _chosen
+from statetrack.pictures.looks import Look
+from statetrack.pictures.pictures import _chosen, _drawer
 from statetrack.pictures.state_diagram import most_symbols_at_an_arrow
+from statetrack.pictures.transition_table import STAYS, TINTS
+from statetrack.registry import tasks_folder
 from statetrack.spec import load_task
 
 ADJACENT = 'symmetric:n=4,generators=["(1,2)","(2,3)","(3,4)"]'
@@ -56,14 +65,16 @@ def joined(machine):
         ("cycle-navigation", "diagram"),
         ("dihedral:n=6,generators=[r,s]", "cayley"),
         (ADJACENT, "cayley"),
-        ("s3", "table"),
+        ("s3", "cayley"),
+        ("dihedral", "cayley"),
+        ("modular-addition", "cayley"),
+        ("modular-addition:m=7", "panels"),
         ("modular-arithmetic-left-to-right", "table"),
-        ("s5-swaps", "table"),
     ],
 )
 def test_the_picture_suits_the_task_and_names_every_state_and_symbol(name, manner, capsys):
     task, machine = load_task(name), drawn(name)
-    assert _chosen(task, machine) == manner
+    assert _chosen(task, machine).manner == manner
     assert run(["show", name, "--plot", "it.svg"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("it.svg: ") and len(said.splitlines()) == 1
@@ -143,10 +154,192 @@ def test_no_two_nodes_of_a_layout_are_at_one_place(name):
     assert apart[np.triu_indices(len(places), 1)].min() > CLOSEST - 1e-6
 
 
-@pytest.mark.parametrize("name", ["modular-addition", "s3"])
-def test_the_default_task_and_s3_have_a_cayley_graph(name):
-    assert run(["show", name, "--plot", "it.svg", "--plot-as", "cayley"]) == 0
-    assert drawn(name).states[0] in texts("it.svg")
+SHIPPED = sorted(each.stem for each in tasks_folder().glob("*.yaml"))
+SMALL = 4
+"""The most states of machines that are drawn in every manner in a moment."""
+
+
+def draw_in_every_manner(name, most, least=0):
+    """Which manners draw a shipped task on a page with letters of 7 points or more."""
+    task = load_task(name)
+    if not task.has_automaton or not least < len(task.automaton.states) <= most:
+        return []
+    machine, manners = drawn_machine(task), []
+    chosen = _chosen(task, machine).manner
+    for manner in MANNERS:
+        try:
+            canvas = _drawer(task, machine, manner)(Room())
+        except TaskError as refusal:
+            assert manner != chosen, refusal
+            continue
+        figure, letters = canvas.figure(Look(), machine.title)
+        assert letters >= 6.9, (name, manner, letters)
+        if manner == chosen:
+            width, height = figure.get_size_inches()
+            assert width <= 7.2 and height <= 10.5, (name, chosen, width, height)
+        manners.append(manner)
+    return manners
+
+
+def test_every_small_shipped_task_is_drawn_on_a_page_in_letters_that_can_be_read():
+    with matplotlib.rc_context({"font.size": 9.0, "lines.linewidth": 1.4}):
+        found = {name: draw_in_every_manner(name, SMALL) for name in SHIPPED}
+        found["s3"] = draw_in_every_manner("s3", 6)
+    assert {"cayley", "panels", "table", "matrix"} <= {*found["s3"]}
+    assert sum(map(len, found.values())) > 50
+
+
+@pytest.mark.slow
+def test_every_shipped_task_is_drawn_on_a_page_in_letters_that_can_be_read(tmp_path):
+    with matplotlib.rc_context({"font.size": 9.0, "lines.linewidth": 1.4}):
+        found = {name: draw_in_every_manner(name, 10**4, SMALL) for name in SHIPPED}
+    assert {"cayley", "matrix"} <= {*found["s5-swaps"]}
+    for name in SHIPPED:
+        if load_task(name).has_automaton:
+            for ending in ("png", "pdf"):
+                assert run(["show", name, "--plot", str(tmp_path / f"it.{ending}")]) == 0
+
+
+def generators_of_task(name):
+    return symbol_generators(drawn(name))
+
+
+def test_few_symbols_generate_a_group_and_cycles_of_one_order_it():
+    assert [each.text for each in few_generators(generators_of_task("s3"))] == [
+        "(1,2,3) (back: (1,3,2))",
+        "(2,3)",
+    ]
+    assert [each.order for each in few_generators(generators_of_task("dihedral"))] == [4, 2]
+    assert [each.order for each in few_generators(generators_of_task("a5"))] == [5, 2]
+    (only,) = few_generators(generators_of_task("z60"))
+    assert only.order == 60
+    swaps = few_generators(generators_of_task("s5-swaps"))
+    assert [each.order for each in swaps] == [2, 2, 2, 2]
+    for name in ("s4", "a4", "quaternion", "heisenberg"):
+        reached = {0}
+        actions = [each.action for each in few_generators(generators_of_task(name))]
+        while more := {int(a[state]) for a in actions for state in reached} - reached:
+            reached |= more
+        assert len(reached) == len(drawn(name).states), name
+
+
+def test_a_graph_of_few_symbols_says_which_and_what_the_others_are():
+    written = " ".join(texts_of("s3", "cayley"))
+    assert "(1,2,3) (back: (1,3,2))" in written
+    assert "lines: 3 of 6 symbols, which generate the group" in written
+    assert "no move: e" in written
+    assert "lines:" not in " ".join(texts_of("s3-cascade", "cayley"))
+
+
+def strokes(path):
+    """The style of every line of an SVG that has a colour."""
+    found = ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}path")
+    return [each.get("style", "") for each in found]
+
+
+def test_generators_differ_in_colour_and_in_dashes():
+    texts_of("s4-cascade", "cayley")
+    styles = strokes("it.svg")
+    kinds = {}
+    for style in styles:
+        if colour := next((each for each in PALETTE if f"stroke: {each}" in style), None):
+            dashes = "".join(re.findall("stroke-dasharray: [^;]*", style))
+            kinds.setdefault(colour, set()).add(dashes)
+    assert len(kinds) == 3 and all(len(dashes) == 1 for dashes in kinds.values())
+    assert len(set.union(*kinds.values())) == 3
+
+
+def test_a_symbol_and_its_inverse_are_one_line_with_two_heads():
+    texts_of("modular-addition", "cayley")
+    heads = [each for each in strokes("it.svg") if "stroke" not in each and "fill: #0072b2" in each]
+    assert len(heads) == 2 * 5 + 2  # five lines and the one in the legend
+    texts_of("s3-cascade", "cayley")
+    heads = [each for each in strokes("it.svg") if "stroke" not in each and "fill: #0072b2" in each]
+    assert len(heads) == 6 + 1
+
+
+def fills(path):
+    return set(re.findall("fill: (#[0-9a-f]{6})", Path(path).read_text()))
+
+
+def test_colours_of_states_have_no_order_and_where_there_are_many_there_are_none():
+    texts_of("random-fsm", "table")
+    assert fills("it.svg") & {*TINTS} == {*TINTS[:5]}
+    texts_of("modular-arithmetic-left-to-right", "table")
+    assert not fills("it.svg") & {*TINTS}
+    texts_of("a4", "table")
+    assert STAYS in fills("it.svg")
+
+
+def size_of(path):
+    root = ElementTree.parse(path).getroot()
+    return [float(root.get(side).removesuffix("pt")) / 72 for side in ("width", "height")]
+
+
+def show(*argv):
+    assert run(["show", *argv]) == 0
+
+
+def test_size_letters_title_and_caption_are_as_asked_for():
+    show("s3", "--plot", "it.svg", "--width", "column")
+    assert size_of("it.svg")[0] == pytest.approx(3.25, abs=0.01)
+    assert "s3: 6 states, 6 symbols" in texts("it.svg")
+    show("s3", "--plot", "it.svg", "--width", "page", "--height", "4", "--no-title")
+    assert size_of("it.svg") == pytest.approx([6.75, 4], abs=0.01)
+    assert "s3: 6 states, 6 symbols" not in texts("it.svg")
+    show("s3", "--plot", "it.svg", "--title", "Swaps", "--caption", "All of S3.\nTwice.")
+    written = texts("it.svg")
+    assert {"Swaps", "All of S3.", "Twice."} <= {*written}
+    assert not any("identity" in line for line in written)
+    show("s3", "--plot", "it.svg", "--caption", "")
+    assert not any("identity" in line for line in texts("it.svg"))
+    usual = size_of("it.svg")
+    show("s3", "--plot", "it.svg", "--caption", "", "--font", "18")
+    assert size_of("it.svg") == pytest.approx([2 * each for each in usual], rel=0.05)
+
+
+def test_dots_of_a_png_are_as_asked_for():
+    from matplotlib.image import imread
+
+    show("parity", "--plot", "it.png", "--width", "column", "--dpi", "100")
+    assert imread("it.png").shape[1] == 325
+
+
+def test_letters_too_small_for_a_width_are_said(capsys):
+    show("a4", "--plot", "it.svg", "--plot-as", "table", "--width", "1.5")
+    _, said = capsys.readouterr().out.splitlines()
+    assert re.search(r"smallest letters are \d\.\d points high: \d+\.\d inches of width", said)
+
+
+def test_a_machine_too_large_for_a_table_is_a_matrix_and_why_is_said(capsys):
+    show("permutation-reset", "--plot", "it.svg")
+    what, why = capsys.readouterr().out.splitlines()
+    assert what.startswith("it.svg: matrix of permutation-reset")
+    assert "120 states x 122 symbols: a table would not fit a page" in why
+
+
+def test_fonts_are_in_the_pdf_as_outlines_that_can_be_searched():
+    show("parity", "--plot", "it.pdf")
+    content = Path("it.pdf").read_bytes()
+    assert b"/FontFile2" in content and b"/Type3" not in content
+
+
+def test_an_existing_file_is_replaced():
+    Path("it.svg").write_text("old")
+    show("parity", "--plot", "it.svg")
+    assert Path("it.svg").read_text().startswith("<?xml")
+
+
+def test_states_of_an_imported_machine_are_not_labelled_twice():
+    lines = ["digraph g {", '__start0 [label="" shape="none"];', "__start0 -> s0;"]
+    for source, target, label in (("s0", "s1", "a / Ready"), ("s1", "s0", "a / Closed")):
+        lines += [f'{source} -> {target} [label="{label}"];']
+        lines += [f'{source} -> {source} [label="b / Same"];']
+    Path("machine.dot").write_text("\n".join([*lines, "}"]))
+    machine = drawn_machine(load_task("machine.dot"))
+    assert machine.title.startswith("machine.dot: ")
+    assert any(name.endswith("@Ready") for name in machine.full_names)
+    assert "Ready [Ready]" not in " ".join(machine.full_names)
 
 
 def test_the_elements_of_a_group_are_all_products_of_its_symbols():
@@ -160,7 +353,7 @@ def test_a_part_of_a_curve_lies_on_the_curve():
     curve = Bezier(np.array([[0.0, 0.0], [1.0, 2.0], [3.0, -1.0], [4.0, 0.5]]))
     part = curve.between(0.25, 0.75)
     assert np.allclose(part.at(FINE), curve.at(0.25 + 0.5 * FINE))
-    kept = curve.outside(curve.points[0], curve.points[-1], 0.5)
+    kept = between(curve, curve.points[0], curve.points[-1], Shape(0.0, 0.5))
     ends = kept.at(np.array([0.0, 1.0]))
     assert np.linalg.norm(ends[0]) >= 0.5 and np.linalg.norm(ends[1] - [4, 0.5]) >= 0.5
 
@@ -175,8 +368,6 @@ def test_the_same_task_gives_the_same_bytes(ending):
 
 
 def test_a_readers_own_settings_of_matplotlib_change_nothing():
-    import matplotlib
-
     assert run(["show", "turnstile", "--plot", "a.svg"]) == 0
     with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "lines.linewidth": 9}):
         assert run(["show", "turnstile", "--plot", "b.svg"]) == 0
@@ -208,7 +399,7 @@ def test_names_are_text_and_nothing_else(capsys):
     ("argv", "says"),
     [
         (["parity", "--plot", "it.jpg"], "must end in one of .svg, .png, .pdf"),
-        (["parity", "--plot", "nowhere/it.svg"], "cannot be written: No such file"),
+        (["parity", "--plot", "nowhere/it.svg"], "there is no folder nowhere"),
         (["parity", "--plot", "it.svg", "--plot-as", "cayly"], "Did you mean 'cayley'?"),
         (["parity", "--plot-as", "table"], "needs --plot FILE"),
         (["parity", "--plot", "it.svg", "--json"], "choose one"),
@@ -216,17 +407,30 @@ def test_names_are_text_and_nothing_else(capsys):
         (["symmetric:n=6", "--plot", "it.svg"], "too large to draw"),
         (["symmetric:n=6", "--plot", "it.svg", "--plot-as", "table"], "144 of each are the most"),
         (["s5-swaps", "--plot", "it.svg", "--plot-as", "diagram"], "40 are the most"),
-        (["s5-swaps", "--plot", "it.svg", "--plot-as", "cayley"], "6 colours are the most"),
+        (["a4", "--plot", "it.svg", "--plot-as", "diagram"], "90 are the most"),
+        (["s5-swaps", "--plot", "it.svg", "--plot-as", "panels"], "40 of each are the most"),
+        (["symmetric:n=6", "--plot", "it.svg", "--plot-as", "matrix"], "600 are the most"),
+        (["symmetric:n=6", "--plot", "it.svg", "--plot-as", "cayley"], "more than 120 elements"),
+        (["parity", "--width", "3"], "--width: needs --plot FILE"),
+        (["parity", "--caption", ""], "--caption: needs --plot FILE"),
+        (["parity", "--plot", "it.svg", "--width", "wide"], "write column, page or a number"),
+        (["parity", "--plot", "it.svg", "--width", "0.1"], "must be from 1.5 to 40"),
+        (["parity", "--plot", "it.svg", "--style", "papr"], "Did you mean 'paper'?"),
+        (["parity", "--plot", "it.svg", "--title", "x", "--no-title"], "choose one"),
+        (["parity", "--plot", "folder.svg"], "is a folder: name a file"),
         (["flip-flop", "--plot", "it.svg", "--plot-as", "cayley"], "generates no group"),
         (["dyck-1", "--plot", "it.svg"], "no automaton"),
     ],
 )
 def test_what_cannot_be_drawn_is_one_clear_line(argv, says, capsys):
+    folder = Path("folder.svg")
+    if str(folder) in argv:
+        folder.mkdir()
     assert run(["show", *argv]) == 1
     printed = capsys.readouterr()
     (line,) = printed.err.splitlines()
     assert line.startswith("error: ") and says in line
-    assert not printed.out and not list(Path().iterdir())
+    assert not printed.out and not [each for each in Path().iterdir() if each != folder]
 
 
 def test_without_matplotlib_one_line_says_how_to_get_it(monkeypatch, capsys):

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from statetrack.cli import _figure_options as figure_options
 from statetrack.cli import options
 
 Kind = Literal["length", "heat", "data", "ablation", "angles"]
@@ -64,24 +65,13 @@ def plot(
     published: Annotated[
         bool, typer.Option("--published", help="Write published numbers into a heat map.")
     ] = False,
-    width: Annotated[
-        str | None,
-        typer.Option(metavar="WIDTH", help="column (3.25 in), page (6.75 in), or inches."),
-    ] = None,
-    height: Annotated[float | None, typer.Option(metavar="INCHES", help="The height.")] = None,
-    dpi: Annotated[int, typer.Option(help="Dots per inch of a PNG.", min=30, max=1200)] = 200,
-    font: Annotated[
-        float | None, typer.Option(metavar="POINTS", help="Size of letters.", min=3, max=60)
-    ] = None,
-    style: Annotated[
-        str,
-        typer.Option(
-            metavar="STYLE",
-            help="plain, paper or slides; or a style sheet of matplotlib, by name or file.",
-        ),
-    ] = "plain",
-    title: Annotated[str | None, typer.Option(help="The title, in place of the report's.")] = None,
-    no_title: Annotated[bool, typer.Option("--no-title", help="No title.")] = False,
+    width: figure_options.Width = None,
+    height: figure_options.Height = None,
+    dpi: figure_options.Dpi = figure_options.DPI,
+    font: figure_options.Font = None,
+    style: figure_options.Style = figure_options.STYLE,
+    title: figure_options.Title = None,
+    no_title: figure_options.NoTitle = False,
     no_legend: Annotated[bool, typer.Option("--no-legend", help="No legend.")] = False,
     folder: options.SuiteFolder = None,
     budget: options.SuiteBudget = None,
@@ -101,22 +91,20 @@ def plot(
     from statetrack.cli._files import require_writable
     from statetrack.cli._json import print_json
     from statetrack.errors import SettingsError
-    from statetrack.pictures.looks import Look, width_of
     from statetrack.pictures.report_figures import Choice, draw_report, usual_kind
     from statetrack.pictures.saving import check_path
     from statetrack.report.gathering import make_report
 
-    if title is not None and no_title:
-        raise SettingsError("--title and --no-title: choose one")
     if axis is not None and kind not in (None, "data"):
         raise SettingsError(f"--axis belongs to --kind data, and --kind {kind} is asked for")
-    look = Look(
-        width=None if width is None else width_of(width),
+    look = figure_options.look_of(
+        width=width,
         height=height,
         dpi=dpi,
         font=font,
         style=style,
-        title="" if no_title else title,
+        title=title,
+        no_title=no_title,
         legend=not no_legend,
     )
     check_path(out)

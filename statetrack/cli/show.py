@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from statetrack.cli import _figure_options as figure_options
 from statetrack.cli import options
 from statetrack.cli._verbosity import note
 from statetrack.errors import RunError, SettingsError, UnknownNameError, nearest
@@ -24,6 +25,9 @@ from statetrack.pictures import MANNERS
 from statetrack.protocols import PROTOCOLS
 from statetrack.registry import tasks_folder
 from statetrack.sweep.suite import SUITES
+
+if TYPE_CHECKING:
+    from statetrack.pictures.looks import Look
 
 AUTO = "auto"
 """The value of `--plot-as` that leaves the choice to the task."""
@@ -54,6 +58,19 @@ def show(
     plot_as: Annotated[
         str, typer.Option(help=f"{', '.join(MANNERS)}; auto: what suits the task.")
     ] = AUTO,
+    width: figure_options.Width = None,
+    height: figure_options.Height = None,
+    dpi: figure_options.Dpi = figure_options.DPI,
+    font: figure_options.Font = None,
+    style: figure_options.Style = figure_options.STYLE,
+    title: figure_options.Title = None,
+    no_title: figure_options.NoTitle = False,
+    caption: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="The text below the picture; '' for none. By default its legend."
+        ),
+    ] = None,
 ) -> None:
     """Show everything about one task, model, kind, protocol, suite or run.
 
@@ -72,11 +89,31 @@ def show(
     if plot is not None:
         if as_json:
             raise SettingsError("--json and --plot: choose one")
-        _plot(name, plot, plot_as)
-    elif plot_as != AUTO:
-        raise SettingsError("--plot-as: needs --plot FILE as well")
-    else:
-        _show(name, as_json)
+        look = figure_options.look_of(
+            width=width,
+            height=height,
+            dpi=dpi,
+            font=font,
+            style=style,
+            title=title,
+            no_title=no_title,
+        )
+        _plot(name, plot, plot_as, look, caption)
+        return
+    of_a_picture = {
+        "--plot-as": plot_as != AUTO,
+        "--width": width is not None,
+        "--height": height is not None,
+        "--dpi": dpi != figure_options.DPI,
+        "--font": font is not None,
+        "--style": style != figure_options.STYLE,
+        "--title": title is not None,
+        "--no-title": no_title,
+        "--caption": caption is not None,
+    }
+    if without := [option for option, given in of_a_picture.items() if given]:
+        raise SettingsError(f"{without[0]}: needs --plot FILE as well")
+    _show(name, as_json)
 
 
 # What the functions below need is imported when they run, so that `show --help` is quick.
@@ -248,12 +285,14 @@ def _show_task(name: str, as_json: bool) -> None:
         draw_task(about, console(), algebra=facts)
 
 
-def _plot(name: str, path: Path, manner: str) -> None:
-    """Draw a task into a file, and print the file and its title."""
+def _plot(name: str, path: Path, manner: str, look: Look, caption: str | None) -> None:
+    """Draw a task into a file, and print the file, its title, and what there is to say of it."""
     from rich.text import Text
 
     from statetrack.catalogue.tasks import load_named_task
+    from statetrack.cli._files import require_writable
     from statetrack.pictures.pictures import draw_task
+    from statetrack.pictures.saving import check_path
     from statetrack.report.drawing import console
 
     if name in MODELS:
@@ -261,10 +300,13 @@ def _plot(name: str, path: Path, manner: str) -> None:
     if manner not in (AUTO, *MANNERS):
         known = ", ".join((AUTO, *MANNERS))
         raise SettingsError(f"--plot-as {manner}: take one of {known}.{nearest(manner, MANNERS)}")
+    check_path(path)
+    look.settings()
+    require_writable(path, "--plot")
     task = load_named_task(name)
     chosen = next((each for each in MANNERS if each == manner), None)
-    what = draw_task(task, path, chosen)
-    console().print(Text(f"{path}: {what}"), soft_wrap=True)
+    drawn = draw_task(task, path, chosen, look, caption)
+    console().print(Text("\n".join((f"{path}: {drawn.title}", *drawn.notes))), soft_wrap=True)
 
 
 _SHOWN: Mapping[str, tuple[Callable[[str], bool], Callable[[str, bool], None]]] = {

@@ -298,7 +298,8 @@ class Canvas:
         scale = float(matplotlib.rcParams["font.size"]) / UNIT
         pen = float(matplotlib.rcParams["lines.linewidth"]) / PEN / scale
         low, high = self._low.copy(), self._high.copy()
-        text = max(LEAST_TEXT, float(high[0] - low[0]))
+        within = 72 * look.width / scale - 2 * MARGIN if look.width else LEAST_TEXT
+        text = max(within, float(high[0] - low[0]))
         above = "\n".join(_wrapped(title, TITLE, text)) if title else ""
         lines = [piece for line in self._caption for piece in _wrapped(line, CAPTION, text)]
         below = "\n".join(lines)
@@ -373,7 +374,8 @@ def _broken(line: str, letters: float, width: float) -> list[str]:
 
 @cache
 def _width(line: str, letters: float) -> float:
-    from matplotlib.textpath import TextPath
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
 
-    plain = line.replace("$", r"\$")  # two dollars would make it a formula
-    return float(TextPath((0, 0), plain, letters).get_extents().width)
+    font = FontProperties(size=letters)
+    return float(text_to_path.get_text_width_height_descent(line, font, ismath=False)[0])

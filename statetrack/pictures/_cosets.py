@@ -27,7 +27,7 @@ TURNS = 48
 
 
 def coset_layouts(actions: Sequence[Integers]) -> Iterator[Floats]:
-    """Positions `[N, 2]`, for each subgroup that one or two generators make; the best is to be found.
+    """Candidates for positions `[N, 2]`, for each subgroup that one or two generators make.
 
     Neighbours are about 1 apart.
     """
@@ -99,7 +99,7 @@ def _around(cosets: Integers, between: Booleans, joined: Booleans) -> Floats:
 
 
 def _beside(cosets: Integers, between: Booleans, joined: Booleans) -> Iterator[Floats]:
-    """Cosets beside each other, in the layout of the graph of cosets: the usual, and on a circle."""
+    """Cosets beside each other: as the graph of cosets is laid out, and on a circle."""
     first = cosets[0]
     inside = joined[np.ix_(first, first)]
     is_cycle = bool((inside.sum(axis=1) <= 2).all())

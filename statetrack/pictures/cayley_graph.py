@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from statetrack.pictures._canvas import DASHES, PALETTE, Canvas, Room, Shape
+from statetrack.pictures._cosets import coset_layouts
 from statetrack.pictures._keys import Sample, write_key, write_legend
 from statetrack.pictures._nodes import Names, between, clearest, fitting_step, ways_to_name
-from statetrack.pictures._cosets import coset_layouts
 from statetrack.pictures.drawn import Drawn, group_of
 from statetrack.pictures.generators import Generator, few_generators, generators_of
 from statetrack.pictures.layouts import circle, layout

@@ -17,8 +17,8 @@ import numpy as np
 
 from statetrack.sources.arrays import Booleans, Floats, Integers
 
-ROUNDS = 400
-"""Steps of the fit, enough for positions to converge."""
+ROUNDS, SETTLED = 400, 1e-3
+"""The most steps of the fit, and the move below which it has converged."""
 
 BEGINNINGS, FEW, LARGE = 12, 16, 40
 """The number of random initial layouts; the most nodes for which orders on a circle are tried; and
@@ -41,6 +41,9 @@ A layout without crossings in which some nodes are far from all others has lette
 read where all of it is to be seen.
 """
 
+LONGER = 1.6
+"""How much longer the lines of a regular layout may be than those of another."""
+
 ON_A_NODE = 0.3
 """An edge that passes a node closer than this, in steps, counts as a crossing."""
 
@@ -54,7 +57,8 @@ def layout(
     """Positions `[S, 2]` of the nodes of a connected graph; neighbours are about 1 apart.
 
     `edges [S, S]` may be directed, `rims` are candidates for the outermost cycle, `more` are
-    candidates for the whole. The layout is rotated so that the start is as far left as possible.
+    regular layouts, which are preferred where they cross no more and are not much larger. The
+    layout is rotated so that the start is as far left as possible.
     """
     num_nodes = len(edges)
     if num_nodes == 1:
@@ -66,10 +70,22 @@ def layout(
     candidates = list(_candidates(joined, wanted, start))
     for rim in rims:
         candidates += [_within(rim, joined, evenness) for evenness in EVENNESS]
-    candidates += more
-    drawable = [_spaced(each) for each in candidates if _closest(each) > SAME_PLACE]
-    best = min(drawable, key=lambda places: _badness(places, pairs))
+
+    def rated(places: Floats) -> tuple[float, float]:
+        return _badness(places, pairs)
+
+    best = min(_drawable(candidates), key=rated)
+    if regular := list(_drawable(more)):
+        other = min(regular, key=rated)
+        (crossings, length), (found, longer) = rated(best), rated(other)
+        if found < crossings or (found == crossings and longer < LONGER * length):
+            best = other
     return _turned(best, start)
+
+
+def _drawable(candidates: Iterable[Floats]) -> Iterator[Floats]:
+    """Those of which no two nodes are at one place, scaled."""
+    return (_spaced(each) for each in candidates if _closest(each) > SAME_PLACE)
 
 
 def circle(order: Integers) -> Floats:
@@ -153,7 +169,11 @@ def _fitted(places: Floats, wanted: Floats) -> Floats:
         pull = -weights * wanted / np.maximum(apart, 1e-9)
         np.fill_diagonal(pull, 0)
         np.fill_diagonal(pull, -pull.sum(axis=1))
-        places = inverse @ (pull @ places)
+        moved = inverse @ (pull @ places)
+        settled = float(np.abs(moved - places).max()) < SETTLED
+        places = moved
+        if settled:
+            break
     return places
 
 
@@ -192,7 +212,7 @@ def _badness(places: Floats, pairs: Integers) -> tuple[float, float]:
     crossings = _tangles(places, pairs)
     spread = float(np.prod(np.ptp(places, axis=0) + 1)) / len(places)
     excess = SPREAD * max(0.0, np.log2(spread / ENOUGH))
-    return round(crossings + excess, 6), round(float(lengths.sum() + lengths.std()), 6)
+    return round(float(crossings + excess), 6), round(float(lengths.sum() + lengths.std()), 6)
 
 
 def _tangles(places: Floats, pairs: Integers) -> int:

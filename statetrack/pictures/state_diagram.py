@@ -83,8 +83,8 @@ def state_diagram(drawn: Drawn, room: Room) -> Canvas:
     if marks != list(drawn.symbols):
         entries += list(zip(marks, drawn.symbols, strict=True))
     if named.key:
-        names = drawn.full_names if _writes_labels(drawn) else drawn.states
-        entries += list(zip(named.texts, names, strict=True))
+        full = drawn.full_names if _writes_labels(drawn) else drawn.states
+        entries += list(zip(named.texts, full, strict=True))
     if entries:
         write_key(canvas, entries, room)
     canvas.write_caption(_caption(drawn, named.key))
@@ -209,11 +209,11 @@ def _arrows(
         curve = clearest(a, b, others, shape, bends, 8.0)
         kept = between(curve, a, b, shape)
         arrows.append(_Arrow(kept, text, loop=False))
-    samples = [arrow.curve.at(FINE) for arrow in arrows]
+    samples = [arrow.curve.at(FINE[::4]) for arrow in arrows]
     for (source, target), text in moves.items():
         if source == target:
             arrows.append(_loop(source, text, places, shape, samples, source == start))
-            samples.append(arrows[-1].curve.at(FINE))
+            samples.append(arrows[-1].curve.at(FINE[::4]))
     return arrows
 
 
@@ -245,7 +245,7 @@ def _loop(
 def _bow(centre: Floats, shape: Shape, angle: float) -> Bezier:
     """A curve out of a node and back into it, around a direction."""
     sides = angle + np.array([0.5, -0.5])
-    middle = centre + (shape.half * np.cos(angle), 0.0)
+    middle = centre + np.array([shape.half * np.cos(angle), 0.0])
     bent = middle + (1.2 * shape.radius + 26) * np.stack([np.cos(sides), np.sin(sides)], axis=1)
     return Bezier(np.array([middle, *bent, middle])).outside(
         lambda points: shape.gaps(points, centre[None])[:, 0]
@@ -261,8 +261,8 @@ def _draw_state(canvas: Canvas, drawn: Drawn, state: int, place: Floats, named: 
     canvas.node(place, named.shape, dashed=not drawn.asked[state])
     label = (drawn.notes or drawn.states)[state]
     if _writes_labels(drawn) and not named.key:
-        canvas.text(drawn.states[state], place + (0.0, 4.5), NAME)
-        canvas.text(label, place - (0.0, 6.5), LABEL, colour=NOTE)
+        canvas.text(drawn.states[state], place + np.array([0.0, 4.5]), NAME)
+        canvas.text(label, place - np.array([0.0, 6.5]), LABEL, colour=NOTE)
         return
     if label == drawn.second and not _writes_labels(drawn):
         canvas.node(place, named.shape, inset=2.5)
@@ -271,7 +271,7 @@ def _draw_state(canvas: Canvas, drawn: Drawn, state: int, place: Floats, named: 
 
 def _write_symbols(canvas: Canvas, arrows: Sequence[_Arrow], places: Floats, shape: Shape) -> None:
     """Symbols on their arrows, at the positions where they overlap least with other content."""
-    samples = [arrow.curve.at(FINE) for arrow in arrows]
+    samples = [arrow.curve.at(FINE[::4]) for arrow in arrows]
     written: list[tuple[Floats, Floats]] = []
     for number, arrow in enumerate(arrows):
         size = np.array(canvas.size(arrow.text, SYMBOL)) + 3
@@ -315,4 +315,4 @@ def _covered(
     nearest = np.maximum(np.abs(places - centre) - size / 2 - (shape.half, 0.0), 0)
     states = (np.linalg.norm(nearest, axis=1) < shape.radius + 2).sum()
     texts = sum(bool((np.abs(other - centre) < (size + its) / 2).all()) for other, its in written)
-    return float(crossed / 4 + 20 * states + 20 * texts)
+    return float(crossed + 20 * states + 20 * texts)
