@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import importlib.util
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -446,3 +447,41 @@ def test_without_matplotlib_one_line_says_how_to_get_it(monkeypatch, capsys):
     (line,) = capsys.readouterr().err.splitlines()
     assert "pip install 'statetrack[plot]'" in line
     assert run(["show", "parity"]) == 0
+
+
+@pytest.fixture(scope="module")
+def gallery():
+    place = Path(__file__).parents[1] / "docs" / "gallery.py"
+    description = importlib.util.spec_from_file_location("gallery", place)
+    module = importlib.util.module_from_spec(description)
+    description.loader.exec_module(module)
+    return module
+
+
+QUICKLY_DRAWN = ["s3.svg", "modular-addition.svg", "broker.svg"]
+
+
+def test_the_pictures_in_the_docs_are_what_the_program_draws(gallery):
+    stale = gallery.changed(QUICKLY_DRAWN)
+    assert not stale, f"{', '.join(stale)}: run `python docs/gallery.py`"
+
+
+@pytest.mark.slow
+def test_all_pictures_in_the_docs_are_what_the_program_draws(gallery):
+    stale = gallery.changed([*gallery.GALLERY])
+    assert not stale, f"{', '.join(stale)}: run `python docs/gallery.py`"
+
+
+def test_pictures_in_the_docs_are_small_and_stand_in_the_page(gallery):
+    page = (gallery.DOCS / "figures.md").read_text("utf-8")
+    for name in gallery.GALLERY:
+        assert f"(figures/tasks/{name})" in page
+        assert (gallery.PICTURES / name).stat().st_size < 60_000
+    assert {each.name for each in gallery.PICTURES.iterdir()} == {*gallery.GALLERY}
+
+
+def test_pictures_that_differ_are_told_apart_and_last_digits_are_not(gallery):
+    text = (gallery.PICTURES / "s3.svg").read_text("utf-8")
+    assert gallery.same(text, re.sub(r"(\.\d\d)\d+", r"\g<1>1", text))
+    assert not gallery.same(text, text.replace("(2,3)", "(1,2)"))
+    assert not gallery.same(text, re.sub(r"x=\"1(\d+\.)", r'x="2\g<1>', text))

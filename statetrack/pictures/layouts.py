@@ -17,7 +17,7 @@ import numpy as np
 
 from statetrack.sources.arrays import Booleans, Floats, Integers
 
-ROUNDS, SETTLED = 400, 1e-3
+ROUNDS, SETTLED = 400, 1e-5
 """The most steps of the fit, and the move below which it has converged."""
 
 BEGINNINGS, FEW, LARGE = 12, 16, 40
@@ -34,15 +34,15 @@ few crossings, and cannot be drawn.
 EVENNESS = (0.0, 0.3, 0.6, 1.0)
 """How far nodes inside a rim are moved outwards, so that they are not crowded in the middle."""
 
-ENOUGH, SPREAD = 4.0, 5.0
+ENOUGH, SPREAD = 4.0, 7.0
 """The area for each node that a layout may have, and to how many crossings twice as much is equal.
 
 A layout without crossings in which some nodes are far from all others has letters that cannot be
 read where all of it is to be seen.
 """
 
-LONGER = 1.6
-"""How much longer the lines of a regular layout may be than those of another."""
+MORE, LONGER = 1.15, 1.9
+"""How many more crossings a regular layout may have than another, and how much longer lines."""
 
 ON_A_NODE = 0.3
 """An edge that passes a node closer than this, in steps, counts as a crossing."""
@@ -57,7 +57,7 @@ def layout(
     """Positions `[S, 2]` of the nodes of a connected graph; neighbours are about 1 apart.
 
     `edges [S, S]` may be directed, `rims` are candidates for the outermost cycle, `more` are
-    regular layouts, which are preferred where they cross no more and are not much larger. The
+    regular layouts, which are preferred where they are not much worse. The
     layout is rotated so that the start is as far left as possible.
     """
     num_nodes = len(edges)
@@ -78,7 +78,7 @@ def layout(
     if regular := list(_drawable(more)):
         other = min(regular, key=rated)
         (crossings, length), (found, longer) = rated(best), rated(other)
-        if found < crossings or (found == crossings and longer < LONGER * length):
+        if found < crossings or (found <= MORE * crossings and longer < LONGER * length):
             best = other
     return _turned(best, start)
 

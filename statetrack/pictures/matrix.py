@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from statetrack.pictures._canvas import INK, PALETTE, Canvas, Room
+from statetrack.pictures._canvas import INK, Canvas, Room
 from statetrack.pictures._keys import Sample, short, write_legend
 from statetrack.pictures.drawn import Drawn
 from statetrack.pictures.generators import few_generators, symbol_generators
@@ -18,6 +18,9 @@ SIDE, LARGEST = 380.0, 16.0
 
 DOTS = 1200
 """About how many dots a side has: several for each cell, so that edges are sharp."""
+
+COLOURS = (INK, "#e69f00", "#0072b2", "#56b4e9", "#009e73", "#cc79a7")
+"""The colours of generators: the first ones differ in brightness, for readers of grey prints."""
 
 LIGHT, DARK = 0.80, 0.15
 """The shades of grey of cells to which the fewest and the most symbols lead."""
@@ -38,11 +41,11 @@ def matrix(drawn: Drawn, room: Room) -> Canvas:
     caption = ["row: state; column: the state reached"]
     legend: list[Sample] = []
     if drawn.regular_group:
-        generators = few_generators(symbol_generators(drawn))[: len(PALETTE)]
+        generators = few_generators(symbol_generators(drawn))[: len(COLOURS)]
         order = _by_cycles(generators[0].action, drawn.start)
         places = np.argsort(order)
         colours = np.ones((num_states, num_states, 3))
-        for generator, colour in zip(generators, PALETTE, strict=False):
+        for generator, colour in zip(generators, COLOURS, strict=False):
             shade = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
             colours[places, places[generator.action]] = shade
             legend.append(Sample(", ".join(generator.symbols), colour, "solid", 0))

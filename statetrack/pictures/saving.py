@@ -29,6 +29,9 @@ STYLE: Mapping[Any, Any] = {
 }
 """Overrides the user's matplotlib settings."""
 
+FONT, FONTS = b"'DejaVu Sans'", b"'DejaVu Sans', Verdana, sans-serif"
+"""The font of an SVG, and those with letters of about the same width, for readers without it."""
+
 REPRODUCIBLE: Mapping[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "statetrack",
@@ -90,4 +93,5 @@ def _content(draw: Callable[[], Figure], ending: str, path: Path, look: Look | N
             f"{path}: a name has a letter that is missing from the font: take a file that "
             "ends in .svg, whose text stays text"
         )
-    return buffer.getvalue()
+    content = buffer.getvalue()
+    return content.replace(FONT, FONTS) if ending == ".svg" else content

@@ -25,7 +25,7 @@ NAME, SYMBOL, LABEL = 9.5, 8.5, 7.5
 LEAST_FREE, FREE, MOST_FREE = 18.0, 28.0, 56.0
 """The free length of an arrow beside its symbols: the least, the usual, and the greatest."""
 
-MANY = 2.2
+MANY = 2.0
 """The arrows for each state from which on they cross so often that they are given more room."""
 
 BEND = 0.22
