@@ -153,6 +153,26 @@ def test_score_prints_a_table_no_wider_than_the_terminal(folder, words, dataset,
     assert table and max(map(len, table)) <= 80
 
 
+def test_score_of_last_answers_says_nothing_of_other_positions(folder, words, dataset, capsys):
+    last = dataset.splits["test_len20"].labels[:, -1].tolist()
+    lines = "".join(json.dumps({"answers": label}) + "\n" for label in last)
+    Path("test_len20.jsonl").write_text(lines, encoding="utf-8")
+    assert run(["score", "test_len20.jsonl", "--data", str(words)]) == 0
+    shown = capsys.readouterr().out
+    assert "│ 1.00 │" in " ".join(shown.split()) and "symbols" not in shown
+    assert "every answer" not in shown
+    assert "nothing is said of the others" in " ".join(shown.split())
+
+
+def test_words_without_a_scored_position_have_no_score(dataset):
+    test = dataset.splits["test_len20"]
+    nothing = st.Batch(test.symbols, test.labels, np.zeros_like(test.scored), test.lengths)
+    splits = {"train": dataset.splits["train"], "test": nothing}
+    (score,) = st.score({"test": test.labels}, st.Dataset(dataset.card, splits))
+    assert (score.sequences, score.shortcut, score.first_error) == (0, None, None)
+    assert score.to_json()["accuracy"] is None and score.to_json()["floor"] is None
+
+
 def test_score_prints_json_with_its_documented_keys(folder, words, dataset, capsys):
     save(folder / "mine", dataset)
     assert run(["score", "mine/test_len20.npy", "--data", str(words), "--json"]) == 0
