@@ -87,6 +87,8 @@ def test_an_empty_line_offers_every_command(complete):
         ("eval runs/o", ["runs/one"]),
         ("certify sweeps/mine/", ["sweeps/mine/lstm"]),
         ("train --resume h", ["here"]),
+        ("cite runs/", ["runs/one", "runs/two", "runs/no-run/"]),
+        ("show runs/t", ["runs/two"]),
         ("compare runs/one runs/t", ["runs/two"]),
         ("eval missing/", []),
     ],

@@ -144,3 +144,14 @@ def _build(name):
     import importlib
 
     return importlib.import_module(app.find_command(name).module).build([])
+
+
+def test_a_model_that_was_not_named_is_said_to_be_the_default(capsys):
+    assert app.run("train --householders 2".split()) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(
+        "error: bilinear-cp, the model where none is given, has no option --hou"
+    )
+    assert "Models that have it: deltaproduct, gated-deltaproduct." in error
+    assert app.run("train --model gru --householders 2".split()) == 1
+    assert capsys.readouterr().err.startswith("error: gru has no option --householders.")

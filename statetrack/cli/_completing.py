@@ -157,7 +157,7 @@ NAMES: Mapping[tuple[str, str], Names] = {
     ("suite", ""): suites,
     ("what", "WHAT"): lists,
     ("what", ""): tasks,
-    ("name", ""): _all_of(tasks, models, suites, protocols, kinds),
+    ("name", ""): _all_of(tasks, models, suites, protocols, kinds, runs),
     ("run", ""): runs,
     ("resume", ""): runs,
     ("runs", "[RUNS ... | SUITE]"): _all_of(runs, suites),

@@ -54,7 +54,9 @@ def build(argv: list[str]) -> Callable[..., None]:
         return resume
     config, protocol = options.peek(argv, "--config"), options.peek(argv, "--protocol")
     values = read_yaml(Path(config)) if config else {}
-    name = options.peek(argv, "--model") or str(values.get("model", DEFAULT_MODEL))
+    given_name = options.peek(argv, "--model") or values.get("model")
+    name = str(given_name or DEFAULT_MODEL)
+    said = name if given_name else f"{name}, the model where none is given,"
     facts = MODEL_FACTS[name]
     classes = (facts.settings_class, DataSettings, TrainSettings)
     checked = options.check_preset(values, str(config), classes, also=["model"])
@@ -71,7 +73,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             statetrack train --protocol deltaproduct-paper --model deltaproduct --task s5
 
         """
-        options.refuse_unknown(context.args, name, own, fields_of_models, command="train")
+        options.refuse_unknown(context.args, said, own, fields_of_models, command="train")
         from statetrack.runs.loggers._opening import require_logs
         from statetrack.runs.run import Run  # imports torch, which `--help` does not need
 
