@@ -1,9 +1,6 @@
 """What an error suggests: usual names of the field, other spellings, other commands."""
 
-import inspect
-
 import pytest
-from typer.models import OptionInfo
 
 from statetrack import usual_names
 from statetrack.cli import app
@@ -136,14 +133,6 @@ def test_options_of_others_are_those_of_their_signatures():
     found = _options_of_others("train")
     assert "train" not in found and "json" in found["eval"] and "set" in found["sweep"]
     assert not any(name.startswith("-") for names in found.values() for name in names)
-    taken = inspect.signature(_build("cite"), eval_str=True).parameters.values()
-    assert found["cite"] == set() and not any(isinstance(each, OptionInfo) for each in taken)
-
-
-def _build(name):
-    import importlib
-
-    return importlib.import_module(app.find_command(name).module).build([])
 
 
 def test_a_model_that_was_not_named_is_said_to_be_the_default(capsys):
