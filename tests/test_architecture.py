@@ -125,7 +125,8 @@ def test_the_package_itself_names_what_is_public_and_imports_it_when_asked():
 FILES_OF_A_RUN = {
     *("config.yaml", "task.yaml", "plugin.py", "environment.json", "metrics.jsonl"),
     *("checkpoint.pt", "weights.safetensors", "summary.json", "eval.jsonl", "cell.json"),
-    *("evidence.jsonl", "error.json", "measuring.jsonl"),
+    *("evidence.jsonl", "error.json", "measuring.jsonl", "last.pt", "extension.json"),
+    "extensions.jsonl",
 }
 
 

@@ -405,6 +405,7 @@ def test_the_files_of_a_run_are_those_that_the_page_names(written):
     (point,) = (path.parent for path in (written / "suite").rglob("cell.json"))
     names = {path.name for folder in (written / "run", point) for path in folder.iterdir()}
     passing = {"checkpoint.pt", "measuring.jsonl", ".training.lock", ".point.lock"}
+    passing |= {"extension.json", "extensions.jsonl"}
     of_some = {"plugin.py", "error.json", "tensorboard", "wandb"}
     of_some |= {"words.csv", "words.yaml", "words.jsonl"}
     assert names | passing | of_some == documented("The run folder")
@@ -413,7 +414,8 @@ def test_the_files_of_a_run_are_those_that_the_page_names(written):
 def test_config_holds_the_settings_of_data_model_and_training(written):
     config = yaml.safe_load((written / "run" / "config.yaml").read_text(encoding="utf-8"))
     parts = (DataSettings, MODELS["diagonal-real"].settings_class, TrainSettings)
-    assert set(config) == {"model"}.union(*(part.model_fields for part in parts))
+    fields = {"model"}.union(*(part.model_fields for part in parts))
+    assert set(config) == fields - {"extended_at"}  # which a run has that was extended
     assert next(iter(config)) == "model"
 
 
@@ -448,7 +450,7 @@ def test_eval_json_has_the_documented_keys(written, monkeypatch, capsys):
     printed = json.loads(capsys.readouterr().out)
     assert set(printed) == documented("eval --json")
     assert keys_of(printed["rows"]) == documented("A row of eval --json")
-    assert keys_of(printed["rows"]) | {"evaluation_seed"} == documented("eval.jsonl")
+    assert keys_of(printed["rows"]) | {"evaluation_seed", "weights"} == documented("eval.jsonl")
     asked = ["eval", "run", "--length", "20", "--samples", "10", "--json", "--errors", "1"]
     assert run([*asked, "--stress", "--seconds", "2"]) == 0
     printed = json.loads(capsys.readouterr().out)

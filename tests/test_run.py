@@ -484,8 +484,9 @@ def test_evaluation_gives_a_row_for_each_length_and_keeps_them(tmp_path: Path) -
     assert [row for row in everyone if row.selected] == list(rows)
     assert rows.selected == everyone.selected
     assert run.rows == [*rows, *everyone]
+    hashed = run.folder.weights_hash()
     assert run.folder.rows("eval.jsonl") == [
-        row.to_json() | {"evaluation_seed": 3} for row in (*rows, *everyone)
+        row.to_json() | {"evaluation_seed": 3, "weights": hashed} for row in (*rows, *everyone)
     ]
     assert set(rows[0].to_json()) == {
         *("replica", "seed", "lr", "selected", "length", "sequences", "accuracy", "low", "high"),

@@ -151,6 +151,7 @@ class Evaluated:
         found["merging"] = {
             words: merging and merging.to_json() for words, merging in self.merging.items()
         }
+        found["extended_at"] = list(self.run.experiment.training.extended_at)
         if self.stress is not None:
             found["stress"] = [each.to_json(self.task.source) for each in self.stress]
         if self.errors is not None:

@@ -26,6 +26,7 @@ from statetrack.data import (
     write_dataset,
     write_large_dataset,
 )
+from statetrack.data.datasets import require_replaceable
 from statetrack.errors import DatasetError, SettingsError, setting
 from statetrack.report import drawing
 from statetrack.report.fitting import FittedTable
@@ -49,11 +50,13 @@ def write_datasets(
     out: Path | None,
     test_lengths: Sequence[str],
     as_json: bool,
+    *,
+    force: bool = False,
 ) -> None:
     """Write a dataset for each task, or for the starter set, and show what was written."""
     loaded = [load_task(name).with_words(settings.words) for name in names or STARTER_SET]
     text = _text(settings)
-    folders = _folders(loaded, out)
+    folders = _folders(loaded, out, force=force)
     lengths = parse_lengths(test_lengths) if test_lengths else None
     table = drawing.plain_table(
         "task",
@@ -69,7 +72,7 @@ def write_datasets(
     steps = list(zip(loaded, requests, folders, strict=True))
     cards = []
     for task, request, folder in progress_bar(steps, desc="writing", leave=False):
-        cards.append(_write(folder, task, request, settings, text))
+        cards.append(_write(folder, task, request, settings, text, force=force))
         _add_rows(table, cards[-1], folder)
     if as_json:
         print_json({"datasets": [_as_json(*each) for each in zip(folders, cards, strict=True)]})
@@ -89,8 +92,11 @@ def _as_json(folder: Path, card: dict[str, Any]) -> dict[str, Any]:
     return {"folder": str(folder), "files": written, "card": card}
 
 
-def _folders(tasks: Sequence[Task], out: Path | None) -> list[Path]:
-    """The folder of each task's dataset; raises, before anything is drawn, where one is in use."""
+def _folders(tasks: Sequence[Task], out: Path | None, *, force: bool) -> list[Path]:
+    """The folder of each task's dataset; raises, before anything is drawn, where one is in use.
+
+    With `force`, datasets may be there.
+    """
     if out is not None and len(tasks) == 1:
         folders = [out]
     else:
@@ -99,11 +105,13 @@ def _folders(tasks: Sequence[Task], out: Path | None) -> list[Path]:
         if folders.count(folder) > 1:
             raise DatasetError(f"{folder}: two of the tasks would be written there: name each once")
     taken = [str(path) for path in folders if _is_taken(path)]
-    if taken:
+    if taken and not force:
         raise DatasetError(
             f"{', '.join(taken)}: already there, and nothing is written over: "
-            "choose another --out, or remove what is there first"
+            "choose another --out, remove what is there first, or replace a dataset by --force"
         )
+    for name in taken:
+        require_replaceable(Path(name))
     return folders
 
 
@@ -195,7 +203,13 @@ def _is_large(request: Request) -> bool:
 
 
 def _write(
-    folder: Path, task: Task, request: Request, settings: GenSettings, text: TextRequest
+    folder: Path,
+    task: Task,
+    request: Request,
+    settings: GenSettings,
+    text: TextRequest,
+    *,
+    force: bool,
 ) -> dict[str, Any]:
     """Draw one dataset and write it; its card."""
     command = _command(task, settings, request)
@@ -209,6 +223,7 @@ def _write(
                 command=command,
                 text=text,
                 progress=bars.show,
+                force=force,
             )
     splits = draw_splits(
         task.source,
@@ -220,7 +235,8 @@ def _write(
         request.supervision,
         request.seed,
     )
-    return write_dataset(folder, task, splits, format=settings.format, command=command, text=text)
+    how: dict[str, Any] = {"format": settings.format, "command": command, "text": text}
+    return write_dataset(folder, task, splits, **how, force=force)
 
 
 @contextmanager

@@ -12,7 +12,13 @@ import typer
 from statetrack.cli import options
 from statetrack.cli._files import require_writable
 from statetrack.cli._json import print_json
-from statetrack.errors import DatasetError, SettingsError, StatetrackWarning, nearest
+from statetrack.errors import (
+    DatasetError,
+    SettingsError,
+    StatetrackError,
+    StatetrackWarning,
+    nearest,
+)
 from statetrack.sources.formats import MACHINE_FORMATS, format_of, what_is_left_out, write_machine
 from statetrack.spec import Task, folder_name, load_task
 from statetrack.spec.names import is_path
@@ -49,11 +55,13 @@ def machine_text(task: Task, form: str) -> str:
     return write_machine(task.automaton, form)
 
 
-def write_machines(names: Sequence[str], form: str, out: Path | None, as_json: bool) -> None:
+def write_machines(
+    names: Sequence[str], form: str, out: Path | None, as_json: bool, *, force: bool = False
+) -> None:
     """Write the machine of every task into a file of its own, and say where.
 
     Raises `SettingsError` for options of datasets, and before anything is written for a file that
-    is there already.
+    is there already; with `force`, for one that is no machine.
     """
     unknown = [name for name in names if name.startswith("-")]
     if unknown:
@@ -74,10 +82,12 @@ def write_machines(names: Sequence[str], form: str, out: Path | None, as_json: b
     for path in paths:
         if paths.count(path) > 1:
             raise DatasetError(f"{path}: two of the tasks would be written there: name each once")
-        if path.exists():
+        if path.exists() and force:
+            _require_machine(path)
+        elif path.exists():
             raise DatasetError(
-                f"{path}: already there, and nothing is written over: choose another --out, or "
-                "remove what is there first"
+                f"{path}: already there, and nothing is written over: choose another --out, "
+                "remove what is there first, or replace a machine by --force"
             )
     texts = [machine_text(task, form) for task in tasks]
     if out is None:
@@ -94,6 +104,17 @@ def _as_json(task: Task, path: Path) -> dict[str, Any]:
     machine = load_task(str(path)).automaton
     sizes = {"states": machine.num_states, "symbols": machine.num_symbols}
     return {"task": task.name, "file": str(path), "bytes": path.stat().st_size} | sizes
+
+
+def _require_machine(path: Path) -> None:
+    """Raise `DatasetError` for a file that is no machine: it is not replaced."""
+    try:
+        load_task(str(path))
+    except StatetrackError as problem:
+        raise DatasetError(
+            f"{path}: is no machine file, and --force replaces nothing else: "
+            f"{' '.join(str(problem).split())}"
+        ) from None
 
 
 def write_text(path: Path, text: str) -> None:

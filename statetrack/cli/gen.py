@@ -42,6 +42,7 @@ def gen(
         ),
     ] = None,
     test_length: options.TestLengths = None,
+    force: options.Force = False,
     as_json: options.PrintJson = False,
     **given: Any,
 ) -> None:
@@ -49,7 +50,7 @@ def gen(
 
     Every dataset is a folder with the splits train, validation and test_len500 (one for each
     test length), of which no two share a word, and a README that describes it. A folder that is
-    not empty is never overwritten.
+    not empty is never overwritten; --force replaces one that is a dataset and nothing else.
 
     With a format of machines (dot, kiss2, aut, jff, fst, scxml or xstate), no words are drawn: the
     smallest machine of every task is written into a file, which is a task again.
@@ -63,7 +64,7 @@ def gen(
     from statetrack.cli._gen import write_datasets  # numpy, which `--help` does not need
 
     settings = options.collect(GenSettings, given)
-    write_datasets(tasks or (), settings, out, test_length or (), as_json)
+    write_datasets(tasks or (), settings, out, test_length or (), as_json, force=force)
 
 
 def gen_machines(
@@ -78,12 +79,13 @@ def gen_machines(
         Path | None,
         typer.Option(metavar="FILE", help="The file; by default data/TASK.dot, by its format."),
     ] = None,
+    force: options.Force = False,
     as_json: options.PrintJson = False,
 ) -> None:
     """Write the smallest machines of tasks into files of other programs.
 
     Every file is a task again: its name is taken wherever a task's is. The same words have the
-    same labels. A file that is there is never overwritten.
+    same labels. A file that is there is never overwritten; --force replaces a file of the format.
 
     Examples:
         statetrack gen parity --format dot --out parity.dot
@@ -91,4 +93,4 @@ def gen_machines(
     """
     from statetrack.cli._machine_files import write_machines  # numpy, which `--help` does not need
 
-    write_machines([*(tasks or ()), *context.args], format, out, as_json)
+    write_machines([*(tasks or ()), *context.args], format, out, as_json, force=force)

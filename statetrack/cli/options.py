@@ -105,6 +105,12 @@ AsJson = Annotated[
 ]
 """The option for JSON in place of a report."""
 
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Replace what stands there, where it is nothing else."),
+]
+"""The option of commands that refuse to write over what is there."""
+
 PrintJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 """The same for commands whose JSON may be a list."""
 

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from statetrack.cli import options
+from statetrack.errors import SettingsError
 
 PLACE = 3.6
 """Its place among the commands that `statetrack --help` lists."""
@@ -32,6 +33,7 @@ def build(argv: list[str]) -> Callable[..., None]:
                 metavar="FOLDER",
             ),
         ] = None,
+        force: options.Force = False,
         defect: Annotated[
             float,
             typer.Option(help="The largest defect, relative to the states, to start from.", min=0),
@@ -67,7 +69,9 @@ def build(argv: list[str]) -> Callable[..., None]:
         path = newest_run(RUNS).path if run is None else run
         opened = Run.open(path, device=device, trust_plugin=trust_plugin)
         folder = path.with_name(f"{path.name}-snapped") if out is None else out
-        require_new(folder)
+        require_new(folder, force=force)
+        if force and folder.resolve() == path.resolve():
+            raise SettingsError("--force: a run is not replaced by what is made of it")
         ((outcome, subject),) = opened.subjects(replica=replica)
         with searching(f"replica {outcome.replica}", seconds) as budget:
             found = snap_subject(subject, defect, budget)
@@ -78,7 +82,9 @@ def build(argv: list[str]) -> Callable[..., None]:
             "snapped_defect": found.defect,
         }
         command = shlex.join(["statetrack", "snap", *argv])
-        made = write_derived(opened, outcome, found.model, folder, about, command=command)
+        made = write_derived(
+            opened, outcome, found.model, folder, about, command=command, force=force
+        )
         made.add_evidence(found.certificate, made.selected)
         if as_json:
             content = about | {

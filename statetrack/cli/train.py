@@ -51,7 +51,7 @@ PLACE = 2
 def build(argv: list[str]) -> Callable[..., None]:
     """The command for these arguments: a new run with the chosen model's options, or `--resume`."""
     if options.peek(argv, "--resume") is not None:
-        return resume
+        return _resuming(argv)
     config, protocol = options.peek(argv, "--config"), options.peek(argv, "--protocol")
     values = read_yaml(Path(config)) if config else {}
     given_name = options.peek(argv, "--model") or values.get("model")
@@ -62,7 +62,7 @@ def build(argv: list[str]) -> Callable[..., None]:
     checked = options.check_preset(values, str(config), classes, also=["model"])
     defaults = preset(name, checked, protocol=protocol or "")
     own = {key for kind in classes for key in kind.model_fields}
-    own |= {"model", "config", "protocol", "out", "resume", "plugin", "log", "json"}
+    own |= {"model", "config", "protocol", "out", "force", "resume", "plugin", "log", "json"}
 
     def train(context: typer.Context, **given: Any) -> None:
         """Train a population of one model: seeds x learning rates, in one process.
@@ -86,7 +86,10 @@ def build(argv: list[str]) -> Callable[..., None]:
         command = shlex.join(["statetrack", "train", *argv])
         log = given["log"] or ()
         require_logs(log)
-        _train(Run.start(experiment, out=given["out"], command=command), log, given["as_json"])
+        if given["force"] and given["out"] is None:
+            raise SettingsError("--force replaces the run that --out names: name one")
+        run = Run.start(experiment, out=given["out"], command=command, force=given["force"])
+        _train(run, log, given["as_json"])
 
     return options.with_parameters(
         train,
@@ -128,7 +131,16 @@ def _choices(name: str) -> list[inspect.Parameter]:
         choice(
             "out", Path | None, None, "The run folder; by default a new one in runs/.", "FOLDER"
         ),
-        choice("resume", Path | None, None, "Continue an interrupted run.", "RUN"),
+        inspect.Parameter(
+            "force", inspect.Parameter.KEYWORD_ONLY, annotation=options.Force, default=False
+        ),
+        choice(
+            "resume",
+            Path | None,
+            None,
+            "Continue an interrupted run; with more --steps, extend a finished one.",
+            "RUN",
+        ),
         inspect.Parameter(
             "log", inspect.Parameter.KEYWORD_ONLY, annotation=options.Logs, default=None
         ),
@@ -138,27 +150,43 @@ def _choices(name: str) -> list[inspect.Parameter]:
     ]
 
 
-def resume(
-    context: typer.Context,
-    *,
-    resume: Annotated[Path, typer.Option(metavar="RUN", help="The interrupted run's folder.")],
-    trust_plugin: options.TrustPlugin = False,
-    log: options.Logs = None,
-    as_json: options.PrintJson = False,
-) -> None:
-    """Continue an interrupted run, from its last checkpoint and with its own settings.
+def _resuming(argv: list[str]) -> Callable[..., None]:
+    """The command `train --resume` for these arguments."""
 
-    Examples:
-        statetrack train --resume runs/mine
+    def resume(
+        context: typer.Context,
+        *,
+        resume: Annotated[
+            Path, typer.Option(metavar="RUN", help="The run's folder: interrupted, or finished.")
+        ],
+        steps: Annotated[
+            int | None, typer.Option(metavar="N", help="Extend a finished run to N steps.", min=1)
+        ] = None,
+        trust_plugin: options.TrustPlugin = False,
+        log: options.Logs = None,
+        as_json: options.PrintJson = False,
+    ) -> None:
+        """Continue an interrupted run from its last checkpoint, or extend a finished one.
 
-    """
-    if context.args:
-        raise SettingsError(
-            f"--resume continues with the run's own settings: leave out {context.args[0]}"
-        )
-    from statetrack.runs.run import Run  # imports torch, which `--help` does not need
+        All other settings are the run's own.
 
-    _train(Run.resume(resume, trust_plugin=trust_plugin), log or (), as_json)
+        Examples:
+            statetrack train --resume runs/mine
+            statetrack train --resume runs/mine --steps 5000
+
+        """
+        if context.args:
+            raise SettingsError(
+                "--resume continues with the run's own settings, of which only --steps can be "
+                f"raised: leave out {context.args[0]}"
+            )
+        from statetrack.runs.run import Run  # imports torch, which `--help` does not need
+
+        command = shlex.join(["statetrack", "train", *argv])
+        run = Run.resume(resume, steps=steps, trust_plugin=trust_plugin, command=command)
+        _train(run, log or (), as_json)
+
+    return resume
 
 
 def _train(run: Run, log: Sequence[str], as_json: bool) -> None:
@@ -228,9 +256,11 @@ def _draw(run: Run, summary: Summary) -> None:
     out, lengths, settings = console(), run.words.lengths, run.experiment.training
     title = f"{run.experiment.model} on {run.task.name}, lengths {lengths}"
     out.print(training_table(title, summary))
+    at = ", ".join(f"{step}" for step in settings.extended_at)
+    at = at and f" (extended at {at})"
     by = f"selected on {settings.validation_words} words of the training lengths"
     out.print(
-        f"{summary.steps} steps in {summary.seconds:.1f} s; "
+        f"{summary.steps} steps{at} in {summary.seconds:.1f} s; "
         f"{'none is selected' if summary.selected is None else by}"
     )
     if summary.chosen is not None and summary.chosen.finish is not None:

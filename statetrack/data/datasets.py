@@ -1,12 +1,14 @@
 """Datasets on disk: a folder with the splits in `data`, a README, and `card.json`.
 
-A folder is written completely or not at all, and one that is not empty is never overwritten.
+A folder is written completely or not at all. One that is not empty is never overwritten, unless it
+is a dataset that is to be replaced: it goes once the new one is complete.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -54,8 +56,11 @@ def write_dataset(
     format: FormatName = "parquet",
     command: str = "",
     text: TextRequest = AS_TOKENS,
+    force: bool = False,
 ) -> dict[str, Any]:
     """Write a dataset into a new folder and return its card.
+
+    With `force`, the folder may hold a dataset, which is replaced once this one is complete.
 
     `command` is the command line that makes it again, for the card; `text` says how the format
     `lm-eval` writes words.
@@ -64,7 +69,7 @@ def write_dataset(
     full or read-only: nothing is left behind then), or the format cannot hold these splits.
     """
     parts = {name: HeldPart(batch) for name, batch in splits.parts.items()}
-    with _appearing_whole(folder) as unfinished:
+    with _appearing_whole(folder, force=force) as unfinished:
         return _write_files(unfinished, folder, task, splits, parts, format, command, text)
 
 
@@ -77,18 +82,20 @@ def write_large_dataset(
     command: str = "",
     text: TextRequest = AS_TOKENS,
     progress: Progress = _silent,
+    force: bool = False,
 ) -> dict[str, Any]:
     """Draw a dataset of any size and write it into a new folder; return its card.
 
     The words are those of `draw_splits`. They go over files in the unfinished folder, so memory
-    does not grow with their number. `progress` is told how far it is.
+    does not grow with their number. `progress` is told how far it is; `force` is that of
+    `write_dataset`.
 
     Raises `DatasetError` as `write_dataset` does, and before anything is drawn where the disk has
     no room for it; and `SettingsError` as `draw_large_splits` does.
     """
     estimate_size(task.source, request, format, text).check_room(folder)
     _refuse_format(task.source, request, format)
-    with _appearing_whole(folder) as unfinished:
+    with _appearing_whole(folder, force=force) as unfinished:
         words = unfinished / "words"
         splits = draw_large_splits(task.source, request, words, progress)
         card = _write_files(
@@ -194,29 +201,72 @@ def check_labels(batch: Batch, source: Source, where: str) -> None:
 
 
 @contextmanager
-def _appearing_whole(folder: Path) -> Iterator[Path]:
-    """A new folder beside `folder`, renamed to it once everything has been written."""
+def _appearing_whole(folder: Path, *, force: bool) -> Iterator[Path]:
+    """A new folder beside `folder`, renamed to it once everything has been written.
+
+    With `force`, a dataset that is there goes then, and not before.
+    """
     unfinished = folder.parent / f".{folder.name}-{os.getpid()}.unfinished"
     try:
-        _refuse_if_taken(folder)
+        _refuse_if_taken(folder, force=force)
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished.mkdir()
         try:
             yield unfinished
-            if folder.exists():
-                folder.rmdir()
-            unfinished.rename(folder)
+            _give_place(folder, unfinished)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as problem:
         raise DatasetError(f"{folder}: cannot be written: {reason(problem)}") from None
 
 
-def _refuse_if_taken(folder: Path) -> None:
+def _give_place(folder: Path, new: Path) -> None:
+    """Rename a new folder; the dataset that has its name is deleted after that."""
+    if not folder.exists():
+        new.rename(folder)
+        return
+    if not any(folder.iterdir()):
+        folder.rmdir()
+        new.rename(folder)
+        return
+    require_replaceable(folder)  # something may have come since
+    old = folder.parent / f".{folder.name}-{os.getpid()}.replaced"
+    folder.rename(old)
+    try:
+        new.rename(folder)
+    except OSError:
+        old.rename(folder)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _refuse_if_taken(folder: Path, *, force: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise DatasetError(f"{folder}: is a file: choose another folder")
     if folder.exists() and any(folder.iterdir()):
-        raise DatasetError(
-            f"{folder}: is not empty, and nothing is written over: "
-            "choose another folder, or remove this one first"
-        )
+        if not force:
+            raise DatasetError(
+                f"{folder}: is not empty, and nothing is written over: "
+                "choose another folder, or remove this one first"
+            )
+        require_replaceable(folder)
+
+
+def require_replaceable(folder: Path) -> None:
+    """Raise `DatasetError` unless a folder is a dataset that was written here, and nothing else."""
+    if folder.is_symlink() or not folder.is_dir():
+        raise DatasetError(f"{folder}: is no folder of its own: only datasets are replaced")
+    card = read_card(folder)
+    for path in sorted((*folder.iterdir(), *(folder / "data").glob("*"))):
+        name = path.name
+        if path.parent == folder:
+            known = name in ("data", "card.json", "README.md")
+            if card.format == "lm-eval":
+                known = known or name in ("splits.py", "__pycache__") or path.suffix == ".yaml"
+        else:
+            known = any(re.match(rf"{re.escape(split)}([.-]|$)", name) for split in card.declared())
+        if not known:
+            raise DatasetError(
+                f"{folder}: holds '{path.relative_to(folder)}', which is no file of this dataset, "
+                "and only datasets are replaced: choose another folder, or remove it yourself"
+            )

@@ -102,7 +102,7 @@ def _facts(experiment: Experiment) -> Mapping[str, str]:
         "schedule": f"{training.schedule} schedule"
         + (f" after a warm-up of {training.warmup:.0%}" if training.warmup else ""),
         "clip": f"gradients clipped at {training.clip:g}" if training.clip else "",
-        "steps": f"{training.steps:,} steps",
+        "steps": f"{training.steps:,} steps{_extensions(training)}",
         "batch": f"{training.batch_size:,} words a step",
         "lengths": f"words of {words.lengths} symbol{'' if str(words.lengths) == '1' else 's'}",
         "curriculum": f"the longest reached after {data.curriculum:.0%} of the steps"
@@ -118,6 +118,16 @@ def _facts(experiment: Experiment) -> Mapping[str, str]:
         if training.seeds == 1
         else f"seeds {training.seed}-{last_seed}",
     }
+
+
+def _extensions(training: TrainSettings) -> str:
+    """That training was extended, and the schedule of each part where it makes a difference."""
+    if not training.extended_at:
+        return ""
+    at = " and ".join(f"{step:,}" for step in training.extended_at)
+    if training.schedule == "constant" and not training.warmup:
+        return f" (extended at {at})"
+    return f" (extended at {at}; the schedule of each part is that of a training to its end)"
 
 
 def _robust(training: TrainSettings) -> str:

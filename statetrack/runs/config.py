@@ -90,11 +90,22 @@ class Experiment:
         )
 
     def values(self) -> dict[str, Any]:
-        """All settings, flat, as plain values: the content of config.yaml."""
+        """All settings, flat, as plain values: the content of config.yaml.
+
+        `extended_at` is there only where training was extended.
+        """
         flat: dict[str, Any] = {"model": self.model}
         for part in (self.data, self.model_settings, self.training):
             flat |= part.model_dump(mode="json")
+        if not self.training.extended_at:
+            del flat["extended_at"]
         return flat
+
+    def extended(self, steps: int) -> Experiment:
+        """The same with more steps, which are as in a training of so many: see `extended_at`."""
+        at = (*self.training.extended_at, self.training.steps)
+        values = self.values() | {"steps": steps, "extended_at": list(at)}
+        return Experiment.from_values(values, "the extended run")
 
     @property
     def replicas(self) -> tuple[Replica, ...]:

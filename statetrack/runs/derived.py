@@ -13,17 +13,27 @@ from statetrack.errors import RunError, setting
 from statetrack.models._base import SequenceModel
 from statetrack.runs.config import Experiment
 from statetrack.runs.environment import environment
-from statetrack.runs.folder import RunFolder
+from statetrack.runs.folder import RunFolder, is_run
 from statetrack.runs.plugins import plugins_of
+from statetrack.runs.replacing import require_replaceable
 from statetrack.runs.rows import Outcome, Summary
 from statetrack.runs.run import Run
 from statetrack.training.scores import accuracy
 
 
-def require_new(out: Path) -> None:
-    """Raise `RunError` where a folder has something in it already, or could not be written."""
+def require_new(out: Path, *, force: bool = False) -> None:
+    """Raise `RunError` where a folder has something in it already, or could not be written.
+
+    With `force`, a run may be there, and nothing else.
+    """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise RunError(f"{out}: already exists and is not empty: choose another {setting('out')}")
+        if force:
+            require_replaceable(out)
+        else:
+            hint = f", or replace it by {setting('force')}" if is_run(out) else ""
+            raise RunError(
+                f"{out}: already exists and is not empty: choose another {setting('out')}{hint}"
+            )
     above = next(each for each in (out.absolute(), *out.absolute().parents) if each.exists())
     if not above.is_dir():
         raise RunError(f"{out}: {above} is no folder: choose another {setting('out')}")
@@ -39,12 +49,14 @@ def write_derived(
     about: Mapping[str, str | float | int],
     *,
     command: str | None = None,
+    force: bool = False,
 ) -> Run:
     """A new finished run in the folder `out`, with one replica: the given model.
 
     It has the settings, the task and the plugins of `run`, of which `outcome` is the replica that
     the model was made from; `about` stands in environment.json. The validation accuracy is that of
-    the model, on the same words; its loss is not known. Raises `RunError` where `out` is not empty.
+    the model, on the same words; its loss is not known. Raises `RunError` where `out` is not empty;
+    with `force`, a run that is there is replaced.
     """
     values = run.experiment.values()
     values |= {"seed": outcome.seed, "seeds": 1, "lrs": [outcome.lr]}
@@ -56,6 +68,7 @@ def write_derived(
         task=run.task.document(),
         environment=made_on | dict(about),
         plugins=plugins_of(experiment.values(), run.task.spec.automaton),
+        force=force,
     )
     parts = dict(model.named_parameters()) | dict(model.named_buffers())
     folder.write_weights({name: value.unsqueeze(0) for name, value in parts.items()})

@@ -8,7 +8,10 @@ It writes and reads typed values; torch is imported only where weights are read 
                           that it imports; plugin_2.py for a second one
     environment.json      versions, machine, command, start
     metrics.jsonl         one record per line: step, replica, loss, accuracy, validation_*
-    checkpoint.pt         the state that `--resume` needs; deleted once training has finished
+    checkpoint.pt         the state that `--resume` needs; gone once training has finished
+    last.pt               the state after the last step, from which training may be extended
+    extensions.jsonl      one row per extension: from which step to which, and where it was begun
+    extension.json        an extension that is being begun: its settings
     weights.safetensors   the best weights of every replica, each tensor [R, ...]
     summary.json          every replica's outcome and the selected one; exists when finished
     eval.jsonl            one row per replica and length, appended by `statetrack eval`
@@ -60,6 +63,7 @@ from statetrack.runs.files import (
 )
 from statetrack.runs.identity import Identity
 from statetrack.runs.loggers import LOGS
+from statetrack.runs.replacing import drop_replaced, replace_run, require_replaceable
 from statetrack.runs.rows import EvaluationRow, EvidenceRow, Summary, read_row
 from statetrack.scoring import plain
 from statetrack.settings import read_yaml
@@ -69,6 +73,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 T = TypeVar("T")
+OfWeights = TypeVar("OfWeights", EvaluationRow, EvidenceRow)
+"""A row about weights, whose hash it has."""
 
 FORMAT = 1
 """Version of the names above and of those inside the files; raised when one changes meaning."""
@@ -104,6 +110,7 @@ class RunFolder:
         environment: Mapping[str, Any],
         plugins: Sequence[PluginFiles] = (),
         frequencies: tuple[str, bytes] | None = None,
+        force: bool = False,
     ) -> RunFolder:
         """A new run folder with the files that are written before training: see `create`.
 
@@ -125,18 +132,26 @@ class RunFolder:
                     file = plugin.path.parent / original
                     raise RunError(f"{file}: a run keeps a copy, and '{name}' is taken: rename it")
         files["config.yaml"] = to_yaml(config)
-        return cls.create(path, files)
+        return cls.create(path, files, force=force)
 
     @classmethod
-    def create(cls, path: Path, files: Mapping[str, str | bytes]) -> RunFolder:
+    def create(
+        cls, path: Path, files: Mapping[str, str | bytes], *, force: bool = False
+    ) -> RunFolder:
         """A new run folder with these files in it, created with all of them or not at all.
 
-        An existing folder is used only if it is empty, and is refused otherwise.
+        An existing folder is used only if it is empty, and is refused otherwise; with `force`, one
+        that is a run and nothing else is replaced: see `replacing`.
         """
         exists = os.path.lexists(path)
+        replaces = force and exists and not _is_empty_folder(path)
+        if replaces:
+            require_replaceable(path, {name.partition("/")[0] for name in files})
+            exists = False
         if exists and not _is_empty_folder(path):
             unfinished = is_run(path) and not cls(path).finished
             hint = f", or continue it with `statetrack train --resume {path}`" if unfinished else ""
+            hint += f", or replace it by {setting('force')}" if is_run(path) else ""
             raise RunError(
                 f"{path}: already exists and is not empty: choose another {setting('out')}{hint}"
             )
@@ -151,7 +166,9 @@ class RunFolder:
                     (made / name).touch(exist_ok=False)
                     written.append(made / name)
                     cls(made).write_file(name, text)
-                if made != path:
+                if replaces:
+                    replace_run(path, made, was_finished=cls(path).finished)
+                elif made != path:
                     made.rename(path)
                     synchronise(path.parent)
             except BaseException:
@@ -305,8 +322,9 @@ class RunFolder:
         return summary
 
     def write_summary(self, summary: Summary) -> None:
-        """Write summary.json, after which the run is finished."""
+        """Write summary.json, after which the run is finished, and what it replaced is deleted."""
         self.write_json("summary.json", asdict(summary))
+        drop_replaced(self.path)
 
     def records(self) -> list[Record]:
         """Read metrics.jsonl: the records of training, in their order."""
@@ -328,8 +346,12 @@ class RunFolder:
             append_to_file(path, _lines(rows, path))
 
     def evaluations(self) -> list[EvaluationRow]:
-        """Read eval.jsonl: the rows of all evaluations, in their order."""
-        return list(self._typed(EvaluationRow, "eval.jsonl"))
+        """Read eval.jsonl: the rows about the weights that the run has now, in their order.
+
+        Which rows these are, and what is said of the others: see `evidence`.
+        """
+        again = "evaluate the run again"
+        return self._current(list(self._typed(EvaluationRow, "eval.jsonl")), "eval.jsonl", again)
 
     def append_evaluation(self, rows: Sequence[EvaluationRow]) -> None:
         """Append rows to eval.jsonl."""
@@ -343,14 +365,26 @@ class RunFolder:
         without a hash, and all where there are no weights to compare with, are taken as they are.
         """
         rows = [row for row in self._evidence() if row is not None]
-        hashed = self.weights_hash() if any(row.weights for row in rows) else None
-        current = [row for row in rows if None in (hashed, row.weights) or row.weights == hashed]
+        return self._current(rows, "evidence.jsonl", "look for the evidence again")
+
+    def _current(self, rows: list[OfWeights], name: str, again: str) -> list[OfWeights]:
+        """The rows about the weights that the run has now; a warning counts the others."""
+        if not rows:
+            return rows
+        if self.extended:  # what has no hash was found before, by an earlier version
+            hashed = self.weights_hash()
+            current = [row for row in rows if hashed and row.weights == hashed]
+        else:
+            hashed = self.weights_hash() if any(row.weights for row in rows) else None
+            current = [
+                row for row in rows if None in (hashed, row.weights) or row.weights == hashed
+            ]
         if stale := len(rows) - len(current):
             warnings.warn(
-                f"{self.path / 'evidence.jsonl'}: {stale} of its rows are about other weights than "
-                "the run has now, and are not counted; look for the evidence again",
+                f"{self.path / name}: {stale} of its rows are about other weights than "
+                f"the run has now, and are not counted; {again}",
                 StatetrackWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return current
 
@@ -442,7 +476,17 @@ class RunFolder:
 
         Raises `RunError` where it is damaged, or of other settings or another task.
         """
-        path = self.path / "checkpoint.pt"
+        return self._state("checkpoint.pt")
+
+    def last(self) -> dict[str, Any] | None:
+        """Read last.pt, the state after the last step; None where there is none.
+
+        Raises `RunError` as `checkpoint` does.
+        """
+        return self._state("last.pt")
+
+    def _state(self, name: str) -> dict[str, Any] | None:
+        path = self.path / name
         if not os.path.lexists(path):
             return None
         import torch
@@ -451,30 +495,91 @@ class RunFolder:
         try:
             with zipfile.ZipFile(content) as records:
                 if records.testzip() is not None:  # torch.load does not compare checksums
-                    self.refuse_checkpoint()
+                    self.refuse_checkpoint(name=name)
             content.seek(0)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of pickles that nobody here writes
                 state = torch.load(content, map_location="cpu", weights_only=True)
         except Exception:  # damaged pickles raise nearly everything
-            self.refuse_checkpoint()
+            self.refuse_checkpoint(name=name)
         if not isinstance(state, dict) or not all(isinstance(key, str) for key in state):
-            self.refuse_checkpoint()
+            self.refuse_checkpoint(name=name)
         if (stored := state.pop("identity", None)) is not None:
             about = _from_json(str(stored).encode(), str(path))
-            self._require_identity("checkpoint.pt", about, f"; {_START_AGAIN}")
+            advice = "" if name == "last.pt" else f"; {_START_AGAIN}"
+            self._require_identity(name, about, advice)
         return state
 
-    def refuse_checkpoint(self, why: str = "") -> NoReturn:
-        """Raise `RunError`: checkpoint.pt cannot be continued from."""
+    def refuse_checkpoint(self, why: str = "", name: str = "checkpoint.pt") -> NoReturn:
+        """Raise `RunError`: checkpoint.pt, or last.pt, cannot be continued from."""
         because = f" ({why})" if why else ""
-        raise RunError(f"{self.path / 'checkpoint.pt'}: is damaged{because}: {_START_AGAIN}")
+        advice = "the run cannot be extended" if name == "last.pt" else _START_AGAIN
+        raise RunError(f"{self.path / name}: is damaged{because}: {advice}")
 
     def drop_checkpoint(self) -> None:
         """Delete checkpoint.pt and the lock of training, once the run has finished."""
         with suppress(OSError):  # the run has finished, and nobody reads the checkpoint any more
             (self.path / "checkpoint.pt").unlink(missing_ok=True)
         locking.remove_training_lock(self.path)
+
+    def keep_last(self) -> None:
+        """Keep checkpoint.pt as last.pt, once the run has finished: it is of the last step."""
+        with suppress(OSError):  # then the run cannot be extended
+            (self.path / "checkpoint.pt").replace(self.path / "last.pt")
+        self.drop_checkpoint()
+
+    def drop_last(self) -> None:
+        """Delete last.pt, of a run that will not be extended."""
+        with suppress(OSError):
+            (self.path / "last.pt").unlink(missing_ok=True)
+
+    @property
+    def extended(self) -> bool:
+        """Whether training was extended, or is about to be."""
+        return bool(self.config().get("extended_at")) or self.extending
+
+    @property
+    def extending(self) -> bool:
+        """Whether an extension is being begun: `begin_extension` says how it is completed."""
+        return os.path.lexists(self.path / "extension.json")
+
+    def begin_extension(self, config: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+        """Turn a finished run into an unfinished one with these settings, after its last step.
+
+        `about` is what extensions.jsonl keeps of it. Only who has the right to train the run may do
+        that. Once extension.json is there, nothing is lost: what is stopped then, `end_beginning`
+        completes. Raises `RunError` where last.pt is missing, damaged or of other settings.
+        """
+        state = self.last()
+        if state is None:
+            raise RunError(
+                f"{self.path}: has no last.pt, the state after its last step (it is deleted, or "
+                "was not kept by an earlier version), so it cannot be extended: train it again, "
+                f"with {setting('config')} {self.config_file}"
+            )
+        task = self.identity().task_hash
+        self.write_checkpoint(state, Identity(config, task))
+        self.write_json("extension.json", {"config": config, "about": about})
+        self.end_beginning()
+
+    def end_beginning(self) -> None:
+        """Complete what `begin_extension` began: the result of the shorter training goes.
+
+        Raises `RunError` where extension.json is damaged.
+        """
+        begun = self.read_json("extension.json")
+        config, about = begun.get("config"), begun.get("about")
+        if not isinstance(config, dict) or not isinstance(about, dict):
+            self._damaged("extension.json", "it does not say what the run becomes")
+        try:
+            for name in ("summary.json", "weights.safetensors", "last.pt"):
+                (self.path / name).unlink(missing_ok=True)
+            if about not in self.rows("extensions.jsonl"):
+                self.append("extensions.jsonl", [about])
+            self.write_text("config.yaml", to_yaml(config))
+            (self.path / "extension.json").unlink(missing_ok=True)
+        except OSError as problem:
+            raise RunError(f"{self.path}: cannot be extended: {reason_of(problem)}") from None
 
     def write_weights(self, weights: dict[str, Tensor], identity: Identity | None = None) -> None:
         """Write weights.safetensors, each tensor [R, ...], with the identity of the run.
@@ -549,7 +654,7 @@ class RunFolder:
 
 
 def _evaluation(row: EvaluationRow) -> dict[str, Any]:
-    return row.to_json() | {"evaluation_seed": row.evaluation_seed}
+    return row.to_json() | {"evaluation_seed": row.evaluation_seed, "weights": row.weights}
 
 
 def to_json(content: Any, indent: int | None = None) -> str:

@@ -106,7 +106,8 @@ class EvaluationRow(Score):
     the run's own task. `words` says how they were drawn; before that was recorded, as the task
     says. `shortcut` is the shortcut that is right most often on these words, and `merging_horizon`
     how many of their last symbols merge all states of the task in 99 % of them; None where no
-    number is known to, and in rows of earlier versions.
+    number is known to, and in rows of earlier versions. `weights` is the hash of the weights that
+    were scored, as weights.safetensors has it; None of a run that has not finished.
     """
 
     replica: int
@@ -119,6 +120,7 @@ class EvaluationRow(Score):
     shortcut_accuracy: float | None = None
     evaluation_seed: int | None = None
     merging_horizon: int | None = None
+    weights: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The row as `statetrack eval --json` prints it, in the documented order."""

@@ -27,7 +27,7 @@ import torch
 
 import statetrack
 from statetrack.algebra.merging import merging_in
-from statetrack.errors import RunError, SettingsError, StatetrackWarning
+from statetrack.errors import RunError, SettingsError, StatetrackWarning, setting
 from statetrack.evaluation import evaluate
 from statetrack.evidence.rows import Evidence, Exhaustive, Failure, WorstCase
 from statetrack.evidence.subject import Subject
@@ -88,13 +88,16 @@ class Run(RecordedRun):
         out: Path | str | None = None,
         command: str | None = None,
         protocol: str = "",
+        force: bool = False,
         **settings: Any,
     ) -> Run:
         """Begin a run: check that it can be trained, and make its folder.
 
         It is given by an `experiment`, or by `settings` with the names of config.yaml: `model`,
         `task` (a name or a path), the model's own, and those of training. `out` is a folder that
-        does not exist yet; by default a new one in `runs`. `command` is the command line that
+        does not exist yet; by default a new one in `runs`. With `force`, a run that is there is
+        replaced, once this one has been checked and begun; it stands beside it, as
+        `.NAME.replaced`, until this one has finished. `command` is the command line that
         environment.json records.
 
         Raises `StatetrackError` for anything that would make the run fail later; no folder is made
@@ -120,6 +123,7 @@ class Run(RecordedRun):
                 environment=environment(device, model.kernel_on(device), command),
                 plugins=plugins_of(experiment.values(), task.spec.automaton),
                 frequencies=file_in(experiment.data.words),
+                force=force,
             ),
         )
         run = cls(experiment, task, folder)
@@ -158,16 +162,80 @@ class Run(RecordedRun):
         return run
 
     @classmethod
-    def resume(cls, path: Path | str, *, trust_plugin: bool = False) -> Run:
+    def resume(
+        cls,
+        path: Path | str,
+        *,
+        steps: int | None = None,
+        trust_plugin: bool = False,
+        command: str | None = None,
+    ) -> Run:
         """An interrupted run, whose `train` continues from the last checkpoint.
 
-        `trust_plugin` is that of `open`. Raises `RunError` as `open` does, and where the run has
-        finished.
+        With more `steps` than it has, a finished run becomes an interrupted one: its training is
+        extended. The first steps stay what they were; from there on, all is as in a training of so
+        many steps (`TrainSettings.extended_at`), and what is selected and finished is so again at
+        the new end. What was measured of the old weights is not counted any more. `command` is
+        what extensions.jsonl records.
+
+        `trust_plugin` is that of `open`. Raises `RunError` as `open` does, where the run has
+        finished and no `steps` are given, and where it cannot be extended to these.
         """
+        folder = RunFolder.open(Path(path))
+        if folder.extending:
+            with folder.training():
+                if folder.extending:
+                    folder.end_beginning()
         run = cls.open(path, trust_plugin=trust_plugin)
-        run._refuse_if_finished()
+        if steps is None or (steps == run.experiment.training.steps and not run.finished):
+            run._refuse_if_finished()
+            run._refuse_if_computed_otherwise()
+            return run
         run._refuse_if_computed_otherwise()
-        return run
+        run._extend(steps, command)
+        return cls.open(path, trust_plugin=trust_plugin)
+
+    def _extend(self, steps: int, command: str | None) -> None:
+        """Make an interrupted run of a finished one, with more steps."""
+        planned = self.experiment.training.steps
+        if not self.finished:
+            raise RunError(
+                f"{self.path}: has not finished its {planned:,} steps: resume it without "
+                f"{setting('steps')} first; then it can be extended"
+            )
+        again = f"train it again, with {setting('config')} {self.folder.config_file}"
+        summary = self.summary
+        if steps <= planned:
+            raise RunError(
+                f"{self.path}: has {planned:,} steps, and {steps:,} are not more: nothing to extend"
+            )
+        if self.folder.cell() is not None:
+            raise RunError(
+                f"{self.path}: is a point of a suite, whose result is about {planned:,} steps: "
+                f"{again}"
+            )
+        if all(outcome.stopped for outcome in summary.replicas):
+            raise RunError(
+                f"{self.path}: every replica stopped before its last step, so that more steps "
+                f"change nothing: {again}"
+            )
+        prepared = prepare(self.experiment, self.task, self.words)
+        model = prepared.population.model
+        assert isinstance(model, SequenceModel)
+        extended = self.experiment.extended(steps)
+        if (last := self.folder.last()) is not None:
+            trainer = Trainer(*prepared, extended.training, self.device)
+            try:
+                check_state(last, trainer)
+            except ValueError as wrong:
+                self.folder.refuse_checkpoint(str(wrong), "last.pt")
+        about = {"from_step": planned, "to_step": steps} | environment(
+            self.device, model.kernel_on(self.device), command
+        )
+        with self.folder.training():
+            if not self.finished:  # another process has extended it
+                raise RunError(f"{self.path}: another process has begun to train it")
+            self.folder.begin_extension(extended.values(), about)
 
     @cached_property
     def device(self) -> torch.device:
@@ -220,13 +288,14 @@ class Run(RecordedRun):
         self._prepared = None
         torch.manual_seed(settings.seed)
         trainer = Trainer(*prepared, settings, self.device)
-        seconds = 0.0
+        seconds, kept = 0.0, False
         if (checkpoint := folder.checkpoint()) is not None:
             try:
                 seconds = check_state(checkpoint, trainer)
             except ValueError as wrong:
                 folder.refuse_checkpoint(str(wrong))
             trainer.restore(checkpoint["trainer"])
+            kept = trainer.stepped
         folder.cut_metrics(trainer.step)
         logs.begin()
         started = time.perf_counter() - seconds
@@ -241,6 +310,9 @@ class Run(RecordedRun):
         for records in trainer.run():
             folder.append_records(records)
             logs.write(records)
+            if trainer.stepped and len(trainer.population) and not kept:
+                save()  # before the end: its weights are not those that training goes on from
+                kept = True
             try:
                 yield from records
             except GeneratorExit:
@@ -264,7 +336,10 @@ class Run(RecordedRun):
     def _finish(self, trainer: Trainer, seconds: float, identity: Identity) -> None:
         self.folder.write_weights(trainer.best, identity)
         self.folder.write_summary(summary_of(trainer, seconds))
-        self.folder.drop_checkpoint()
+        if len(trainer.population):
+            self.folder.keep_last()
+        else:
+            self.folder.drop_checkpoint()
 
     def _refuse_if_finished(self) -> None:
         if self.finished:
@@ -385,6 +460,7 @@ class Run(RecordedRun):
         shortcuts = strongest_by_length(self.words, tested, lengths, num_words, seed)
         merging = merging_in(tested.source, lengths[-1])
         kept = keep
+        hashed = None if self.unfinished is not None else self.folder.weights_hash()
         for outcome, model in self.models(chosen):
             scored = []
             for score in evaluate(
@@ -403,6 +479,7 @@ class Run(RecordedRun):
                     shortcut_accuracy=accuracy,
                     evaluation_seed=seed,
                     merging_horizon=None if merging is None else merging.horizon,
+                    weights=hashed,
                 )
                 scored.append(row)
                 yield row

@@ -112,6 +112,7 @@ def _measured(
             pass
     if not run.finished:
         return None
+    run.folder.drop_last()  # a suite says how long a point is trained
     rows = run.folder.begin_measurement(vars(Measurement.of(suite, run.words.drawn)))
     for more in _scored(run, suite, rows, stop):
         run.folder.append_to_measurement(more)
@@ -236,6 +237,7 @@ def _unnamed_settings(wanted: Experiment) -> dict[str, Any]:
         name: value
         for part in parts
         for name, value in type(part)().model_dump(mode="json").items()
+        if name != "extended_at"  # left out unless there is one
     }
 
 

@@ -5,6 +5,7 @@ One definition for Python, YAML and the command line. torch is not imported here
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Annotated, Literal, Self
 
@@ -63,6 +64,11 @@ class TrainSettings(Settings):
     """The settings of training, apart from the task and the model."""
 
     steps: int = option(1000, "Optimisation steps.", min=1)
+    extended_at: tuple[int, ...] = option(
+        (),
+        "Steps at which training was extended, separated by commas: until each, what depends on "
+        "the number of steps is as in a training of so many.",
+    )
     batch_size: int = option(64, "Words in a batch of each replica.", min=1, max=10**6)
     lrs: tuple[float, ...] = option(
         (1e-2,), "Learning rates, separated by commas; each is trained with every seed."
@@ -154,6 +160,21 @@ class TrainSettings(Settings):
         if len(set(lrs)) < len(lrs):
             raise ValueError("a learning rate appears twice")
         return lrs
+
+    @model_validator(mode="after")
+    def _extended_before_the_end(self) -> Self:
+        steps = (0, *self.extended_at, self.steps)
+        if any(later <= step for step, later in itertools.pairwise(steps)):
+            raise ValueError("extended_at: steps rise, from 1 on, and stay below the last one")
+        return self
+
+    def steps_at(self, step: int) -> int:
+        """The number of steps of the training that step number `step` (from 0) is as in.
+
+        Those before an extension are as in a training that ends there, the others as in one of
+        all `steps`: the schedule of the learning rate, the curriculum, and robust training.
+        """
+        return next((end for end in self.extended_at if step < end), self.steps)
 
     @model_validator(mode="after")
     def _betas_are_adams(self) -> Self:

@@ -69,10 +69,11 @@ class Optimiser:
 
 def schedule_factor(step: int, settings: TrainSettings) -> float:
     """The share of the learning rate used in step number `step` (from 0)."""
-    warmup = round(settings.warmup * settings.steps)
+    steps = settings.steps_at(step)
+    warmup = round(settings.warmup * steps)
     if step < warmup:
         return (step + 1) / warmup
-    done = (step - warmup) / max(1, settings.steps - warmup)
+    done = (step - warmup) / max(1, steps - warmup)
     if settings.schedule == "cosine":
         return 0.5 * (1 + math.cos(math.pi * done))
     if settings.schedule == "linear":

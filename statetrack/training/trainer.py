@@ -88,6 +88,11 @@ class Trainer:
         )
 
     @property
+    def ends(self) -> tuple[int, ...]:
+        """The steps at which training ends, or ended before it was extended."""
+        return (*self.settings.extended_at, self.settings.steps)
+
+    @property
     def finished(self) -> bool:
         """Whether all steps are done, or all replicas have stopped, and what follows is done."""
         return self.stepped and (self.settings.finish == "none" or bool(self.finishes))
@@ -112,9 +117,7 @@ class Trainer:
             self.totals = self.totals + self._train_step(words)
             self.counted += 1
             self.step += 1
-            validate = (
-                self.step % self.settings.validate_every == 0 or self.step == self.settings.steps
-            )
+            validate = self.step % self.settings.validate_every == 0 or self.step in self.ends
             records: list[Record] = []
             if validate or self.step % LOG_EVERY == 0:
                 records = self._records(validate)

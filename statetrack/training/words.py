@@ -53,14 +53,14 @@ class SeedStreams:
     """The streams of all seeds, stacked along an axis of seeds, on the device."""
 
     streams: Sequence[BatchStream]
-    batch_size: int
-    steps: int
+    training: TrainSettings
     device: torch.device
 
     def block(self, first: int, count: int) -> Words:
         """Batches number `first` to `first + count - 1`, [N, G, B, T]."""
-        progress = np.arange(first, first + count) / self.steps
-        batches = [stream.block(first, count, self.batch_size, progress) for stream in self.streams]
+        size, steps = self.training.batch_size, range(first, first + count)
+        progress = np.array([step / self.training.steps_at(step) for step in steps])
+        batches = [stream.block(first, count, size, progress) for stream in self.streams]
         return to_words(batches, self.device, axis=1)
 
 
@@ -102,7 +102,7 @@ class TaskWords:
         seeds = range(training.seed, training.seed + training.seeds)
         pairs = [self.of_seed(seed) for seed in seeds]
         streams, held_out = [stream for stream, _ in pairs], [words for _, words in pairs]
-        batches = SeedStreams(streams, training.batch_size, training.steps, device)
+        batches = SeedStreams(streams, training, device)
         return batches, to_words(held_out, device)
 
     def of_seed(self, seed: int) -> tuple[BatchStream, Batch]:

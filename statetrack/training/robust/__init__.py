@@ -46,7 +46,7 @@ class Robust(abc.ABC):
         whole size, by the same factor at every step, until half of the others are done: errors
         that grow by a factor with every symbol are so made smaller one symbol after the other.
         """
-        done, start = step / self.settings.steps, self.settings.robust_start
+        done, start = step / self.settings.steps_at(step), self.settings.robust_start
         grown = 2 * (done - start) / (1 - start)
         return self.size * 1000.0 ** min(0.0, grown - 1) if grown > 0 else 0.0
 
