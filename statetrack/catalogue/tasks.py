@@ -17,6 +17,7 @@ from statetrack.spec import (
     list_tasks,
     load_task,
 )
+from statetrack.spec.aliases import group_meant
 
 Row = dict[str, Any]
 
@@ -71,10 +72,9 @@ def load_named_task(name: str) -> Task:
     """The task of a name; the error for an unknown name suggests the nearest task or model."""
     plain = name.strip().isidentifier() or all(c.isalnum() or c == "-" for c in name)
     if plain and name not in TASKS:
-        hint = nearest(name, [*TASKS, *MODELS])
+        hint = group_meant(name) or nearest(name, [*TASKS, *MODELS])
         raise UnknownNameError(
-            f"there is no task or model '{name}'.{hint} "
-            "`statetrack list tasks` and `statetrack list models` show all."
+            f"there is nothing called '{name}'.{hint} `statetrack list` says what there is."
         )
     return load_task(name)
 
