@@ -236,7 +236,7 @@ def _table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 def _machines_markdown(rows: Sequence[MachineRow]) -> str:
     head = ["machine", "given states", "states", "inputs", "outputs", "groups", "solvable", "class"]
-    head += ["half merged", "0.9 merged", "horizon", "seconds"]
+    head += ["half merged", "0.9 merged", "horizon"]
     yes = {True: "yes", False: "no", None: UNKNOWN}
     lines = []
     for row in rows:
@@ -249,7 +249,6 @@ def _machines_markdown(rows: Sequence[MachineRow]) -> str:
             *(_number(row.inputs), _number(row.outputs)),
             *(groups_text(row), yes[row.solvable], row.complexity or UNKNOWN),
             *(half, most, horizon_text(merging)),
-            f"{row.seconds:.1f}",
         ]
         lines.append([markdown_code(row.name), *map(markdown, cells)])
     return markdown_table(head, lines)
