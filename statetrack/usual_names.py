@@ -199,6 +199,8 @@ OPTIONS: Usual = {
     "outfile": "out",
     "output": "out",
     "outputdir": "out",
+    "overwrite": "force",
+    "replace": "force",
     "randomseed": "seed",
     "savedir": "out",
     "saveevery": "checkpoint-every",

@@ -51,7 +51,7 @@ def some_runs(tmp_path, monkeypatch):
         ("tr", ["train"]),
         ("gen --te", ["--test-length", "--test-samples", "--text"]),
         ("train --model bilinear-", ["bilinear-block", "bilinear-cp", "bilinear-rotation"]),
-        ("train --model slstm --for", ["--forget"]),
+        ("train --model slstm --forg", ["--forget"]),
         ("train --model nothing --lr", ["--lrs"]),
         ("train --model LSTM --task s4-", ["s4-cascade", "s4-fused-swaps"]),
         ("train --loss s", ["smoothed-cross-entropy", "squared-error"]),
