@@ -71,6 +71,10 @@ def st_words(task, num_words, length, seed):
     return stream_words(task.source.part("test"), num_words, length, seed, num_words * length)
 
 
+def test_the_card_of_a_dataset_says_how_answers_are_scored(words):
+    assert "`statetrack score ANSWERS --data " in (words / "README.md").read_text(encoding="utf-8")
+
+
 def test_a_score_names_the_best_shortcut_and_counts_its_floor_on_the_words(dataset):
     last = {name: batch.symbols.astype(int) for name, batch in dataset.splits.items()}
     scores = {each.split: each for each in st.score(last, dataset)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -147,6 +148,8 @@ def _usage(card: Mapping[str, Any], folder: str) -> Iterator[str]:
             'print(words["symbols"][0], words["labels"][0], words["lengths"][0])'
         )
     yield from (markdown_block(program, "python") for program in programs)
+    command = f"statetrack score ANSWERS --data {shlex.quote(folder)}"
+    yield f"What a model answers to these words is scored by {markdown_code(command)}.\n"
 
 
 def _split_facts(part: Part, labels: Sequence[str]) -> dict[str, Any]:
