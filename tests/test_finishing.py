@@ -22,9 +22,14 @@ from statetrack.ops.operators import FactoredOperators
 from statetrack.runs.config import Experiment
 from statetrack.sources import Automaton
 from statetrack.spec import load_task
-from statetrack.training.finishing import factors
+from statetrack.training.finishing import equations, factors, finishing
 from statetrack.training.finishing.finishing import Finished, finished, obstacle
-from statetrack.training.finishing.realization import Machine, seen_coordinates
+from statetrack.training.finishing.realization import (
+    Coordinates,
+    Machine,
+    _gramians,
+    seen_coordinates,
+)
 from statetrack.training.population import Population
 from statetrack.training.scores import smallest_margin
 from statetrack.training.settings import TrainSettings
@@ -178,6 +183,66 @@ def test_what_grows_unseen_is_removed_and_the_rest_is_exact(
     assert not any(first_errors(model, automaton))
     states = model.scan(torch.zeros(1, 5, dtype=torch.int64), model.initial_state(1))[1]
     assert not states[:, found.kept :].any()  # what is not used is zero
+
+
+def equations_in_all_coordinates(noise: float) -> tuple[Machine, Words, Tensor, Coordinates]:
+    """Equations for all coordinates of a hidden machine, most of which no answer depends on."""
+    automaton = automaton_of("modular-addition:m=3")
+    machine, words = hidden_machine(automaton, noise), words_of(automaton, num_words=40)
+    identity = torch.eye(HIDDEN, dtype=torch.float64)
+    everything = Coordinates(identity, identity, torch.ones(HIDDEN).double(), machine.first)
+    chosen = torch.nn.functional.one_hot(words.labels, automaton.num_labels).double()
+    return machine, words, chosen - 1 / automaton.num_labels, everything
+
+
+def test_steps_that_words_do_not_determine_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    products = []
+    whole = equations._Equations._forward
+    monkeypatch.setattr(
+        equations._Equations, "_forward", lambda *a: products.append(1) or whole(*a)
+    )
+    given = equations_in_all_coordinates(1e-1)
+    with pytest.raises(equations.UndeterminedError):
+        equations.solved(*given, determined=True)
+    assert 0 < len(products) <= 3 * equations.MOST_PRODUCTS_DETERMINED
+
+
+def test_factors_are_not_sought_for_operators_that_words_do_not_determine(monkeypatch) -> None:
+    def undetermined(*given: Any, determined: bool) -> Machine:
+        assert determined
+        raise equations.UndeterminedError
+
+    automaton = automaton_of("modular-addition:m=3")
+    model = model_of(hidden_machine(automaton, 1e-4), "bilinear-cp", automaton)
+    monkeypatch.setattr(finishing, "solved", undetermined)
+    monkeypatch.setattr(finishing, "factored", None)
+    said = finished(model, words_of(automaton), TrainSettings(finish="exact"))
+    assert said == (
+        "training words show 2 dimensions of its states, and do not determine the operators on them"
+    )
+
+
+@pytest.mark.parametrize("num_labels", [2, 3, 12])
+def test_what_is_observed_is_the_sum_over_words_however_it_is_computed(num_labels: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+    machine = Machine(drawn(2, 6, 6) / 3, drawn(6), drawn(num_labels, 6))
+    words = words_of(automaton_of("parity"), num_words=50, length=4)
+    expected = torch.zeros(2, 6, 6, dtype=torch.float64)
+    for symbols, scored in zip(words.symbols, words.scored, strict=True):
+        later = torch.zeros(6, 6, dtype=torch.float64)
+        for t in reversed(range(4)):
+            now = later + float(scored[t]) * machine.readout.mT @ machine.readout
+            expected[0] += now
+            later = machine.operators[symbols[t]].mT @ now @ machine.operators[symbols[t]]
+        expected[1] += later
+    _, observed, first = _gramians(machine, words)
+    asked = words.scored.flip(1).cumsum(1).flip(1) > 0
+    assert torch.allclose(observed, expected[0] / asked.sum())
+    assert torch.allclose(first, expected[1] / 50)
 
 
 def test_blocks_that_keep_a_state_for_every_label_are_made_exact() -> None:

@@ -32,16 +32,38 @@ MOST_PRODUCTS = 150
 """Products with the Jacobian for one step."""
 PRECISION = 1e-4
 """The relative error of a step: the next one corrects it."""
+MOST_PRODUCTS_DETERMINED = 100
+"""The same where the words are to determine the unknowns: 15 to 60 are enough where they do."""
+LEAST_FALL = 4.0
+"""By what a step divides the squared error at least, where the words determine the unknowns: from
+a trained model it is 40 and more."""
+ROUNDED = 1e-15
+"""The squared error below which such a fall is not asked for: float32 rounds weights by more."""
 SMALLEST = 1e-22
 """The mean squared error at which the equations are solved."""
 
 
-def solved(machine: Machine, words: Words, targets: Tensor, coordinates: Coordinates) -> Machine:
+class UndeterminedError(Exception):
+    """The words do not determine the unknowns: steps take too many products, or gain too little."""
+
+
+def solved(
+    machine: Machine,
+    words: Words,
+    targets: Tensor,
+    coordinates: Coordinates,
+    *,
+    determined: bool = False,
+) -> Machine:
     """The machine after Gauss-Newton steps; `targets` [B, T, C] are the logits wanted.
 
     The steps are measured in units in which `coordinates` make all unknowns alike important.
+
+    With `determined`, raises `UndeterminedError` after the first step that takes more than
+    `MOST_PRODUCTS_DETERMINED` products or gains less than `LEAST_FALL`: then some of the unknowns
+    hardly change the logits, and the machine at which all steps end is one of many.
     """
-    equations = _Equations(machine, words, targets)
+    equations = _Equations(machine, words, targets, determined)
     roots = coordinates.values.sqrt()
     units = _joined(
         Machine(
@@ -61,7 +83,7 @@ def solved(machine: Machine, words: Words, targets: Tensor, coordinates: Coordin
         tr_options={
             "atol": PRECISION,
             "btol": PRECISION,
-            "maxiter": MOST_PRODUCTS,
+            "maxiter": MOST_PRODUCTS_DETERMINED if determined else MOST_PRODUCTS,
             "regularize": False,
         },
         ftol=1e-8,
@@ -75,8 +97,12 @@ def solved(machine: Machine, words: Words, targets: Tensor, coordinates: Coordin
 class _Equations:
     """The residuals [P C] of all unknowns, and products with their Jacobian."""
 
-    def __init__(self, machine: Machine, words: Words, targets: Tensor) -> None:
+    def __init__(
+        self, machine: Machine, words: Words, targets: Tensor, determined: bool = False
+    ) -> None:
         self.like = machine
+        self.determined = determined
+        self.products, self.error = 0, np.inf
         self.symbols = words.symbols
         self.scored = words.scored.mT  # [T, B]
         self.targets = targets.transpose(0, 1)[self.scored]  # [P, C]
@@ -103,6 +129,9 @@ class _Equations:
         """The residuals, kept with what their derivatives need until another point is asked for."""
         if self.point is not None and np.array_equal(self.point, point):
             return self.kept
+        if self.determined and self.products >= MOST_PRODUCTS_DETERMINED:
+            raise UndeterminedError
+        self.products = 0
         self.point = point.copy()
         given = self.machine(self.point)
         self.now = Machine(
@@ -116,6 +145,10 @@ class _Equations:
             states = dense_recurrence(self.now.operators, self.symbols, first)
             logits = states[self.scored] @ self.now.readout.mT
             self.kept = ((logits - self.targets) * self.weight).flatten()
+        error = float(self.kept.detach().square().sum())
+        if self.determined and error > max(ROUNDED, self.error / LEAST_FALL):
+            raise UndeterminedError
+        self.error = error
         self.states = states.detach()
         self.before = torch.cat([first.detach().unsqueeze(0), self.states[:-1]])  # h_{t-1}
         return self.kept
@@ -133,6 +166,7 @@ class _Equations:
     @torch.no_grad()
     def _forward(self, direction: Numbers) -> Numbers:
         """The Jacobian times a direction: dh_t = A(x_t) dh_{t-1} + dA(x_t) h_{t-1}."""
+        self.products += 1
         change, now = self.machine(np.asarray(direction)), self.now
         before = self.before.flatten(0, 1)
         inputs = torch.empty_like(before)

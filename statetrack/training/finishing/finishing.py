@@ -19,7 +19,7 @@ from statetrack.models.bilinear_block import BilinearBlock
 from statetrack.models.bilinear_cp import BilinearCP
 from statetrack.ops.operators import FactoredOperators
 from statetrack.training.finishing.blocks import exact_machine
-from statetrack.training.finishing.equations import solved
+from statetrack.training.finishing.equations import UndeterminedError, solved
 from statetrack.training.finishing.factors import factored
 from statetrack.training.finishing.realization import Coordinates, Machine, seen_coordinates
 from statetrack.training.settings import TrainSettings
@@ -132,8 +132,16 @@ def _finish_free(model: LinearModel, words: Words, targets: Tensor, before: floa
     if (size := len(coordinates.values)) ** 2 * len(machine.operators) > MOST_UNKNOWNS:
         return f"training words show {size} dimensions of its states, more than can be solved for"
     begun = coordinates.of(machine)
-    solution = solved(begun, words, targets, coordinates)
-    if isinstance(model, BilinearCP):  # its factors are near those of the machine it began with
+    is_cp = isinstance(model, BilinearCP)
+    try:
+        # one of many machines is as good as another, but hardly any is near a few factors
+        solution = solved(begun, words, targets, coordinates, determined=is_cp)
+    except UndeterminedError:
+        return (
+            f"training words show {size} dimensions of its states, and do not determine the "
+            "operators on them"
+        )
+    if is_cp:  # its factors are near those of the machine it began with
         solution = solution.beside(begun)
     _write(model, solution, coordinates)
     return size

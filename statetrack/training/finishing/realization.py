@@ -31,6 +31,9 @@ from statetrack.training.words import Words
 GAP = 3.0
 """How many times smaller the first singular value that is left out is than the last one kept."""
 
+AT_ONCE = 32
+"""Words whose products are held at once: those of all words do not fit into a processor's cache."""
+
 STARTS_OUTSIDE = 0.1
 """The share of what is observed of the first state, beyond which it has a direction of its own."""
 
@@ -144,20 +147,47 @@ def _root(gramian: Tensor) -> Tensor:
 def _gramians(machine: Machine, words: Words) -> tuple[Tensor, Tensor, Tensor]:
     """G_r and G_o, and G_o of the first state, at which nothing is asked: each [H, H]."""
     symbols, scored = words.symbols, words.scored
-    num_words, length = symbols.shape
+    num_words = len(symbols)
     first = machine.first.expand(num_words, -1)
     states = dense_recurrence(machine.operators, symbols, first)  # [T, B, H]
     # what follows a word's last scored position is padding
     asked = scored.flip(1).cumsum(1).flip(1) > 0
     reached = states[asked.mT]
-    at_once = machine.readout.mT @ machine.readout
-    size = machine.size
-    later = states.new_zeros(num_words, size, size)
-    observed = states.new_zeros(size, size)
-    for t in range(length - 1, -1, -1):
-        now = later + scored[:, t, None, None] * at_once
-        observed += now.sum(0)
-        operators = machine.operators[symbols[:, t]]
-        later = operators.mT @ now @ operators
+    observed = states.new_zeros(2, machine.size, machine.size)
+    for part in range(0, num_words, AT_ONCE):
+        observed += _observed(machine, words[part : part + AT_ONCE])
     count = len(reached)
-    return reached.mT @ reached / count, observed / count, later.sum(0) / num_words
+    return reached.mT @ reached / count, observed[0] / count, observed[1] / num_words
+
+
+def _observed(machine: Machine, words: Words) -> Tensor:
+    """The sums of what is observed of all states of some words, and of their first: [2, H, H].
+
+    Of every state it is R^T R, where R [N, H] are the later logits as functions of that state:
+    these rows are kept where they are few, and otherwise the products.
+    """
+    symbols, scored = words.symbols, words.scored
+    size, (num_words, length) = machine.size, symbols.shape
+    readout = machine.readout
+    if len(readout) > size:  # as many rows as coordinates say as much
+        readout = torch.linalg.qr(readout, mode="r").R
+    as_rows = len(readout) * (length + 1) < 2 * size
+    at_once = readout if as_rows else readout.mT @ readout
+    later = readout.new_zeros(num_words, 0 if as_rows else size, size)
+    observed = readout.new_zeros(2, size, size)
+    for t in range(length - 1, -1, -1):
+        now = scored[:, t, None, None] * at_once
+        now = torch.cat([later, now], dim=1) if as_rows else later + now
+        observed[0] += _summed(now, as_rows)
+        operators = machine.operators[symbols[:, t]]
+        later = now @ operators if as_rows else operators.mT @ now @ operators
+    observed[1] = _summed(later, as_rows)
+    return observed
+
+
+def _summed(observed: Tensor, as_rows: bool) -> Tensor:
+    """The sum of R^T R over words: of rows R [B, N, H], or of the products [B, H, H]."""
+    if not as_rows:
+        return observed.sum(0)
+    rows = observed.flatten(0, 1)
+    return rows.mT @ rows
