@@ -669,6 +669,7 @@ def test_gen_writes_the_starter_set_into_a_folder_for_each_task(capsys, tmp_path
         for batch in dataset.splits.values():
             check_labels(batch, load_task(name).automaton, name)
         assert f"written to data/{name}" in printed
+    assert printed.endswith("what is in it and how to read it: data/parity/README.md\n")
 
 
 def test_gen_takes_every_choice_and_the_card_repeats_it(capsys, tmp_path):

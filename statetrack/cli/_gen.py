@@ -81,6 +81,7 @@ def write_datasets(
     to.print(table)
     for folder in folders:
         to.print(Text.assemble("written to ", (str(folder), "bold")), soft_wrap=True)
+    to.print(Text(f"what is in it and how to read it: {folders[0] / 'README.md'}"), soft_wrap=True)
 
 
 def _as_json(folder: Path, card: dict[str, Any]) -> dict[str, Any]:
