@@ -87,7 +87,10 @@ COMMANDS: Mapping[str, Callable[[Any], Cells] | None] = {
     "list suites": of_suites,
     "list kinds": None,
     "list protocols": None,
+    "list runs": None,
     "show s3": None,
+    "show runs/first": None,
+    "show kind:dihedral": None,
     "show lstm": None,
     "show deltaproduct-s5": None,
     "predict s3": of_predictions,
@@ -161,6 +164,14 @@ def test_columns_are_left_out_in_the_stated_order_and_named_below() -> None:
         assert max(map(len, shown.splitlines())) <= width
         assert width < 30 or "0.0003" in shown
         assert ("123,456,789" in shown) == ("much" in shown.split("no room")[0])
+
+
+def test_a_mark_is_kept_where_numbers_have_to_go() -> None:
+    table = FittedTable()
+    for heading, kind in (("name", "name"), ("number", "number"), ("", "text")):
+        table.add_column(heading, kind=kind)  # type: ignore[arg-type]
+    table.add_row("modular-addition", "123,456,789", "DISAGREES")
+    assert "DISAGREES" in text_of(table, 30) and "no room for: number" in text_of(table, 30)
 
 
 def test_a_table_in_blocks_leaves_nothing_out() -> None:

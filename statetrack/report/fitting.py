@@ -80,8 +80,9 @@ class FittedTable:
     """A table whose layout is made when it is printed, for the width that there is then.
 
     Columns are left out in the order of `left_out`, after them all others from the last one on but
-    the first; `more` says how to see them. With `in_blocks` none is left out: those without room
-    stand in a table below, with the first column again.
+    the first and those without a heading, which hold marks; `more` says how to see them. With
+    `in_blocks` none is left out: those without room stand in a table below, with the first column
+    again.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class FittedTable:
         for block in blocks:
             yield self._drawn(block, self._widths(block, room))
         if left_out:
-            named = ", ".join(" ".join(column.heading.split()) or "the mark" for column in left_out)
+            named = ", ".join(" ".join(column.heading.split()) for column in left_out)
             note = Text(f"no room for: {named}; {self.more}", "dim")
             yield Text("\n").join(wrapped(note, room))
 
@@ -155,10 +156,11 @@ class FittedTable:
             if self._total(each.least for each in kept) <= room:
                 break
             kept.remove(column)
-        while self.look != "facts" and len(kept) > 1:
-            if self._total(each.tightest for each in kept) <= room:
+        while self._total(each.tightest for each in kept) > room and self.look != "facts":
+            named = [column for column in kept[1:] if column.heading]
+            if not named:
                 break
-            kept.pop()
+            kept.remove(named[-1])
         others.reverse()
         return [kept], [each for each in dict.fromkeys([*stated, *others]) if each not in kept]
 

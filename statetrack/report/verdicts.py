@@ -29,7 +29,7 @@ def verdict_table(compared: Sequence[Compared]) -> FittedTable:
     table = FittedTable(
         "published numbers and what was measured",
         look="framed",
-        left_out=("why", "source", "right"),
+        left_out=("why", "right", "source"),
         more="--markdown FILE has them",
     )
     for name in COLUMNS:
