@@ -62,8 +62,9 @@ def regex(
 ) -> Automaton:
     """Whether the word so far belongs to a regular language, or which symbols may come next.
 
-    `statetrack.sources.patterns` says what a pattern may have. With `alphabet: [open, close]` the
-    symbols of the pattern are separated by spaces: `(open close)*`.
+    A pattern means what it means to Python's `re.fullmatch`; beside that, `a&b` is both at once,
+    and `(?shuffle:a|b)` one between the other. With `alphabet: [open, close]` the symbols of the
+    pattern are separated by spaces: `(open close)*`. Without a file: `regex:(ab|ba)*`.
     """
     found = acceptor(pattern, None if alphabet is None else tuple(alphabet))
     return language(found.delta, found.accepting, found.symbols, labels, words)
