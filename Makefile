@@ -26,6 +26,7 @@ docs: $(VENV)/installed-dev
 
 generated: $(VENV)/installed-dev
 	$(BIN)/python docs/generated.py
+	$(BIN)/python docs/gallery.py
 
 benchmarks: $(VENV)/installed-dev
 	$(BIN)/python -m tests.benchmarks.ratios

@@ -325,6 +325,11 @@ def test_fonts_are_in_the_pdf_as_outlines_that_can_be_searched():
     assert b"/FontFile2" in content and b"/Type3" not in content
 
 
+def test_a_name_with_its_kind_is_drawn():
+    show("task:parity", "--plot", "it.svg")
+    assert "parity: 2 states, 2 symbols" in texts("it.svg")
+
+
 def test_an_existing_file_is_replaced():
     Path("it.svg").write_text("old")
     show("parity", "--plot", "it.svg")
@@ -405,6 +410,8 @@ def test_names_are_text_and_nothing_else(capsys):
         (["parity", "--plot-as", "table"], "needs --plot FILE"),
         (["parity", "--plot", "it.svg", "--json"], "choose one"),
         (["lstm", "--plot", "it.svg"], "only tasks are drawn"),
+        (["bilinear-state-machine", "--plot", "it.svg"], "is a suite, and only tasks"),
+        (["kind:parity", "--plot", "it.svg"], "is a kind, and only tasks are drawn"),
         (["symmetric:n=6", "--plot", "it.svg"], "too large to draw"),
         (["symmetric:n=6", "--plot", "it.svg", "--plot-as", "table"], "144 of each are the most"),
         (["s5-swaps", "--plot", "it.svg", "--plot-as", "diagram"], "40 are the most"),

@@ -295,8 +295,14 @@ def _plot(name: str, path: Path, manner: str, look: Look, caption: str | None) -
     from statetrack.pictures.saving import check_path
     from statetrack.report.drawing import console
 
-    if name in MODELS:
-        raise SettingsError(f"--plot: {name} is a model, and only tasks are drawn")
+    prefix, colon, rest = name.partition(":")
+    if colon and prefix == "task":
+        name = rest
+    else:
+        kinds = (kind for kind, (is_one, _) in _SHOWN.items() if is_one(name))
+        kind = prefix if colon and prefix in _SHOWN else next(kinds, "task")
+        if kind != "task":
+            raise SettingsError(f"--plot: {name} is a {kind}, and only tasks are drawn")
     if manner not in (AUTO, *MANNERS):
         known = ", ".join((AUTO, *MANNERS))
         raise SettingsError(f"--plot-as {manner}: take one of {known}.{nearest(manner, MANNERS)}")

@@ -35,7 +35,7 @@ def ways_to_name(canvas: Canvas, names: Sequence[str], letters: float) -> Iterat
         radius = 9.0 + 5.5 * lines
         yield Names(names, Shape(widest / 2 + 5 - radius * 0.8, radius), key=False)
     numbers = [str(number) for number in range(len(names))]
-    radius = max(8.0, canvas.size(numbers[-1], letters)[0] / 2 + 3.5)
+    radius = max(7.5, canvas.size(numbers[-1], letters)[0] / 2 + 2.5)
     yield Names(numbers, Shape(0.0, radius), key=True)
 
 

@@ -21,7 +21,7 @@ MOST_GENERATORS = len(PALETTE)
 
 NAME = 8.0
 
-LEAST_GAP, GAP, MOST_GAP = 9.0, 24.0, 60.0
+LEAST_GAP, GAP, MOST_GAP = 8.0, 24.0, 60.0
 """The free length between two neighbouring nodes: the least, the usual, and the greatest."""
 
 
@@ -159,11 +159,11 @@ def _draw_graph(
 ) -> None:
     for number, generator in enumerate(generators):
         _draw_generator(canvas, generator, places, named.shape, _sample(generator, number))
-    for place, name in zip(places, named.texts, strict=True):
+    for number, (place, name) in enumerate(zip(places, named.texts, strict=True)):
         canvas.node(place, named.shape)
+        if number == 0:
+            canvas.node(place, named.shape, inset=2.0)
         canvas.text(name, place, NAME)
-    canvas.node(places[0], named.shape, inset=2.0)
-    canvas.text(named.texts[0], places[0], NAME)
 
 
 def _draw_generator(

@@ -74,7 +74,7 @@ def transition_table(drawn: Drawn, room: Room) -> Canvas:
         canvas.heading(name, np.array([width * (symbol + 0.5), 4.0]), NAME, upright=upright)
     meaning = "row: state; column: symbol; cell: "
     meaning += "number of the state reached" if numbered else "state reached"
-    caption = [meaning + ("" if tinted else "; grey: the state stays")]
+    caption = [meaning + ("; grey: the state stays" if STAYS in colours else "")]
     caption += drawn.said_of_labels
     if drawn.leaves_out:
         caption.append("empty: never occurs")
