@@ -131,7 +131,10 @@ def test_rows_have_the_documented_names_as_json_and_as_csv(
     capsys.readouterr()
     succeed("eval", "--json", "--length", "20", "--samples", "50")
     result = json.loads(capsys.readouterr().out)
-    assert set(result) == {"run", "task", "model", "unfinished", "merging", "rows"}
+    assert set(result) == {"run", "task", "model", "unfinished", "extended_at"} | {
+        "merging",
+        "rows",
+    }
     names = {
         *("replica", "seed", "lr", "selected", "length", "sequences", "accuracy", "low", "high"),
         *("symbol_accuracy", "prefix_accuracy", "floor", "chance", "scaled", "scaled_to_floor"),

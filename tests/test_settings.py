@@ -255,6 +255,8 @@ def values_of(field):
         return st.floats(lower if above is None else above, upper, exclude_min=above is not None)
     if core is str:
         return st.text(max_size=8) | st.sampled_from(["1e3", "no", "=", "2-10", "cuda:1", "sm"])
+    if core == tuple[int, ...]:
+        return st.lists(st.integers(), max_size=3).map(tuple)
     if core == tuple[float, ...]:
         return st.lists(st.floats(), max_size=3).map(tuple)
     choices = typing.get_args(core)

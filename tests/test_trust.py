@@ -175,7 +175,7 @@ tasks: {runs: parity}
         ("list runs --json", 0),
         ("list models", 0),
         ("list kinds", 0),
-        ("show runs/theirs", 1),
+        ("show runs/theirs", 0),
         ("show runs/theirs/task.yaml", 1),
         ("audit runs/theirs/task.yaml", 1),
         ("predict runs/theirs/task.yaml", 1),
