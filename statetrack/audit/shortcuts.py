@@ -45,6 +45,12 @@ class View:
     fallback: str = "constant"
     counts_all: bool = False
 
+    @property
+    def shortcut(self) -> str:
+        """What to call its shortcut in a sentence."""
+        blind = self.keys is _nothing
+        return "the best constant answer" if blind else f"a shortcut that sees {self.sees}"
+
 
 def _nothing(batch: Batch, ends: Integers) -> Keys:
     return np.zeros(ends.shape, np.uint64)

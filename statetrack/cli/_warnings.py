@@ -40,7 +40,7 @@ def warn_of_shortcuts(rows: Iterable[EvaluationRow], of: str = "") -> None:
     for (name, _), reached in lengths.items():
         last = reached[-1]
         assert last.shortcut_accuracy is not None
-        told = _told(last, VIEWS[name].sees, last.shortcut_accuracy)
+        told = _told(last, VIEWS[name].shortcut, last.shortcut_accuracy)
         typer.echo(
             f"warning: {of}{_where(reached)} {told}; `statetrack audit` gives details", err=True
         )
@@ -51,7 +51,7 @@ def warn_of_split_shortcuts(scores: Iterable[SplitScore]) -> None:
     for each in scores:
         name, found = each.shortcut, each.shortcut_accuracy
         if name is not None and found is not None and found >= each.low:
-            told = _told(each, VIEWS[name].sees, found, more="")
+            told = _told(each, VIEWS[name].shortcut, found, more="")
             typer.echo(
                 f"warning: on {each.split} {told}; `statetrack audit` gives details", err=True
             )
@@ -61,11 +61,11 @@ def _standing(row: Score, found: float) -> str:
     """How the accuracy of a shortcut stands to that of a model that it is not clearly below."""
     if found >= SOLVED:
         return "solves"
-    return "above" if found > row.accuracy else "equal" if found == row.accuracy else "within"
+    return "above" if found > row.high else "equal" if found == row.accuracy else "within"
 
 
-def _told(row: Score, sees: str, found: float, more: str = " (more: --samples)") -> str:
-    model, shortcut = share(row.accuracy), f"a shortcut that sees {sees}"
+def _told(row: Score, shortcut: str, found: float, more: str = " (more: --samples)") -> str:
+    model = share(row.accuracy)
     words = "1 word does" if row.sequences == 1 else f"{row.sequences:,} words do"
     match _standing(row, found):
         case "solves":
@@ -104,9 +104,9 @@ def validation_remark(
     if accuracy < SOLVED:
         more = "no fewer" if found == accuracy else "more"
         return (
-            f"warning: the model is right on {share(accuracy)} of the labels of {of} and a "
-            f"shortcut that sees {view.sees} on {more} ({share(found)}): it has not learned the "
-            "task; train it for more --steps, or with other --lrs or --seeds"
+            f"warning: the model is right on {share(accuracy)} of the labels of {of} and "
+            f"{view.shortcut} on {more} ({share(found)}): it has not learned the task; train it "
+            "for more --steps, or with other --lrs or --seeds"
         )
     evaluate = f"`statetrack eval {run} --length {test_length}`"
     both = f"right on {share(found)} of their labels, the model on {share(accuracy)}"
@@ -117,9 +117,9 @@ def validation_remark(
             "two apart"
         )
     return (
-        f"warning: accuracy on {of} is no evidence of state tracking: a shortcut that sees "
-        f"{view.sees} is {both}. `statetrack audit {task}` says whether longer words ask for "
-        f"more, and {evaluate} what the model does there"
+        f"warning: accuracy on {of} is no evidence of state tracking: {view.shortcut} is {both}. "
+        f"`statetrack audit {task}` says whether longer words ask for more, and {evaluate} what the "
+        "model does there"
     )
 
 
