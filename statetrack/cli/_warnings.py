@@ -118,8 +118,8 @@ def validation_remark(
         )
     return (
         f"warning: accuracy on {of} is no evidence of state tracking: {view.shortcut} is {both}. "
-        f"`statetrack audit {task}` says whether longer words ask for more, and {evaluate} what the "
-        "model does there"
+        f"`statetrack audit {task}` says whether longer words ask for more, and {evaluate} what "
+        "the model does there"
     )
 
 
