@@ -18,6 +18,7 @@ import shlex
 import shutil
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ NOTEBOOK = HERE / "your-own-module.ipynb"
 PAGE = HERE / "your-own-module.md"
 FIGURE = HERE / "figures" / "your-own-module.svg"
 COLUMNS = "88"
+WIDTH = 100
+"""Of longer lines, which no terminal's width breaks, on the page."""
 
 FILE = "%%writefile "
 COMMAND = "!statetrack "
@@ -78,6 +81,12 @@ def _run(text: str, names: dict[str, Any]) -> None:
         exec(compile(text, NOTEBOOK.name, "exec"), names)
 
 
+def _wrapped(printed: str) -> str:
+    """An output whose sentences, and the caption of a table, fit the page."""
+    lines = (textwrap.wrap(line, WIDTH, break_long_words=False) for line in printed.splitlines())
+    return "\n".join("\n".join(parts) for parts in lines)
+
+
 def page_of(of: list[Cell]) -> str:
     """The notebook as a Markdown page."""
     parts = [_block(cell) for cell in of]
@@ -87,7 +96,7 @@ def page_of(of: list[Cell]) -> str:
 
 
 def _block(cell: Cell) -> str:
-    text, printed = source(cell), stored(cell)
+    text, printed = source(cell), _wrapped(stored(cell))
     if cell["cell_type"] == "markdown":
         return text
     if text.startswith(FILE):
