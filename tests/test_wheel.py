@@ -126,7 +126,7 @@ def test_the_example_of_the_library_runs_as_typed(site: Path, example: Path) -> 
     printed = _run(site, example.parent, example.name).splitlines()
     assert [line.split()[0] for line in printed] == ["1.0", "1.0", "1.0"]
     (run,) = (example.parent / "runs").iterdir()
-    assert run.name.startswith("bilinear-cp_s3_") and (run / "eval.jsonl").exists()
+    assert run.name.startswith("bilinear-block_s3_") and (run / "eval.jsonl").exists()
 
 
 REVEALED = {
