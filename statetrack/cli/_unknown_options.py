@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 
 from typer.models import OptionInfo
 
+from statetrack.cli._commands import find_commands
 from statetrack.usual_names import OPTIONS, meant
 
 SURE, NEAR = 0.8, 0.6
@@ -66,7 +67,6 @@ def _having(name: str, options: Mapping[str, Collection[str]]) -> list[str]:
 def _options_of_others(command: str) -> dict[str, set[str]]:
     """The options of every other command; their modules are imported for it."""
     from statetrack.cli._help import flags_of
-    from statetrack.cli.app import find_commands
 
     found: dict[str, set[str]] = {}
     for each in find_commands().values():
