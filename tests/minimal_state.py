@@ -24,7 +24,7 @@ from statetrack.predicting import predict
 from statetrack.scoring import rounded_down
 from statetrack.sources.named_groups import COLLECTION, named_group
 from statetrack.spec import load_task
-from statetrack.sweep.measuring import kept_result
+from statetrack.sweep.kept import kept_result
 from statetrack.sweep.points import points_of
 from statetrack.sweep.results import PointResult
 from statetrack.sweep.suite import load_suite

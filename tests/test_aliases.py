@@ -12,7 +12,7 @@ from statetrack.errors import TaskWarning, UnknownNameError
 from statetrack.registry import Alias, Registry
 from statetrack.runs.config import Experiment
 from statetrack.spec import TASKS, current_name, golden_hash, load_task
-from statetrack.sweep.measuring import AnotherRunError, _refuse_another
+from statetrack.sweep.kept import AnotherRunError, refuse_another
 
 GOLDEN = yaml.safe_load((Path(__file__).parent / "golden/tasks.yaml").read_text())
 
@@ -62,9 +62,9 @@ def test_a_point_of_a_sweep_that_was_run_by_an_earlier_name_is_still_that_point(
         return SimpleNamespace(path=tmp_path, task_file=file, config=lambda: dict(config))
 
     point = SimpleNamespace(experiment=wanted)
-    assert _refuse_another(folder("d4"), point).name == "d4"
+    assert refuse_another(folder("d4"), point).name == "d4"
     with pytest.raises(AnotherRunError, match="task dyck-1-depth-2 there"):
-        _refuse_another(folder("d2"), point)
+        refuse_another(folder("d2"), point)
 
 
 def test_show_prints_the_note_and_the_present_name(capsys):

@@ -297,9 +297,18 @@ def test_the_table_shows_the_longest_length_that_all_evaluated_runs_share():
     assert common_length([with_lengths(10), with_lengths(20), with_lengths(20, 30)]) == 20
 
 
+def without_its_sizes(run):
+    """The run as an earlier version has left it, which did not record the sizes of its model."""
+    file = run / "environment.json"
+    about = json.loads(file.read_text(encoding="utf-8"))
+    kept = {key: about[key] for key in about if key not in ("parameters", "dimensions")}
+    file.write_text(json.dumps(kept), encoding="utf-8")
+    return about["parameters"], about["dimensions"]
+
+
 def test_what_runs_have_in_common_is_computed_once(parity, tmp_path, monkeypatch):
     for number in range(4):
-        shutil.copytree(parity, tmp_path / f"run-{number}")
+        recorded = without_its_sizes(shutil.copytree(parity, tmp_path / f"run-{number}"))
     analysed, built = [], []
     monkeypatch.setattr(
         comparison, "analyse", lambda automaton: analysed.append(1) or analyse(automaton)
@@ -311,6 +320,16 @@ def test_what_runs_have_in_common_is_computed_once(parity, tmp_path, monkeypatch
     report = gather_runs([tmp_path])
     assert report.row_names == ("bilinear", "bilinear (2)", "bilinear (3)", "bilinear (4)")
     assert (len(analysed), len(built)) == (1, 1)
+    assert {(entry.parameters, entry.dimensions) for entry in report.entries} == {recorded}
+
+
+def test_the_sizes_that_a_run_recorded_are_read_and_its_model_is_not_built(parity, monkeypatch):
+    def refused(*_, **__):
+        raise AssertionError("a model is built")
+
+    monkeypatch.setattr(run_module, "make_replica", refused)
+    (entry,) = gather_runs([parity]).entries
+    assert entry.parameters is not None and entry.dimensions is not None
 
 
 def test_gathering_leaves_the_random_numbers_of_torch_alone(parity):

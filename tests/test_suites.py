@@ -10,10 +10,10 @@ import torch
 
 from statetrack.errors import SettingsError
 from statetrack.protocols import PROTOCOLS
+from statetrack.runs import run
 from statetrack.runs.config import Experiment
 from statetrack.runs.run import make_replica
 from statetrack.spec import Task
-from statetrack.sweep import points
 from statetrack.sweep.points import points_of
 from statetrack.sweep.suite import BUDGETS, SUITES, Suite, load_suite
 from statetrack.sweep.verdicts import departures_from_paper, papers_experiment
@@ -131,7 +131,7 @@ def make_without_weights(experiment: Experiment, task: Task) -> object:
 def test_the_papers_own_budget_passes_the_checks_before_training(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(points, "make_replica", make_without_weights)
+    monkeypatch.setattr(run, "make_replica", make_without_weights)
     suite = load_suite(name).within("paper")
     found = points_of(suite, Path("out"), {})
     assert len(found) == len(suite.rows) * len(suite.columns)

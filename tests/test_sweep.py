@@ -44,11 +44,12 @@ from statetrack.runs.folder import RunFolder
 from statetrack.runs.run import Run
 from statetrack.spec import TASKS, folder_name, load_task
 from statetrack.spec.names import LONGEST_FOLDER_NAME
-from statetrack.sweep import searching
+from statetrack.sweep import finding, searching
 from statetrack.sweep.cores import _quota, available_cores
 from statetrack.sweep.executors._base import Failed
 from statetrack.sweep.executors.local import KILLED, Local
-from statetrack.sweep.measuring import _refuse_another, run_point
+from statetrack.sweep.kept import refuse_another
+from statetrack.sweep.measuring import run_point
 from statetrack.sweep.points import points_of
 from statetrack.sweep.results import PointResult
 from statetrack.sweep.running import run_suite
@@ -528,7 +529,7 @@ class Asked:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, found: Evidence | None = None) -> None:
         self.seconds: list[float] = []
         self.found = found or worst_case_of()
-        monkeypatch.setattr(searching, "FINDERS", {"worst-case": self})
+        monkeypatch.setattr(finding, "FINDERS", {"worst-case": self})
 
     def __call__(self, subject: Subject, *, budget: Budget, seed: int) -> Evidence:
         self.seconds.append(budget.seconds)
@@ -586,7 +587,8 @@ def test_evidence_that_was_found_before_a_stop_is_kept(
 ) -> None:
     first, second = Asked(monkeypatch), Asked(monkeypatch, certificate_of(900))
     finders = {"worst-case": first, "certificate": second}
-    monkeypatch.setattr(searching, "FINDERS", finders)
+    monkeypatch.setattr(finding, "FINDERS", finders)
+    monkeypatch.setattr(searching, "KINDS", tuple(finders))
     points = points_of(suite_of(), Path("out"), {})
     both = Searching(worst=1.0, others=2.0)
     assert not list(run_suite(suite_of(), points, LOCAL, stop_after(3), both))
@@ -946,7 +948,7 @@ def test_settings_that_an_older_run_does_not_name_have_the_defaults_of_their_fie
     folder = RunFolder.open(in_a_copy)
     older = {name: value for name, value in folder.config().items() if name != "patience"}
     (in_a_copy / "config.yaml").write_text(yaml.safe_dump(older))
-    assert _refuse_another(folder, cell)
+    assert refuse_another(folder, cell)
     (changed,) = points_of(suite, Path("out"), {"patience": 3})
-    found = the_error_of(RunError, lambda: _refuse_another(folder, changed))
+    found = the_error_of(RunError, lambda: refuse_another(folder, changed))
     assert "holds a run with other settings (patience 0 there and 3 here)" in found

@@ -4,10 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from statetrack.catalogue.models import SIZES, default_sizes, sizes_of
+from statetrack.cli import app
 from statetrack.comparison import compare
 from statetrack.registry import modules_in
 from statetrack.runs.config import Experiment
@@ -18,6 +20,7 @@ from tests.test_architecture import brings_in_torch
 from tests.test_cli_frame import ROOT, imported_by
 
 OURS = sorted(modules_in("statetrack.models"))
+GEN = "gen parity --samples 8 --validation-samples 4 --test-samples 4 --test-length 12 --out words"
 WRITE = """
 python -c "
 import json
@@ -75,24 +78,59 @@ def test_compare_reads_runs_without_torch(run):
     assert not brings_in_torch("statetrack.comparison", set())
 
 
+def without_torch(folder, lines, *, fail=False):
+    """A process that runs command lines in a folder, all of which fail or none, without torch."""
+    code = (
+        "import sys; from statetrack.cli.app import run\n"
+        f"for line in {lines!r}:\n"
+        f"    code = run(line.split()); assert bool(code) is {fail}, (line, code)\n"
+        "    assert 'torch' not in sys.modules, line"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_what_finished_runs_recorded_is_printed_and_drawn_without_torch(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    swept = (
+        "sweep --model rnn,gru --task parity --set hidden=4 --steps 2 --seeds 1 --length 4 "
+        "--samples 8 --jobs 1 --out runs"
+    )
+    assert app.run(swept.split()) == 0
+    before = {file: file.read_bytes() for file in Path("runs").rglob("*.json")}
+    lines = [
+        *(swept, "sweep runs --finished --json", "report runs --format json", "report runs/parity"),
+        "reproduce runs --finished --stress-seconds 0 --out runs --markdown a.md --html a.html",
+        "report groups --format csv --out groups.csv",
+        *("plot runs --out a.svg", "compare runs", "list runs", "show runs/parity/gru"),
+        *("audit parity --samples 50", GEN, "audit words"),
+    ]
+    shown = without_torch(tmp_path, lines).stdout
+    assert '"parameters": ' in shown and '"parameters": null' not in shown
+    assert {file: file.read_bytes() for file in Path("runs").rglob("*.json")} == before
+
+
+def test_a_sweep_that_is_not_finished_still_checks_every_point_before_the_first(tmp_path, capsys):
+    # the settings are right; only the model knows that its blocks do not divide them
+    words = "sweep --model rnn,bilinear-block --task parity --set hidden=7 --steps 1"
+    out = tmp_path / "runs"
+    assert app.run([*words.split(), "--out", str(out)]) == 1
+    assert "bilinear-block" in capsys.readouterr().err and not out.exists()
+
+
 def test_a_run_that_is_not_there_is_said_without_torch(tmp_path):
     lines = [
         *("eval nothing", "eval nothing nil", "certify nothing", "extract nothing"),
         *("snap nothing", "probe", "train --resume nothing", "train --learning-rate 3"),
         *("train --model LSTM", "show s3 --foo", "evaluate"),
     ]
-    code = (
-        "import sys; from statetrack.cli.app import run; "
-        f"codes = [run(line.split()) for line in {lines!r}]; "
-        "assert all(codes), codes; assert 'torch' not in sys.modules"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
-    assert done.returncode == 0, done.stderr
+    done = without_torch(tmp_path, lines, fail=True)
     assert done.stderr.count("error: ") == len(lines)
     assert done.stderr.count("nothing: there is no such") == 6

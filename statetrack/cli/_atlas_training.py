@@ -41,7 +41,7 @@ def show_training(
     read = {row.name: row for row in rows if not row.error}
     suite = _suite(asked, [file for file in files if file.name in read], models)
     folder = asked.out / ("runs" if asked.budget == BUDGETS[0] else f"runs-{asked.budget}")
-    every_point = points_of(suite, folder, {})
+    every_point = points_of(suite, folder, {}, to_train=not asked.finished)
     points = [
         point for point in every_point if not asked.finished or RunFolder(point.path).finished
     ]

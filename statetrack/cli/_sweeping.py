@@ -164,26 +164,26 @@ def run(asked: Sweep) -> None:
     """
     from statetrack.runs.folder import RunFolder
     from statetrack.runs.loggers._opening import require_logs
-    from statetrack.sweep.points import points_of
+    from statetrack.sweep.points import points_of, require_trainable
 
     require_logs(asked.log)
     suite = asked.suite
     models = {name: next(m for m in suite.models if _is_of(name, m)) for name in suite.rows}
     rows = chosen_names(asked.rows, models, "--rows")
     columns = chosen_names(asked.columns, {name: name for name in suite.columns}, "--columns")
-    points = [
-        point
-        for point in points_of(suite, asked.folder, {})
-        if point.row in rows and point.column in columns
-    ]
+    every_point = points_of(suite, asked.folder, {}, to_train=False)
+    points = [point for point in every_point if point.row in rows and point.column in columns]
+    trained = [point for point in points if RunFolder(point.path).finished]
+    if asked.dry_run or not (asked.finished or len(trained) == len(points)):
+        for point in every_point:
+            require_trainable(point)
     if asked.dry_run:
         print_estimates(suite, points, asked.executor, _searching(asked), as_json=asked.as_json)
         return
     if asked.budget is not None and not asked.as_json:
         console().print(f"budget {asked.budget}: {suite.departures}")
     started = time.perf_counter()
-    to_run = [point for point in points if not asked.finished or RunFolder(point.path).finished]
-    every = run_points(asked, to_run)
+    every = run_points(asked, trained if asked.finished else points)
     wall = time.perf_counter() - started
     _show(asked, points, rows, columns, every, wall)
 

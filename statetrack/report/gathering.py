@@ -10,9 +10,10 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from statetrack.algebra.prediction import Prediction
+from statetrack.comparison import Algebras
 from statetrack.errors import RunError, SettingsError, StatetrackError, TaskError, nearest, setting
 from statetrack.predicting import predict
 from statetrack.report.entries import Entry, Report, State
@@ -25,17 +26,14 @@ from statetrack.runs.files import is_folder
 from statetrack.runs.folder import RUNS, RunFolder, find_run_folders, is_run, read_error
 from statetrack.runs.identity import WITHOUT_EFFECT, settings_hash
 from statetrack.runs.plugins import code_of, needs_plugin
+from statetrack.runs.recorded import RecordedRun
 from statetrack.runs.rows import EvaluationRow
 from statetrack.spec import Task, current_name, golden_hash, load_task
 from statetrack.sweep.executors._base import Done, Failed
+from statetrack.sweep.points import Point, points_of
 from statetrack.sweep.results import Measurement, PointResult
 from statetrack.sweep.suite import BUDGETS, SUITES, SWEEP_FILE, Suite, folder_of, load_suite
 from statetrack.sweep.verdicts import compare_published, departures_from_paper
-
-if TYPE_CHECKING:
-    from statetrack.comparison import Algebras
-    from statetrack.runs.run import Run
-    from statetrack.sweep.points import Point
 
 
 def make_report(
@@ -132,13 +130,11 @@ def gather_suite(
 
     Raises `StatetrackError` for a suite that cannot be run, and an unknown budget.
     """
-    from statetrack.sweep.points import points_of  # torch
-
     if isinstance(suite, str):
         name, suite = name or Path(suite).stem, load_suite(suite)
     within = budget or (BUDGETS[0] if suite.budgets else None)
     suite = suite.for_budget(budget)
-    points = points_of(suite, Path(folder), {})
+    points = points_of(suite, Path(folder), {}, to_train=False)
     reading = _Reading()
     read = [reading.point(point, suite) for point in points]
     entries = _with_verdicts(suite, points, read)
@@ -174,9 +170,7 @@ class _Reading:
     """Reads runs one after the other; what several have in common is computed once."""
 
     def __init__(self) -> None:
-        from statetrack.comparison import Algebras  # torch
-
-        self._algebras: Algebras = Algebras()
+        self._algebras = Algebras()
         self._sizes: dict[object, tuple[int | None, int | None]] = {}
 
     def run(self, path: Path, suite: Suite | None = None) -> _Read:
@@ -211,12 +205,10 @@ class _Reading:
         return _Read(entry, read.experiment or wanted, read.result)
 
     def _of(self, folder: RunFolder, suite: Suite | None) -> _Read:
-        from statetrack.runs.run import Run  # torch
-
-        run = Run.open(folder.path)
+        run = RecordedRun.read(folder.path)
         experiment, task, environment = run.experiment, run.task, folder.environment()
         summary = run.summary if run.finished else None
-        parameters, dimensions = self._size_of(run)
+        parameters, dimensions = _recorded_size(environment) or self._size_of(run)
         steps = summary.steps if summary else max((r.step for r in run.records), default=0)
         selected = None if summary is None else summary.selected
         config = experiment.values()
@@ -282,20 +274,32 @@ class _Reading:
         except TaskError:
             return None
 
-    def _size_of(self, run: Run) -> tuple[int | None, int | None]:
-        """The weights of one replica and the numbers in its state; None for what is not known."""
+    def _size_of(self, run: RecordedRun) -> tuple[int | None, int | None]:
+        """The weights of one replica and the numbers in its state, where nothing recorded them.
+
+        Runs of earlier versions have not recorded them, so that the model is built.
+        """
         import torch
 
         from statetrack.models._sizes import num_parameters, state_size
-        from statetrack.runs.run import make_replica
+        from statetrack.runs.run import Run, make_replica
 
         source, settings = run.task.source, run.experiment.model_settings
         key = (run.experiment.model, settings, source.num_symbols, source.num_labels)
         if key not in self._sizes:
             with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they are
-                model = make_replica(run.experiment, run.task, to_read=True)
+                experiment = Run.open(run.path).experiment
+                model = make_replica(experiment, run.task, to_read=True)
             self._sizes[key] = num_parameters(model), state_size(model)
         return self._sizes[key]
+
+
+def _recorded_size(environment: Mapping[str, Any]) -> tuple[int, int | None] | None:
+    """The weights of one replica and the numbers in its state, as recorded; None where not."""
+    weights, numbers = environment.get("parameters"), environment.get("dimensions", "")
+    if isinstance(weights, int) and (numbers is None or isinstance(numbers, int)):
+        return weights, numbers
+    return None
 
 
 def _last_of_each(rows: Iterable[EvaluationRow]) -> tuple[EvaluationRow, ...]:
@@ -304,7 +308,7 @@ def _last_of_each(rows: Iterable[EvaluationRow]) -> tuple[EvaluationRow, ...]:
     return tuple(last[key] for key in sorted(last))
 
 
-def _measured(entry: Entry, run: Run, suite: Suite) -> _Read:
+def _measured(entry: Entry, run: RecordedRun, suite: Suite) -> _Read:
     """A suite's point, with the scores that the suite measured and no others."""
     content = run.folder.cell() if entry.state == "finished" else None
     if content is None or "measured" not in content:  # an earlier version did not write it
@@ -361,7 +365,7 @@ def _with_verdicts(
     )
 
 
-def _measured_rows(run: Run, result: PointResult) -> tuple[EvaluationRow, ...]:
+def _measured_rows(run: RecordedRun, result: PointResult) -> tuple[EvaluationRow, ...]:
     """The rows of a point that the suite measured: at its lengths, and far beyond.
 
     The latter are in the run's own file only, and are those of the suite's words by their seed.

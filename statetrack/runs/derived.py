@@ -61,7 +61,7 @@ def write_derived(
     values = run.experiment.values()
     values |= {"seed": outcome.seed, "seeds": 1, "lrs": [outcome.lr]}
     experiment = Experiment.from_values(values, str(run.path))
-    made_on = environment(run.device, model.kernel_on(run.device), command)
+    made_on = environment(run.device, model, command)
     folder = RunFolder.start(
         out,
         config=experiment.values(),

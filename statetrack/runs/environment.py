@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime
 import platform
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 
 import statetrack
+from statetrack.models._base import SequenceModel
+from statetrack.models._sizes import num_parameters, state_size
 from statetrack.runs.processor import processor_name
 
 SMALL = 1_000_000
@@ -23,13 +25,13 @@ def prepare_cpu(threads: int, num_weights: int) -> None:
         torch.set_num_threads(threads or 1)
 
 
-def environment(
-    device: torch.device, kernel: Literal["torch", "fla"], command: str | None
-) -> dict[str, Any]:
-    """The versions and the machine of a run: the content of environment.json.
+def environment(device: torch.device, model: SequenceModel, command: str | None) -> dict[str, Any]:
+    """The versions and the machine of a run, and its model's size: what environment.json holds.
 
-    `command` is the command line that made the run, or None where it was made from Python.
+    `model` is one replica on the device; `command` is the command line that made the run, or None
+    where it was made from Python.
     """
+    kernel = model.kernel_on(device)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor_name()
     return {
         "statetrack": statetrack.__version__,
@@ -41,6 +43,8 @@ def environment(
         "device_name": name,
         "kernel": f"fla {version('fla-core')}" if kernel == "fla" else kernel,
         "threads": torch.get_num_threads(),
+        "parameters": num_parameters(model),
+        "dimensions": state_size(model),
         "started": timestamp(),
         "command": command,
     }

@@ -120,7 +120,7 @@ class Run(RecordedRun):
                 RunFolder.start,
                 config=experiment.values(),
                 task=task.document(),
-                environment=environment(device, model.kernel_on(device), command),
+                environment=environment(device, model, command),
                 plugins=plugins_of(experiment.values(), task.spec.automaton),
                 frequencies=file_in(experiment.data.words),
                 force=force,
@@ -229,9 +229,7 @@ class Run(RecordedRun):
                 check_state(last, trainer)
             except ValueError as wrong:
                 self.folder.refuse_checkpoint(str(wrong), "last.pt")
-        about = {"from_step": planned, "to_step": steps} | environment(
-            self.device, model.kernel_on(self.device), command
-        )
+        about = {"from_step": planned, "to_step": steps} | environment(self.device, model, command)
         with self.folder.training():
             if not self.finished:  # another process has extended it
                 raise RunError(f"{self.path}: another process has begun to train it")

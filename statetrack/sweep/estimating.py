@@ -30,7 +30,7 @@ from statetrack.runs.folder import RunFolder, is_run
 from statetrack.runs.run import make_replica, prepare
 from statetrack.runs.shortcuts import strongest_by_length
 from statetrack.spec import Task, load_task
-from statetrack.sweep.measuring import kept_result
+from statetrack.sweep.kept import kept_result
 from statetrack.sweep.points import Point
 from statetrack.sweep.results import SEED
 from statetrack.sweep.searching import NO_SEARCH, Searching
@@ -215,7 +215,7 @@ class _Work:
     @classmethod
     def of(cls, suite: Suite, point: Point, searching: Searching) -> _Work:
         """What a point would compute."""
-        experiment, task = point.experiment, load_task(point.values["task"])
+        experiment, task = point.trainable, load_task(point.values["task"])
         with torch.random.fork_rng(devices=[]), torch.device("meta"):
             try:
                 model = make_replica(experiment, task)

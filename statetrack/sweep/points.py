@@ -11,8 +11,7 @@ from statetrack.errors import SettingsError, StatetrackError
 from statetrack.plugins import loaded_plugins
 from statetrack.runs.config import Experiment
 from statetrack.runs.plugins import load_given
-from statetrack.runs.run import make_replica
-from statetrack.spec import folder_name, load_task
+from statetrack.spec import Task, folder_name, load_task
 from statetrack.spec.names import own_kind
 from statetrack.sweep.suite import Suite
 
@@ -40,15 +39,28 @@ class Point:
 
     @property
     def experiment(self) -> Experiment:
-        """The experiment that the values make."""
+        """The experiment that the values make, to be read: torch is not imported for it."""
+        return self._made(to_build=False)
+
+    @property
+    def trainable(self) -> Experiment:
+        """The experiment that the values make, of which a model can be built."""
+        return self._made(to_build=True)
+
+    def _made(self, *, to_build: bool) -> Experiment:
         for plugin in self.plugins:
             load_given(plugin)
         where = f"suite row '{self.row}'"
-        return Experiment.from_values(self.values, where, protocol=self.protocol)
+        return Experiment.from_values(self.values, where, protocol=self.protocol, to_build=to_build)
 
 
-def points_of(suite: Suite, out: Path, overrides: Mapping[str, Any]) -> list[Point]:
+def points_of(
+    suite: Suite, out: Path, overrides: Mapping[str, Any], *, to_train: bool = True
+) -> list[Point]:
     """Every point of a suite, its settings checked, column by column.
+
+    Without `to_train`, it is not checked that their models can be built, and torch is not imported:
+    for points that are only read.
 
     A setting has the first of these values that is given: `overrides`, the cell's, the column's,
     the axis's, the row's, the suite's. Raises `StatetrackError` for a point that could not be
@@ -70,13 +82,26 @@ def points_of(suite: Suite, out: Path, overrides: Mapping[str, Any]) -> list[Poi
             values = {**suite.settings, **own.settings, **given, **cell, **overrides}
             path = out / columns[column] / rows[row]
             point = Point(row, column, values, suite.protocol, path, loaded_plugins(), own.axes)
-            experiment = point.experiment
-            try:
-                make_replica(experiment, task)
-            except StatetrackError as problem:
-                raise type(problem)(f"{point.name}: {problem.args[0]}") from problem
+            if to_train:
+                require_trainable(point, task)
+            else:
+                _ = point.experiment  # which raises where its settings are wrong
             points.append(point)
     return points
+
+
+def require_trainable(point: Point, task: Task | None = None) -> None:
+    """Raise `StatetrackError`, which names the point, where its model cannot be built.
+
+    `task` is that of the point, where it has been read already.
+    """
+    from statetrack.runs.run import make_replica  # torch
+
+    experiment = point.trainable
+    try:
+        make_replica(experiment, task or load_task(experiment.data.task))
+    except StatetrackError as problem:
+        raise type(problem)(f"{point.name}: {problem.args[0]}") from problem
 
 
 def _folders(what: str, names: Iterable[str]) -> dict[str, str]:

@@ -12,12 +12,11 @@ from statetrack.runs import locking
 from statetrack.runs.files import write_file
 from statetrack.runs.folder import RunFolder
 from statetrack.sweep.executors._base import Done, Executor, Failed, Stop
-from statetrack.sweep.measuring import AnotherRunError, kept_result
+from statetrack.sweep.kept import AnotherRunError, kept_result
 from statetrack.sweep.points import Point
 from statetrack.sweep.results import PointResult
 from statetrack.sweep.searching import NO_SEARCH, Searching
 from statetrack.sweep.suite import SWEEP_FILE, Suite
-from statetrack.sweep.work import Work
 
 
 def run_suite(
@@ -47,6 +46,8 @@ def run_suite(
     if not waiting:
         yield from kept_results
         return
+    from statetrack.sweep.work import Work  # torch
+
     full: list[Failed] = []
     folder = waiting[0].path.parents[1]
     with locking.output_folder(folder, ".suite.lock", "runs a suite"):

@@ -1,42 +1,20 @@
-"""Evidence about the selected replica of a cell: what a suite looks for beyond accuracies."""
+"""What a suite looks for beyond accuracies, and for how long; torch is not imported here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from statetrack.errors import SettingsError
-from statetrack.evidence.budget import Budget
-from statetrack.evidence.certificate import find_certificate
-from statetrack.evidence.error_control import find_error_control
-from statetrack.evidence.exhaustive import find_exhaustive
-from statetrack.evidence.extraction import find_extraction
-from statetrack.evidence.rows import (
-    Certificate,
-    ErrorControl,
-    Evidence,
-    Exhaustive,
-    Extraction,
-    Failure,
-    WorstCase,
-)
-from statetrack.evidence.worst_words import find_worst_case
-from statetrack.runs.run import Run
+from statetrack.evidence.rows import Certificate, ErrorControl, Exhaustive, Extraction, WorstCase
 from statetrack.sweep.results import PointResult
 
-Find = Callable[..., Evidence]
-
-FINDERS: dict[str, Find] = {
-    WorstCase.kind: find_worst_case,
-    Exhaustive.kind: find_exhaustive,
-    Extraction.kind: find_extraction,
-    Certificate.kind: find_certificate,
-    ErrorControl.kind: find_error_control,
-}
-"""What finds each kind of evidence."""
-
-SEED = 0
-"""The seed of the searches."""
+KINDS = (
+    WorstCase.kind,
+    Exhaustive.kind,
+    Extraction.kind,
+    Certificate.kind,
+    ErrorControl.kind,
+)
+"""The kinds of evidence that can be looked for, in the order in which they are."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +27,7 @@ class Searching:
     @property
     def seconds(self) -> dict[str, float]:
         """The seconds for each kind that is looked for."""
-        given = {kind: self.worst if kind == WorstCase.kind else self.others for kind in FINDERS}
+        given = {kind: self.worst if kind == WorstCase.kind else self.others for kind in KINDS}
         return {kind: seconds for kind, seconds in given.items() if seconds}
 
     def missing(self, result: PointResult) -> dict[str, float]:
@@ -68,42 +46,3 @@ NO_SEARCH = Searching()
 def _is_complete(result: PointResult, kind: str) -> bool:
     """Whether a search came to its end, so that more time would change nothing."""
     return any(each.kind == kind and each.complete for each in result.evidence)
-
-
-def _failures(found: Iterable[Evidence]) -> tuple[Failure, ...]:
-    """The failing words that searches for them have found."""
-    sought = (each for each in found if isinstance(each, Exhaustive | WorstCase))
-    return tuple(failure for each in sought for failure in each.failures)
-
-
-def with_evidence(
-    result: PointResult, run: Run, searching: Searching, stop: Callable[[], bool]
-) -> Iterator[PointResult]:
-    """A result with the evidence that is asked for and that it lacks, again after each kind.
-
-    Ends where `stop` returns True, before the last. What is found is appended to the run's
-    evidence. A replica that diverged, a task without an automaton and a model that a search cannot
-    read have none.
-    """
-    missing = searching.missing(result)
-    found = {each.kind: each for each in result.evidence}
-    subjects = iter(()) if result.selected is None else run.subjects()
-    try:
-        outcome, subject = next(subjects)
-    except (StopIteration, SettingsError):
-        yield replace(result, searched={**result.searched, **missing})
-        return
-    for kind, seconds in missing.items():
-        given = {"known": _failures(found.values())} if kind == Extraction.kind else {}
-        try:
-            evidence = FINDERS[kind](subject, budget=Budget(seconds, stop=stop), seed=SEED, **given)
-        except SettingsError:
-            pass
-        else:
-            if stop():
-                return
-            found[kind] = run.add_evidence(evidence, outcome).evidence
-        in_order = tuple(found[kind] for kind in FINDERS if kind in found)
-        searched = {**result.searched, kind: seconds}
-        result = replace(result, evidence=in_order, searched=searched)
-        yield result

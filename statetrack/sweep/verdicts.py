@@ -104,7 +104,7 @@ def papers_experiment(suite: Suite, point: Point) -> Experiment | None:
         protocol = suite.whole.protocol
     else:
         return None
-    return Experiment.from_values(values, point.name, protocol=protocol)
+    return Experiment.from_values(values, point.name, protocol=protocol, to_build=False)
 
 
 def words_and_lengths(experiment: Experiment) -> WordSpec:

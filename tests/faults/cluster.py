@@ -23,7 +23,8 @@ from typing import Any
 
 from statetrack.sweep.executors._base import Done, Failed
 from statetrack.sweep.executors.ray import QUIET, Ray
-from statetrack.sweep.measuring import kept_result, run_point
+from statetrack.sweep.kept import kept_result
+from statetrack.sweep.measuring import run_point
 from statetrack.sweep.points import Point, points_of
 from statetrack.sweep.results import PointResult
 from statetrack.sweep.suite import Suite

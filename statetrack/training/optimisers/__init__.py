@@ -1,13 +1,17 @@
-"""Optimisers, one file each: a file `adamw.py` registers the optimiser `adamw`."""
+"""Optimisers, one file each: a file `adamw.py` registers the optimiser `adamw`.
+
+Which settings an optimiser uses is known without torch, which `make` imports.
+"""
 
 from __future__ import annotations
 
 import abc
-from typing import Any, ClassVar
-
-import torch
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from statetrack.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    import torch
 
 Groups = list[dict[str, Any]]
 """Parameters and learning rates, as `torch.optim` takes them: `params` and `lr` in each."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import torch
+from typing import TYPE_CHECKING
 
 from statetrack.training.optimisers import Groups, OptimiserKind
 from statetrack.training.registries import OPTIMISERS
 from statetrack.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    import torch
 
 
 @OPTIMISERS.register("adam")
@@ -18,6 +21,8 @@ class Adam(OptimiserKind):
     @staticmethod
     def make(groups: Groups, settings: TrainSettings) -> torch.optim.Optimizer:
         """Adam of some groups of parameters."""
+        import torch
+
         return torch.optim.Adam(
             groups,
             betas=(settings.beta1, settings.beta2),

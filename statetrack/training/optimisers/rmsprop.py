@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import torch
+from typing import TYPE_CHECKING
 
 from statetrack.training.optimisers import Groups, OptimiserKind
 from statetrack.training.registries import OPTIMISERS
 from statetrack.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    import torch
 
 
 @OPTIMISERS.register("rmsprop")
@@ -16,4 +19,6 @@ class RMSprop(OptimiserKind):
     @staticmethod
     def make(groups: Groups, settings: TrainSettings) -> torch.optim.Optimizer:
         """RMSprop of some groups of parameters."""
+        import torch
+
         return torch.optim.RMSprop(groups, weight_decay=settings.weight_decay)
