@@ -219,6 +219,12 @@ def explain(invalid: ValidationError) -> str:
 
 
 def _reason(mistake: ErrorDetails) -> str:
+    if mistake["type"] in ("tuple_type", "list_type"):
+        pair = re.fullmatch(r"\s*(\d+)\s*(?:-|to|,)\s*(\d+)\s*", str(mistake["input"])[:60])
+        written = f"[{pair[1]}, {pair[2]}]" if pair else "it as in [2, 20]"
+        return f"must be a list in square brackets: write {written}"
+    if mistake["type"] in ("dict_type", "mapping_type"):
+        return "must be `key: value` lines, each on a line of its own and indented"
     return mistake["msg"].removeprefix("Value error, ")
 
 

@@ -72,7 +72,8 @@ def load(text: str) -> Any:
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
         reason = getattr(problem, "problem", None) or "not valid YAML"
-        raise YamlProblem(reason, mark.line + 1 if mark else None) from None
+        told = f"{reason}{_ADVICE.get(reason, '')}"
+        raise YamlProblem(told, mark.line + 1 if mark else None) from None
 
 
 def dump(content: Mapping[str, Any], dumper: type[Dumper] | None = None) -> str:
@@ -87,6 +88,19 @@ def is_plain(text: str) -> bool:
     tag: str = _PYYAML.resolve(yaml.ScalarNode, text, (True, False))
     return tag == _TEXT and not _is_number(text)
 
+
+_ADVICE = {
+    "mapping values are not allowed in this context": (
+        ": is the line indented as its neighbours are, and a value with `: ` in it quoted?"
+    ),
+    "did not find expected key": ": is the line indented as its neighbours are?",
+    "did not find expected '-' indicator": ": is the line indented as its neighbours are?",
+    "found unexpected end of stream": ": is a quote opened and not closed?",
+    "found character that cannot start any token": (
+        ": lines are indented by spaces, not by tabs, and text with signs is quoted"
+    ),
+}
+"""What a user may look at, by what the parser says."""
 
 # libyaml reads ten times as fast as PyYAML; it is missing where PyYAML was built without it
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

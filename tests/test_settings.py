@@ -128,6 +128,9 @@ def test_what_yaml_writes_is_read_back(tmp_path_factory, content):
             ", line 2: `1e-3` is text to YAML: write 1.0e-03, or put it in quotes",
         ),
         ("a: [1\n", ", line 2: "),
+        ("a: 1\n b: 2\n", ", line 2: mapping values are not allowed in this context: is the line"),
+        ('a: "x\n', ", line 2: found unexpected end of stream: is a quote opened and not closed?"),
+        ("a:\n\tb: 1\n", ", line 2: found character that cannot start any token: lines are indent"),
         ("- a\n- b\n", ": holds no `key: value` lines"),
         ("", ": holds no `key: value` lines"),
         (
@@ -259,6 +262,8 @@ def values_of(field):
         return st.lists(st.integers(), max_size=3).map(tuple)
     if core == tuple[float, ...]:
         return st.lists(st.floats(), max_size=3).map(tuple)
+    if core == tuple[int, ...]:
+        return st.lists(st.integers(1, 10**6), max_size=2).map(tuple)
     choices = typing.get_args(core)
     assert typing.get_origin(core) is Literal, field
     return st.sampled_from(choices)

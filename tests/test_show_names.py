@@ -132,6 +132,7 @@ def test_a_name_that_stands_for_several_things_says_so(
         ("kind:dihedrl", "there is no kind 'dihedrl'. Did you mean 'dihedral'?"),
         ("suite:s3", "there is no suite 's3'."),
         ("run:runs", "there is no run 'runs'. `statetrack list runs` shows all."),
+        ("runs/none", "runs/none: there is no such file and no such run folder; `statetrack list"),
         ("runs", "runs: is no run folder (it has no config.yaml); `statetrack list runs --runs"),
     ],
 )

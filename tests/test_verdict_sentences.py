@@ -105,6 +105,7 @@ def test_a_model_that_a_shortcut_beats_in_validation_has_not_learned():
     assert "is right on 0.70 of the labels" in remark(0.7, "counts", 0.9)
     assert "on more (0.90): it has not learned the task" in remark(0.7, "counts", 0.9)
     assert "on no fewer (0.70)" in remark(0.7, "constant", 0.7)
+    assert "on no fewer (0.70)" in remark(0.701, "constant", 0.704)
 
 
 def test_a_model_above_every_shortcut_is_told_nothing():

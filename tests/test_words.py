@@ -183,6 +183,8 @@ def test_words_of_another_kind_are_another_task_of_the_same_name() -> None:
     assert group.with_words("uniform").source.fingerprint() != group.source.fingerprint()
     with pytest.raises(TaskError, match=r"words 'grup': words are one of.* Did you mean 'group'"):
         task.with_words("grup")
+    with pytest.raises(TaskError, match="How many words there are is another option"):
+        task.with_words("20")
 
 
 def test_uniform_words_leave_out_what_the_task_forbids() -> None:

@@ -77,6 +77,8 @@ def _named(error: Any) -> str:
 def _plain(message: str) -> str:
     return (
         message.removeprefix("Value error, ")
+        .removesuffix(", unable to parse string as an integer")
+        .removesuffix(", unable to parse string as a number")
         .replace("is not a valid integer range", "is not a whole number")
         .replace("is not a valid integer", "is not a whole number")
         .replace("is not a valid float range", "is not a number")

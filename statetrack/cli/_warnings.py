@@ -102,7 +102,7 @@ def validation_remark(
     view, found = VIEWS[strongest[0]], strongest[1]
     of = f"validation words, which have the training lengths ({lengths}),"
     if accuracy < SOLVED:
-        more = "no fewer" if found == accuracy else "more"
+        more = "no fewer" if share(found) == share(accuracy) else "more"
         return (
             f"warning: the model is right on {share(accuracy)} of the labels of {of} and "
             f"{view.shortcut} on {more} ({share(found)}): it has not learned the task; train it "
@@ -213,5 +213,5 @@ INSIDE = "train and test on words that stay inside a group as well (--words grou
 def _where(rows: list[EvaluationRow]) -> str:
     first, last = rows[0].length, rows[-1].length
     if len(rows) == 1:
-        return f"at length {last}"
-    return f"at {len(rows)} lengths from {first} to {last}, at the last of them"
+        return f"at length {last:,}"
+    return f"at {len(rows)} lengths from {first:,} to {last:,}, at the last of them"

@@ -19,7 +19,7 @@ import typer
 from statetrack.cli import _figure_options as figure_options
 from statetrack.cli import options
 from statetrack.cli._verbosity import note
-from statetrack.errors import RunError, SettingsError, UnknownNameError, nearest
+from statetrack.errors import RunError, SettingsError, TaskError, UnknownNameError, nearest
 from statetrack.models import MODELS
 from statetrack.pictures import MANNERS
 from statetrack.protocols import PROTOCOLS
@@ -146,12 +146,29 @@ def _show(name: str, as_json: bool) -> None:
             f"there is nothing called '{name}'.{group_meant(name) or nearest(name, every)} "
             "`statetrack list` says what there is."
         )
+    if (found or ["task"])[0] == "task":
+        _check_path(name)
     kind, *others = found or ["task"]
     _SHOWN[kind][1](name, as_json)
     for other in others:
         chosen = f"./{name}" if other == "run" else f"{other}:{name}"
         what = "a run folder" if other == "run" else f"a {other}"
         note(f"{name} is also {what}: `statetrack show {chosen}`")
+
+
+def _check_path(name: str) -> None:
+    """Raises for a path that is neither a run nor has the ending of a task's file."""
+    from statetrack.spec.names import is_path
+
+    if ":" in name or "(" in name or is_path(name) or _is_plain(name):
+        return
+    if Path(name).is_file():
+        raise TaskError(f"{name}: a task's file ends in .yaml, or as a machine or a log of traces")
+    if "/" in name:
+        raise RunError(
+            f"{name}: there is no such file and no such run folder; `statetrack list runs` shows "
+            "the runs"
+        )
 
 
 def _is_plain(name: str) -> bool:

@@ -13,6 +13,7 @@ from statetrack.errors import (
     TaskError,
     TaskWarning,
     UnknownNameError,
+    nearest,
     nearest_or_known,
 )
 from statetrack.registry import Load, Registry, files_in, tasks_folder
@@ -52,6 +53,7 @@ def load_task(text: str | Path | Task) -> Task:
         return task_of(text)
     if text in EXAMPLES:
         raise TaskError(f"task '{text}': write it out in the name, as in {EXAMPLES[text]}")
+    _check_named(text)
     name, values = names.base_and_arguments(text)
     if format_of(name):
         return _machine_file(name, values)
@@ -64,6 +66,21 @@ def load_task(text: str | Path | Task) -> Task:
         name = ALIASES[name].name
     task = _task_file(Path(name)) if names.is_path(name) else TASKS[name]
     return _with_arguments(task, name, values) if values else task
+
+
+def _check_named(text: str) -> None:
+    """Raises where a plain name with arguments is that of no task, or its arguments have no `=`."""
+    name, colon, given = (part.strip() for part in text.partition(":"))
+    if not colon or not re.fullmatch(r"[\w-]+", name):
+        return
+    if name not in TASKS:
+        hint = group_meant(name) or nearest(name, [*TASKS, *EXAMPLES])
+        raise UnknownNameError(
+            f"there is no task '{name}'.{hint} `statetrack list tasks` shows all {len(TASKS)}."
+        )
+    known = list(arguments_that_can_be_set(TASKS[name]))
+    if known and re.fullmatch(r"[\w-]+", given):
+        raise TaskError(f"task '{text}': '{given}' is not key=value: write {name}:{known[0]}=...")
 
 
 def task_names() -> tuple[str, ...]:

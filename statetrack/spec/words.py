@@ -46,6 +46,8 @@ def check_words(text: str) -> str:
         raise TaskError(f"words '{text}': write {kind}:{_TAKES[kind]}")
     if text not in (OWN, "uniform"):
         hint = nearest(kind, ("task", "uniform", "group", "weighted"))
+        if text.isdecimal():
+            hint = " How many words there are is another option."
         raise TaskError(f"words '{text}': words are one of {', '.join(KINDS)}.{hint}")
     return text
 

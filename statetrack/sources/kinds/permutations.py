@@ -39,7 +39,8 @@ def permutations(
 
     y_t = y_(t-1) * x_t with (p * q)(i) = p(q(i)); elements in the order of their images. With
     `image_of: i` the label is y_t(i) while the states stay the elements: the newest permutation
-    moves first, so that the place of one point alone does not say where it goes next.
+    moves first, so that the place of one point alone does not say where it goes next. Without a
+    file: `permutations:(1 2 3),(1 2)`.
     """
     inputs = [_read(name, written, points) for name, written in generators.items()]
     elements = generated(inputs)
