@@ -139,6 +139,41 @@ def test_losses_and_optimisers_of_a_plugin_are_listed_and_wrong_names_refused(
     assert "sign-descent has no such setting" in capsys.readouterr().err
 
 
+WRONG = """
+import torch
+
+from statetrack import MODELS, LinearModel, LinearSettings
+from statetrack.ops.operators import DenseOperators
+
+
+@MODELS.register("oblong")
+class Oblong(LinearModel):
+    'Operators that are not square.'
+
+    settings_class = LinearSettings
+    source = "own"
+
+    def __init__(self, settings, *, num_symbols, num_labels):
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        self.weight = torch.nn.Parameter(torch.ones(num_symbols, settings.hidden, 3))
+
+    def operators(self):
+        return DenseOperators(self.weight)
+"""
+
+
+def test_a_model_of_a_plugin_with_a_wrong_shape_is_named_with_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("oblong.py").write_text(WRONG)
+    words = "train --plugin oblong.py --model oblong --task parity --hidden 4 --steps 1"
+    assert app.run(words.split()) == 1
+    said = capsys.readouterr().err
+    assert "error: oblong.py, class Oblong: " in said and "`statetrack check oblong.py`" in said
+    assert "internal error" not in said
+
+
 LOSS = """
 from helper import SCALE
 from statetrack import LOSSES

@@ -110,6 +110,13 @@ def test_a_usual_option_of_training_suggests_ours(capsys, words, told):
             "eval --lr 2",
             "eval has no option --lr. Did you mean --lrs? Commands that have it: ",
         ),
+        ("gen --task s3", "gen has no option --task. It stands without an option: `statetrack gen"),
+        ("predict --tasks s3", "predict has no option --tasks. It stands without an option: `sta"),
+        (
+            "sweep --hidden 8",
+            "sweep has no option --hidden. A setting of a model or of training is",
+        ),
+        ("sweep --modle a", "sweep has no option --modle. Did you mean --model?"),
         ("show", "show needs NAME: a task"),
         ("list a b", "'b' belongs to no option and no argument of list. `statetrack list --help`"),
         ("eval --samples", "--samples needs a value. `statetrack eval --help` shows more."),

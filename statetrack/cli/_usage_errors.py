@@ -5,13 +5,15 @@ Typer has no public names for these exceptions, so they are told apart by what t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import typer
 
-from statetrack.cli._unknown_options import advice
+from statetrack.cli._unknown_options import SURE, advice
 from statetrack.cli.options import peek
+from statetrack.usual_names import meant
 
 UsageError: type[typer.BadParameter] = typer.BadParameter.__mro__[1]
 """What Typer raises for a command line that it cannot parse."""
@@ -27,7 +29,11 @@ def usage_line(error: Any, argv: Sequence[str]) -> str:
         parameters = context.command.get_params(context) if context is not None else ()
         own = {name for each in parameters for name in (*each.opts, *each.secondary_opts)}
         long = {name.removeprefix("--") for name in own if name.startswith("--")}
-        said = advice(option, long, command=command) or f"{see} shows those it has."
+        said = (
+            _written_otherwise(option, parameters, long, _path(context, argv))
+            or advice(option, long, command=command)
+            or f"{see} shows those it has."
+        )
         return f"{command} has no option {option}. {said}"
     if error.message.startswith("Missing command"):
         return "statetrack needs a command: `statetrack --help` lists them"
@@ -46,6 +52,21 @@ def usage_line(error: Any, argv: Sequence[str]) -> str:
     if "requires" in message and hasattr(error, "option_name"):
         return f"{error.option_name} needs a value. {see} shows more."
     return message
+
+
+def _written_otherwise(
+    option: str, parameters: Sequence[Any], long: Collection[str], path: str
+) -> str:
+    """How a command takes what it has no option for: as an argument, or by `--set`; or empty."""
+    name = option.removeprefix("--")
+    taken = name.upper().rstrip("S")
+    for each in parameters:
+        places = re.findall("[A-Z]+", str(each.metavar or each.name).upper())
+        if each.param_type_name == "argument" and taken in {word.rstrip("S") for word in places}:
+            return f"It stands without an option: `{path} {taken}`."
+    if "set" in long and not meant(name, long, cutoff=SURE):
+        return f"A setting of a model or of training is written --set {name}=VALUES."
+    return ""
 
 
 def _path(context: Any, argv: Sequence[str]) -> str:

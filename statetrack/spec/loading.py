@@ -74,7 +74,7 @@ def _check_named(text: str) -> None:
     if not colon or not re.fullmatch(r"[\w-]+", name):
         return
     if name not in TASKS:
-        hint = group_meant(name) or nearest(name, [*TASKS, *EXAMPLES])
+        hint = group_meant(name) or nearest(name, EXAMPLES) or nearest(name, TASKS)
         raise UnknownNameError(
             f"there is no task '{name}'.{hint} `statetrack list tasks` shows all {len(TASKS)}."
         )
