@@ -30,13 +30,16 @@ if TYPE_CHECKING:
 def warn_of_shortcuts(rows: Iterable[EvaluationRow], of: str = "") -> None:
     """One line for each shortcut that reaches the selected replica, with the lengths.
 
-    It does at a length where its accuracy is not below the 95 % interval of the replica's.
+    It does at a length where its accuracy is not below the 95 % interval of the replica's. Where
+    the best constant answer is not either, one line says so of all such lengths.
     """
     lengths: dict[tuple[str, str], list[EvaluationRow]] = {}
     for row in rows:
         name, found = row.shortcut, row.shortcut_accuracy
         if row.selected and name is not None and found is not None and found >= row.low:
-            lengths.setdefault((name, _standing(row, found)), []).append(row)
+            standing = _standing(row, found)
+            key = ("constant" if standing == "floor" else name, standing)
+            lengths.setdefault(key, []).append(row)
     for (name, _), reached in lengths.items():
         last = reached[-1]
         assert last.shortcut_accuracy is not None
@@ -61,6 +64,8 @@ def _standing(row: Score, found: float) -> str:
     """How the accuracy of a shortcut stands to that of a model that it is not clearly below."""
     if found >= SOLVED:
         return "solves"
+    if row.low <= row.floor:  # then what shortcuts reach tells nothing of the model
+        return "floor"
     return "above" if found > row.high else "equal" if found == row.accuracy else "within"
 
 
@@ -72,6 +77,11 @@ def _told(row: Score, shortcut: str, found: float, more: str = " (more: --sample
             return (
                 f"{shortcut} is right on {share(found)}, the model on {model}: this is no evidence "
                 "of state tracking"
+            )
+        case "floor":
+            return (
+                f"the model is right on {model} (95 % interval {interval(row.low, row.high)}), not "
+                f"above the best constant answer ({share(row.floor)})"
             )
         case "above":
             return f"the model is right on {model}, and {shortcut} on more ({share(found)})"
