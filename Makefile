@@ -27,6 +27,7 @@ docs: $(VENV)/installed-dev
 generated: $(VENV)/installed-dev
 	$(BIN)/python docs/generated.py
 	$(BIN)/python docs/gallery.py
+	$(BIN)/python docs/drawings.py
 
 benchmarks: $(VENV)/installed-dev
 	$(BIN)/python -m tests.benchmarks.ratios
