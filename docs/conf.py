@@ -10,7 +10,10 @@ import sys
 from pathlib import Path
 from typing import TypeGuard
 
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
+from sphinx.writers.html5 import HTML5Translator
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -67,6 +70,7 @@ html_title = f"statetrack {release}"
 html_copy_source = False
 html_static_path = ["theme"]
 html_css_files = ["statetrack.css"]
+html_math_renderer = "mathml"
 smartquotes = False  # they make one dash of the two of an option
 
 
@@ -103,6 +107,13 @@ def is_settings(thing: object) -> TypeGuard[type[Settings]]:
     return isinstance(thing, type) and issubclass(thing, Settings) and bool(thing.model_fields)
 
 
+def write_mathml(writer: HTML5Translator, node: nodes.Element) -> None:
+    """A formula that a browser draws by itself: no script is loaded from the network."""
+    block = isinstance(node, nodes.math_block)
+    writer.body.append(tex2mathml(node.astext(), as_block=block))
+    raise nodes.SkipNode
+
+
 CONTENTS = re.compile(
     r"^<!-- contents(?:: (?P<caption>[^\n]+))? -->\n(?P<text>.*?)^<!-- end of contents -->$",
     re.MULTILINE | re.DOTALL,
@@ -124,6 +135,7 @@ def with_contents(app: Sphinx, page: str, source: list[str]) -> None:
 
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.add_html_math_renderer("mathml", (write_mathml, None), (write_mathml, None))
     app.connect("source-read", with_contents)
     app.connect("autodoc-process-signature", with_short_types)
     app.connect("autodoc-process-docstring", with_blocks)

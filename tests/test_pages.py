@@ -34,7 +34,8 @@ def built(tmp_path_factory):
     lines = lines_with_options()
     rows = [line for line in lines if line.startswith("|")]
     others = [f"## {line}" for line in lines if not line.startswith("|")]
-    page = "\n\n".join(["# Options", *others, *rows])
+    formulas = ["A formula $h_t$.", "$$h_t = A(x_t)\\, h_{t-1}$$"]
+    page = "\n\n".join(["# Options", *others, *rows, *formulas])
     (folder / "index.md").write_text(page, encoding="utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of myst_parser about Sphinx
@@ -57,6 +58,12 @@ def test_options_keep_both_of_their_dashes(built):
     assert len(OPTION.findall(page)) > 200
     assert sorted(OPTION.findall(text)) == sorted(OPTION.findall(page))
     assert "\N{EN DASH}" not in text
+
+
+def test_formulas_need_no_script_and_no_network(built):
+    _, html = built
+    assert html.count("<math ") >= 2 and 'display="block"' in html
+    assert not re.search(r"<script[^>]*https?:", html)
 
 
 @pytest.mark.slow
