@@ -119,3 +119,10 @@ def test_typer_has_no_box_around_a_mistake(capsys):
         assert app.run(words.split()) == 2
         error = capsys.readouterr().err
         assert error.startswith("error: ") and error.count("\n") == 1, error
+
+
+@pytest.mark.parametrize(("line", "same"), [("help", "--help"), ("help train", "train --help")])
+def test_help_is_a_command_too(line, same, capsys):
+    assert app.run(line.split()) == app.run(same.split()) == 0
+    shown = capsys.readouterr().out
+    assert shown[: len(shown) // 2] == shown[len(shown) // 2 :]

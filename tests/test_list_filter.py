@@ -115,3 +115,12 @@ def test_runs_are_listed_with_their_accuracy_at_the_longest_length_wherever_they
     assert run(["list", "runs"]) == 0
     shown = capsys.readouterr().out
     assert "0.9000     500" in shown and "sweeps/point  gru    s3" in shown
+
+
+def test_a_run_is_listed_with_its_accuracy_however_its_task_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_run("one", "gru", "dihedral:n=4", [row(500, 60, task="dihedral")])
+    (one,) = listed(capsys, "runs")
+    assert (one["task"], one["accuracy"], one["length"]) == ("dihedral:n=4", 0.6, 500)

@@ -11,7 +11,7 @@ import pytest
 
 from statetrack.errors import SettingsError
 from statetrack.protocols import PROTOCOLS
-from statetrack.sweep import points
+from statetrack.runs import run
 from statetrack.sweep.points import points_of
 from statetrack.sweep.suite import BUDGETS, SUITES, Suite
 
@@ -81,7 +81,7 @@ def published(suite: Suite, source: str, row: str, column: str) -> list[float]:
 @pytest.fixture
 def weightless(monkeypatch: pytest.MonkeyPatch) -> None:
     """Points are checked without drawing the weights of their models: papers' models are large."""
-    monkeypatch.setattr(points, "make_replica", lambda experiment, task: experiment)
+    monkeypatch.setattr(run, "make_replica", lambda experiment, task: experiment)
 
 
 @pytest.mark.usefixtures("weightless")

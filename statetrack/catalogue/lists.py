@@ -193,14 +193,11 @@ def _run(run: RunFolder) -> Row:
 
 def _measured(run: RunFolder) -> EvaluationRow | None:
     """The last score of the selected replica at the longest length, on words as it trained on."""
-    config = run.config()
-    rows = [
-        row
-        for row in run.evaluations()
-        if row.selected
-        and row.task in (None, config.get("task"))
-        and row.words in ("task", config.get("words", "task"))
-    ]
+    evaluations = [row for row in run.evaluations() if row.selected]
+    if not evaluations:
+        return None
+    own, words = (None, run.task_name()), ("task", run.config().get("words", "task"))
+    rows = [row for row in evaluations if row.task in own and row.words in words]
     longest = max((row.length for row in rows), default=0)
     return next((row for row in reversed(rows) if row.length == longest), None)
 

@@ -91,7 +91,9 @@ def main() -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command line and return its exit code."""
+    """Run one command line and return its exit code; `help COMMAND` is `COMMAND --help`."""
+    if argv[:1] == ["help"]:
+        argv = [*argv[1:2], "--help"]
     with saying(asked_for(argv)):
         return _run(argv)
 

@@ -57,7 +57,7 @@ COLUMNS: Mapping[str, Columns] = {
             *("step", "steps"),
         ),
         right=("accuracy", "length", "validation", "step", "steps"),
-        whole=("started", "model"),
+        whole=("run", "started", "model"),
         left_out=("steps", "step", "validation", "state", "started"),
     ),
 }

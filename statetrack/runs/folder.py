@@ -231,6 +231,11 @@ class RunFolder:
         names = (f"words{ending}" for ending in (".csv", ".yaml", ".yml", ".jsonl"))
         return next((self.path / name for name in names if (self.path / name).is_file()), None)
 
+    def task_name(self) -> str:
+        """The task's name as rows of evaluations have it: one way of writing what was asked for."""
+        found = read_yaml(self.task_file, RunError).get("name")
+        return str(self.config().get("task") if found is None else found)
+
     def task_reference(self) -> str:
         """Where task.yaml says that the task comes from."""
         return str(read_yaml(self.task_file, RunError).get("reference", ""))
