@@ -193,11 +193,13 @@ def _run(run: RunFolder) -> Row:
 
 def _measured(run: RunFolder) -> EvaluationRow | None:
     """The last score of the selected replica at the longest length, on words as it trained on."""
-    evaluations = [row for row in run.evaluations() if row.selected]
-    if not evaluations:
-        return None
-    own, words = (None, run.task_name()), ("task", run.config().get("words", "task"))
-    rows = [row for row in evaluations if row.task in own and row.words in words]
+    config = run.config()
+    words = ("task", config.get("words", "task"))
+    rows = [row for row in run.evaluations() if row.selected and row.words in words]
+    own = {None, config.get("task")}
+    if not own.issuperset(row.task for row in rows):  # rows have the task's one way of writing
+        own.add(run.task_name())
+    rows = [row for row in rows if row.task in own]
     longest = max((row.length for row in rows), default=0)
     return next((row for row in reversed(rows) if row.length == longest), None)
 
