@@ -18,30 +18,15 @@ from statetrack.comparison import (
 from statetrack.report.tables import closing_sentence
 from statetrack.runs.rows import EvaluationRow
 from statetrack.scoring import wilson
+from tests import setups
 
 
 def row_of(right: int, words: int, *, length: int = 500, **more: Any) -> EvaluationRow:
     """So many of the words right, at the last position and at every other."""
-    accuracy = right / words if words else float("nan")
-    low, high = wilson(right, words)
-    given: dict[str, Any] = {
-        "length": length,
-        "sequences": words,
-        "accuracy": accuracy,
-        "low": low,
-        "high": high,
-        "symbol_accuracy": accuracy,
-        "prefix_accuracy": accuracy,
-        "floor": 1 / 6,
-        "chance": 1 / 6,
-        "scaled": accuracy,
-        "scaled_to_floor": accuracy,
-        "replica": 0,
-        "seed": 0,
-        "lr": 0.01,
-        "selected": True,
-    }
-    return EvaluationRow(**(given | more))
+    shares = ("accuracy", "symbol_accuracy", "prefix_accuracy")
+    given: dict[str, Any] = {"floor": 1 / 6, "chance": 1 / 6, "first_error": None}
+    given |= {} if words else dict.fromkeys(shares, float("nan"))
+    return setups.row_of(length, right / max(words, 1), sequences=words, **(given | more))
 
 
 def warned(capsys: pytest.CaptureFixture[str], *rows: EvaluationRow) -> str:

@@ -222,11 +222,9 @@ def _appearing_whole(folder: Path, *, force: bool) -> Iterator[Path]:
 
 def _give_place(folder: Path, new: Path) -> None:
     """Rename a new folder; the dataset that has its name is deleted after that."""
-    if not folder.exists():
-        new.rename(folder)
-        return
-    if not any(folder.iterdir()):
+    if folder.exists() and not any(folder.iterdir()):
         folder.rmdir()
+    if not folder.exists():
         new.rename(folder)
         return
     require_replaceable(folder)  # something may have come since
