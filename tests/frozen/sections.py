@@ -1,0 +1,18 @@
+"""The sections by name, in the order in which they are recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .knowledge import record_algebra, record_api, record_help, record_lists
+from .mistakes import record_errors
+from .recording import Recorder
+from .trained import TrainedRuns
+
+SECTIONS: dict[str, Callable[[Recorder, TrainedRuns], None]] = {
+    "help": record_help,
+    "api": record_api,
+    "lists": record_lists,
+    "algebra": record_algebra,
+    "errors": record_errors,
+}
