@@ -18,7 +18,7 @@ from sphinx.writers.html5 import HTML5Translator
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import statetrack
-from statetrack.catalogue.options import as_text
+from statetrack.catalogue import as_text
 from statetrack.settings import Settings
 
 project = "statetrack"

@@ -20,13 +20,10 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from statetrack.pictures._chosen import Choice
-from statetrack.pictures.looks import Look
-from statetrack.pictures.pictures import draw_task
-from statetrack.pictures.report_figures import draw_report
+from statetrack.pictures import Choice, Look, draw_report, draw_task
 from statetrack.predicting import predict
-from statetrack.report.entries import Entry, Report
-from statetrack.runs.rows import EvaluationRow
+from statetrack.report import Entry, Report
+from statetrack.runs import EvaluationRow
 from statetrack.scoring import rescale, wilson
 from statetrack.spec import load_task
 

@@ -18,8 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from statetrack.pictures.looks import Look
-from statetrack.pictures.pictures import draw_task
+from statetrack.pictures import Look, draw_task
 from statetrack.spec import load_task
 
 DOCS = Path(__file__).parent

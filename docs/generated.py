@@ -26,12 +26,17 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from statetrack.algebra.analysing import analyse
-from statetrack.algebra.prediction import Prediction
-from statetrack.catalogue.commands import AuditSettings, GenSettings
-from statetrack.catalogue.lists import LISTINGS
-from statetrack.catalogue.models import describe_model, model_sources
-from statetrack.catalogue.options import as_text, describe, flag
+from statetrack.algebra import Prediction, analyse
+from statetrack.catalogue import (
+    LISTINGS,
+    AuditSettings,
+    GenSettings,
+    as_text,
+    describe_model,
+    flag,
+    model_sources,
+)
+from statetrack.catalogue.options import describe
 from statetrack.errors import StatetrackError
 from statetrack.markup import markdown, markdown_block, markdown_table
 from statetrack.markup import markdown_code as code
@@ -41,8 +46,8 @@ from statetrack.references import Reference, ids_in, references
 from statetrack.registry import Registry
 from statetrack.settings import Settings
 from statetrack.spec import list_tasks, load_task
-from statetrack.sweep.executors import EXECUTORS
-from statetrack.training.settings import DataSettings, TrainSettings
+from statetrack.sweep import EXECUTORS
+from statetrack.training import DataSettings, TrainSettings
 
 DOCS = Path(__file__).parent
 

@@ -49,9 +49,9 @@ from .sources import Source as Source
 from .spec import TASKS as TASKS
 from .spec import Task as Task
 from .spec import load_task as load_task
+from .training.api import train as train
 from .training.records import Record as Record
 from .training.registries import LOSSES as LOSSES
 from .training.registries import OPTIMISERS as OPTIMISERS
-from .training.train import train as train
 
 __version__: str

@@ -13,22 +13,15 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from statetrack.algebra.analysing import Algebra, analyse
-from statetrack.algebra.prediction import Prediction
+from statetrack.algebra import Algebra, Prediction, analyse
 from statetrack.errors import StatetrackError, TaskError
-from statetrack.evidence.bracket import Bracket
-from statetrack.evidence.rows import Evidence
-from statetrack.evidence.rows import Verdict as Proven
-from statetrack.evidence.word_text import word_text
+from statetrack.evidence import Bracket, Evidence, word_text
+from statetrack.evidence import Verdict as Proven
 from statetrack.models import MODELS
 from statetrack.predicting import identification_by, predict
-from statetrack.runs.folder import RunFolder
-from statetrack.runs.plugins import code_of, needs_plugin
-from statetrack.runs.recorded import RecordedRun
-from statetrack.runs.rows import EvaluationRow, Summary
+from statetrack.runs import EvaluationRow, RecordedRun, RunFolder, Summary, code_of, needs_plugin
 from statetrack.scoring import horizon, rounded_down
-from statetrack.spec import Task, WordSpec, current_name, golden_hash
-from statetrack.spec.words import OWN
+from statetrack.spec import OWN, Task, WordSpec, current_name, golden_hash
 
 Verdict = Literal["tracks", "partly", "no"]
 Outcome = Literal[

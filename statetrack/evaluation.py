@@ -22,13 +22,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from statetrack.data import Batch, measured_floors, stream_words, whole_words
+from statetrack.data import measured_floors, stream_words, whole_words
 from statetrack.errors import SettingsError
-from statetrack.models._streaming import Scanning, Stepping
+from statetrack.models import Scanning, Stepping
 from statetrack.scoring import Score, Tally, ratio, score_of
-from statetrack.sources import Source
+from statetrack.sources import Batch, Source
 from statetrack.spec import Task, load_task
-from statetrack.training.scores import finite_answers
+from statetrack.training import finite_answers
 
 CHUNK = 1 << 16
 """Words times steps that are read at once: a few tens of megabytes of states."""

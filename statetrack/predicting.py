@@ -6,14 +6,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from statetrack.algebra.analysing import Algebra, analyse
-from statetrack.algebra.identification import Identification, identification
-from statetrack.algebra.machine import Machine
-from statetrack.algebra.prediction import Prediction
-from statetrack.algebra.recurrences import Recurrence
+from statetrack.algebra import (
+    Algebra,
+    Identification,
+    Machine,
+    Prediction,
+    Recurrence,
+    analyse,
+    identification,
+)
 from statetrack.errors import SettingsError
-from statetrack.models._facts import MODEL_FACTS
-from statetrack.models._settings import recurrence_of
+from statetrack.models import MODEL_FACTS, recurrence_of
 from statetrack.settings import Settings, build
 from statetrack.sources import Automaton
 from statetrack.spec import Task, WordSpec, load_task

@@ -14,7 +14,7 @@ import torch
 
 from statetrack.models import MODELS
 from statetrack.sources import KINDS
-from statetrack.training.registries import LOSSES, OPTIMISERS
+from statetrack.training import LOSSES, OPTIMISERS
 
 
 @pytest.fixture(autouse=True, scope="session")

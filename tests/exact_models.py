@@ -9,8 +9,7 @@ import numpy as np
 import torch
 
 import statetrack as st
-from statetrack.sources import Automaton
-from statetrack.sources.arrays import Floats
+from statetrack.sources import Automaton, Floats
 from statetrack.spec import load_task
 
 

@@ -16,18 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from statetrack.algebra.analysing import Algebra, analyse
-from statetrack.algebra.monoid import Budget
+from statetrack.algebra import Algebra, Budget, analyse
 from statetrack.algebra.recurrences.free import dimensions_of
 from statetrack.markup import markdown_table
 from statetrack.predicting import predict
 from statetrack.scoring import rounded_down
 from statetrack.sources.named_groups import COLLECTION, named_group
 from statetrack.spec import load_task
+from statetrack.sweep import PointResult, load_suite, points_of
 from statetrack.sweep.kept import kept_result
-from statetrack.sweep.points import points_of
-from statetrack.sweep.results import PointResult
-from statetrack.sweep.suite import load_suite
 
 BELOW, AT = "one below", "predicted size"
 

@@ -8,7 +8,7 @@ from statetrack.models import MODELS
 from statetrack.plugins import PREFIX, plugin_of
 from statetrack.registry import Registry
 from statetrack.sources import KINDS
-from statetrack.training.registries import LOSSES, OPTIMISERS
+from statetrack.training import LOSSES, OPTIMISERS
 
 
 def forget_plugins() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from statetrack.sweep.executors._base import Failed
+from statetrack.sweep import Failed
 
 
 @dataclass(frozen=True)

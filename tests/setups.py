@@ -8,17 +8,16 @@ from typing import Any
 
 import torch
 
-from statetrack.evidence.rows import Certificate, Exhaustive, Failure, WorstCase
-from statetrack.models._base import SequenceModel
-from statetrack.ops.devices import choose_device
-from statetrack.report.entries import Entry
-from statetrack.runs.config import Experiment
-from statetrack.runs.rows import EvaluationRow, Outcome
-from statetrack.runs.run import Run, make_replica
+from statetrack.evidence import Certificate, Exhaustive, Failure, WorstCase
+from statetrack.models import SequenceModel
+from statetrack.ops import choose_device
+from statetrack.report import Entry
+from statetrack.runs import EvaluationRow, Experiment, Outcome, Run, make_replica
 from statetrack.scoring import rescale, wilson
 from statetrack.spec import Task, load_task
-from statetrack.sweep.results import Measurement, PointResult, num_right
-from statetrack.training.words import SeedStreams, TaskWords, Words
+from statetrack.sweep import Measurement, PointResult
+from statetrack.sweep.results import num_right
+from statetrack.training import SeedStreams, TaskWords, Words
 
 
 @dataclass(frozen=True)

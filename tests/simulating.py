@@ -16,15 +16,11 @@ from pathlib import Path
 
 from aalpy.automata import MooreMachine, MooreState
 
-from statetrack.algebra.analysing import Algebra, analyse
-from statetrack.algebra.prediction import Prediction
-from statetrack.algebra.recurrences import Recurrence
+from statetrack.algebra import Algebra, Prediction, Recurrence, analyse
 from statetrack.algebra.replaying import replay_on
 from statetrack.errors import StatetrackError
-from statetrack.models import MODELS
-from statetrack.models._settings import recurrence_of
-from statetrack.sources import Automaton
-from statetrack.sources.formats import format_of
+from statetrack.models import MODELS, recurrence_of
+from statetrack.sources import Automaton, format_of
 from statetrack.spec import load_task
 from tests.claims.cells import variants
 

@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 from libsemigroups_pybind11 import Konieczny, ReportGuard, Transf
 
-from statetrack.algebra.analysing import analyse
+from statetrack.algebra import Budget, Group, analyse, name_of, needed_machine, transition_monoid
 from statetrack.algebra.components import orbits, strong_components
-from statetrack.algebra.groups import Group, factorise
-from statetrack.algebra.machine import needed_machine
-from statetrack.algebra.monoid import Budget, transition_monoid
-from statetrack.algebra.naming import invariant_factors, name_of
+from statetrack.algebra.groups import factorise
+from statetrack.algebra.naming import invariant_factors
 from statetrack.predicting import predict
 from statetrack.sources import Automaton
 from statetrack.spec import TASKS, load_task

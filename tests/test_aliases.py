@@ -10,7 +10,7 @@ import yaml
 from statetrack.cli.app import run
 from statetrack.errors import TaskWarning, UnknownNameError
 from statetrack.registry import Alias, Registry
-from statetrack.runs.config import Experiment
+from statetrack.runs import Experiment
 from statetrack.spec import TASKS, current_name, golden_hash, load_task
 from statetrack.sweep.kept import AnotherRunError, refuse_another
 

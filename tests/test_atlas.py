@@ -7,16 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from statetrack.atlas import surveying, working
-from statetrack.atlas.machine_files import machine_files
-from statetrack.atlas.rows import AnswerRow, GroupRow, MachineRow, MergingRow
-from statetrack.atlas.training import TrainedRow, training_suite
-from statetrack.atlas.working import KEPT, Limits, survey_all
+from statetrack.atlas import (
+    AnswerRow,
+    GroupRow,
+    Limits,
+    MachineRow,
+    MergingRow,
+    TrainedRow,
+    machine_files,
+    survey_all,
+    surveying,
+    training_suite,
+    working,
+)
+from statetrack.atlas.working import KEPT
 from statetrack.cli.app import run
 from statetrack.errors import RunError, TaskError
+from statetrack.report import summary_lines
 from statetrack.report.atlas import family_lines, group_text, horizon_text
-from statetrack.report.atlas_training import summary_lines
-from statetrack.runs.rows import EvaluationRow
+from statetrack.runs import EvaluationRow
 from statetrack.scoring import Accuracies, score_of, wilson
 
 TOGGLE = """digraph broker {

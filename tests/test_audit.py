@@ -23,12 +23,12 @@ from statetrack.audit import (
     draw_train,
 )
 from statetrack.cli.app import run
-from statetrack.data import Batch, LengthDistribution, stream_words
+from statetrack.data import stream_words
 from statetrack.errors import DatasetError
 from statetrack.evaluation import evaluate
-from statetrack.runs.run import Run
+from statetrack.runs import Run
 from statetrack.scoring import wilson
-from statetrack.sources import Automaton
+from statetrack.sources import Automaton, Batch, LengthDistribution
 from statetrack.spec import Task, WordSpec, load_task
 
 LOOKUPS = ("constant", *(f"last-{count}" for count in range(1, LONGEST_LOOKUP + 1)))

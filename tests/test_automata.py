@@ -16,9 +16,9 @@ from statetrack.sources import (
     interleave,
     minimise,
     product,
+    reachable,
     shortest_difference,
 )
-from statetrack.sources.automaton import reachable
 from statetrack.sources.running import Runner, run_by_steps
 
 

@@ -8,13 +8,10 @@ import torch
 from torch import nn
 
 from statetrack import evaluate, load_task, make_model
-from statetrack.catalogue.commands import AuditSettings, GenSettings
-from statetrack.catalogue.options import inner_type
-from statetrack.catalogue.tasks import describe_task
+from statetrack.catalogue import AuditSettings, GenSettings, describe_task, inner_type
 from statetrack.cli import app
 from statetrack.errors import SettingsError, TaskError
-from statetrack.models import _memory
-from statetrack.models._facts import MODEL_FACTS
+from statetrack.models import MODEL_FACTS, _memory
 from statetrack.sources import (
     Automaton,
     build_automaton,
@@ -23,15 +20,12 @@ from statetrack.sources import (
     minimise,
     minimising,
     product,
+    reachable,
 )
-from statetrack.sources.automaton import reachable
 from statetrack.sources.kinds import regex
 from statetrack.sources.kinds.transitions import transitions
-from statetrack.spec.loading import task_names
-from statetrack.spec.task import arguments_that_can_be_set
-from statetrack.training.population import Population
-from statetrack.training.records import replicas_of
-from statetrack.training.settings import DataSettings, TrainSettings
+from statetrack.spec import arguments_that_can_be_set, task_names
+from statetrack.training import DataSettings, Population, TrainSettings, replicas_of
 
 PATTERNS = {
     "a set of states for every word of 20 letters": ("(a|b)*a(a|b){20}", "more than 8,192 states"),

@@ -10,13 +10,9 @@ import pytest
 import torch
 
 import statetrack as st
-from statetrack.evidence.budget import Budget
-from statetrack.evidence.certificate import find_certificate
+from statetrack.evidence import Budget, Certificate, Subject, find_certificate
 from statetrack.evidence.certificate.arithmetic import arithmetic_of
-from statetrack.evidence.rows import Certificate
-from statetrack.evidence.subject import Subject
-from statetrack.sources import Automaton
-from statetrack.sources.arrays import Integers
+from statetrack.sources import Automaton, Integers
 from tests.exact_models import factored, in_blocks, one_hot, put, rotating, rotating_in_factors
 
 BUDGET = 60.0

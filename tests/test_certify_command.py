@@ -13,12 +13,11 @@ import pytest
 import statetrack as st
 from statetrack.cli.app import run as command
 from statetrack.errors import SettingsError
-from statetrack.evidence import certifying
-from statetrack.evidence.bracket import Bracket, ContradictionError
-from statetrack.evidence.rows import Certificate, Failure, not_proven
-from statetrack.evidence.word_text import word_text
-from statetrack.report.evidence import bracket_lines
-from statetrack.runs.run import Run
+from statetrack.evidence import Bracket, Certificate, Failure, certifying, word_text
+from statetrack.evidence.bracket import ContradictionError
+from statetrack.evidence.rows import not_proven
+from statetrack.report import bracket_lines
+from statetrack.runs import Run
 from tests.computing import Computes, with_wrong_transition
 from tests.setups import certificate_of, exhaustive_of, parity_run, worst_case_of
 from tests.test_docs import documented

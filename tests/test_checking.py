@@ -11,8 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from statetrack.models._base import RecurrentModel
-from statetrack.models._checking import Finding, check_model
+from statetrack.models import Finding, RecurrentModel, check_model
 from statetrack.settings import Settings
 
 V, C, H = 4, 3, 6

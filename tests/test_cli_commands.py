@@ -18,9 +18,8 @@ from typing import Any
 import pytest
 
 from statetrack.cli.app import run
-from statetrack.runs.folder import RunFolder
-from statetrack.runs.run import Run
-from statetrack.training.records import Record
+from statetrack.runs import Run, RunFolder
+from statetrack.training import Record
 
 BRIEF = ["--stress-seconds", "0.2"]
 QUICK = ["--steps", "20", "--hidden", "8", "--validation-words", "32", "--batch-size", "16"]

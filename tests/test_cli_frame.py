@@ -22,7 +22,7 @@ from statetrack.protocols import PROTOCOLS
 from statetrack.references import bibtex, ids_in, references
 from statetrack.settings import Settings, option
 from statetrack.spec import TASKS, load_task
-from statetrack.sweep.suite import SUITES
+from statetrack.sweep import SUITES
 
 ROOT = Path(__file__).parents[1]
 
@@ -601,7 +601,7 @@ def test_a_task_file_of_ones_own_can_be_shown(capsys, tmp_path):
 
 
 def test_every_paper_that_a_model_or_task_names_can_be_cited():
-    from statetrack.catalogue.models import model_sources
+    from statetrack.catalogue import model_sources
 
     named = {name: ids_in(model_sources(name)) for name in MODELS}
     named |= {name: ids_in(task.spec.reference) for name, task in TASKS.items()}

@@ -11,18 +11,16 @@ from typing import Any
 
 import pytest
 
-from statetrack.algebra.analysing import analyse
+from statetrack.algebra import analyse
 from statetrack.cli.app import run
 from statetrack.comparison import DISAGREEMENTS, compare
-from statetrack.data import LengthDistribution
-from statetrack.evidence.rows import Evidence, Failure
+from statetrack.evidence import Evidence, Failure
 from statetrack.models import MODELS
 from statetrack.plugins import load_plugin
 from statetrack.predicting import predict
-from statetrack.runs.folder import RunFolder, find_run_folders
-from statetrack.runs.rows import EvidenceRow, Outcome, Summary
-from statetrack.runs.run import Run
+from statetrack.runs import EvidenceRow, Outcome, Run, RunFolder, Summary, find_run_folders
 from statetrack.scoring import wilson
+from statetrack.sources import LengthDistribution
 from statetrack.spec import load_task
 from tests.setups import certificate_of, exhaustive_of, worst_case_of
 from tests.test_docs import documented, keys_of

@@ -14,7 +14,7 @@ from statetrack.models import MODELS
 from statetrack.protocols import PROTOCOLS
 from statetrack.sources import KINDS
 from statetrack.spec import TASKS
-from statetrack.sweep.suite import SUITES
+from statetrack.sweep import SUITES
 from tests.test_cli_frame import ROOT
 
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from sympy.combinatorics.permutations import Permutation
 
-from statetrack.algebra.analysing import analyse
+from statetrack.algebra import analyse
 from statetrack.errors import TaskError
 from statetrack.sources import Automaton, build_automaton, equivalent, minimise
 from statetrack.spec import golden_hash, load_task

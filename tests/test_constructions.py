@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from statetrack.evaluation import evaluate
-from statetrack.models import MODELS
-from statetrack.models._base import LinearModel
+from statetrack.models import MODELS, LinearModel
 from statetrack.settings import build
 from statetrack.sources import Automaton
 from statetrack.spec import load_task

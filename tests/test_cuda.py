@@ -6,16 +6,12 @@ import pytest
 import torch
 
 from statetrack.evaluation import evaluate
-from statetrack.models import MODELS
-from statetrack.models._base import RecurrentModel, SequenceModel
-from statetrack.models._settings import KernelSettings
-from statetrack.runs.config import Experiment
+from statetrack.models import MODELS, KernelSettings, RecurrentModel, SequenceModel
+from statetrack.runs import Experiment
 from statetrack.settings import build
 from statetrack.sources import Automaton
 from statetrack.spec import load_task
-from statetrack.training.population import Population
-from statetrack.training.records import Replica
-from statetrack.training.trainer import Trainer
+from statetrack.training import Population, Replica, Trainer
 from tests.setups import Setup
 
 pytestmark = pytest.mark.cuda

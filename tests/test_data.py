@@ -12,21 +12,21 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from statetrack.data import (
-    Batch,
-    LengthDistribution,
-    WordStream,
-    draw_distinct,
-    fixed_words,
-    parse_lengths,
-    stream_words,
-)
+from statetrack.data import draw_distinct, fixed_words, stream_words
 from statetrack.data import stream as tensor_stream
 from statetrack.errors import SettingsError
-from statetrack.sources import Automaton, TensorBatch
-from statetrack.sources.randomness import RandomBits, below
+from statetrack.sources import (
+    Automaton,
+    Batch,
+    LengthDistribution,
+    RandomBits,
+    TensorBatch,
+    WordStream,
+    parse_lengths,
+)
+from statetrack.sources.randomness import below
 from statetrack.spec import TaskSpec, load_task, task_names
-from statetrack.sweep.suite import Suite
+from statetrack.sweep import Suite
 
 GOLDEN = Path(__file__).parent / "golden" / "data.yaml"
 

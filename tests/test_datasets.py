@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 import yaml
 
-from statetrack.catalogue.commands import GenSettings
+from statetrack.catalogue import GenSettings
 from statetrack.cli import app
 from statetrack.data import (
     FORMATS,
-    LengthDistribution,
     check_labels,
     draw_splits,
     read_dataset,
@@ -29,7 +28,7 @@ from statetrack.data import (
 )
 from statetrack.data.formats.word_problem import group_name
 from statetrack.errors import DatasetError, SettingsError
-from statetrack.sources import Automaton
+from statetrack.sources import Automaton, LengthDistribution
 from statetrack.spec import load_task
 
 S3_WORDS = "seed,input,target\n7,3 0 2,3 3 5\n7,1 1 4,1 0 4\n"

@@ -26,7 +26,7 @@ import yaml
 import statetrack
 import statetrack.ops
 from statetrack.audit import LONGEST_LOOKUP, VIEWS
-from statetrack.catalogue.lists import ALGEBRA
+from statetrack.catalogue import ALGEBRA
 from statetrack.cli.app import find_commands, run
 from statetrack.models import MODELS
 from statetrack.plugins import load_plugin
@@ -34,9 +34,9 @@ from statetrack.protocols import Protocol
 from statetrack.references import ids_in, references
 from statetrack.report.long_form import COLUMNS as COLUMNS_OF_REPORTS
 from statetrack.spec import TaskSpec, load_task
+from statetrack.sweep import Budget, Suite
 from statetrack.sweep.published import PublishedTable
-from statetrack.sweep.suite import Budget, Suite
-from statetrack.training.settings import DataSettings, TrainSettings
+from statetrack.training import DataSettings, TrainSettings
 from tests.new_process import forget_plugins
 
 ROOT = Path(__file__).parents[1]

@@ -10,9 +10,9 @@ from aalpy.automata import MealyMachine
 from aalpy.utils import load_automaton_from_file
 
 from statetrack.errors import TaskError
-from statetrack.sources import Automaton, equivalent, minimise
+from statetrack.sources import Automaton, MachineText, automaton_of, equivalent, minimise
 from statetrack.sources.formats import dot, read_machine
-from statetrack.sources.formats._machine import Edge, MachineText, automaton_of, names_of
+from statetrack.sources.formats._machine import Edge, names_of
 from tests.refusing import message_of
 
 TURNSTILE = """digraph turnstile {

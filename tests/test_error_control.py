@@ -8,14 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from statetrack.algebra.machine import needed_machine
+from statetrack.algebra import needed_machine
 from statetrack.errors import SettingsError
-from statetrack.evidence.budget import Budget
-from statetrack.evidence.error_control import find_error_control
+from statetrack.evidence import Budget, ErrorControl, Subject, find_error_control
 from statetrack.evidence.random_words import RandomWords
-from statetrack.evidence.rows import ErrorControl
-from statetrack.evidence.subject import Subject
-from statetrack.models._making import make_model
+from statetrack.models import make_model
 from statetrack.spec import load_task
 
 TASK = "modular-addition:m=5"

@@ -11,13 +11,12 @@ import pytest
 from rich.console import Console
 
 from statetrack.cli.app import run as command
-from statetrack.report.estimates import duration, estimates_lines, estimates_table
-from statetrack.runs.run import Run
-from statetrack.sweep.estimating import Estimate, Estimates, _Cost, estimate
+from statetrack.report import estimates_lines, estimates_table
+from statetrack.report.estimates import duration
+from statetrack.runs import Run
+from statetrack.sweep import Estimate, Estimates, Searching, Suite, estimate, points_of
+from statetrack.sweep.estimating import _Cost
 from statetrack.sweep.measuring import run_point
-from statetrack.sweep.points import points_of
-from statetrack.sweep.searching import Searching
-from statetrack.sweep.suite import Suite
 
 SUITE = Suite(
     title="Points to be estimated",

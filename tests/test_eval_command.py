@@ -13,11 +13,8 @@ import torch
 
 from statetrack.cli.app import run
 from statetrack.errors import RunError
-from statetrack.report.drawing import console
-from statetrack.report.tables import evaluation_table, evaluations_table
-from statetrack.runs.folder import RunFolder
-from statetrack.runs.rows import EvaluationRow
-from statetrack.runs.run import Run
+from statetrack.report import console, evaluation_table, evaluations_table
+from statetrack.runs import EvaluationRow, Run, RunFolder
 from tests.test_run import experiment_of, start, stop_after, the_error_of, train_until, trained
 
 FEW = {"steps": 30, "seeds": 1, "lrs": [0.01], "checkpoint_every": 10}

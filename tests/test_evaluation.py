@@ -15,10 +15,9 @@ from torch import Tensor
 from statetrack import evaluation
 from statetrack.data import stream_words
 from statetrack.evaluation import evaluate
-from statetrack.models import MODELS
-from statetrack.models._base import RecurrentModel, SequenceModel, State
-from statetrack.report.tables import closing_sentence
-from statetrack.runs.rows import EvaluationRow
+from statetrack.models import MODELS, RecurrentModel, SequenceModel, State
+from statetrack.report import closing_sentence
+from statetrack.runs import EvaluationRow
 from statetrack.scoring import Z_95, Score, horizon, horizon_of, wilson
 from statetrack.settings import Settings
 from statetrack.sources import Automaton

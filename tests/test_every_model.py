@@ -15,16 +15,20 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from statetrack.models import MODELS
-from statetrack.models._base import LinearModel, RecurrentModel, SequenceModel
-from statetrack.models._checking import EVERY, FIRST, REGISTERED, SCANNING, STEPPING, check_model
-from statetrack.models._settings import LinearSettings
-from statetrack.models._sizes import num_parameters, state_size
+from statetrack.models import (
+    MODELS,
+    LinearModel,
+    LinearSettings,
+    RecurrentModel,
+    SequenceModel,
+    check_model,
+    num_parameters,
+    state_size,
+)
+from statetrack.models._checking import EVERY, FIRST, REGISTERED, SCANNING, STEPPING
 from statetrack.ops.operators import ComposableOperators
 from statetrack.settings import build
-from statetrack.training.population import Population
-from statetrack.training.records import Replica
-from statetrack.training.settings import DataSettings, TrainSettings
+from statetrack.training import DataSettings, Population, Replica, TrainSettings
 from statetrack.training.stepping import Optimiser
 
 B, T, V, C = 3, 11, 5, 7

@@ -15,8 +15,8 @@ import pytest
 
 import statetrack
 from statetrack.errors import RunError, SettingsError, StatetrackWarning
-from statetrack.evidence.rows import EVIDENCE, Evidence, Failure
-from statetrack.runs.run import Run
+from statetrack.evidence import EVIDENCE, Evidence, Failure
+from statetrack.runs import Run
 
 SETTINGS: dict[str, Any] = {
     "model": "bilinear",

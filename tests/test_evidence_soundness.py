@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from statetrack.evidence.budget import Budget
+from statetrack.evidence import Budget
 from statetrack.evidence.certificate.centres import Transitions, find_centres
 from tests.evidence import (
     certificates,

@@ -17,9 +17,8 @@ from pathlib import Path
 import pytest
 
 from statetrack.errors import RunError, SettingsError
-from statetrack.sweep.executors import EXECUTORS
+from statetrack.sweep import EXECUTORS, Failed
 from statetrack.sweep.executors import slurm as slurm_module
-from statetrack.sweep.executors._base import Failed
 from statetrack.sweep.executors._shared import Shared, Watched
 from statetrack.sweep.executors.ray import Ray
 from statetrack.sweep.executors.slurm import Slurm, _Task

@@ -8,12 +8,10 @@ import torch
 from torch import nn
 
 from statetrack.errors import SettingsError
-from statetrack.evidence.budget import Budget
-from statetrack.evidence.exhaustive import find_exhaustive, shortest_failure
-from statetrack.evidence.subject import Subject
-from statetrack.models._making import make_model
-from statetrack.sources import Automaton
-from statetrack.sources.automaton import reachable
+from statetrack.evidence import Budget, Subject, find_exhaustive
+from statetrack.evidence.exhaustive import shortest_failure
+from statetrack.models import make_model
+from statetrack.sources import Automaton, reachable
 from statetrack.spec import load_task
 from tests.computing import Computes, CountsToo, Shrinks, right_for, with_wrong_transition
 

@@ -14,11 +14,8 @@ import pytest
 from statetrack.cli.app import run as command
 from statetrack.errors import RunError, SettingsError, StatetrackWarning
 from statetrack.report.training import _facts
-from statetrack.runs.folder import RunFolder
-from statetrack.runs.rows import EvidenceRow
-from statetrack.runs.run import Run
-from statetrack.training.settings import TrainSettings
-from statetrack.training.stepping import schedule_factor
+from statetrack.runs import EvidenceRow, Run, RunFolder
+from statetrack.training import TrainSettings, schedule_factor
 from tests.setups import exhaustive_of
 from tests.test_run import (
     assert_same_run,

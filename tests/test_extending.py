@@ -18,7 +18,7 @@ import torch
 
 from statetrack.cli import app
 from statetrack.plugins import load_plugin
-from statetrack.runs.run import Run
+from statetrack.runs import Run
 
 PLUGIN = '''
 """A loss, an optimiser, and a model with an operator of its own."""

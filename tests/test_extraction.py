@@ -10,19 +10,25 @@ import torch
 from torch import nn
 
 import statetrack as st
-from statetrack.algebra.machine import needed_machine
+from statetrack.algebra import needed_machine
 from statetrack.cli.app import run as command
 from statetrack.errors import SettingsError
-from statetrack.evidence.budget import Budget
-from statetrack.evidence.exhaustive import find_exhaustive
-from statetrack.evidence.extraction import find_extraction
-from statetrack.evidence.extraction.machine import Hypothesis, machine_of
-from statetrack.evidence.myhill_nerode import find_myhill_nerode
-from statetrack.evidence.rows import Extraction, Failure, MyhillNerode
-from statetrack.evidence.subject import Reader, Subject
+from statetrack.evidence import (
+    Budget,
+    Extraction,
+    Failure,
+    MyhillNerode,
+    Subject,
+    find_exhaustive,
+    find_extraction,
+    find_myhill_nerode,
+    machine_of,
+)
+from statetrack.evidence.extraction.machine import Hypothesis
+from statetrack.evidence.subject import Reader
+from statetrack.report import distinction_lines, extraction_lines
 from statetrack.report.evidence import machine_text
-from statetrack.report.extraction import distinction_lines, extraction_lines
-from statetrack.runs.run import Run
+from statetrack.runs import Run
 from statetrack.sources import Automaton, equivalent, minimise
 from statetrack.spec import load_task
 from tests.computing import Computes, right_for, with_wrong_transition

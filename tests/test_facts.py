@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from statetrack.errors import UnknownNameError
-from statetrack.models import MODELS
-from statetrack.models._facts import MODEL_FACTS, ModelFacts
-from statetrack.models._settings import KernelSettings, recurrence_of
+from statetrack.models import MODEL_FACTS, MODELS, KernelSettings, recurrence_of
+from statetrack.models._facts import ModelFacts
 from statetrack.registry import modules_in
 from statetrack.settings import Settings
 
@@ -94,7 +93,7 @@ def test_a_model_is_built_from_its_imported_class_whatever_was_read_before() -> 
 
 
 def test_facts_of_a_users_model_are_those_of_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    from statetrack.models._base import SequenceModel  # not for those who import `described`
+    from statetrack.models import SequenceModel  # not for those who import `described`
 
     monkeypatch.setattr(MODELS, "_things", dict(MODELS._things))
 

@@ -13,16 +13,9 @@ from torch import nn
 from statetrack import evaluation
 from statetrack.data import stream_words, whole_words
 from statetrack.evaluation import evaluate
-from statetrack.evidence import failing_words
-from statetrack.evidence.failing_words import (
-    AFTER,
-    BEFORE,
-    Window,
-    find_failing_words,
-    window_of,
-)
-from statetrack.evidence.subject import Subject
-from statetrack.report.evidence import window_table
+from statetrack.evidence import Subject, Window, failing_words, find_failing_words, window_of
+from statetrack.evidence.failing_words import AFTER, BEFORE
+from statetrack.report import window_table
 from statetrack.spec import load_task
 from tests.computing import Computes, with_wrong_transition
 

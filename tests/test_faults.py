@@ -18,15 +18,12 @@ from pathlib import Path
 import pytest
 
 from statetrack.cli import app
-from statetrack.data import read_dataset, write_dataset
-from statetrack.data.formats import FORMATS
-from statetrack.data.splits import Splits, draw_splits
+from statetrack.data import FORMATS, Splits, draw_splits, read_dataset, write_dataset
 from statetrack.errors import DatasetError, RunError, StatetrackError, StatetrackWarning
+from statetrack.runs import Run, newest_run
 from statetrack.runs import run as runs
-from statetrack.runs.folder import newest_run
-from statetrack.runs.run import Run
 from statetrack.spec import WordSpec, load_task
-from statetrack.training.trainer import Trainer
+from statetrack.training import Trainer
 from tests.faults.disk import Fault, Faults, files_no_longer_than
 from tests.faults.processes import run_at_once, run_in_child
 from tests.setups import certificate_of, exhaustive_of

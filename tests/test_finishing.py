@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from statetrack import Run
-from statetrack.evidence.subject import Subject
-from statetrack.models import MODELS
-from statetrack.models._base import LinearModel
-from statetrack.ops.operators import FactoredOperators
-from statetrack.runs.config import Experiment
+from statetrack.evidence import Subject
+from statetrack.models import MODELS, LinearModel
+from statetrack.ops import FactoredOperators
+from statetrack.runs import Experiment
 from statetrack.sources import Automaton
 from statetrack.spec import load_task
+from statetrack.training import Population, Trainer, TrainSettings, Words
 from statetrack.training.finishing import equations, factors, finishing
 from statetrack.training.finishing.finishing import Finished, finished, obstacle
 from statetrack.training.finishing.realization import (
@@ -30,11 +30,7 @@ from statetrack.training.finishing.realization import (
     _gramians,
     seen_coordinates,
 )
-from statetrack.training.population import Population
 from statetrack.training.scores import smallest_margin
-from statetrack.training.settings import TrainSettings
-from statetrack.training.trainer import Trainer
-from statetrack.training.words import Words
 from tests.exact_models import in_blocks, put
 from tests.setups import Setup
 

@@ -10,7 +10,7 @@ from typer.models import OptionInfo
 
 from statetrack.cli import app, train
 from statetrack.cli._help import EXAMPLES, _info, flags_of
-from statetrack.training.settings import TrainSettings
+from statetrack.training import TrainSettings
 
 COMMANDS = list(app.find_commands())
 

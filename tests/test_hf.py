@@ -13,7 +13,7 @@ import torch
 import statetrack as st
 from statetrack.cli import app
 from statetrack.errors import SettingsError, UnknownNameError
-from statetrack.models._facts import MODEL_FACTS
+from statetrack.models import MODEL_FACTS
 from statetrack.models._hf_names import (
     ATTENTION,
     DIAGONAL,

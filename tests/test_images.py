@@ -10,7 +10,7 @@ import pytest
 from libsemigroups_pybind11 import Konieczny, ReportGuard, Transf
 from sympy.combinatorics import Permutation, PermutationGroup
 
-from statetrack.algebra.analysing import analyse
+from statetrack.algebra import Budget, analyse, transition_monoid
 from statetrack.algebra.images import (
     ImageGroup,
     Images,
@@ -21,7 +21,6 @@ from statetrack.algebra.images import (
 )
 from statetrack.algebra.krohn_rhodes import cascade_of
 from statetrack.algebra.local import order_shown_by_short_words
-from statetrack.algebra.monoid import Budget, transition_monoid
 from statetrack.algebra.monoid_facts import facts_of_images
 from statetrack.algebra.stabilizer_chain import StabilizerChain, Work
 from statetrack.algebra.subgroups import MOST_LISTED, Subgroup, generated_subgroup

@@ -12,12 +12,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from statetrack.models import MODELS
-from statetrack.models._base import SequenceModel
-from statetrack.models._blocks import BlockModel
-from statetrack.runs.config import Experiment
-from statetrack.training.population import Population
-from statetrack.training.trainer import Trainer
+from statetrack.models import MODELS, BlockModel, SequenceModel
+from statetrack.runs import Experiment
+from statetrack.training import Population, Trainer
 from tests.setups import Setup
 
 SEEDS = (3, 4)

@@ -11,17 +11,19 @@ from sympy.combinatorics.named_groups import AlternatingGroup, DihedralGroup, Sy
 from sympy.combinatorics.perm_groups import PermutationGroup
 from sympy.combinatorics.permutations import Permutation as SympyPermutation
 
-from statetrack.algebra.analysing import analyse
+from statetrack.algebra import analyse
 from statetrack.errors import TaskError, UnknownNameError
-from statetrack.sources import KINDS, Automaton, arguments_of, build_automaton, minimise
-from statetrack.sources._draws import Draws
-from statetrack.sources._groups import (
-    all_permutations,
+from statetrack.sources import (
+    KINDS,
+    Automaton,
+    arguments_of,
+    build_automaton,
     cycle_name,
-    is_even,
-    multiply,
+    minimise,
     read_permutation,
 )
+from statetrack.sources._draws import Draws
+from statetrack.sources._groups import all_permutations, is_even, multiply
 
 
 def made(kind: str, **arguments: object) -> Automaton:

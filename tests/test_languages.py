@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from statetrack.data import LengthDistribution, stream_words
+from statetrack.data import stream_words
 from statetrack.errors import TaskError
-from statetrack.sources import Automaton, equivalent, minimise
-from statetrack.sources.automaton import reachable
+from statetrack.sources import Automaton, LengthDistribution, equivalent, minimise, reachable
 from statetrack.sources.languages import SLIP_RATE, language
 from statetrack.spec import load_task
 

@@ -13,7 +13,6 @@ import pytest
 from statetrack.cli import _gen, app
 from statetrack.data import (
     FORMATS,
-    LengthDistribution,
     Request,
     distinct_on_disk,
     draw_splits,
@@ -28,8 +27,7 @@ from statetrack.data.distinct_on_disk import Repetitions
 from statetrack.data.fixed import divide
 from statetrack.data.parts import Spool
 from statetrack.errors import DatasetError, SettingsError
-from statetrack.sources import Automaton, UnlabelledWords
-from statetrack.sources.randomness import RandomBits
+from statetrack.sources import Automaton, LengthDistribution, RandomBits, UnlabelledWords
 from statetrack.spec import load_task
 
 AT_ONCE = 1_000

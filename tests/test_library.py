@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import statetrack as st
 from statetrack.errors import SettingsError, StatetrackWarning, UnknownNameError
-from statetrack.models._base import RecurrentModel
+from statetrack.models import RecurrentModel
 
 PARITY = st.load_task("parity")
 QUICK: dict[str, Any] = {"steps": 30, "batch_size": 16, "validate_every": 10, "lrs": (1e-2,)}
@@ -97,8 +97,7 @@ def test_an_evaluation_of_nothing_is_refused() -> None:
 
 def test_a_made_model_is_the_replica_of_that_seed() -> None:
     model = st.make_model("bilinear-cp", PARITY, seed=3, rank=5, hidden=7)
-    from statetrack.runs.config import Experiment
-    from statetrack.runs.run import make_replica
+    from statetrack.runs import Experiment, make_replica
 
     values = {"model": "bilinear-cp", "task": "parity", "rank": 5, "hidden": 7}
     torch.manual_seed(3)

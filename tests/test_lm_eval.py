@@ -7,12 +7,11 @@ import pytest
 import yaml
 
 from statetrack.cli import app
-from statetrack.data import TextRequest, draw_splits, parse_lengths, read_dataset, write_dataset
+from statetrack.data import TextRequest, draw_splits, read_dataset, write_dataset
 from statetrack.data.formats.lm_eval import harness_name
 from statetrack.data.texts import AS_TOKENS, texts_of
 from statetrack.errors import DatasetError, SettingsError
-from statetrack.sources import LengthDistribution
-from statetrack.sources.arrangements import arrangements_of
+from statetrack.sources import LengthDistribution, arrangements_of, parse_lengths
 from statetrack.spec import load_task
 
 

@@ -14,14 +14,10 @@ import pytest
 
 from statetrack.cli.app import run as command
 from statetrack.errors import SettingsError, StatetrackWarning
-from statetrack.runs.folder import find_run_folders
-from statetrack.runs.loggers import LOGS
-from statetrack.runs.loggers._opening import logging
+from statetrack.runs import LOGS, Run, find_run_folders, logging
 from statetrack.runs.loggers.tensorboard import TensorBoard
-from statetrack.runs.run import Run
+from statetrack.sweep import Suite, points_of
 from statetrack.sweep.measuring import run_point
-from statetrack.sweep.points import points_of
-from statetrack.sweep.suite import Suite
 
 SMALL: dict[str, Any] = {
     "model": "bilinear",

@@ -13,9 +13,15 @@ from hypothesis import strategies as st
 
 from statetrack.cli.app import run as command
 from statetrack.errors import TaskError
-from statetrack.sources import Automaton, minimise
-from statetrack.sources.automaton import reachable
-from statetrack.sources.formats import MACHINE_FORMATS, automaton_of, read_machine, write_machine
+from statetrack.sources import (
+    MACHINE_FORMATS,
+    Automaton,
+    automaton_of,
+    minimise,
+    reachable,
+    write_machine,
+)
+from statetrack.sources.formats import read_machine
 from statetrack.spec import list_tasks, load_task
 from tests.refusing import message_of
 

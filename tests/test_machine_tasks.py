@@ -4,7 +4,7 @@ import pytest
 
 from statetrack.cli.app import run
 from statetrack.errors import TaskError, TaskWarning
-from statetrack.runs.run import Run
+from statetrack.runs import Run
 from statetrack.spec import golden_hash, load_task
 from tests.refusing import message_of
 

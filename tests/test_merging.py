@@ -15,10 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from statetrack.algebra import hidden_groups, merging
+from statetrack.algebra import Machine, Merging, hidden_groups, merging, merging_of, needed_machine
 from statetrack.algebra.images import Images
-from statetrack.algebra.machine import Machine, needed_machine
-from statetrack.algebra.merging import Merging, merging_of
 from statetrack.audit import Shortcuts, draw_tests, draw_train
 from statetrack.cli.app import run
 from statetrack.data import read_dataset

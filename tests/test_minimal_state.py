@@ -9,8 +9,7 @@ from statetrack.errors import SettingsError
 from statetrack.registry import tasks_folder
 from statetrack.settings import build
 from statetrack.sources.named_groups import named_group
-from statetrack.sweep.points import points_of
-from statetrack.sweep.suite import SUITES, Suite
+from statetrack.sweep import SUITES, Suite, points_of
 from tests.minimal_state import AT, BELOW, HEAD, algebra_of, document, size_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "minimal-state.md"

@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 from torch import nn
 
-from statetrack.algebra.machine import needed_machine
-from statetrack.evidence.budget import Budget
-from statetrack.evidence.myhill_nerode import find_myhill_nerode
-from statetrack.evidence.rows import NerodeScores
-from statetrack.evidence.subject import Subject
+from statetrack.algebra import needed_machine
+from statetrack.evidence import Budget, NerodeScores, Subject, find_myhill_nerode
 from statetrack.sources import Automaton
 from statetrack.spec import load_task
 from tests.computing import Computes, right_for, with_wrong_transition

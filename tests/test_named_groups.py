@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sympy.combinatorics import Permutation, PermutationGroup
 
-from statetrack.algebra.analysing import analyse
+from statetrack.algebra import analyse
 from statetrack.algebra.naming import name_of_simple
 from statetrack.errors import TaskError
 from statetrack.predicting import predict

@@ -13,9 +13,8 @@ from rich.console import Console
 from rich.text import Text
 
 from statetrack.cli.app import run
-from statetrack.report.drawing import console, interval, share, text_of
-from statetrack.report.fitting import NO_BREAK, FittedTable, wrapped
-from statetrack.report.naming import short_names
+from statetrack.report import NO_BREAK, FittedTable, console, interval, share, short_names, text_of
+from statetrack.report.fitting import wrapped
 
 WIDTHS = (60, 80)
 

@@ -11,26 +11,22 @@ import pytest
 import torch
 from torch import Tensor
 
-from statetrack.ops.layer_operators import (
+from statetrack.ops import (
+    BlockOperators,
     ColumnwiseOperators,
+    ComplexDiagonalOperators,
+    DenseOperators,
     DiagonalMinusRankOneOperators,
+    DiagonalOperators,
     DirectSumOperators,
+    FactoredOperators,
     HouseholderOperators,
     OneHotColumnOperators,
     OneHotRowOperators,
-)
-from statetrack.ops.operators import (
-    BlockOperators,
-    ComplexDiagonalOperators,
-    ComposableOperators,
-    DenseOperators,
-    DiagonalOperators,
-    FactoredOperators,
     Operators,
     RotationOperators,
-    as_complex,
-    as_real,
 )
+from statetrack.ops.operators import ComposableOperators, as_complex, as_real
 
 V, H = 5, 6
 

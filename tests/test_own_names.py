@@ -9,11 +9,9 @@ import statetrack as st
 from statetrack.cli._made_suites import made_suite
 from statetrack.cli.app import run
 from statetrack.errors import TaskError
-from statetrack.runs.run import Run
-from statetrack.spec import folder_name, golden_hash, load_task
-from statetrack.spec.names import is_path, names_in
-from statetrack.sweep.points import points_of
-from statetrack.sweep.suite import load_suite
+from statetrack.runs import Run
+from statetrack.spec import folder_name, golden_hash, is_path, load_task, names_in
+from statetrack.sweep import load_suite, points_of
 
 REGEX, PERMUTATIONS = "regex:(ab|ba)*", "permutations:(1 2 3),(1 2)"
 

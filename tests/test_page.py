@@ -15,17 +15,16 @@ from typing import Any
 
 import pytest
 
-from statetrack.algebra.prediction import Need, Prediction
-from statetrack.evidence.rows import Failure
+from statetrack.algebra import Need, Prediction
+from statetrack.evidence import Failure
+from statetrack.report import Entry, Report, page
 from statetrack.report.agreement import agreement_of
-from statetrack.report.entries import Entry, Report
 from statetrack.report.files import csv_text
+from statetrack.report.html.panels import Axis, panel_of
+from statetrack.report.html.places import Place
+from statetrack.report.html.records import records_of
 from statetrack.report.long_form import long_rows
-from statetrack.report.page import page
-from statetrack.report.page.panels import Axis, panel_of
-from statetrack.report.page.places import Place
-from statetrack.report.page.records import records_of
-from statetrack.sweep.published import Compared
+from statetrack.sweep import Compared
 from tests.setups import certificate_of, entry_of, outcome_of, row_of, worst_case_of
 
 HARMLESS = "<script>alert(1)</script> & \"quoted\" 'too' {{ 7 * 7 }} </style>"

@@ -12,8 +12,7 @@ import pytest
 from statetrack.errors import SettingsError
 from statetrack.protocols import PROTOCOLS
 from statetrack.runs import run
-from statetrack.sweep.points import points_of
-from statetrack.sweep.suite import BUDGETS, SUITES, Suite
+from statetrack.sweep import BUDGETS, SUITES, Suite, points_of
 
 OURS = (
     *(

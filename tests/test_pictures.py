@@ -14,14 +14,13 @@ import pytest
 
 from statetrack.cli.app import run
 from statetrack.errors import TaskError
-from statetrack.pictures import MANNERS
+from statetrack.pictures import MANNERS, Look
 from statetrack.pictures._bezier import FINE, Bezier
 from statetrack.pictures._canvas import PALETTE, Room, Shape
 from statetrack.pictures._nodes import between
 from statetrack.pictures.drawn import drawn_machine, group_of
 from statetrack.pictures.generators import few_generators, symbol_generators
 from statetrack.pictures.layouts import CLOSEST, _badness, _crossings, circle, layout
-from statetrack.pictures.looks import Look
 from statetrack.pictures.pictures import _chosen, _drawer
 from statetrack.pictures.state_diagram import most_symbols_at_an_arrow
 from statetrack.pictures.transition_table import STAYS, TINTS

@@ -7,13 +7,12 @@ import sys
 
 import pytest
 
-from statetrack.algebra.analysing import analyse
+from statetrack.algebra import analyse
 from statetrack.cli._chosen_models import chosen_models
 from statetrack.cli._witness import word_text
 from statetrack.cli.app import run
 from statetrack.errors import SettingsError, UnknownNameError
-from statetrack.models import MODELS
-from statetrack.models._facts import MODEL_FACTS
+from statetrack.models import MODEL_FACTS, MODELS
 from statetrack.predicting import predict
 from statetrack.spec import load_task
 

@@ -16,16 +16,11 @@ import numpy as np
 import pytest
 import torch
 
-from statetrack.algebra.analysing import analyse
+from statetrack.algebra import Budget, Group, Need, Prediction, Size, analyse, transition_monoid
 from statetrack.algebra.characters import real_irreducibles
-from statetrack.algebra.groups import Group
-from statetrack.algebra.monoid import Budget, transition_monoid
-from statetrack.algebra.prediction import Need, Prediction
-from statetrack.algebra.recurrences import Size
 from statetrack.cli import app
 from statetrack.errors import TaskError, UnknownNameError
-from statetrack.models import MODELS
-from statetrack.models._settings import recurrence_of
+from statetrack.models import MODELS, recurrence_of
 from statetrack.predicting import predict
 from statetrack.settings import Settings, build
 from statetrack.sources import Automaton, build_automaton

@@ -10,9 +10,8 @@ import pytest
 
 import statetrack as st
 from statetrack.cli.app import run as command
-from statetrack.evidence import probing
-from statetrack.evidence.rows import Representation
-from statetrack.runs.run import Run
+from statetrack.evidence import Representation, probing
+from statetrack.runs import Run
 from tests.test_representation import counter, model_of_parts
 
 

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from statetrack.cli.app import run as command
-from statetrack.evidence.budget import Budget
-from statetrack.evidence.error_control import find_error_control
+from statetrack.evidence import Budget, Subject, find_error_control
 from statetrack.evidence.representation import find_representation
-from statetrack.evidence.subject import Subject
-from statetrack.pictures.probe_figures import draw_probe, drawings
+from statetrack.pictures import draw_probe
+from statetrack.pictures.probe_figures import drawings
 from tests.test_pictures import texts
 from tests.test_probe_command import run_of
 from tests.test_representation import counter, found, model_of_parts

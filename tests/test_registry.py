@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from statetrack.catalogue.lists import LISTINGS
+from statetrack.catalogue import LISTINGS
 from statetrack.errors import SettingsError, StatetrackError, UnknownNameError, nearest
 from statetrack.models import MODELS
 from statetrack.plugins import load_plugin, plugin_of
@@ -14,7 +14,7 @@ from statetrack.protocols import PROTOCOLS
 from statetrack.registry import Registry, modules_in
 from statetrack.sources import KINDS
 from statetrack.spec import TASKS
-from statetrack.sweep.suite import SUITES
+from statetrack.sweep import SUITES
 
 
 def registry(**things):

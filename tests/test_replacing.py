@@ -10,8 +10,7 @@ import pytest
 from statetrack.cli.app import run as command
 from statetrack.data import read_dataset
 from statetrack.errors import RunError, StatetrackError
-from statetrack.runs.folder import RunFolder
-from statetrack.runs.run import Run
+from statetrack.runs import Run, RunFolder
 from tests.test_run import (
     SMALL,
     experiment_of,

@@ -18,13 +18,10 @@ import pytest
 
 from statetrack.cli import app
 from statetrack.errors import SettingsError
-from statetrack.evidence.rows import Failure
-from statetrack.report import drawing
-from statetrack.report.drawing import PIPED_WIDTH
-from statetrack.report.entries import Entry, Report
-from statetrack.report.files import csv_text, json_text, parquet_bytes
-from statetrack.report.formats import Format, Wanted
-from statetrack.report.gathering import make_report
+from statetrack.evidence import Failure
+from statetrack.report import PIPED_WIDTH, Entry, Report, Wanted, drawing, json_text, make_report
+from statetrack.report.files import csv_text, parquet_bytes
+from statetrack.report.formats import Format
 from statetrack.report.latex import latex_text
 from statetrack.report.long_form import COLUMNS, long_rows
 from statetrack.report.markdown import matrix_markdown
@@ -32,7 +29,7 @@ from statetrack.report.matrix import matrix_of, worst_text
 from statetrack.report.statistics import statistics_at
 from statetrack.report.terminal import blocks
 from statetrack.scoring import wilson
-from statetrack.sweep.published import Compared
+from statetrack.sweep import Compared
 from tests.setups import (
     certificate_of,
     entry_of,
@@ -478,7 +475,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [
         row_of(length, replica=replica, seed=replica) for length in (20, 40) for replica in (0, 1)
     ]
-    from statetrack.runs.run import Run
+    from statetrack.runs import Run
 
     Run.open(run).folder.append_evaluation(rows)
     return folder

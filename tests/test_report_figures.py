@@ -13,17 +13,16 @@ import pytest
 
 from statetrack.cli.app import run as command
 from statetrack.errors import SettingsError
-from statetrack.pictures.looks import Look, width_of
-from statetrack.report.curves import accuracy_curve
-from statetrack.report.entries import Entry, Report
-from statetrack.runs.rows import EvaluationRow
+from statetrack.pictures import Look, width_of
+from statetrack.report import Entry, Report, accuracy_curve
+from statetrack.runs import EvaluationRow
 from statetrack.scoring import wilson
-from statetrack.sweep.published import Compared
+from statetrack.sweep import Compared
 
 matplotlib = pytest.importorskip("matplotlib")
 
-from statetrack.pictures import _panels, heat_map  # noqa: E402
-from statetrack.pictures.report_figures import KINDS, Choice, draw_report, usual_kind  # noqa: E402
+from statetrack.pictures import Choice, _panels, draw_report, heat_map, usual_kind  # noqa: E402
+from statetrack.pictures.report_figures import KINDS  # noqa: E402
 from statetrack.pictures.saving import REPRODUCIBLE, STYLE  # noqa: E402
 
 LENGTHS = (10, 100, 1000, 20_000)

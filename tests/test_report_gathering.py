@@ -14,24 +14,26 @@ import pytest
 import torch
 
 from statetrack import comparison
-from statetrack.algebra.analysing import analyse
+from statetrack.algebra import analyse
 from statetrack.cli import app
 from statetrack.errors import RunError, SettingsError
 from statetrack.models import MODELS
-from statetrack.report.entries import Entry
-from statetrack.report.gathering import gather_runs, gather_suite, make_report
-from statetrack.report.placing import Placeable, in_order, places_of
-from statetrack.report.repeating import train_command
+from statetrack.report import (
+    Entry,
+    Placeable,
+    gather_suite,
+    in_order,
+    make_report,
+    places_of,
+    train_command,
+)
+from statetrack.report.gathering import gather_runs
 from statetrack.report.statistics import common_length
+from statetrack.runs import Experiment, Run, make_replica, settings_hash, write_error
 from statetrack.runs import run as run_module
-from statetrack.runs.config import Experiment
-from statetrack.runs.folder import write_error
-from statetrack.runs.identity import settings_hash
-from statetrack.runs.run import Run, make_replica
+from statetrack.sweep import SWEEP_FILE, Suite, points_of
 from statetrack.sweep.measuring import run_point
-from statetrack.sweep.points import points_of
 from statetrack.sweep.published import PublishedTable
-from statetrack.sweep.suite import SWEEP_FILE, Suite
 from tests.setups import entry_of, parity_run, row_of
 from tests.test_run import SMALL, start, stop_after, train_until
 

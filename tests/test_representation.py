@@ -8,13 +8,10 @@ import torch
 
 from statetrack.algebra.representations import irreducible_parts
 from statetrack.errors import SettingsError
+from statetrack.evidence import Budget, Representation, Subject
 from statetrack.evidence.affine import affine_maps
-from statetrack.evidence.budget import Budget
 from statetrack.evidence.representation import find_representation
-from statetrack.evidence.rows import Representation
-from statetrack.evidence.subject import Subject
-from statetrack.models._making import make_model
-from statetrack.models.bilinear import Bilinear
+from statetrack.models import Bilinear, make_model
 from statetrack.sources import Automaton
 from statetrack.spec import load_task
 

@@ -11,11 +11,15 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from statetrack.algebra.analysing import analyse
-from statetrack.algebra.characters import character_table, real_irreducibles
-from statetrack.algebra.groups import Group
-from statetrack.algebra.machine import needed_machine
-from statetrack.algebra.monoid import Budget, transition_monoid
+from statetrack.algebra import (
+    Budget,
+    Group,
+    analyse,
+    character_table,
+    needed_machine,
+    transition_monoid,
+)
+from statetrack.algebra.characters import real_irreducibles
 from statetrack.algebra.representations import irreducible_parts
 from statetrack.sources import Automaton
 from statetrack.spec import load_task

@@ -7,20 +7,16 @@ import pytest
 import torch
 
 from statetrack.errors import SettingsError
-from statetrack.evidence.budget import Budget
+from statetrack.evidence import Budget, Subject
 from statetrack.evidence.certificate.saturating import certify_saturating
-from statetrack.evidence.subject import Subject
 from statetrack.models import MODELS
-from statetrack.runs.config import Experiment
-from statetrack.runs.run import Run
-from statetrack.training.population import Population
+from statetrack.runs import Experiment, Run
+from statetrack.training import Population, Trainer, TrainSettings
 from statetrack.training.registries import ROBUST
 from statetrack.training.robust.interval import Bounds
 from statetrack.training.robust.margin import lead
 from statetrack.training.robust.noise import Noisy, noise, shapes_of
 from statetrack.training.robust.spectral import Excess
-from statetrack.training.settings import TrainSettings
-from statetrack.training.trainer import Trainer
 from tests.setups import Setup
 
 SMALL = {

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statetrack.report.drawing import interval, share
+from statetrack.report import interval, share
 from statetrack.report.suites import cell_text
-from statetrack.runs.rows import EvaluationRow
+from statetrack.runs import EvaluationRow
 from statetrack.scoring import (
     NOISE,
     Accuracies,

@@ -13,14 +13,11 @@ import numpy as np
 import pytest
 import torch
 
-from statetrack.algebra import local
-from statetrack.algebra.analysing import Algebra, analyse
-from statetrack.models import MODELS
-from statetrack.models._base import SequenceModel
+from statetrack.algebra import Algebra, analyse, local
+from statetrack.models import MODELS, SequenceModel
 from statetrack.predicting import predict
 from statetrack.settings import Settings, build
-from statetrack.sources import Automaton
-from statetrack.sources.automaton import reachable
+from statetrack.sources import Automaton, reachable
 from statetrack.spec import TASKS, load_task
 
 SHIPPED = [name for name in TASKS if load_task(name).has_automaton]

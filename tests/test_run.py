@@ -30,10 +30,8 @@ from statetrack.errors import (
 from statetrack.evaluation import evaluate
 from statetrack.models import MODELS
 from statetrack.plugins import load_plugin
-from statetrack.runs.config import Experiment
-from statetrack.runs.folder import RunFolder
-from statetrack.runs.run import Run
-from statetrack.training.settings import TrainSettings
+from statetrack.runs import Experiment, Run, RunFolder
+from statetrack.training import TrainSettings
 from tests.new_process import forget_plugins
 from tests.setups import Setup
 

@@ -29,17 +29,19 @@ import statetrack
 from statetrack.cli.app import run as command
 from statetrack.errors import RunError, StatetrackError, StatetrackWarning
 from statetrack.models import MODELS
-from statetrack.runs import files, locking, processor
-from statetrack.runs.folder import (
+from statetrack.runs import (
+    EvaluationRow,
+    Run,
     RunFolder,
+    files,
     find_run_folders,
     find_runs,
+    locking,
     newest_run,
+    processor,
     to_json,
     to_yaml,
 )
-from statetrack.runs.rows import EvaluationRow
-from statetrack.runs.run import Run
 
 SETTINGS: dict[str, Any] = {
     "model": "bilinear",

@@ -18,7 +18,8 @@ import safetensors.torch
 import torch
 
 from statetrack.errors import RunError
-from statetrack.runs.folder import FORMAT, RunFolder, find_runs, newest_run, to_yaml
+from statetrack.runs import RunFolder, find_runs, newest_run, to_yaml
+from statetrack.runs.folder import FORMAT
 
 CONFIG = {"model": "bilinear", "lrs": [1e-05, 0.003], "task": "modular-addition:m=3"}
 

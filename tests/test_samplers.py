@@ -12,19 +12,18 @@ import torch
 
 from statetrack import evaluation
 from statetrack.cli.app import run
-from statetrack.data import (
-    LengthDistribution,
-    WordStream,
-    check_labels,
-    draw_splits,
-    fixed_words,
-    whole_words,
-)
+from statetrack.data import check_labels, draw_splits, fixed_words, whole_words
 from statetrack.errors import SettingsError, TaskError
 from statetrack.evaluation import evaluate
-from statetrack.models._base import RecurrentModel, SequenceModel
+from statetrack.models import RecurrentModel, SequenceModel
 from statetrack.settings import Settings
-from statetrack.sources import Sampler, build_automaton, build_source
+from statetrack.sources import (
+    LengthDistribution,
+    Sampler,
+    WordStream,
+    build_automaton,
+    build_source,
+)
 from statetrack.sources.source import LONGEST_WHOLE
 from statetrack.spec import load_task, task_names
 

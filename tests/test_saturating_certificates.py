@@ -4,13 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from statetrack.evidence.budget import Budget
-from statetrack.evidence.certificate import find_certificate
+from statetrack.evidence import Budget, Subject, find_certificate
 from statetrack.evidence.certificate.saturating import Cover, Network, certify_saturating, contained
-from statetrack.evidence.subject import Subject
 from statetrack.models import MODELS
-from statetrack.ops import boxes
-from statetrack.ops.boxes import FLOAT32, Box
+from statetrack.ops import FLOAT32, Box, boxes
 from statetrack.predicting import predict
 from statetrack.settings import build
 from statetrack.sources import Automaton

@@ -7,15 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from statetrack.algebra.analysing import analyse
-from statetrack.algebra.separation import (
-    Labels,
-    find_readout,
-    margin_of,
-    noise_horizon,
-    optimum,
-    rounding_horizon,
-)
+from statetrack.algebra import analyse, noise_horizon, rounding_horizon
+from statetrack.algebra.separation import Labels, find_readout, margin_of, optimum
 from statetrack.predicting import predict
 from statetrack.sources import Automaton
 from statetrack.spec import load_task

@@ -12,14 +12,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from statetrack import errors
-from statetrack.catalogue.commands import AuditSettings, GenSettings
-from statetrack.catalogue.options import bounds, inner_type, names_for
+from statetrack.catalogue import AuditSettings, GenSettings, bounds, inner_type, names_for
 from statetrack.errors import SettingsError, StatetrackError, TaskError
-from statetrack.models._facts import MODEL_FACTS
-from statetrack.runs.folder import to_yaml
+from statetrack.models import MODEL_FACTS
+from statetrack.runs import to_yaml
 from statetrack.settings import Settings, build, option, read_yaml
 from statetrack.sources import LengthDistribution, parse_lengths
-from statetrack.training.settings import DataSettings, TrainSettings
+from statetrack.training import DataSettings, TrainSettings
 
 
 class Dial(Settings):

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from statetrack.cli.app import run
-from statetrack.evidence.rows import Evidence
-from statetrack.report.repeating import own_settings
-from statetrack.runs.folder import RunFolder
-from statetrack.runs.rows import EvidenceRow
+from statetrack.evidence import Evidence
+from statetrack.report import own_settings
+from statetrack.runs import EvidenceRow, RunFolder
 from statetrack.sources import KINDS
 from tests.setups import exhaustive_of, worst_case_of
 from tests.test_comparison import make_run, row

@@ -12,7 +12,7 @@ import yaml
 from statetrack.cli.app import run
 from statetrack.registry import tasks_folder
 from statetrack.settings import read_yaml
-from statetrack.sweep.suite import SUITES
+from statetrack.sweep import SUITES
 
 SUITE: dict[str, Any] = {
     "title": "Signs and an LSTM",

@@ -13,11 +13,8 @@ import torch
 import statetrack as st
 from statetrack.cli.app import run as command
 from statetrack.errors import SettingsError
-from statetrack.evidence.budget import Budget
-from statetrack.evidence.certificate import find_certificate
-from statetrack.evidence.snapping import snap, snap_subject
-from statetrack.evidence.subject import Subject
-from statetrack.runs.run import Run
+from statetrack.evidence import Budget, Subject, find_certificate, snap, snap_subject
+from statetrack.runs import Run
 from tests.exact_models import factored, in_blocks, one_hot, put, rotating
 from tests.setups import parity_run
 from tests.test_docs import documented

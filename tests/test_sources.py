@@ -14,7 +14,6 @@ import statetrack
 from statetrack.audit import audit, draw_held_out, draw_tests, draw_train
 from statetrack.cli.app import run
 from statetrack.data import (
-    WordStream,
     draw_distinct,
     draw_splits,
     fixed_words,
@@ -26,9 +25,9 @@ from statetrack.data import (
 )
 from statetrack.errors import SettingsError, TaskError
 from statetrack.evaluation import evaluate
-from statetrack.models._base import SequenceModel
+from statetrack.models import SequenceModel
 from statetrack.settings import Settings
-from statetrack.sources import KINDS, Automaton, LengthDistribution, Source
+from statetrack.sources import KINDS, Automaton, LengthDistribution, Source, WordStream
 from statetrack.sources.kinds import argument
 from statetrack.sources.sampler import one_of
 from statetrack.spec import Task, WordSpec, golden_hash, load_task

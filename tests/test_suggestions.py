@@ -10,7 +10,7 @@ from statetrack.errors import nearest
 from statetrack.models import MODELS
 from statetrack.protocols import PROTOCOLS
 from statetrack.spec import TASKS
-from statetrack.sweep.suite import SUITES
+from statetrack.sweep import SUITES
 from statetrack.usual_names import bare, meant
 
 

@@ -10,14 +10,11 @@ import torch
 
 from statetrack.errors import SettingsError
 from statetrack.protocols import PROTOCOLS
-from statetrack.runs import run
-from statetrack.runs.config import Experiment
-from statetrack.runs.run import make_replica
+from statetrack.runs import Experiment, make_replica, run
 from statetrack.spec import Task
-from statetrack.sweep.points import points_of
-from statetrack.sweep.suite import BUDGETS, SUITES, Suite, load_suite
-from statetrack.sweep.verdicts import departures_from_paper, papers_experiment
-from statetrack.training.settings import TrainSettings
+from statetrack.sweep import BUDGETS, SUITES, Suite, departures_from_paper, load_suite, points_of
+from statetrack.sweep.verdicts import papers_experiment
+from statetrack.training import TrainSettings
 
 WITH_PAPER = sorted(name for name, suite in SUITES.items() if "paper" in suite.budgets)
 

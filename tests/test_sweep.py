@@ -20,11 +20,10 @@ import pytest
 import yaml
 
 from statetrack.errors import RunError, SettingsError, StatetrackError
-from statetrack.evidence.budget import Budget
-from statetrack.evidence.rows import Evidence, Failure
-from statetrack.evidence.subject import Subject
-from statetrack.models._facts import MODEL_FACTS
+from statetrack.evidence import Budget, Evidence, Failure, Subject
+from statetrack.models import MODEL_FACTS
 from statetrack.protocols import PROTOCOLS, settings_for
+from statetrack.report import TrainedPoint, training_lines, training_of
 from statetrack.report.suites import (
     cell_text,
     curves_markdown,
@@ -32,30 +31,29 @@ from statetrack.report.suites import (
     suite_markdown,
     worst_text,
 )
-from statetrack.report.training import (
-    TrainedPoint,
-    training_lines,
-    training_markdown,
-    training_of,
-)
-from statetrack.runs import locking
-from statetrack.runs.config import Experiment
-from statetrack.runs.folder import RunFolder
-from statetrack.runs.run import Run
+from statetrack.report.training import training_markdown
+from statetrack.runs import Experiment, Run, RunFolder, locking
 from statetrack.spec import TASKS, folder_name, load_task
 from statetrack.spec.names import LONGEST_FOLDER_NAME
-from statetrack.sweep import finding, searching
-from statetrack.sweep.cores import _quota, available_cores
-from statetrack.sweep.executors._base import Failed
-from statetrack.sweep.executors.local import KILLED, Local
+from statetrack.sweep import (
+    SUITES,
+    Failed,
+    Local,
+    PointResult,
+    Searching,
+    Suite,
+    available_cores,
+    finding,
+    load_suite,
+    points_of,
+    run_suite,
+    searching,
+)
+from statetrack.sweep.cores import _quota
+from statetrack.sweep.executors.local import KILLED
 from statetrack.sweep.kept import refuse_another
 from statetrack.sweep.measuring import run_point
-from statetrack.sweep.points import points_of
-from statetrack.sweep.results import PointResult
-from statetrack.sweep.running import run_suite
-from statetrack.sweep.searching import Searching
-from statetrack.sweep.suite import SUITES, Suite, load_suite
-from statetrack.training.records import Record
+from statetrack.training import Record
 from tests.dying_work import DyingWork
 from tests.faults import disk, sweeps
 from tests.faults.processes import run_in_child

@@ -17,14 +17,9 @@ from statetrack.cli._made_suites import made_suite, settings_and_axes, task_name
 from statetrack.cli._sweep_progress import SweepProgress, clock
 from statetrack.cli._sweeping import chosen_names
 from statetrack.errors import SettingsError, StatetrackError
-from statetrack.runs import locking
-from statetrack.runs.folder import RunFolder
-from statetrack.runs.run import Run
-from statetrack.sweep.executors import EXECUTORS
-from statetrack.sweep.executors._base import Failed
-from statetrack.sweep.points import points_of
-from statetrack.sweep.results import PointResult
-from statetrack.sweep.suite import SUITES, load_suite, read_suite
+from statetrack.runs import Run, RunFolder, locking
+from statetrack.sweep import EXECUTORS, SUITES, Failed, PointResult, load_suite, points_of
+from statetrack.sweep.suite import read_suite
 from tests.setups import cell_of, row_of
 from tests.test_run import the_error_of
 

@@ -20,18 +20,17 @@ from statetrack.cli._json import print_json
 from statetrack.cli.app import run
 from statetrack.errors import SettingsError, StatetrackError, StatetrackWarning, TaskError, setting
 from statetrack.markup import latex, markdown, markdown_block, markdown_code, markdown_table
-from statetrack.models import MODELS
-from statetrack.models._facts import MODEL_FACTS
+from statetrack.models import MODEL_FACTS, MODELS
 from statetrack.protocols import PROTOCOLS, read_protocol
 from statetrack.references import bibtex, references
 from statetrack.registry import Registry
-from statetrack.report.drawing import console, error_console
-from statetrack.report.fitting import FittedTable
-from statetrack.report.suites import curves_markdown, suite_markdown, suite_table
-from statetrack.runs.rows import EvaluationRow
+from statetrack.report import FittedTable, console, error_console, suite_table
+from statetrack.report.suites import curves_markdown, suite_markdown
+from statetrack.runs import EvaluationRow
 from statetrack.sources import KINDS, Automaton, build_source
 from statetrack.spec import TASKS, Task, load_task
-from statetrack.sweep.suite import SUITES, read_suite
+from statetrack.sweep import SUITES
+from statetrack.sweep.suite import read_suite
 from statetrack.text import LONGEST_NAME, escape_of, flaw_in, flaw_in_lines, shortened, visible
 from tests.setups import cell_of
 

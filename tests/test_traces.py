@@ -9,11 +9,19 @@ import numpy as np
 import pytest
 
 from statetrack.cli.app import run
-from statetrack.data import LengthDistribution, WordStream, check_labels, draw_splits, whole_words
+from statetrack.data import check_labels, draw_splits, whole_words
 from statetrack.errors import SettingsError, TaskError, TaskWarning
 from statetrack.evaluation import evaluate
-from statetrack.sources import Automaton, build_source
-from statetrack.sources.corpus import DEALT, Corpus, Trace, WrongTrace, weights_of
+from statetrack.sources import (
+    Automaton,
+    Corpus,
+    LengthDistribution,
+    WordStream,
+    WrongTrace,
+    build_source,
+    weights_of,
+)
+from statetrack.sources.corpus import DEALT, Trace
 from statetrack.spec import golden_hash, load_task
 from tests.refusing import message_of
 

@@ -17,19 +17,25 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.errors import SettingsError
-from statetrack.models._base import SequenceModel
-from statetrack.runs.config import Experiment
+from statetrack.models import SequenceModel
+from statetrack.runs import Experiment
 from statetrack.runs.outcomes import summary_of
 from statetrack.settings import Settings
+from statetrack.training import (
+    LOSSES,
+    Population,
+    Record,
+    Trainer,
+    TrainSettings,
+    Words,
+    accuracy,
+    finite_answers,
+    replicas_of,
+    schedule_factor,
+)
 from statetrack.training.losses.squared_error import squared_error
-from statetrack.training.population import Population
-from statetrack.training.records import Record, replicas_of
-from statetrack.training.registries import LOSSES
-from statetrack.training.scores import accuracy, finite_answers, mean_over_scored
-from statetrack.training.settings import TrainSettings
-from statetrack.training.stepping import Optimiser, clip_each_replica, schedule_factor
-from statetrack.training.trainer import Trainer
-from statetrack.training.words import Words
+from statetrack.training.scores import mean_over_scored
+from statetrack.training.stepping import Optimiser, clip_each_replica
 from tests.setups import Setup
 
 CPU = torch.device("cpu")

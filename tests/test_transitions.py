@@ -18,11 +18,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from statetrack.algebra.recurrences import LinearRecurrence
-from statetrack.models import MODELS
-from statetrack.models._base import LinearModel, RecurrentModel, WithTransition
-from statetrack.models._blocks import BlockModel
-from statetrack.models._settings import recurrence_of, variants
+from statetrack.algebra import LinearRecurrence
+from statetrack.models import (
+    MODELS,
+    BlockModel,
+    LinearModel,
+    RecurrentModel,
+    WithTransition,
+    recurrence_of,
+    variants,
+)
 from statetrack.settings import build
 
 V, C = 5, 7

@@ -32,16 +32,12 @@ from statetrack.errors import (
 )
 from statetrack.models import MODELS
 from statetrack.plugins import load_plugin
-from statetrack.runs import files
-from statetrack.runs.folder import RunFolder, find_run_folders
-from statetrack.runs.run import Run
+from statetrack.runs import Run, RunFolder, files, find_run_folders
 from statetrack.settings import read_yaml
+from statetrack.sources import LONGEST_ALLOWED
 from statetrack.sources.automaton import MOST_TRANSITIONS
-from statetrack.sources.lengths import LONGEST_ALLOWED
 from statetrack.spec import load_task
-from statetrack.sweep.executors._base import Failed
-from statetrack.sweep.points import points_of
-from statetrack.sweep.suite import load_suite
+from statetrack.sweep import Failed, load_suite, points_of
 from statetrack.sweep.work import Work
 from tests.new_process import forget_plugins
 

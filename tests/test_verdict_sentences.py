@@ -15,8 +15,8 @@ from statetrack.comparison import (
     _right_and_not_beyond,
     _right_beyond,
 )
-from statetrack.report.tables import closing_sentence
-from statetrack.runs.rows import EvaluationRow
+from statetrack.report import closing_sentence
+from statetrack.runs import EvaluationRow
 from statetrack.scoring import wilson
 from tests import setups
 

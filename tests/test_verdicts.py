@@ -10,19 +10,23 @@ from typing import Any
 
 import pytest
 
-from statetrack.evidence.rows import Plane, Representation
-from statetrack.report.drawing import text_of
+from statetrack.evidence import Plane, Representation
+from statetrack.report import reproduction_page, summary, text_of, verdict_table
 from statetrack.report.harmonics import harmonics_markdown
-from statetrack.report.reproductions import reproduction_page, sums_in, with_totals
-from statetrack.report.verdicts import summary, verdict_table, verdicts_markdown
-from statetrack.runs.rows import EvaluationRow, EvidenceRow, Outcome, Summary
+from statetrack.report.reproductions import sums_in, with_totals
+from statetrack.report.verdicts import verdicts_markdown
+from statetrack.runs import EvaluationRow, EvidenceRow, Outcome, Summary
 from statetrack.scoring import rescale, wilson
-from statetrack.sweep.executors._base import Failed
-from statetrack.sweep.points import Point
-from statetrack.sweep.published import Compared, counts
-from statetrack.sweep.results import Measurement, PointResult
-from statetrack.sweep.suite import Suite
-from statetrack.sweep.verdicts import compare_published
+from statetrack.sweep import (
+    Compared,
+    Failed,
+    Measurement,
+    Point,
+    PointResult,
+    Suite,
+    compare_published,
+    counts,
+)
 
 LENGTH = 500
 CHANCE = 0.2

@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from statetrack.algebra.analysing import Algebra, analyse
+from statetrack.algebra import Algebra, Budget, analyse, transition_monoid
 from statetrack.algebra.function_spaces import Construction, completions
-from statetrack.algebra.monoid import Budget, transition_monoid
 from statetrack.algebra.rank_one_terms import (
     commuting_dimension,
     gains_of,
     num_terms,
     spanning_terms,
 )
-from statetrack.algebra.state_space import Choice
+from statetrack.algebra.smallest_spaces import Choice
 from statetrack.algebra.width_bounds import width_bounds
 from statetrack.evaluation import evaluate
 from statetrack.models import MODELS

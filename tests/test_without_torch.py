@@ -12,9 +12,7 @@ from statetrack.catalogue.models import SIZES, default_sizes, sizes_of
 from statetrack.cli import app
 from statetrack.comparison import compare
 from statetrack.registry import modules_in
-from statetrack.runs.config import Experiment
-from statetrack.runs.recorded import RecordedRun
-from statetrack.runs.run import Run
+from statetrack.runs import Experiment, RecordedRun, Run
 from statetrack.spec import golden_hash
 from tests.test_architecture import brings_in_torch
 from tests.test_cli_frame import ROOT, imported_by

@@ -16,9 +16,9 @@ import pytest
 from sympy.combinatorics import Permutation, PermutationGroup
 
 import statetrack.algebra.witnesses as finding
-from statetrack.algebra.analysing import Algebra, analyse
-from statetrack.algebra.monoid import Budget
-from statetrack.algebra.recurrences import (
+from statetrack.algebra import (
+    Algebra,
+    Budget,
     Diagonal,
     DiagonalMinusRankOne,
     FixedPositiveLayers,
@@ -28,9 +28,10 @@ from statetrack.algebra.recurrences import (
     Size,
     TimeInvariantLayers,
     UnitLayers,
+    Witness,
+    analyse,
 )
 from statetrack.algebra.replaying import replay, replay_on
-from statetrack.algebra.witness import Witness
 from statetrack.errors import TaskError
 from statetrack.sources import Automaton
 from statetrack.sources.formats import read_machine

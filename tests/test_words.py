@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 
 import statetrack as st
-from statetrack.algebra.group_words import Walk, chosen_walk, walks
+from statetrack.algebra import chosen_walk
+from statetrack.algebra.group_words import Walk, walks
 from statetrack.cli.app import run
 from statetrack.errors import RunError, SettingsError, TaskError
-from statetrack.runs.run import Run
+from statetrack.runs import Run
 from statetrack.sources import Automaton, LengthDistribution
 from statetrack.spec import Task, golden_hash
 from statetrack.sweep import estimating
-from statetrack.training.settings import DataSettings
+from statetrack.training import DataSettings
 
 BROKER = Automaton(
     [[1, 0, 0, 0, 0], [2, 1, 1, 3, 1], [1, 2, 2, 3, 2], [3, 3, 3, 3, 0]],
@@ -297,7 +298,7 @@ def test_eval_prints_each_kind_of_words_apart(
 def test_rows_of_earlier_versions_are_of_the_words_of_the_task(trained: Run) -> None:
     row = trained.evaluate([10], num_words=10)[0].to_json()
     del row["words"]
-    from statetrack.runs.rows import EvaluationRow, read_row
+    from statetrack.runs import EvaluationRow, read_row
 
     assert read_row(EvaluationRow, row, "a row").words == "task"
 

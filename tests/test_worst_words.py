@@ -10,8 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from statetrack.evidence import worst_words
-from statetrack.evidence.budget import Budget
+from statetrack.evidence import Budget, Failure, Subject, WorstCase, find_worst_case, worst_words
 from statetrack.evidence.long_words import PIECE, Reading, first_error, margins_of, questions_of
 from statetrack.evidence.power_words import (
     LinearForm,
@@ -28,13 +27,11 @@ from statetrack.evidence.primitive_words import (
     shortest_words,
     state_after,
 )
-from statetrack.evidence.rows import Failure, WorstCase
 from statetrack.evidence.short_words import search_short_words
 from statetrack.evidence.shortening import shorten
-from statetrack.evidence.subject import Subject
 from statetrack.evidence.suspect_words import idle_runs, sampled_words, words_in_groups
-from statetrack.evidence.worst_words import Caps, find_worst_case
-from statetrack.models._making import make_model
+from statetrack.evidence.worst_words import Caps
+from statetrack.models import make_model
 from statetrack.sources import Automaton
 from statetrack.spec import load_task
 from tests.computing import Computes, CountsToo, right_for, with_wrong_transition

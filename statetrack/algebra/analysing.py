@@ -18,7 +18,7 @@ import numpy as np
 
 from statetrack.algebra.characters import character_table, real_irreducibles
 from statetrack.algebra.complexity import TOO_LARGE, Complexity, complexity_of
-from statetrack.algebra.fewest_states import FewestStates, fewest_states
+from statetrack.algebra.fewest import FewestStates, fewest_states
 from statetrack.algebra.function_spaces import (
     Construction,
     FunctionSpaces,
@@ -39,12 +39,11 @@ from statetrack.algebra.monoid_facts import (
 )
 from statetrack.algebra.representations import MOST_STATES
 from statetrack.algebra.separation import Labels, noise_horizon, rounding_horizon
-from statetrack.algebra.state_space import Choice, StateSpace, state_space
+from statetrack.algebra.smallest_spaces import Choice, StateSpace, state_space
 from statetrack.algebra.subgroups import Subgroup
 from statetrack.algebra.width_bounds import Bounds, width_bounds
 from statetrack.algebra.witnesses import Witnesses
-from statetrack.sources import Automaton
-from statetrack.sources.arrays import Floats, Integers
+from statetrack.sources import Automaton, Floats, Integers
 
 MOST_CLASSES = 400
 """Most conjugacy classes of a group whose characters are worked out."""

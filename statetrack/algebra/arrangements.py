@@ -15,7 +15,7 @@ import numpy as np
 
 from statetrack.algebra.short_words import word_to
 from statetrack.algebra.witness import Word
-from statetrack.sources.arrays import Booleans, Integers
+from statetrack.sources import Booleans, Integers
 
 MOST_ARRANGEMENTS = 60_000
 """Most arrangements that a search goes through."""

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from statetrack.algebra.groups import Group
-from statetrack.sources.arrays import Integers
+from statetrack.sources import Integers
 
 Complexes = npt.NDArray[np.complex128]
 RealType = Literal["real", "complex", "quaternionic"]

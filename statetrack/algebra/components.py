@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from statetrack.sources.arrays import Integers
+from statetrack.sources import Integers
 
 
 def orbits(permutations: Iterable[Integers], num_points: int) -> Integers:

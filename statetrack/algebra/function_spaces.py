@@ -36,8 +36,8 @@ from statetrack.algebra.machine import Machine
 from statetrack.algebra.monoid import Budget, transition_monoid
 from statetrack.algebra.representations import Part
 from statetrack.algebra.separation import Labels, Readout, find_readout, is_readable
-from statetrack.algebra.state_space import Choice
-from statetrack.sources.arrays import Floats, Integers
+from statetrack.algebra.smallest_spaces import Choice
+from statetrack.sources import Floats, Integers
 
 MOST_STATES = 128
 """Most states of a machine whose function spaces are searched."""

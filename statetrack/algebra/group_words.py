@@ -43,8 +43,7 @@ from statetrack.algebra.machine import needed_machine
 from statetrack.algebra.stabilizer_chain import StabilizerChain, TooMuchWorkError
 from statetrack.algebra.subgroups import Subgroup, generated_subgroup
 from statetrack.errors import TaskError
-from statetrack.sources.arrays import Integers
-from statetrack.sources.automaton import Automaton
+from statetrack.sources import Automaton, Integers
 
 MIXED_BY = 100
 """The number of symbols behind the prefix after which two walks are compared."""

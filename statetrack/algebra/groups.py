@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from statetrack.algebra.components import orbits
-from statetrack.sources.arrays import Booleans, Integers
+from statetrack.sources import Booleans, Integers
 
 
 @dataclass(frozen=True, eq=False)

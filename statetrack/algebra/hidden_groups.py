@@ -16,8 +16,7 @@ import numpy as np
 from statetrack.algebra.images import image_groups, images_of, settled
 from statetrack.algebra.machine import needed_machine
 from statetrack.algebra.merging import MOST_IMAGES, merging_in
-from statetrack.sources import Automaton, Source
-from statetrack.sources.arrays import Integers
+from statetrack.sources import Automaton, Integers, Source
 
 MOST_STATES: Final = 2**12
 """Most states of a machine in which groups are looked for."""

@@ -49,7 +49,7 @@ import numpy as np
 import numpy.typing as npt
 
 from statetrack.algebra.stabilizer_chain import StabilizerChain, TooMuchWorkError, Work
-from statetrack.sources.arrays import Booleans, Integers
+from statetrack.sources import Booleans, Integers
 
 Word = tuple[int, ...]
 

@@ -37,7 +37,7 @@ import numpy as np
 from statetrack.algebra.components import strong_components
 from statetrack.algebra.images import ImageGroup, Images, StateImages
 from statetrack.algebra.monoid import Monoid
-from statetrack.sources.arrays import Booleans, Integers
+from statetrack.sources import Booleans, Integers
 
 MOST_SETS = 2_000
 """Most sets of states for which the holonomy decomposition is worked out."""

@@ -16,9 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from statetrack.algebra.components import strong_components
-from statetrack.sources import Automaton, minimise
-from statetrack.sources.arrays import Booleans, Integers
-from statetrack.sources.automaton import reachable
+from statetrack.sources import Automaton, Booleans, Integers, minimise, reachable
 
 VOID = "void"
 """The name of the void state, unless a state of the automaton has it."""

@@ -45,9 +45,7 @@ from statetrack.algebra.components import strong_components
 from statetrack.algebra.images import Images, images_of
 from statetrack.algebra.machine import Machine, needed_machine
 from statetrack.scoring import rounded_down, wilson
-from statetrack.sources import Automaton, Source, minimise
-from statetrack.sources.arrays import Booleans, Floats, Integers
-from statetrack.sources.automaton import reachable
+from statetrack.sources import Automaton, Booleans, Floats, Integers, Source, minimise, reachable
 
 MERGED: Final = 0.99
 """The share of words that defines the merging horizon."""

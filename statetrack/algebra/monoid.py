@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from statetrack.algebra.components import strong_components
-from statetrack.sources.arrays import Booleans, Integers
+from statetrack.sources import Booleans, Integers
 
 Maps = npt.NDArray[np.unsignedinteger]
 

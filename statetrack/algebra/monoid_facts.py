@@ -19,7 +19,7 @@ from statetrack.algebra.machine import Machine
 from statetrack.algebra.monoid import Monoid, stable_elements
 from statetrack.algebra.stabilizer_chain import Work
 from statetrack.algebra.subgroups import Subgroup, generated_subgroup, listed_subgroup
-from statetrack.sources.arrays import Booleans, Integers
+from statetrack.sources import Booleans, Integers
 
 MOST_STABLE_STEPS = 2**25
 """Most products that the search for the stable semigroup may take."""

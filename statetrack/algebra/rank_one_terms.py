@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from statetrack.sources.arrays import Floats
+from statetrack.sources import Floats
 
 MOST_DIMENSIONS = 16
 """The largest part for which what commutes with it is worked out: by d^4 numbers."""

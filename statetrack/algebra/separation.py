@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statetrack.sources.arrays import Booleans, Floats, Integers
+from statetrack.sources import Booleans, Floats, Integers
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from statetrack.algebra.witness import Word
-from statetrack.sources.arrays import Integers
+from statetrack.sources import Integers
 
 MOST_ENTRIES = 2**22
 """Most entries of the table of actions: words times points."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from statetrack.sources.arrays import Booleans, Integers
+from statetrack.sources import Booleans, Integers
 
 OVERHEAD = 1_000
 """What a step takes beside the entries, in entries."""

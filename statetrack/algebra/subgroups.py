@@ -12,7 +12,7 @@ from statetrack.algebra.groups import Group, factorise
 from statetrack.algebra.naming import name_of, name_of_simple
 from statetrack.algebra.representations import orbits_of_pairs
 from statetrack.algebra.stabilizer_chain import StabilizerChain, TooMuchWorkError, Work
-from statetrack.sources.arrays import Booleans, Integers
+from statetrack.sources import Booleans, Integers
 
 MOST_LISTED = 5_040
 """The most elements of a group that is given by generators that are listed."""

@@ -20,8 +20,7 @@ import numpy as np
 from statetrack.algebra.machine import Machine
 from statetrack.algebra.short_words import run, word_to
 from statetrack.algebra.witness import Word
-from statetrack.sources import Automaton
-from statetrack.sources.arrays import Booleans, Integers
+from statetrack.sources import Automaton, Booleans, Integers
 
 Way = tuple[int, Word]
 """A state of the task's own automaton, and a word that leads to it from the start."""

@@ -48,8 +48,8 @@ from statetrack.algebra.machine import Machine
 from statetrack.algebra.monoid import Monoid
 from statetrack.algebra.representations import SAME_POINT
 from statetrack.algebra.separation import Labels, is_readable
-from statetrack.algebra.state_space import StateSpace, state_space
-from statetrack.sources.arrays import Booleans, Integers
+from statetrack.algebra.smallest_spaces import StateSpace, state_space
+from statetrack.sources import Booleans, Integers
 
 MOST_ELEMENTS = 3_000
 """Most elements of a monoid whose labels are compared."""

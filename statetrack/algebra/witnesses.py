@@ -33,7 +33,7 @@ from statetrack.algebra.stabilizer_chain import StabilizerChain
 from statetrack.algebra.subgroups import Subgroup, generated_subgroup
 from statetrack.algebra.telling import Telling, label_after
 from statetrack.algebra.witness import Witness, Word, period_of
-from statetrack.sources.arrays import Booleans, Integers
+from statetrack.sources import Booleans, Integers
 
 if TYPE_CHECKING:
     from statetrack.algebra.analysing import Algebra

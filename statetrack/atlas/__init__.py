@@ -2,3 +2,7 @@
 
 This file imports nothing, so that machine files can be listed without NumPy.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

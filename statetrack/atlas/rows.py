@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from statetrack.algebra.complexity import ComplexityClass
-from statetrack.algebra.prediction import Answer
-from statetrack.runs.rows import read_row
+from statetrack.algebra import Answer, ComplexityClass
+from statetrack.runs import read_row
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from statetrack.algebra.analysing import Algebra, analyse
-from statetrack.algebra.merging import merging_of
-from statetrack.algebra.prediction import Prediction
-from statetrack.atlas.machine_files import MachineFile
+from statetrack.algebra import Algebra, Prediction, analyse, merging_of
+from statetrack.atlas.files import MachineFile
 from statetrack.atlas.rows import AnswerRow, GroupRow, MachineRow, MergingRow, WitnessRow
 from statetrack.errors import StatetrackError
-from statetrack.models._facts import MODEL_FACTS
+from statetrack.models import MODEL_FACTS
 from statetrack.predicting import predict
 from statetrack.settings import Settings, build
-from statetrack.sources import Automaton
-from statetrack.sources.formats import machine_in
+from statetrack.sources import Automaton, machine_in
 from statetrack.spec import Task, load_task
 
 LONG = 1000

@@ -11,14 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-from statetrack.atlas.machine_files import MachineFile
+from statetrack.atlas.files import MachineFile
 from statetrack.atlas.rows import AnswerRow, MachineRow
 from statetrack.atlas.surveying import Models
 from statetrack.errors import TaskError
-from statetrack.runs.rows import EvaluationRow
+from statetrack.runs import EvaluationRow
 from statetrack.spec import load_task
-from statetrack.sweep.results import PointResult
-from statetrack.sweep.suite import Budget, Suite
+from statetrack.sweep import Budget, PointResult, Suite
 
 UNIFORM: Final = "uniform"
 GROUP: Final = "group"

@@ -20,15 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import statetrack
-from statetrack.atlas.machine_files import MachineFile
+from statetrack.atlas.files import MachineFile
 from statetrack.atlas.rows import MachineRow
 from statetrack.atlas.surveying import Models, survey
 from statetrack.errors import RunError, StatetrackError
 from statetrack.plugins import loaded_plugins
-from statetrack.runs import locking
-from statetrack.runs.files import append_to_file, read_lines
-from statetrack.runs.plugins import load_given
-from statetrack.runs.rows import read_row
+from statetrack.runs import append_to_file, load_given, locking, read_lines, read_row
 
 if TYPE_CHECKING:  # Windows has only one of them
     from multiprocessing.context import ForkServerContext, SpawnContext

@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from statetrack.audit.auditing import MOST_SYMBOLS, Part, best_by_length
 from statetrack.audit.shortcuts import Shortcuts
-from statetrack.data import Batch, Dataset, read_dataset
-from statetrack.data.answers import NO_ANSWER, fitted
+from statetrack.data import NO_ANSWER, Dataset, fitted, read_dataset
 from statetrack.errors import DatasetError, nearest_or_known
 from statetrack.scoring import Score, Tally, plain, ratio, score_of
+from statetrack.sources import Batch
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,15 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statetrack.audit.shortcuts import VIEWS, Shortcuts, last_scored
-from statetrack.data import (
-    Batch,
-    WordStream,
-    name_of_test,
-    stream_words,
-)
+from statetrack.data import name_of_test, stream_words
 from statetrack.errors import DatasetError
 from statetrack.scoring import Accuracies, plain, ratio
-from statetrack.sources import Source, UnlabelledWords
+from statetrack.sources import Batch, Source, UnlabelledWords, WordStream
 from statetrack.spec import Task, WordSpec
 
 SOLVED: Final = 0.99

@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from statetrack.data import Batch
 from statetrack.scoring import Accuracies, Tally, ratio
+from statetrack.sources import Batch
 
 Keys = NDArray[np.uint64]
 Integers = NDArray[np.int64]

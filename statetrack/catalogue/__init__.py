@@ -1,1 +1,5 @@
 """Models, tasks, suites, runs and so on as plain rows, for `list`, `show`, `cite` and the docs."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -19,8 +19,8 @@ from typing import Any
 
 from statetrack import __version__
 from statetrack.registry import tasks_folder
-from statetrack.runs.processor import instruction_sets, processor_name
-from statetrack.sweep.cores import available_cores
+from statetrack.runs import instruction_sets, processor_name
+from statetrack.sweep import available_cores
 
 NEEDED = (
     *("numpy", "scipy", "pydantic", "typer", "rich", "pyarrow", "safetensors"),
@@ -146,8 +146,7 @@ def _gpu(index: int) -> dict[str, Any]:
 
 def _kernels(num_gpus: int) -> dict[str, Any]:
     """Every value of `--kernel` that names an implementation, and why one cannot be used."""
-    from statetrack.ops.devices import choose_device
-    from statetrack.ops.fla import why_not
+    from statetrack.ops import choose_device, why_not
 
     problem = why_not(choose_device("auto"))
     return {

@@ -16,8 +16,7 @@ from statetrack.errors import StatetrackError
 from statetrack.scoring import plain
 
 if TYPE_CHECKING:
-    from statetrack.runs.folder import RunFolder
-    from statetrack.runs.rows import EvaluationRow
+    from statetrack.runs import EvaluationRow, RunFolder
 
 Row = dict[str, Any]
 
@@ -87,7 +86,7 @@ ALGEBRA = ("group", "monoid", "aperiodic", "commutative", "solvable", "complexit
 
 def _algebra(row: Row) -> Row:
     """The names of the groups in a task's monoid, its size, and what holds of it."""
-    from statetrack.algebra.analysing import analyse
+    from statetrack.algebra import analyse
     from statetrack.spec import load_task
 
     if "error" in row or row["states"] is None:
@@ -130,7 +129,7 @@ def _protocols(_: Sequence[Path]) -> Iterator[Row]:
 
 
 def _suites(_: Sequence[Path]) -> Iterator[Row]:
-    from statetrack.sweep.suite import SUITES
+    from statetrack.sweep import SUITES
 
     for name in SUITES:
         try:
@@ -152,7 +151,7 @@ RUN_FOLDERS = (Path("runs"), Path("sweeps"), Path("suites"))
 
 
 def _runs(folders: Sequence[Path]) -> Iterator[Row]:
-    from statetrack.runs.folder import find_runs_below
+    from statetrack.runs import find_runs_below
 
     for run in find_runs_below(folders):
         try:
@@ -217,7 +216,7 @@ def _needs_plugin(run: RunFolder) -> bool:
     """Whether the run can be opened only with its plugin; most runs have none."""
     if not run.plugins:
         return False
-    from statetrack.runs.plugins import needs_plugin  # numpy, which a list does without
+    from statetrack.runs import needs_plugin  # numpy, which a list does without
 
     return needs_plugin(run)
 

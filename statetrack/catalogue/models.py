@@ -9,14 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from statetrack.algebra.recurrences import LinearRecurrence
+from statetrack.algebra import LinearRecurrence
 from statetrack.catalogue.fidelity import comparisons, departures
 from statetrack.catalogue.options import describe, flag
 from statetrack.errors import StatetrackError
 from statetrack.extras import missing_kernels
-from statetrack.models import MODELS
-from statetrack.models._facts import MODEL_FACTS
-from statetrack.models._settings import KernelSettings, recurrence_of, variants
+from statetrack.models import MODEL_FACTS, MODELS, KernelSettings, recurrence_of, variants
 from statetrack.settings import Settings
 
 Row = dict[str, Any]
@@ -91,8 +89,10 @@ def about_kernels() -> str:
     """Whether the kernels of flash-linear-attention can be used on this machine."""
     problem = missing_kernels()
     if problem is None:
-        from statetrack.ops.devices import choose_device  # torch, which knows the devices
-        from statetrack.ops.fla import why_not
+        from statetrack.ops import (
+            choose_device,  # torch, which knows the devices
+            why_not,
+        )
 
         problem = why_not(choose_device("auto"))
     return "fla can be used here." if problem is None else f"fla cannot be used here: {problem}."
@@ -127,7 +127,7 @@ def sizes_of(name: str) -> dict[str, int | None]:
 
     It has the symbols and labels of `SIZED_FOR`, and is built for that.
     """
-    from statetrack.models._sizes import num_parameters, state_size
+    from statetrack.models import num_parameters, state_size
     from statetrack.spec import load_task
 
     source = load_task(SIZED_FOR).source

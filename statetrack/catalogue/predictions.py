@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from statetrack.algebra.analysing import Algebra
+from statetrack.algebra import Algebra
 from statetrack.predicting import identification_by, predict
 from statetrack.settings import Settings
 from statetrack.spec import Task, WordSpec

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from statetrack.errors import RunError, StatetrackError
-from statetrack.report.repeating import own_settings, train_command
-from statetrack.runs.folder import RunFolder
-from statetrack.runs.plugins import needs_plugin
-from statetrack.runs.rows import EvaluationRow, latest_evidence
+from statetrack.report import own_settings, train_command
+from statetrack.runs import EvaluationRow, RunFolder, latest_evidence, needs_plugin
 from statetrack.scoring import plain
 from statetrack.settings import read_yaml
 from statetrack.text import visible

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from statetrack.algebra.merging import merging_in
+from statetrack.algebra import merging_in
 from statetrack.data import stream_words
 from statetrack.errors import StatetrackError, UnknownNameError, nearest
 from statetrack.models import MODELS
@@ -14,10 +14,10 @@ from statetrack.spec import (
     Task,
     arguments_that_can_be_set,
     golden_hash,
+    group_meant,
     list_tasks,
     load_task,
 )
-from statetrack.spec.aliases import group_meant
 
 Row = dict[str, Any]
 

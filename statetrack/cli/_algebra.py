@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from statetrack.algebra.analysing import NOISE, Algebra
-from statetrack.algebra.identification import Identification
-from statetrack.algebra.monoid_facts import MonoidFacts
+from statetrack.algebra import NOISE, Algebra, Identification, MonoidFacts
 from statetrack.cli._witness import group_words
 from statetrack.predicting import identification_by
-from statetrack.report.drawing import share
+from statetrack.report import share
 from statetrack.spec import WordSpec
 
 Line = tuple[str, str]

@@ -11,27 +11,25 @@ from typing import Any
 
 import typer
 
-from statetrack.atlas.machine_files import MachineFile, machine_files
-from statetrack.atlas.rows import MachineRow
-from statetrack.atlas.surveying import Models
-from statetrack.atlas.working import Limits, survey_all
+from statetrack.atlas import Limits, MachineFile, MachineRow, Models, machine_files, survey_all
 from statetrack.cli._chosen_models import chosen_models
 from statetrack.cli._files import require_writable
 from statetrack.cli._interrupt import INTERRUPTED, interruptible
 from statetrack.cli._json import print_json
 from statetrack.cli._progress import searching
 from statetrack.errors import SettingsError, StatetrackError
-from statetrack.report.atlas import (
-    LEGEND,
+from statetrack.report import (
+    ATLAS_LEGEND,
     atlas_csv,
     atlas_markdown,
     atlas_table,
+    console,
+    facts,
     family_table,
     machine_facts,
     models_table,
 )
-from statetrack.report.drawing import console, facts
-from statetrack.sweep.cores import available_cores
+from statetrack.sweep import available_cores
 from statetrack.text import visible
 
 SURVEYED = "mamba,gla,deltanet,gated-deltaproduct,bilinear,lstm,transformer"
@@ -160,7 +158,7 @@ def _show(rows: Sequence[MachineRow], asked: Asked) -> None:
         to = console()
         number = f"{len(read)} machine{'s' * (len(read) != 1)}"
         to.print(atlas_table(f"{number} of {asked.machines}", read))
-        to.print(LEGEND)
+        to.print(ATLAS_LEGEND)
         if len(read) == 1:
             to.print(facts(machine_facts(read[0])))
             return

@@ -6,26 +6,27 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from statetrack.atlas.machine_files import MachineFile
-from statetrack.atlas.rows import MachineRow
-from statetrack.atlas.surveying import Models
-from statetrack.atlas.training import TrainedRow, trained_rows, training_suite
+from statetrack.atlas import (
+    MachineFile,
+    MachineRow,
+    Models,
+    TrainedRow,
+    trained_rows,
+    training_suite,
+)
 from statetrack.cli import _sweeping as sweeping
 from statetrack.cli._json import print_json
 from statetrack.errors import SettingsError
-from statetrack.report.atlas_training import (
-    LEGEND,
+from statetrack.report import (
+    TRAINING_LEGEND,
+    console,
     summary_lines,
     training_csv,
     training_markdown,
     training_tables,
 )
-from statetrack.report.drawing import console
-from statetrack.runs.folder import RunFolder
-from statetrack.sweep.executors.local import Local
-from statetrack.sweep.points import points_of
-from statetrack.sweep.results import PointResult
-from statetrack.sweep.suite import BUDGETS, Suite
+from statetrack.runs import RunFolder
+from statetrack.sweep import BUDGETS, Local, PointResult, Suite, points_of
 
 if TYPE_CHECKING:
     from statetrack.cli._atlas import Asked
@@ -79,7 +80,7 @@ def _draw(asked: Asked, machines: Sequence[MachineRow], rows: Sequence[TrainedRo
         to = console()
         for table in training_tables(machines, rows):
             to.print(table)
-        to.print(LEGEND)
+        to.print(TRAINING_LEGEND)
         for line in summary_lines(rows):
             to.print(line)
 

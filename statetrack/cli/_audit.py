@@ -9,14 +9,13 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from statetrack.algebra.merging import merging_in, window_line
+from statetrack.algebra import merging_in, window_line
 from statetrack.audit import (
     CLEARLY,
     HELD_OUT,
     MOST_SYMBOLS,
     SOLVED,
     VIEWS,
-    Accuracies,
     Audit,
     Part,
     SplitAudit,
@@ -25,14 +24,14 @@ from statetrack.audit import (
     draw_tests,
     draw_train,
 )
-from statetrack.catalogue.commands import AuditSettings
+from statetrack.catalogue import AuditSettings
 from statetrack.cli._json import print_json
-from statetrack.data import parse_lengths, read_dataset
+from statetrack.data import read_dataset
 from statetrack.errors import DatasetError, SettingsError, UnknownNameError
-from statetrack.report.drawing import console, interval, plain_table, share
-from statetrack.report.fitting import FittedTable
-from statetrack.spec import TASKS, Task, WordSpec, load_task
-from statetrack.spec.words import OWN
+from statetrack.report import FittedTable, console, interval, plain_table, share
+from statetrack.scoring import Accuracies
+from statetrack.sources import parse_lengths
+from statetrack.spec import OWN, TASKS, Task, WordSpec, load_task
 from statetrack.text import visible
 
 Merges = Mapping[str, Any] | None

@@ -13,12 +13,11 @@ from typing import Any
 
 import typer
 
-from statetrack.catalogue.options import as_text
+from statetrack.catalogue import as_text
 from statetrack.cli import options
 from statetrack.cli._usage_errors import UsageError
 from statetrack.errors import SettingsError, StatetrackError, UnknownNameError, nearest
-from statetrack.models import MODELS
-from statetrack.models._facts import MODEL_FACTS
+from statetrack.models import MODEL_FACTS, MODELS
 from statetrack.settings import Settings, build
 
 

@@ -114,14 +114,14 @@ def kinds(typed: str = "") -> list[str]:
 
 def lists(typed: str = "") -> list[str]:
     """What `list` lists."""
-    from statetrack.catalogue.lists import LISTINGS
+    from statetrack.catalogue import LISTINGS
 
     return list(LISTINGS)
 
 
 def runs(typed: str = "") -> list[str]:
     """Run folders: those in `runs`, in the folder that is typed, and folders on the way there."""
-    from statetrack.runs.folder import find_runs
+    from statetrack.runs import find_runs
 
     inside = Path(typed.rpartition("/")[0] or ("/" if typed.startswith("/") else "."))
     found = [run.path for run in find_runs(inside)]

@@ -6,10 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from statetrack.sweep.executors._base import Executor
-    from statetrack.sweep.points import Point
-    from statetrack.sweep.searching import Searching
-    from statetrack.sweep.suite import Suite
+    from statetrack.sweep import Executor, Point, Searching, Suite
 
 
 def print_estimates(
@@ -23,9 +20,8 @@ def print_estimates(
     """Estimate the points of a suite on an executor, and print a table or JSON."""
     from statetrack.cli._json import print_json
     from statetrack.cli._verbosity import note
-    from statetrack.report.drawing import console
-    from statetrack.report.estimates import estimates_lines, estimates_table
-    from statetrack.sweep.estimating import BUDGET, estimate
+    from statetrack.report import console, estimates_lines, estimates_table
+    from statetrack.sweep import BUDGET, estimate
 
     note(f"timing a few steps of every kind of point: about {BUDGET:g} s at most")
     found = estimate(suite, points, executor.num_at_once, searching)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from statetrack.algebra.merging import Merging, merging_in
+from statetrack.algebra import Merging, merging_in
 from statetrack.cli._failures import Errors, Stressed, errors_of, stressed
 from statetrack.cli._verbosity import progress_bar
 from statetrack.cli._warnings import (
@@ -26,19 +26,26 @@ from statetrack.cli._warnings import (
 )
 from statetrack.cli.options import written
 from statetrack.errors import RunError, StatetrackError
-from statetrack.report.curves import accuracy_curve
-from statetrack.report.drawing import console, error_console
-from statetrack.report.entries import Entry, Report
-from statetrack.report.placing import Placeable, Placed, in_order, places_of
-from statetrack.report.tables import closing_sentence, evaluation_table, evaluations_table
-from statetrack.runs.folder import RUNS, RunFolder, find_run_folders, newest_run, to_json
-from statetrack.runs.rows import EvaluationRow
-from statetrack.spec import Task
-from statetrack.spec.words import OWN
+from statetrack.report import (
+    Entry,
+    Placeable,
+    Placed,
+    Report,
+    accuracy_curve,
+    closing_sentence,
+    console,
+    error_console,
+    evaluation_table,
+    evaluations_table,
+    in_order,
+    places_of,
+)
+from statetrack.runs import RUNS, EvaluationRow, RunFolder, find_run_folders, newest_run, to_json
+from statetrack.spec import OWN, Task
 from statetrack.text import visible
 
 if TYPE_CHECKING:
-    from statetrack.runs.run import Run
+    from statetrack.runs import Run
 
 CURVE_FROM = 5
 """The least number of lengths for which a curve is drawn below the table."""
@@ -281,8 +288,7 @@ class Found:
 
 def draw_figure(found: Found, path: Path) -> tuple[str, ...]:
     """Draw accuracy by length of what was evaluated; what the caption is to say."""
-    from statetrack.pictures.looks import Look
-    from statetrack.pictures.report_figures import Choice, draw_report
+    from statetrack.pictures import Choice, Look, draw_report
 
     return draw_report(report_of(found), "length", path, Choice(), Look())
 
@@ -388,7 +394,7 @@ def _say_failed(failed: Failed) -> None:
 
 def _evaluate(path: Path, asked: Asked, *, said: str) -> Evaluated:
     RunFolder.open(path)  # where there is none, this is said before torch is imported
-    from statetrack.runs.run import Run
+    from statetrack.runs import Run
 
     run = Run.open(path, device=asked.device, trust_plugin=asked.trust_plugin, unfinished=True)
     tested = asked.task or run.task

@@ -7,22 +7,20 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from statetrack.cli._json import failure_json
-from statetrack.report.drawing import console
-from statetrack.report.evidence import (
+from statetrack.report import (
+    console,
     failing_words_line,
     families_table,
     window_table,
     worst_case_lines,
 )
 from statetrack.scoring import horizon, plain
-from statetrack.spec.words import OWN
+from statetrack.spec import OWN
 from statetrack.text import visible
 
 if TYPE_CHECKING:
-    from statetrack.evidence.failing_words import FailingWords, Window
-    from statetrack.evidence.rows import WorstCase
-    from statetrack.runs.rows import EvaluationRow, Outcome
-    from statetrack.runs.run import Run
+    from statetrack.evidence import FailingWords, Window, WorstCase
+    from statetrack.runs import EvaluationRow, Outcome, Run
     from statetrack.sources import Source
     from statetrack.spec import Task
 
@@ -110,9 +108,7 @@ def stressed(
     import numpy as np
 
     from statetrack.cli._progress import searching
-    from statetrack.evidence.failing_words import window_of
-    from statetrack.evidence.subject import Subject
-    from statetrack.evidence.worst_words import find_worst_case
+    from statetrack.evidence import Subject, find_worst_case, window_of
 
     selected = run.summary.selected
     for outcome, model in run.models(_replicas(rows)):
@@ -132,7 +128,7 @@ def errors_of(
     run: Run, task: Task, rows: Sequence[EvaluationRow], *, samples: int, seed: int, most: int
 ) -> Iterable[Errors]:
     """The failing test words of the longest length, of every replica that has rows."""
-    from statetrack.evidence.failing_words import find_failing_words
+    from statetrack.evidence import find_failing_words
 
     selected = run.summary.selected
     rows = [row for row in rows if row.words == task.words]

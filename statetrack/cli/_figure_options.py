@@ -9,7 +9,7 @@ import typer
 from statetrack.errors import SettingsError
 
 if TYPE_CHECKING:
-    from statetrack.pictures.looks import Look
+    from statetrack.pictures import Look
 
 Width = Annotated[
     str | None,
@@ -49,7 +49,7 @@ def look_of(
 
     Raises `SettingsError` for a size, style or title that cannot be had.
     """
-    from statetrack.pictures.looks import Look, width_of
+    from statetrack.pictures import Look, width_of
 
     if title is not None and no_title:
         raise SettingsError("--title and --no-title: choose one")

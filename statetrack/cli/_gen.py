@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.text import Text
 
-from statetrack.catalogue.commands import GenSettings
+from statetrack.catalogue import GenSettings
 from statetrack.cli import options
 from statetrack.cli._json import print_json
 from statetrack.cli._verbosity import note, progress_bar
@@ -22,17 +22,14 @@ from statetrack.data import (
     draw_splits,
     estimate_size,
     in_bytes,
-    parse_lengths,
+    require_replaceable,
     write_dataset,
     write_large_dataset,
 )
-from statetrack.data.datasets import require_replaceable
 from statetrack.errors import DatasetError, SettingsError, setting
-from statetrack.report import drawing
-from statetrack.report.fitting import FittedTable
-from statetrack.spec import Task, WordSpec, folder_name, load_task
-from statetrack.spec.names import is_path
-from statetrack.spec.words import OWN
+from statetrack.report import FittedTable, drawing
+from statetrack.sources import parse_lengths
+from statetrack.spec import OWN, Task, WordSpec, folder_name, is_path, load_task
 
 STARTER_SET = ("parity", "modular-addition", "s3", "random-fsm")
 """Written where no task is named: two abelian groups, a non-abelian group, and no group."""

@@ -20,8 +20,8 @@ from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 
-from statetrack.catalogue.options import as_text, flag, inner_type, type_name
-from statetrack.report.drawing import console
+from statetrack.catalogue import as_text, flag, inner_type, type_name
+from statetrack.report import console
 
 WIDEST = 100
 """The most columns that a page takes."""

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from statetrack.evidence.rows import Failure
+    from statetrack.evidence import Failure
     from statetrack.sources import Source
 
 

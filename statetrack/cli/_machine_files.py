@@ -19,9 +19,8 @@ from statetrack.errors import (
     StatetrackWarning,
     nearest,
 )
-from statetrack.sources.formats import MACHINE_FORMATS, format_of, what_is_left_out, write_machine
-from statetrack.spec import Task, folder_name, load_task
-from statetrack.spec.names import is_path
+from statetrack.sources import MACHINE_FORMATS, format_of, what_is_left_out, write_machine
+from statetrack.spec import Task, folder_name, is_path, load_task
 from statetrack.text import visible
 
 

@@ -10,14 +10,14 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from statetrack.catalogue.options import inner_type
+from statetrack.catalogue import inner_type
 from statetrack.cli._chosen_models import chosen_models
 from statetrack.errors import SettingsError, nearest_or_known
-from statetrack.models._facts import MODEL_FACTS
+from statetrack.models import MODEL_FACTS
 from statetrack.settings import Settings, is_plain_number
-from statetrack.spec.names import names_in, split_at_commas
-from statetrack.sweep.suite import Suite
-from statetrack.training.settings import DataSettings, TrainSettings
+from statetrack.spec import names_in, split_at_commas
+from statetrack.sweep import Suite
+from statetrack.training import DataSettings, TrainSettings
 
 _TRUTH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 

@@ -9,18 +9,14 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from statetrack.algebra.analysing import analyse
-from statetrack.algebra.prediction import Need, Prediction
-from statetrack.algebra.witness import Witness
-from statetrack.catalogue.predictions import describe_algebra
+from statetrack.algebra import Need, Prediction, Witness, analyse
+from statetrack.catalogue import describe_algebra
 from statetrack.cli._algebra import algebra_facts
 from statetrack.cli._chosen_models import chosen_models
 from statetrack.cli._json import print_json
 from statetrack.cli._witness import draw_witnesses
 from statetrack.predicting import predict
-from statetrack.report import drawing
-from statetrack.report.drawing import LOOKS, SHOWN
-from statetrack.report.fitting import NO_BREAK
+from statetrack.report import LOOKS, NO_BREAK, SHOWN, drawing
 from statetrack.spec import TASKS, WordSpec, load_task
 
 SHORT = {"yes": "yes", "no": "no", "unknown": "?"}

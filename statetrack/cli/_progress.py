@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from statetrack.cli._verbosity import is_quiet
-from statetrack.evidence.budget import Budget
-from statetrack.report.drawing import error_console
+from statetrack.evidence import Budget
+from statetrack.report import error_console
 
 BETWEEN_LINES = 10.0
 """The least seconds between two lines of progress where there is no terminal."""

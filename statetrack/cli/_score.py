@@ -7,14 +7,12 @@ from pathlib import Path
 
 from rich.text import Text
 
-from statetrack.algebra.merging import window_line
-from statetrack.audit.answers import SplitScore, score
+from statetrack.algebra import window_line
+from statetrack.audit import SplitScore, score
 from statetrack.cli._json import print_json
 from statetrack.cli._warnings import warn_of_split_shortcuts
-from statetrack.data import read_dataset
-from statetrack.data.answers import answer_files, read_answers
-from statetrack.report.drawing import console, interval, share
-from statetrack.report.tables import closing_sentence, framed_table
+from statetrack.data import answer_files, read_answers, read_dataset
+from statetrack.report import closing_sentence, console, framed_table, interval, share
 
 TRAINED = ("train", "validation")
 """The splits whose words have the training lengths."""

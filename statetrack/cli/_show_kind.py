@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from statetrack.report import drawing
-from statetrack.runs.folder import to_yaml
+from statetrack.runs import to_yaml
 from statetrack.text import shortened
 
 LONGEST_EXAMPLE = 600

@@ -7,8 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from statetrack.catalogue.models import about_kernels
-from statetrack.catalogue.options import as_text, flag
+from statetrack.catalogue import about_kernels, as_text, flag
 from statetrack.report import drawing
 
 

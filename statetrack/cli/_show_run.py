@@ -8,13 +8,11 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from statetrack.catalogue.options import as_text
-from statetrack.data.sizes import in_bytes
-from statetrack.evidence.bracket import Bracket
-from statetrack.report import drawing
-from statetrack.report.drawing import interval, share, small
-from statetrack.report.evidence import evidence_lines
-from statetrack.runs.rows import read_evidence
+from statetrack.catalogue import as_text
+from statetrack.data import in_bytes
+from statetrack.evidence import Bracket
+from statetrack.report import drawing, evidence_lines, interval, share, small
+from statetrack.runs import read_evidence
 
 LEFT_OUT = ("symbols", "scaled", "words", "floor")
 """The columns of evaluations that a narrow terminal goes without, in this order."""

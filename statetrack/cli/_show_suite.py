@@ -9,13 +9,12 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from statetrack.catalogue.options import as_text
+from statetrack.catalogue import as_text
 from statetrack.references import ids_in, references
-from statetrack.report import drawing
-from statetrack.report.fitting import FittedTable
-from statetrack.runs.config import Experiment
+from statetrack.report import FittedTable, drawing
+from statetrack.runs import Experiment
 from statetrack.spec import Lengths
-from statetrack.sweep.suite import Budget, Suite
+from statetrack.sweep import Budget, Suite
 
 MEASURES = {
     "accuracy": "accuracy of the selected replica",

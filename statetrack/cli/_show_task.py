@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from statetrack.audit.auditing import SOLVED
+from statetrack.audit import SOLVED
 from statetrack.cli._algebra import Line
 from statetrack.report import drawing
 from statetrack.sources import KINDS

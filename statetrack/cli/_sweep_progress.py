@@ -22,15 +22,14 @@ from rich.table import Table
 from rich.text import Text
 
 from statetrack.cli._verbosity import is_quiet
-from statetrack.report.drawing import error_console, share
-from statetrack.runs.folder import RunFolder
+from statetrack.report import error_console, share
+from statetrack.runs import RunFolder
 from statetrack.spec import WordSpec, load_task
-from statetrack.sweep.executors._base import Failed
+from statetrack.sweep import Failed
 from statetrack.text import visible
 
 if TYPE_CHECKING:
-    from statetrack.sweep.executors._base import Done
-    from statetrack.sweep.points import Point
+    from statetrack.sweep import Done, Point
 
 LOOK = 0.5
 """Seconds between two looks at the folders of the points."""

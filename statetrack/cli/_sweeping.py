@@ -17,18 +17,13 @@ from statetrack.cli import options
 from statetrack.cli._estimates import print_estimates
 from statetrack.cli._interrupt import INTERRUPTED, interruptible
 from statetrack.errors import SettingsError, StatetrackError, nearest_or_known
-from statetrack.report.drawing import console
-from statetrack.sweep.executors import EXECUTORS
-from statetrack.sweep.suite import Suite
+from statetrack.report import console
+from statetrack.sweep import EXECUTORS, Suite
 from statetrack.text import visible
 
 if TYPE_CHECKING:
-    from statetrack.report.entries import Report
-    from statetrack.sweep.executors._base import Done, Executor
-    from statetrack.sweep.points import Point
-    from statetrack.sweep.published import Compared
-    from statetrack.sweep.results import PointResult
-    from statetrack.sweep.searching import Searching
+    from statetrack.report import Report
+    from statetrack.sweep import Compared, Done, Executor, Point, PointResult, Searching
 
 _SELECTED = " of the replica that validation selected, and replicas with nothing wrong"
 LEGENDS = {
@@ -162,9 +157,8 @@ def run(asked: Sweep) -> None:
 
     Raises `StatetrackError` where points failed, once everything is printed.
     """
-    from statetrack.runs.folder import RunFolder
-    from statetrack.runs.loggers._opening import require_logs
-    from statetrack.sweep.points import points_of, require_trainable
+    from statetrack.runs import RunFolder, require_logs
+    from statetrack.sweep import points_of, require_trainable
 
     require_logs(asked.log)
     suite = asked.suite
@@ -190,7 +184,7 @@ def run(asked: Sweep) -> None:
 
 def _searching(asked: Sweep) -> Searching:
     """What is looked for beyond accuracies."""
-    from statetrack.sweep.searching import Searching
+    from statetrack.sweep import Searching
 
     return Searching(worst=asked.stress_seconds, others=asked.evidence_seconds)
 
@@ -206,8 +200,7 @@ def run_points(asked: Sweep, points: Sequence[Point]) -> list[Done]:
     Raises `typer.Exit` where the sweep was interrupted, and `StatetrackError` for a full disk.
     """
     from statetrack.cli._sweep_progress import following
-    from statetrack.sweep.executors._base import Failed
-    from statetrack.sweep.running import run_suite
+    from statetrack.sweep import Failed, run_suite
 
     searching = _searching(asked)
     every = []
@@ -243,10 +236,8 @@ def _show(
     wall: float,
 ) -> None:
     """The table and all that stands below it, or JSON; the pages, where they are asked for."""
-    from statetrack.report.files import json_text
-    from statetrack.report.reproductions import reproduction_page
-    from statetrack.sweep.results import PointResult
-    from statetrack.sweep.verdicts import compare_published
+    from statetrack.report import json_text, reproduction_page
+    from statetrack.sweep import PointResult, compare_published
 
     suite = asked.suite
     places = {(row, column): n for n, (column, row) in enumerate(product(columns, rows))}
@@ -295,10 +286,18 @@ def _draw(
     wall: float,
 ) -> None:
     """The table, and all that stands below it."""
-    from statetrack.report.suites import evidence_table, suite_table
-    from statetrack.report.training import TrainedPoint, training_lines, training_of
-    from statetrack.report.verdicts import beside, legend, summary, verdict_table
-    from statetrack.sweep.verdicts import departures_from_paper
+    from statetrack.report import (
+        TrainedPoint,
+        beside,
+        evidence_table,
+        legend,
+        suite_table,
+        summary,
+        training_lines,
+        training_of,
+        verdict_table,
+    )
+    from statetrack.sweep import departures_from_paper
 
     suite = asked.suite
     title = f"{suite.title}\nlength {suite.length}, {suite.samples:,} words per replica"
@@ -333,14 +332,14 @@ def _command(asked: Sweep) -> str:
 
 def _html(asked: Sweep, rows: Sequence[str], columns: Sequence[str]) -> str:
     """The page of the report of what was run."""
-    from statetrack.report.page import page
+    from statetrack.report import page
 
     return page(_report(asked, rows, columns))
 
 
 def _report(asked: Sweep, rows: Sequence[str], columns: Sequence[str]) -> Report:
     """The report of what was run, which is read back from the folder."""
-    from statetrack.report.gathering import gather_suite
+    from statetrack.report import gather_suite
 
     found = gather_suite(asked.suite, asked.folder, name=asked.name)
     return replace(

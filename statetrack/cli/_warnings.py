@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from statetrack.algebra.hidden_groups import hides_groups
-from statetrack.algebra.machine import needed_machine
-from statetrack.algebra.merging import merging_in
+from statetrack.algebra import hides_groups, merging_in, needed_machine
 from statetrack.audit import SOLVED, VIEWS
 from statetrack.predicting import identification_by
-from statetrack.report.drawing import interval, share
+from statetrack.report import interval, share
 
 if TYPE_CHECKING:
-    from statetrack.audit.answers import SplitScore
-    from statetrack.runs.rows import EvaluationRow, Summary
+    from statetrack.audit import SplitScore
+    from statetrack.runs import EvaluationRow, Summary
     from statetrack.scoring import Score
     from statetrack.sources import LengthDistribution
     from statetrack.spec import Task, WordSpec

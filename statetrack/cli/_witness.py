@@ -9,9 +9,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from statetrack.algebra.analysing import Algebra
-from statetrack.algebra.telling import label_after
-from statetrack.algebra.witness import Witness, Word
+from statetrack.algebra import Algebra, Witness, Word, label_after
 from statetrack.report import drawing
 from statetrack.sources import Automaton
 

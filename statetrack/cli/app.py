@@ -185,7 +185,7 @@ def _add_command(app: typer.Typer, known: Command, argv: Sequence[str]) -> None:
     from statetrack.cli import options
 
     if given := options.peek_all(argv, "--plugin"):
-        from statetrack.runs.plugins import load_given
+        from statetrack.runs import load_given
 
         for path in given:
             load_given(Path(path))
@@ -243,7 +243,7 @@ def _require_run(given: Mapping[str, object]) -> None:
     """Raise `RunError` where a command's `run` is none, before the command imports torch."""
     if not {"run", "resume"} & set(given):
         return
-    from statetrack.runs.folder import RUNS, RunFolder, newest_run
+    from statetrack.runs import RUNS, RunFolder, newest_run
 
     for name in ("run", "resume"):
         if isinstance(path := given.get(name), Path):
@@ -267,7 +267,7 @@ def _explain(error: BaseException, argv: Sequence[str] = ()) -> int:
 def _print_error(label: str, line: str) -> None:
     from rich.text import Text
 
-    from statetrack.report.drawing import error_console
+    from statetrack.report import error_console
 
     error_console().print(Text(label, "bold red") + Text(visible(line), "red"))
 

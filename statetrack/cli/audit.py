@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from statetrack.catalogue.commands import AuditSettings
+from statetrack.catalogue import AuditSettings
 from statetrack.cli import options
 
 PLACE = 8

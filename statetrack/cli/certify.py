@@ -11,8 +11,8 @@ from statetrack.cli import options
 from statetrack.settings import GREATEST_SEED
 
 if TYPE_CHECKING:
-    from statetrack.evidence.bracket import Bracket
-    from statetrack.runs.rows import Outcome
+    from statetrack.evidence import Bracket
+    from statetrack.runs import Outcome
     from statetrack.sources import Automaton
 
 PLACE = 3.2
@@ -50,11 +50,8 @@ def certify(
     # what follows imports torch, which `--help` does not need
     from statetrack.cli._json import print_json
     from statetrack.cli._progress import searching
-    from statetrack.evidence.bracket import Bracket
-    from statetrack.evidence.certifying import search
-    from statetrack.evidence.rows import Evidence
-    from statetrack.runs.folder import RUNS, newest_run
-    from statetrack.runs.run import Run
+    from statetrack.evidence import Bracket, Evidence, search_bounds
+    from statetrack.runs import RUNS, Run, newest_run
     from statetrack.scoring import plain
     from statetrack.spec import load_task
 
@@ -65,7 +62,7 @@ def certify(
     for outcome, subject in opened.subjects(replica=replica, everyone=everyone, task=tested):
         evidence, skipped = [], []
         with searching(f"replica {outcome.replica}", seconds) as budget:
-            for each in search(subject, budget=budget, seed=seed):
+            for each in search_bounds(subject, budget=budget, seed=seed):
                 if isinstance(each, Evidence):
                     evidence.append(opened.add_evidence(each, outcome, tested).evidence)
                 else:
@@ -114,8 +111,7 @@ def _as_json(
 def _draw(
     about: dict[str, str], found: list[tuple[Outcome, Bracket]], automaton: Automaton
 ) -> None:
-    from statetrack.report.drawing import console, facts
-    from statetrack.report.evidence import bracket_lines, evidence_lines
+    from statetrack.report import bracket_lines, console, evidence_lines, facts
 
     to = console()
     for outcome, bracket in found:

@@ -14,11 +14,10 @@ from statetrack.cli._json import print_json
 from statetrack.errors import SettingsError, UnknownNameError, nearest_or_known
 from statetrack.models import MODELS
 from statetrack.plugins import load_plugin, plugin_of
-from statetrack.report.drawing import console, plain_table
+from statetrack.report import console, plain_table
 
 if TYPE_CHECKING:
-    from statetrack.models._base import SequenceModel
-    from statetrack.models._checking import Finding
+    from statetrack.models import Finding, SequenceModel
 
 NUM_SYMBOLS, NUM_LABELS = 5, 3
 """Sizes that models are built for: different, so that mistaking one for the other shows."""
@@ -56,7 +55,7 @@ def check(
         statetrack check mine.py --model my-rnn --json
 
     """
-    from statetrack.models._checking import check_model  # torch, which `--help` does not need
+    from statetrack.models import check_model  # torch, which `--help` does not need
 
     found = {
         name: check_model(each, num_symbols=NUM_SYMBOLS, num_labels=NUM_LABELS)

@@ -89,7 +89,7 @@ def _as_json(
 
 
 def _is_run(name: str) -> bool:
-    from statetrack.runs.folder import is_run
+    from statetrack.runs import is_run
 
     return is_run(Path(name))
 
@@ -98,21 +98,20 @@ def _is_run(name: str) -> bool:
 
 
 def _sources_of_model(name: str) -> str:
-    from statetrack.catalogue.models import model_sources
+    from statetrack.catalogue import model_sources
 
     return model_sources(name)
 
 
 def _sources_of_task(name: str) -> str:
-    from statetrack.catalogue.tasks import load_named_task
+    from statetrack.catalogue import load_named_task
 
     return load_named_task(name).spec.reference
 
 
 def _sources_of_run(folder: Path) -> list[str]:
     """The sources of a run's model and task, as far as they are known without its plugin."""
-    from statetrack.runs.folder import RunFolder
-    from statetrack.runs.plugins import code_of, needs_plugin
+    from statetrack.runs import RunFolder, code_of, needs_plugin
 
     run = RunFolder.open(folder)
     model, reference = str(run.config().get("model")), run.task_reference()

@@ -13,19 +13,19 @@ from rich.console import Console
 from rich.text import Text
 
 from statetrack.cli import options
-from statetrack.models._facts import MODEL_FACTS
-from statetrack.report.drawing import (
+from statetrack.models import MODEL_FACTS
+from statetrack.report import (
     LOOKS,
+    NO_BREAK,
     SHOWN,
     facts,
     interval,
+    length_text,
     plain_table,
     share,
+    short_names,
 )
-from statetrack.report.drawing import console as standard_output
-from statetrack.report.evidence import length_text
-from statetrack.report.fitting import NO_BREAK
-from statetrack.report.naming import short_names
+from statetrack.report import console as standard_output
 
 if TYPE_CHECKING:
     from statetrack.comparison import Comparison, Outcome, Verdict
@@ -96,7 +96,7 @@ def compare_runs(
 
     """
     from statetrack.comparison import compare  # numpy, which `--help` does not need
-    from statetrack.runs.folder import find_run_folders, to_json
+    from statetrack.runs import find_run_folders, to_json
 
     found = compare(find_run_folders(runs or [Path("runs")]))
     if as_json:

@@ -110,7 +110,7 @@ def evaluate(
         raise SettingsError("--csv has rows of accuracies only: leave out --stress and --errors")
     if plot is not None:
         from statetrack.cli._files import require_writable
-        from statetrack.pictures.saving import check_path
+        from statetrack.pictures import check_path
 
         check_path(plot)
         require_writable(plot, "--plot")
@@ -123,7 +123,7 @@ def evaluate(
         runs_asked_for,
         warn_about,
     )
-    from statetrack.data import parse_lengths
+    from statetrack.sources import parse_lengths
     from statetrack.spec import load_task
 
     lengths = tuple(parse_lengths(length or []))

@@ -15,10 +15,8 @@ from statetrack.errors import SettingsError
 from statetrack.settings import GREATEST_SEED
 
 if TYPE_CHECKING:
-    from statetrack.evidence.budget import Budget
-    from statetrack.evidence.rows import Extraction, MyhillNerode
-    from statetrack.evidence.subject import Subject
-    from statetrack.runs.rows import Outcome
+    from statetrack.evidence import Budget, Extraction, MyhillNerode, Subject
+    from statetrack.runs import Outcome
     from statetrack.spec import Task
 
 PLACE = 3.4
@@ -113,7 +111,7 @@ def extract(
     if out is not None:
         require_writable(out, "--out")
     if plot is not None:
-        from statetrack.pictures.saving import check_path
+        from statetrack.pictures import check_path
 
         check_path(plot)
         require_writable(plot, "--plot")
@@ -121,10 +119,8 @@ def extract(
     from statetrack.cli._json import print_json
     from statetrack.cli._machine_files import write_text
     from statetrack.cli._progress import searching
-    from statetrack.evidence.extraction import find_extraction
-    from statetrack.evidence.extraction.machine import machine_of
-    from statetrack.runs.folder import RUNS, newest_run
-    from statetrack.runs.run import Run
+    from statetrack.evidence import find_extraction, machine_of
+    from statetrack.runs import RUNS, Run, newest_run
     from statetrack.scoring import plain
     from statetrack.spec import Task, load_task
 
@@ -181,7 +177,7 @@ def extract(
         if machine is not None and out is not None and writer is not None:
             write_text(out, writer(machine))
         if machine is not None and plot is not None:
-            from statetrack.pictures.pictures import draw_task
+            from statetrack.pictures import draw_task
 
             draw_task(machine, plot)
 
@@ -198,7 +194,7 @@ def _writer(out: Path, name: str | None) -> Callable[[Task], str]:
 
 def _distinctions(subject: Subject, budget: Budget, seed: int) -> MyhillNerode | None:
     """How well the network keeps apart what the task does; None for a task of too many states."""
-    from statetrack.evidence.myhill_nerode import find_myhill_nerode
+    from statetrack.evidence import find_myhill_nerode
 
     try:
         return find_myhill_nerode(subject, budget=budget, seed=seed)
@@ -220,8 +216,7 @@ def _as_json(row: _Row, tested: Task) -> dict[str, Any]:
 
 
 def _draw(about: dict[str, str], rows: list[_Row], tested: Task) -> None:
-    from statetrack.report.drawing import console, facts
-    from statetrack.report.extraction import distinction_lines, extraction_lines, transitions
+    from statetrack.report import console, distinction_lines, extraction_lines, facts, transitions
 
     to = console()
     automaton = tested.automaton

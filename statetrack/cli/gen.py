@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from statetrack.catalogue.commands import GenSettings
+from statetrack.catalogue import GenSettings
 from statetrack.cli import options
 
 PLACE = 1
@@ -19,7 +19,7 @@ def build(argv: list[str]) -> Callable[..., None]:
     """The command `statetrack gen`; with a format of machines, its options are others."""
     formats = get_args(GenSettings.model_fields["format"].annotation)
     if options.peek(argv, "--format") not in (None, *formats):
-        from statetrack.sources.formats import (
+        from statetrack.sources import (
             MACHINE_FORMATS,
         )  # numpy, which `--help` does not need
 

@@ -36,9 +36,9 @@ def info(
         statetrack info --paths
 
     """
-    from statetrack.catalogue.installation import describe_installation
+    from statetrack.catalogue import describe_installation
     from statetrack.cli._json import print_json
-    from statetrack.report.drawing import console, facts
+    from statetrack.report import console, facts
 
     found = describe_installation(paths=paths)
     if as_json:

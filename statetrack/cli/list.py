@@ -12,11 +12,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from statetrack.catalogue.lists import ALGEBRA, LISTINGS, RUN_FOLDERS, Row
+from statetrack.catalogue import ALGEBRA, LISTINGS, RUN_FOLDERS, Row
 from statetrack.cli import options
 from statetrack.cli._json import print_json
 from statetrack.errors import SettingsError, UnknownNameError, nearest
-from statetrack.report.drawing import console, plain_table, share
+from statetrack.report import console, plain_table, share
 from statetrack.text import visible
 
 

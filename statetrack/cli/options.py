@@ -23,12 +23,12 @@ import typer
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from statetrack.catalogue.options import as_text as as_text
-from statetrack.catalogue.options import bounds, inner_type, names_for, type_of
-from statetrack.catalogue.options import flag as flag
+from statetrack.catalogue import as_text as as_text
+from statetrack.catalogue import bounds, inner_type, names_for, type_of
+from statetrack.catalogue import flag as flag
 from statetrack.cli._unknown_options import advice
 from statetrack.errors import SettingsError, UnknownNameError, nearest
-from statetrack.runs.loggers import LOGS
+from statetrack.runs import LOGS
 from statetrack.settings import Settings, build, is_plain_number
 from statetrack.text import visible
 

@@ -91,9 +91,8 @@ def plot(
     from statetrack.cli._files import require_writable
     from statetrack.cli._json import print_json
     from statetrack.errors import SettingsError
-    from statetrack.pictures.report_figures import Choice, draw_report, usual_kind
-    from statetrack.pictures.saving import check_path
-    from statetrack.report.gathering import make_report
+    from statetrack.pictures import Choice, check_path, draw_report, usual_kind
+    from statetrack.report import make_report
 
     if axis is not None and kind not in (None, "data"):
         raise SettingsError(f"--axis belongs to --kind data, and --kind {kind} is asked for")

@@ -12,8 +12,8 @@ from statetrack.cli import options
 from statetrack.settings import GREATEST_SEED
 
 if TYPE_CHECKING:
-    from statetrack.evidence.probing import Probe
-    from statetrack.runs.rows import Outcome
+    from statetrack.evidence import Probe
+    from statetrack.runs import Outcome
 
 PLACE = 3.4
 """Its place among the commands that `statetrack --help` lists."""
@@ -70,16 +70,14 @@ def probe(
     # what follows imports torch, which `--help` does not need
     from statetrack.cli._json import print_json
     from statetrack.cli._progress import searching
-    from statetrack.evidence.probing import Probe, parts_of, search
-    from statetrack.evidence.rows import Evidence
-    from statetrack.runs.folder import RUNS, newest_run
-    from statetrack.runs.run import Run
+    from statetrack.evidence import Evidence, Probe, parts_of, search_parts
+    from statetrack.runs import RUNS, Run, newest_run
     from statetrack.scoring import plain
     from statetrack.spec import load_task
 
     parts = parts_of([each.strip() for each in only.split(",")] if only else ())
     if plot is not None:
-        from statetrack.pictures.saving import check_path
+        from statetrack.pictures import check_path
 
         check_path(plot / f"figure.{plot_as}")
     path = newest_run(RUNS).path if run is None else run
@@ -89,7 +87,7 @@ def probe(
     for outcome, subject in opened.subjects(replica=replica, everyone=everyone, task=tested):
         evidence, skipped = [], []
         with searching(f"replica {outcome.replica}", seconds) as budget:
-            for each in search(subject, budget=budget, only=parts, seed=seed):
+            for each in search_parts(subject, budget=budget, only=parts, seed=seed):
                 if isinstance(each, Evidence):
                     evidence.append(opened.add_evidence(each, outcome, tested).evidence)
                 else:
@@ -111,7 +109,7 @@ def _plot(
     folder: Path, kind: str, about: dict[str, str], found: list[tuple[Outcome, Probe]]
 ) -> list[Path]:
     """Draw what was found; each of several replicas into a folder of its own."""
-    from statetrack.pictures.probe_figures import draw_probe
+    from statetrack.pictures import draw_probe
 
     written = []
     for outcome, probe in found:
@@ -135,11 +133,14 @@ def _as_json(outcome: Outcome, selected: int | None, probe: Probe) -> dict[str, 
 
 
 def _draw(about: dict[str, str], found: list[tuple[Outcome, Probe]], figures: list[Path]) -> None:
-    from statetrack.evidence.rows import ErrorControl, MyhillNerode, Representation
-    from statetrack.report.drawing import console, facts
-    from statetrack.report.error_control import error_control_lines
-    from statetrack.report.extraction import distinction_lines
-    from statetrack.report.representation import representation_lines
+    from statetrack.evidence import ErrorControl, MyhillNerode, Representation
+    from statetrack.report import (
+        console,
+        distinction_lines,
+        error_control_lines,
+        facts,
+        representation_lines,
+    )
 
     to = console()
     for outcome, probe in found:

@@ -12,12 +12,11 @@ import typer
 from statetrack.cli import options
 from statetrack.cli._files import require_writable
 from statetrack.errors import SettingsError, StatetrackError
-from statetrack.report.drawing import PIPED_WIDTH, text_of
-from statetrack.report.drawing import console as standard_output
+from statetrack.report import PIPED_WIDTH, text_of
+from statetrack.report import console as standard_output
 
 if TYPE_CHECKING:
-    from statetrack.report.entries import Report
-    from statetrack.report.formats import Wanted
+    from statetrack.report import Report, Wanted
 
 Format = Literal["rich", "markdown", "latex", "csv", "parquet", "json", "html"]
 Measure = Literal["accuracy", "scaled", "success", "prefix", "horizon", "worst"]
@@ -119,8 +118,7 @@ def report(
         statetrack report runs --format latex --out table.tex
 
     """
-    from statetrack.report.formats import Wanted
-    from statetrack.report.gathering import make_report
+    from statetrack.report import Wanted, make_report
 
     if as_json:
         if form not in (None, "json") or out is not None:

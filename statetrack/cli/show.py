@@ -24,10 +24,10 @@ from statetrack.models import MODELS
 from statetrack.pictures import MANNERS
 from statetrack.protocols import PROTOCOLS
 from statetrack.registry import tasks_folder
-from statetrack.sweep.suite import SUITES
+from statetrack.sweep import SUITES
 
 if TYPE_CHECKING:
-    from statetrack.pictures.looks import Look
+    from statetrack.pictures import Look
 
 AUTO = "auto"
 """The value of `--plot-as` that leaves the choice to the task."""
@@ -139,7 +139,7 @@ def _show(name: str, as_json: bool) -> None:
             f"{name}` shows the runs in it"
         )
     if not found and _is_plain(name):
-        from statetrack.spec.aliases import group_meant
+        from statetrack.spec import group_meant
 
         every = [known for names in _names().values() for known in names]
         raise UnknownNameError(
@@ -158,7 +158,7 @@ def _show(name: str, as_json: bool) -> None:
 
 def _check_path(name: str) -> None:
     """Raises for a path that is neither a run nor has the ending of a task's file."""
-    from statetrack.spec.names import is_path
+    from statetrack.spec import is_path
 
     if ":" in name or "(" in name or is_path(name) or _is_plain(name):
         return
@@ -185,8 +185,7 @@ def _names() -> Mapping[str, Collection[str]]:
 
 
 def _is_task(name: str) -> bool:
-    from statetrack.spec import TASKS
-    from statetrack.spec.names import base_and_arguments, is_path
+    from statetrack.spec import TASKS, base_and_arguments, is_path
 
     if name in MODELS or _is_suite(name) or (Path(name).is_dir() and name not in TASKS):
         return False
@@ -200,16 +199,16 @@ def _is_kind(name: str) -> bool:
 
 
 def _is_run(name: str) -> bool:
-    from statetrack.runs.folder import is_run
+    from statetrack.runs import is_run
 
     return is_run(Path(name))
 
 
 def _show_kind(name: str, as_json: bool) -> None:
-    from statetrack.catalogue.kinds import describe_kind
+    from statetrack.catalogue import describe_kind
     from statetrack.cli._json import print_json
     from statetrack.cli._show_kind import draw_kind
-    from statetrack.report.drawing import console
+    from statetrack.report import console
 
     about = describe_kind(name)
     if as_json:
@@ -219,10 +218,10 @@ def _show_kind(name: str, as_json: bool) -> None:
 
 
 def _show_run(name: str, as_json: bool) -> None:
-    from statetrack.catalogue.runs import describe_run
+    from statetrack.catalogue import describe_run
     from statetrack.cli._json import print_json
     from statetrack.cli._show_run import draw_run
-    from statetrack.report.drawing import console
+    from statetrack.report import console
 
     about = describe_run(Path(name))
     if as_json:
@@ -232,10 +231,10 @@ def _show_run(name: str, as_json: bool) -> None:
 
 
 def _show_model(name: str, as_json: bool) -> None:
-    from statetrack.catalogue.models import describe_model
+    from statetrack.catalogue import describe_model
     from statetrack.cli._json import print_json
     from statetrack.cli._show_model import draw_model
-    from statetrack.report.drawing import console
+    from statetrack.report import console
 
     about = describe_model(name)
     if as_json:
@@ -247,7 +246,7 @@ def _show_model(name: str, as_json: bool) -> None:
 def _show_protocol(name: str, as_json: bool) -> None:
     """The file of a shipped protocol as it is, or its keys as JSON."""
     from statetrack.cli._json import print_json
-    from statetrack.report.drawing import console
+    from statetrack.report import console
     from statetrack.settings import read_yaml
 
     path = tasks_folder() / "protocols" / f"{name}.yaml"
@@ -269,9 +268,9 @@ def _show_suite(name: str, as_json: bool) -> None:
     """What a suite consists of, or the keys of its file as JSON."""
     from statetrack.cli._json import print_json
     from statetrack.cli._show_suite import draw_suite
-    from statetrack.report.drawing import console
+    from statetrack.report import console
     from statetrack.settings import read_yaml
-    from statetrack.sweep.suite import load_suite
+    from statetrack.sweep import load_suite
 
     shipped = name in SUITES
     path = tasks_folder() / "suites" / f"{name}.yaml" if shipped else Path(name)
@@ -282,14 +281,13 @@ def _show_suite(name: str, as_json: bool) -> None:
 
 
 def _show_task(name: str, as_json: bool) -> None:
-    from statetrack.algebra.analysing import analyse
-    from statetrack.catalogue.predictions import describe_algebra
-    from statetrack.catalogue.tasks import describe_task, load_named_task
+    from statetrack.algebra import analyse
+    from statetrack.catalogue import describe_algebra, describe_task, load_named_task
     from statetrack.cli._algebra import algebra_facts
     from statetrack.cli._chosen_models import chosen_models
     from statetrack.cli._json import print_json
     from statetrack.cli._show_task import draw_task
-    from statetrack.report.drawing import console
+    from statetrack.report import console
     from statetrack.spec import WordSpec
 
     task = load_named_task(name)
@@ -306,11 +304,10 @@ def _plot(name: str, path: Path, manner: str, look: Look, caption: str | None) -
     """Draw a task into a file, and print the file, its title, and what there is to say of it."""
     from rich.text import Text
 
-    from statetrack.catalogue.tasks import load_named_task
+    from statetrack.catalogue import load_named_task
     from statetrack.cli._files import require_writable
-    from statetrack.pictures.pictures import draw_task
-    from statetrack.pictures.saving import check_path
-    from statetrack.report.drawing import console
+    from statetrack.pictures import check_path, draw_task
+    from statetrack.report import console
 
     prefix, colon, rest = name.partition(":")
     if colon and prefix == "task":

@@ -58,12 +58,10 @@ def build(argv: list[str]) -> Callable[..., None]:
         # what follows imports torch, which `--help` does not need
         from statetrack.cli._json import print_json
         from statetrack.cli._progress import searching
-        from statetrack.evidence.snapping import snap_subject
-        from statetrack.models._base import SequenceModel
-        from statetrack.report.drawing import console, facts
-        from statetrack.runs.derived import require_new, write_derived
-        from statetrack.runs.folder import RUNS, newest_run
-        from statetrack.runs.run import Run
+        from statetrack.evidence import snap_subject
+        from statetrack.models import SequenceModel
+        from statetrack.report import console, facts
+        from statetrack.runs import RUNS, Run, newest_run, require_new, write_derived
         from statetrack.scoring import plain
 
         path = newest_run(RUNS).path if run is None else run

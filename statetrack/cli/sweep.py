@@ -16,8 +16,8 @@ from statetrack.cli import _sweeping as sweeping
 from statetrack.cli import options
 from statetrack.cli._files import require_writable
 from statetrack.errors import SettingsError
-from statetrack.sweep.suite import SWEEP_FILE, load_suite
-from statetrack.training.settings import DataSettings, TrainSettings
+from statetrack.sweep import SWEEP_FILE, load_suite
+from statetrack.training import DataSettings, TrainSettings
 
 SETTINGS = ("lrs", "seeds", "seed", "steps", "batch_size", "loss")
 WORDS = ("train_length", "words", "supervision")

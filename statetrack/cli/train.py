@@ -19,16 +19,14 @@ from statetrack.cli._chosen_models import fields_of_models
 from statetrack.cli._interrupt import INTERRUPTED, interruptible
 from statetrack.cli._verbosity import progress_bar
 from statetrack.errors import SettingsError
-from statetrack.models import MODELS
-from statetrack.models._facts import MODEL_FACTS
-from statetrack.runs.config import Experiment, preset
+from statetrack.models import MODEL_FACTS, MODELS
+from statetrack.runs import Experiment, preset
 from statetrack.settings import read_yaml
 from statetrack.text import visible
-from statetrack.training.settings import DataSettings, TrainSettings
+from statetrack.training import DataSettings, TrainSettings
 
 if TYPE_CHECKING:
-    from statetrack.runs.rows import Summary
-    from statetrack.runs.run import Run
+    from statetrack.runs import Run, Summary
 
 DEFAULT_MODEL = "bilinear-cp"
 
@@ -74,8 +72,10 @@ def build(argv: list[str]) -> Callable[..., None]:
 
         """
         options.refuse_unknown(context.args, said, own, fields_of_models, command="train")
-        from statetrack.runs.loggers._opening import require_logs
-        from statetrack.runs.run import Run  # imports torch, which `--help` does not need
+        from statetrack.runs import (
+            Run,  # imports torch, which `--help` does not need
+            require_logs,
+        )
 
         experiment = Experiment(
             name,
@@ -180,7 +180,7 @@ def _resuming(argv: list[str]) -> Callable[..., None]:
                 "--resume continues with the run's own settings, of which only --steps can be "
                 f"raised: leave out {context.args[0]}"
             )
-        from statetrack.runs.run import Run  # imports torch, which `--help` does not need
+        from statetrack.runs import Run  # imports torch, which `--help` does not need
 
         command = shlex.join(["statetrack", "train", *argv])
         run = Run.resume(resume, steps=steps, trust_plugin=trust_plugin, command=command)
@@ -201,8 +201,8 @@ def _train(run: Run, log: Sequence[str], as_json: bool) -> None:
         warn_of_hidden_groups_in_training,
         warn_of_short_training_words,
     )
-    from statetrack.report.drawing import share, small
-    from statetrack.runs.shortcuts import strongest_in_validation
+    from statetrack.report import share, small
+    from statetrack.runs import strongest_in_validation
     from statetrack.scoring import plain
 
     settings = run.experiment.training
@@ -250,8 +250,7 @@ def _train(run: Run, log: Sequence[str], as_json: bool) -> None:
 
 def _draw(run: Run, summary: Summary) -> None:
     """The outcome of every replica, and what was selected."""
-    from statetrack.report.drawing import console
-    from statetrack.report.tables import finish_line, training_table
+    from statetrack.report import console, finish_line, training_table
 
     out, lengths, settings = console(), run.words.lengths, run.experiment.training
     title = f"{run.experiment.model} on {run.task.name}, lengths {lengths}"

@@ -12,7 +12,7 @@ import numpy as np
 import yaml
 
 from statetrack import __version__
-from statetrack.algebra.merging import merging_in
+from statetrack.algebra import merging_in
 from statetrack.data.card_schema import CARD_VERSION
 from statetrack.data.formats import FORMATS, FormatName, lm_eval
 from statetrack.data.large import LargeSplits

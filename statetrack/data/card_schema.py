@@ -11,8 +11,7 @@ from statetrack.data.formats import FormatName
 from statetrack.data.formats.filling import MOST_BYTES, Declared, file_size, one_line, reason
 from statetrack.errors import DatasetError, SettingsError
 from statetrack.settings import Line, LineOrEmpty, Lines, Name
-from statetrack.sources import LengthDistribution, Supervision
-from statetrack.sources.lengths import LONGEST_ALLOWED
+from statetrack.sources import LONGEST_ALLOWED, LengthDistribution, Supervision
 
 CARD_VERSION: Final = 1
 

@@ -31,8 +31,7 @@ from statetrack.data.sizes import estimate_size
 from statetrack.data.splits import Splits
 from statetrack.data.texts import AS_TOKENS, TextRequest
 from statetrack.errors import DatasetError
-from statetrack.sources import Batch, Source
-from statetrack.sources.randomness import RandomBits
+from statetrack.sources import Batch, RandomBits, Source
 from statetrack.spec import Task
 
 

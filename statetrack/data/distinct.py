@@ -12,9 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statetrack.errors import SettingsError
-from statetrack.sources import PADDING, LengthDistribution, Source, UnlabelledWords
-from statetrack.sources.arrays import smallest_type
-from statetrack.sources.randomness import RandomBits
+from statetrack.sources import (
+    PADDING,
+    LengthDistribution,
+    RandomBits,
+    Source,
+    UnlabelledWords,
+    smallest_type,
+)
 
 _ALWAYS_LISTED: Final = 2**16
 _DRAWN_PER_WORD: Final = 100

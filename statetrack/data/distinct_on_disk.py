@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from statetrack.data.distinct import most_draws, words_from
 from statetrack.data.parts import words_at_once
-from statetrack.sources import LengthDistribution, Source, UnlabelledWords
-from statetrack.sources.randomness import RandomBits
+from statetrack.sources import LengthDistribution, RandomBits, Source, UnlabelledWords
 
 _HASHES_PER_FILE: Final = 2**20
 _INDICES_PER_FILE: Final = 2**22

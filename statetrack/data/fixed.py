@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from statetrack.data.distinct import draw_distinct
 from statetrack.errors import SettingsError
-from statetrack.sources import Batch, LengthDistribution, Source, Supervision
-from statetrack.sources.randomness import RandomBits
+from statetrack.sources import Batch, LengthDistribution, RandomBits, Source, Supervision
 
 Indices = NDArray[np.int64]
 

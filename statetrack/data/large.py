@@ -22,9 +22,14 @@ from statetrack.data.fixed import HELD_OUT_CHOICE
 from statetrack.data.parts import Part, Spool, SpooledPart, words_at_once
 from statetrack.data.splits import Choice, assign, check_sizes, name_of_test
 from statetrack.errors import SettingsError
-from statetrack.sources import LengthDistribution, Source, Supervision, UnlabelledWords
-from statetrack.sources.arrays import smallest_type
-from statetrack.sources.randomness import RandomBits
+from statetrack.sources import (
+    LengthDistribution,
+    RandomBits,
+    Source,
+    Supervision,
+    UnlabelledWords,
+    smallest_type,
+)
 
 MOST_LISTED: Final = 2**30
 """How many bytes a list of all words of some lengths may take."""

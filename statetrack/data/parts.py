@@ -14,8 +14,7 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from statetrack.sources import Batch, Source, Supervision, UnlabelledWords
-from statetrack.sources.arrays import Unsigned, smallest_type
+from statetrack.sources import Batch, Source, Supervision, UnlabelledWords, Unsigned, smallest_type
 
 SYMBOLS_AT_ONCE: Final = 2**20
 """About how many symbols are held at once while words are drawn, labelled or written."""

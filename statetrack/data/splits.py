@@ -12,8 +12,14 @@ from numpy.typing import NDArray
 from statetrack.data.distinct import draw_distinct, has_words, list_or_draw_words
 from statetrack.data.fixed import divide
 from statetrack.errors import SettingsError
-from statetrack.sources import Batch, LengthDistribution, Source, Supervision, UnlabelledWords
-from statetrack.sources.randomness import RandomBits
+from statetrack.sources import (
+    Batch,
+    LengthDistribution,
+    RandomBits,
+    Source,
+    Supervision,
+    UnlabelledWords,
+)
 
 TEST: Final = "test_len"
 """How the name of a split of test words begins; their length follows."""

@@ -19,11 +19,16 @@ from typing import Final, Literal, Protocol
 import numpy as np
 
 from statetrack.errors import SettingsError, setting
-from statetrack.sources import Source
-from statetrack.sources.arrangements import Arrangements, Rearranged, Replaced, arrangements_of
-from statetrack.sources.arrays import Booleans
-from statetrack.sources.automaton import Automaton
-from statetrack.sources.randomness import RandomBits
+from statetrack.sources import (
+    Arrangements,
+    Automaton,
+    Booleans,
+    RandomBits,
+    Rearranged,
+    Replaced,
+    Source,
+    arrangements_of,
+)
 
 TextForm = Literal["tokens", "repl"]
 

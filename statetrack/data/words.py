@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statetrack.scoring import ratio
-from statetrack.sources import Batch, Source
-from statetrack.sources.randomness import RandomBits
+from statetrack.sources import Batch, RandomBits, Source
 
 CHUNK: Final = 2**20
 """How many symbols of long words are held at once."""

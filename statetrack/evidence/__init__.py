@@ -3,3 +3,7 @@
 `rows` has what is found, as typed values that a run keeps; it imports no torch. Every other module
 finds one of them: of a model, and of the automaton that it should follow, read through `Subject`.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -20,9 +20,8 @@ from torch import Tensor, nn
 
 from statetrack.errors import SettingsError
 from statetrack.evidence.subject import Subject
-from statetrack.models._base import LinearModel, WithTransition
-from statetrack.models._blocks import Block, BlockModel
-from statetrack.sources.arrays import Floats
+from statetrack.models import Block, BlockModel, LinearModel, WithTransition
+from statetrack.sources import Floats
 
 MOST_ENTRIES = 2**23
 """The largest V H^2: seconds for the means of hidden states, and 64 megabytes."""

@@ -50,7 +50,7 @@ def certify(
     found: list[Evidence] = []
     skipped: list[Skipped] = []
     budget = Budget(seconds, report)
-    for each in search(Subject(model, task), budget=budget, seed=seed):
+    for each in search_bounds(Subject(model, task), budget=budget, seed=seed):
         if isinstance(each, Evidence):
             found.append(each)
         else:
@@ -60,7 +60,9 @@ def certify(
     return bracket
 
 
-def search(subject: Subject, *, budget: Budget, seed: int = 0) -> Iterator[Evidence | Skipped]:
+def search_bounds(
+    subject: Subject, *, budget: Budget, seed: int = 0
+) -> Iterator[Evidence | Skipped]:
     """What each search finds: each has its share of the time that those before it have left."""
     for waiting, (kind, find) in zip(range(len(SEARCHES), 0, -1), SEARCHES.items(), strict=True):
         budget.say(kind)

@@ -22,15 +22,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from statetrack.algebra.machine import Machine, needed_machine
-from statetrack.algebra.separation import noise_horizon, rounding_horizon
+from statetrack.algebra import Machine, needed_machine, noise_horizon, rounding_horizon
 from statetrack.evaluation import CHUNK
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.random_words import RandomWords
 from statetrack.evidence.rows import ErrorControl, NoiseRow, PrecisionRow, Spread
 from statetrack.evidence.subject import Subject
-from statetrack.models._base import LinearModel
-from statetrack.sources.arrays import Booleans, Floats, Integers
+from statetrack.models import LinearModel
+from statetrack.sources import Booleans, Floats, Integers
 
 LENGTH = 16_384
 """The longest words that are read."""

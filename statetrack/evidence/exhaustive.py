@@ -43,9 +43,8 @@ from torch import Tensor
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.rows import Exhaustive, Failure
 from statetrack.evidence.subject import NO_ANSWER, Subject
-from statetrack.models._base import LinearModel
-from statetrack.sources import Automaton, LengthDistribution
-from statetrack.sources.counting import UNCOUNTABLE
+from statetrack.models import LinearModel
+from statetrack.sources import UNCOUNTABLE, Automaton, LengthDistribution
 
 Indices = NDArray[np.int64]
 

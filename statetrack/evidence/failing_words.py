@@ -16,10 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from statetrack.data import Batch, stream_words, whole_words
+from statetrack.data import stream_words, whole_words
 from statetrack.evaluation import CHUNK, WHOLE_CHUNK
 from statetrack.evidence.subject import NO_ANSWER, Reader, Subject
-from statetrack.sources import Source
+from statetrack.sources import Batch, Source
 
 BEFORE, AFTER = 12, 4
 """How many symbols are shown before the first wrong answer, and after it."""

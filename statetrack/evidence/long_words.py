@@ -27,7 +27,7 @@ from statetrack.evidence.budget import Budget
 from statetrack.evidence.primitive_words import Periodic, Word
 from statetrack.evidence.subject import Subject
 from statetrack.sources import Automaton
-from statetrack.training.scores import finite_answers
+from statetrack.training import finite_answers
 
 PIECE = 960
 """Most symbols of a word between two looks at the clock: whole periods of most lengths."""

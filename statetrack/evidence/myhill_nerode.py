@@ -40,12 +40,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from statetrack.algebra.machine import Machine, needed_machine
+from statetrack.algebra import Machine, needed_machine
 from statetrack.errors import SettingsError
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.rows import MyhillNerode, NerodeScores
 from statetrack.evidence.subject import Subject
-from statetrack.sources.arrays import Booleans
+from statetrack.sources import Booleans
 
 Indices = NDArray[np.int64]
 

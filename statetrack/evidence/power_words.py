@@ -32,7 +32,7 @@ from statetrack.evidence.affine import affine_maps
 from statetrack.evidence.primitive_words import Periodic, Word, state_after
 from statetrack.evidence.rows import Failure
 from statetrack.evidence.subject import Subject
-from statetrack.models._base import LinearModel
+from statetrack.models import LinearModel
 from statetrack.sources import Automaton
 
 Floats = NDArray[np.float64]

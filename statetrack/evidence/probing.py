@@ -79,7 +79,7 @@ def probe(
     found: list[Evidence] = []
     skipped: list[Skipped] = []
     budget = Budget(seconds, report)
-    for each in search(Subject(model, task), budget=budget, only=only, seed=seed):
+    for each in search_parts(Subject(model, task), budget=budget, only=only, seed=seed):
         if isinstance(each, Evidence):
             found.append(each)
         else:
@@ -87,7 +87,7 @@ def probe(
     return Probe(tuple(found), tuple(skipped))
 
 
-def search(
+def search_parts(
     subject: Subject, *, budget: Budget, only: Collection[str] = (), seed: int = 0
 ) -> Iterator[Evidence | Skipped]:
     """What each part finds, within one budget: the time that one leaves is for those after it."""

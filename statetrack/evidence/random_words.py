@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from statetrack.algebra.machine import Machine
-from statetrack.sources.arrays import Booleans, Integers
+from statetrack.algebra import Machine
+from statetrack.sources import Booleans, Integers
 
 
 class RandomWords:

@@ -23,18 +23,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from statetrack.algebra.characters import Complexes, RealType, character_table
-from statetrack.algebra.groups import Group
-from statetrack.algebra.machine import Machine, needed_machine
-from statetrack.algebra.monoid import Budget as MonoidBudget
-from statetrack.algebra.monoid import Monoid, transition_monoid
-from statetrack.algebra.naming import name_of
+from statetrack.algebra import Budget as MonoidBudget
+from statetrack.algebra import (
+    Complexes,
+    Group,
+    Machine,
+    Monoid,
+    RealType,
+    character_table,
+    name_of,
+    needed_machine,
+    transition_monoid,
+)
 from statetrack.evidence import rows
 from statetrack.evidence.affine import AffineMaps, affine_maps
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.subject import Subject
 from statetrack.evidence.used_space import UsedSpace, used_space
-from statetrack.sources.arrays import Floats, Integers
+from statetrack.sources import Floats, Integers
 
 MOST_ELEMENTS = 2000
 """The most elements of a monoid whose operators are worked with."""

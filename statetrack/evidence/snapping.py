@@ -43,8 +43,8 @@ from statetrack.evidence.certificate.centres import FEW_ROUNDS, Transitions, fin
 from statetrack.evidence.certificate.linear import certify_linear, observed_later
 from statetrack.evidence.rows import Certificate
 from statetrack.evidence.subject import Subject
-from statetrack.models._base import LinearModel
-from statetrack.ops.operators import (
+from statetrack.models import LinearModel
+from statetrack.ops import (
     BlockOperators,
     ComplexDiagonalOperators,
     DenseOperators,
@@ -52,7 +52,7 @@ from statetrack.ops.operators import (
     FactoredOperators,
     RotationOperators,
 )
-from statetrack.sources.arrays import Floats
+from statetrack.sources import Floats
 
 if TYPE_CHECKING:
     from statetrack.sources import Source

@@ -20,7 +20,7 @@ from statetrack.errors import SettingsError
 from statetrack.evaluation import CHUNK, stream_of
 from statetrack.sources import Automaton, Source
 from statetrack.spec import Task, load_task
-from statetrack.training.scores import finite_answers
+from statetrack.training import finite_answers
 
 NO_ANSWER = -1
 """The answer where a logit is NaN or infinite: no label."""

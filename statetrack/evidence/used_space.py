@@ -24,10 +24,10 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from statetrack.algebra.machine import Machine
+from statetrack.algebra import Machine
 from statetrack.evidence.affine import AffineMaps
 from statetrack.evidence.random_words import RandomWords, drawable_symbols
-from statetrack.sources.arrays import Booleans, Floats, Integers
+from statetrack.sources import Booleans, Floats, Integers
 
 WINDOW = 60
 """Positions before the averaging begins, and over which it goes: a multiple of short periods."""

@@ -5,26 +5,6 @@ points of the group `statetrack.models`, or from a user's own file (`--plugin`).
 is that of a model of transformers, which no list shows: `statetrack.models._hf_names`.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING
-
-from statetrack.registry import Registry, modules_in
-
-if TYPE_CHECKING:
-    from statetrack.models._base import SequenceModel
-
-
-def _of_transformers(name: str) -> object:
-    from statetrack.models._hf import make_class  # torch, and transformers
-
-    return make_class(name)
-
-
-MODELS: Registry[type[SequenceModel]] = Registry(
-    "model",
-    find=lambda: modules_in("statetrack.models"),
-    entry_points="statetrack.models",
-    listing="statetrack list models",
-    open_sets={"hf": _of_transformers},
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

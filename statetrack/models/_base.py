@@ -22,8 +22,7 @@ from torch import Tensor, nn
 from statetrack import ops
 from statetrack.errors import SettingsError, setting
 from statetrack.models._settings import LinearSettings
-from statetrack.ops.boxes import Box
-from statetrack.ops.operators import Operators
+from statetrack.ops import Box, Operators
 from statetrack.settings import Settings
 
 State: TypeAlias = "Tensor | tuple[State, ...]"

@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from statetrack.models._base import RecurrentModel, State, WithTransition, through
 from statetrack.models._settings import BlockSettings
-from statetrack.ops.fla import KernelChoice, kernel_for
+from statetrack.ops import KernelChoice, kernel_for
 
 StateT = TypeVar("StateT", bound=State)
 WindowT = TypeVar("WindowT", bound=State)

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
-from statetrack.algebra.recurrences import Heads, Size
+from statetrack.algebra import Heads, Size
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import through
 from statetrack.models._blocks import (
@@ -38,10 +38,13 @@ from statetrack.models._blocks import (
 from statetrack.models._heads import draw_small
 from statetrack.models._settings import BlockSettings, KernelSettings
 from statetrack.models._time_steps import draw_time_steps
-from statetrack.ops.fla.adapters import LARGEST_GATED_KEY
-from statetrack.ops.layer_operators import ColumnwiseOperators, HouseholderOperators
-from statetrack.ops.operators import Operators
-from statetrack.ops.precision import widened
+from statetrack.ops import (
+    LARGEST_GATED_KEY,
+    ColumnwiseOperators,
+    HouseholderOperators,
+    Operators,
+    widened,
+)
 from statetrack.settings import option
 
 BETA_RANGE = {"unit": 1.0, "double": 2.0}

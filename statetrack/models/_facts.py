@@ -27,8 +27,9 @@ from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from statetrack.algebra.recurrences import Recurrence
-from statetrack.models import MODELS, _hf_names
+from statetrack.algebra import Recurrence
+from statetrack.models import _hf_names
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import recurrence_of
 from statetrack.registry import modules_in
 from statetrack.settings import Settings

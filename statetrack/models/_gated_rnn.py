@@ -10,7 +10,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from statetrack.models._settings import BlockSettings
-from statetrack.ops.precision import widened
+from statetrack.ops import widened
 from statetrack.settings import option
 
 OPEN_GATE = 2.0

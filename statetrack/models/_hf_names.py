@@ -33,13 +33,7 @@ from typing import Any, ClassVar, Final
 
 from pydantic import model_validator
 
-from statetrack.algebra.recurrences import (
-    Attention,
-    FixedPositiveLayers,
-    PositiveLayers,
-    Recurrence,
-    Size,
-)
+from statetrack.algebra import Attention, FixedPositiveLayers, PositiveLayers, Recurrence, Size
 from statetrack.errors import SettingsError, TaskError
 from statetrack.models._settings import MOST_LAYERS, ModelSettings
 from statetrack.settings import option
@@ -242,7 +236,7 @@ def _refuse_constant(name: str) -> float:
 
 def _keys(text: str, name: str) -> dict[str, Any]:
     """The keys and values behind a model's name, as behind a task's."""
-    from statetrack.spec.names import arguments  # NumPy, which names do not need
+    from statetrack.spec import arguments  # NumPy, which names do not need
 
     where = f"model '{name}'"
     try:

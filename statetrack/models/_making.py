@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel
 from statetrack.models._memory import check_memory
+from statetrack.models._registry import MODELS
 from statetrack.settings import build
 from statetrack.spec import Task, load_task
 

@@ -19,8 +19,7 @@ from torch import Tensor, nn
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, WindowedMixer
 from statetrack.models._settings import BlockSettings
-from statetrack.ops.layer_operators import ColumnwiseOperators
-from statetrack.ops.operators import Operators
+from statetrack.ops import ColumnwiseOperators, Operators
 
 FactorsT = TypeVar("FactorsT")
 SettingsT = TypeVar("SettingsT", bound=BlockSettings)

@@ -22,7 +22,7 @@ from torch.nn import functional
 from statetrack import ops
 from statetrack.models._base import through
 from statetrack.models._blocks import ShortConvolution, WindowedMixer
-from statetrack.ops.operators import Operators, diagonal_operators
+from statetrack.ops import Operators, diagonal_operators
 
 PIECE = 16
 """Positions whose states are held at once: E N numbers each, which should fit in the caches."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, get_args, get_origin
 
-from statetrack.algebra.recurrences import LinearRecurrence, Recurrence
+from statetrack.algebra import LinearRecurrence, Recurrence
 from statetrack.settings import Settings, option
 
 MOST_LAYERS: Final = 256

@@ -13,12 +13,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from statetrack.algebra.recurrences import Saturating, Size
+from statetrack.algebra import Saturating, Size
 from statetrack.models._base import RecurrentModel, State, WithBoxes
 from statetrack.models._settings import MOST_LAYERS, ModelSettings
-from statetrack.ops import boxes
-from statetrack.ops.boxes import Box
-from statetrack.ops.precision import in_full_precision
+from statetrack.ops import Box, boxes, in_full_precision
 from statetrack.settings import option
 
 HIDDEN = (..., 0, slice(None))

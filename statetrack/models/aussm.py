@@ -34,12 +34,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.algebra.recurrences import Size, UnitLayers
-from statetrack.models import MODELS
+from statetrack.algebra import Size, UnitLayers
 from statetrack.models._blocks import BlockModel
+from statetrack.models._registry import MODELS
 from statetrack.models._selective import Selected, SelectiveMixer
 from statetrack.models._settings import BlockSettings
-from statetrack.ops.precision import widened
+from statetrack.ops import widened
 from statetrack.settings import option
 
 

@@ -22,11 +22,11 @@ from __future__ import annotations
 
 import torch
 
-from statetrack.algebra.recurrences import Dense, Size
-from statetrack.models import MODELS
+from statetrack.algebra import Dense, Size
 from statetrack.models._base import LinearModel
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import LinearSettings
-from statetrack.ops.operators import DenseOperators
+from statetrack.ops import DenseOperators
 from statetrack.settings import option
 
 

@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import torch
 
-from statetrack.algebra.recurrences import Blocks, Size
+from statetrack.algebra import Blocks, Size
 from statetrack.errors import setting
-from statetrack.models import MODELS
 from statetrack.models._base import LinearModel, require_divisor
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import LinearSettings
-from statetrack.ops.operators import BlockOperators
+from statetrack.ops import BlockOperators
 from statetrack.settings import option
 
 

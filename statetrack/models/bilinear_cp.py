@@ -22,11 +22,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.algebra.recurrences import Factored, Size
-from statetrack.models import MODELS
+from statetrack.algebra import Factored, Size
 from statetrack.models._base import LinearModel
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import LinearSettings
-from statetrack.ops.operators import FactoredOperators
+from statetrack.ops import FactoredOperators
 from statetrack.settings import option
 
 

@@ -28,9 +28,9 @@ N(0, 0.02^2).
 
 from __future__ import annotations
 
-from statetrack.algebra.recurrences import Householder
-from statetrack.models import MODELS
+from statetrack.algebra import Householder
 from statetrack.models._delta import DeltaMixer, DeltaModel, DeltaSettings
+from statetrack.models._registry import MODELS
 
 
 class DeltaNetSettings(DeltaSettings):

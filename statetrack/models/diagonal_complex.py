@@ -22,11 +22,11 @@ import math
 
 import torch
 
-from statetrack.algebra.recurrences import Diagonal, Size
-from statetrack.models import MODELS
+from statetrack.algebra import Diagonal, Size
 from statetrack.models._base import LinearModel, require_even
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import LinearSettings
-from statetrack.ops.operators import ComplexDiagonalOperators
+from statetrack.ops import ComplexDiagonalOperators
 from statetrack.settings import option
 
 

@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import torch
 
-from statetrack.algebra.recurrences import Diagonal, Size
-from statetrack.models import MODELS
+from statetrack.algebra import Diagonal, Size
 from statetrack.models._base import LinearModel
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import LinearSettings
-from statetrack.ops.operators import DiagonalOperators
+from statetrack.ops import DiagonalOperators
 from statetrack.settings import option
 
 

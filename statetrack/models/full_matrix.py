@@ -25,13 +25,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from statetrack.algebra.recurrences import Dense, Size
-from statetrack.models import MODELS
+from statetrack.algebra import Dense, Size
 from statetrack.models._base import RecurrentModel, State, WithTransition
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import ModelSettings
-from statetrack.ops.layer_operators import ColumnwiseOperators
-from statetrack.ops.operators import DenseOperators
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.ops import ColumnwiseOperators, DenseOperators, in_full_precision, widened
 from statetrack.settings import option
 
 

@@ -26,9 +26,9 @@ infinite. Version 0.6.0 of the library draws maps and convolutions from N(0, 0.0
 
 from __future__ import annotations
 
-from statetrack.algebra.recurrences import Householder
-from statetrack.models import MODELS
+from statetrack.algebra import Householder
 from statetrack.models._delta import DeltaMixer, DeltaModel, DeltaSettings, ForgetGate
+from statetrack.models._registry import MODELS
 from statetrack.settings import option
 
 

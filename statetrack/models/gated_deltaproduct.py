@@ -28,9 +28,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from statetrack.algebra.recurrences import HouseholderProduct, Size
-from statetrack.models import MODELS
+from statetrack.algebra import HouseholderProduct, Size
 from statetrack.models._delta import DeltaMixer, DeltaModel, DeltaSettings, ForgetGate
+from statetrack.models._registry import MODELS
 from statetrack.settings import option
 
 

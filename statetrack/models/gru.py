@@ -19,10 +19,9 @@ from __future__ import annotations
 
 from torch import nn
 
-from statetrack.models import MODELS
+from statetrack.models._registry import MODELS
 from statetrack.models._torch_rnn import HIDDEN, TorchRNN
-from statetrack.ops import boxes
-from statetrack.ops.boxes import Box
+from statetrack.ops import Box, boxes
 
 
 @MODELS.register("gru")

@@ -43,19 +43,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
-from statetrack.algebra.recurrences import (
-    FixedPhaseLayers,
-    LinearRecurrence,
-    PositiveLayers,
-    Size,
-)
-from statetrack.models import MODELS
+from statetrack.algebra import FixedPhaseLayers, LinearRecurrence, PositiveLayers, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import PlainMixer
 from statetrack.models._lower_bounds import BoundedModel
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import MOST_LAYERS, KernelSettings
-from statetrack.ops.operators import Operators, diagonal_operators
-from statetrack.ops.precision import widened
+from statetrack.ops import Operators, diagonal_operators, widened
 from statetrack.settings import option
 
 

@@ -39,16 +39,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
-from statetrack.algebra.recurrences import PositiveLayers, Size
-from statetrack.models import MODELS
+from statetrack.algebra import PositiveLayers, Size
 from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import PlainMixer, RMSNorm, draw_frame
 from statetrack.models._heads import split_heads
 from statetrack.models._lower_bounds import BoundedModel
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import MOST_LAYERS, KernelSettings
-from statetrack.ops.layer_operators import ColumnwiseOperators
-from statetrack.ops.operators import DiagonalOperators, Operators
-from statetrack.ops.precision import widened
+from statetrack.ops import ColumnwiseOperators, DiagonalOperators, Operators, widened
 from statetrack.settings import option
 
 EPSILON = 1e-5

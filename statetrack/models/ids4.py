@@ -34,16 +34,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.algebra.recurrences import Size, TransitionMatrices
-from statetrack.models import MODELS
+from statetrack.algebra import Size, TransitionMatrices
 from statetrack.models._base import through
 from statetrack.models._blocks import LinearMixer
 from statetrack.models._post_norm import PostNormModel
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
 from statetrack.models.full_matrix import multiply
-from statetrack.ops.layer_operators import ColumnwiseOperators
-from statetrack.ops.operators import DenseOperators
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.ops import ColumnwiseOperators, DenseOperators, in_full_precision, widened
 from statetrack.settings import option
 
 LARGEST_LOG_NORM = 40.0

@@ -41,8 +41,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.algebra.recurrences import Householder
-from statetrack.models import MODELS
+from statetrack.algebra import Householder
 from statetrack.models._base import through
 from statetrack.models._blocks import (
     BlockModel,
@@ -54,10 +53,15 @@ from statetrack.models._blocks import (
 )
 from statetrack.models._delta import BETA_RANGE, DeltaOptions, of_unit_length
 from statetrack.models._heads import split_heads
+from statetrack.models._registry import MODELS
 from statetrack.models._time_steps import draw_time_steps, inverse_softplus
-from statetrack.ops.layer_operators import ColumnwiseOperators, DiagonalMinusRankOneOperators
-from statetrack.ops.operators import Operators
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.ops import (
+    ColumnwiseOperators,
+    DiagonalMinusRankOneOperators,
+    Operators,
+    in_full_precision,
+    widened,
+)
 from statetrack.settings import option
 
 CHUNK = 16

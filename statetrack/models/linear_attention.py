@@ -34,15 +34,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
-from statetrack.algebra.recurrences import FixedPositiveLayers, Size
-from statetrack.models import MODELS
+from statetrack.algebra import FixedPositiveLayers, Size
 from statetrack.models._base import require_divisor
 from statetrack.models._blocks import BlockModel, Window, WindowedMixer
 from statetrack.models._heads import Projection, split_heads
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import KernelSettings
-from statetrack.ops.layer_operators import ColumnwiseOperators
-from statetrack.ops.operators import DiagonalOperators, Operators
-from statetrack.ops.precision import widened
+from statetrack.ops import ColumnwiseOperators, DiagonalOperators, Operators, widened
 from statetrack.settings import option
 
 SMALLEST_SUM = 1e-6

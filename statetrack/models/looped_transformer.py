@@ -35,9 +35,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from statetrack.algebra.recurrences import Undecided
-from statetrack.models import MODELS
+from statetrack.algebra import Undecided
 from statetrack.models._base import through
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import MOST_LAYERS
 from statetrack.models.transformer import Transformer, TransformerBlock, TransformerSettings
 from statetrack.settings import option

@@ -30,12 +30,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
-from statetrack.algebra.recurrences import Size, TimeInvariantLayers
-from statetrack.models import MODELS
+from statetrack.algebra import Size, TimeInvariantLayers
 from statetrack.models._blocks import BlockModel, PlainMixer
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
-from statetrack.ops.operators import Operators, diagonal_operators
-from statetrack.ops.precision import widened
+from statetrack.ops import Operators, diagonal_operators, widened
 from statetrack.settings import option
 
 DEVIATION_OF_CUT_NORMAL = 0.87962566103423978

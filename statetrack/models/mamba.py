@@ -41,13 +41,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.algebra.recurrences import LinearRecurrence, PositiveLayers, SignedLayers, Size
-from statetrack.models import MODELS
+from statetrack.algebra import LinearRecurrence, PositiveLayers, SignedLayers, Size
 from statetrack.models._blocks import BlockModel
+from statetrack.models._registry import MODELS
 from statetrack.models._selective import Selected, SelectiveMixer
 from statetrack.models._settings import BlockSettings
 from statetrack.models._time_steps import draw_time_steps, inverse_softplus
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.ops import in_full_precision, widened
 from statetrack.settings import option
 
 Eigenvalues = Literal["positive", "signed"]

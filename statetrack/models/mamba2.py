@@ -33,16 +33,20 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
-from statetrack.algebra.recurrences import PositiveLayers, Size
+from statetrack.algebra import PositiveLayers, Size
 from statetrack.errors import setting
-from statetrack.models import MODELS
 from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel, RMSNorm, ShortConvolution, WindowedMixer
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import KernelSettings
 from statetrack.models._time_steps import draw_time_steps, inverse_softplus
-from statetrack.ops.layer_operators import ColumnwiseOperators
-from statetrack.ops.operators import DiagonalOperators, Operators
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.ops import (
+    ColumnwiseOperators,
+    DiagonalOperators,
+    Operators,
+    in_full_precision,
+    widened,
+)
 from statetrack.settings import option
 
 

@@ -48,17 +48,23 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.algebra.recurrences import ComplexLayers, LinearRecurrence, PositiveLayers, Size
+from statetrack.algebra import ComplexLayers, LinearRecurrence, PositiveLayers, Size
 from statetrack.errors import setting
-from statetrack.models import MODELS
 from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel, LinearMixer, RMSNorm
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
 from statetrack.models._time_steps import draw_time_steps, inverse_softplus
-from statetrack.ops.decayed_attention import CHUNK, decayed_chunk
-from statetrack.ops.layer_operators import ColumnwiseOperators, DirectSumOperators
-from statetrack.ops.operators import Operators, diagonal_operators
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.ops import (
+    CHUNK,
+    ColumnwiseOperators,
+    DirectSumOperators,
+    Operators,
+    decayed_chunk,
+    diagonal_operators,
+    in_full_precision,
+    widened,
+)
 from statetrack.settings import option
 
 Rates = Literal["softplus", "heavy-tail"]

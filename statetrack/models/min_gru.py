@@ -29,13 +29,12 @@ import torch
 from torch import Tensor, nn
 
 from statetrack import ops
-from statetrack.algebra.recurrences import PositiveLayers, Size
-from statetrack.models import MODELS
+from statetrack.algebra import PositiveLayers, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, PlainMixer
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
-from statetrack.ops.operators import DiagonalOperators, Operators
-from statetrack.ops.precision import widened
+from statetrack.ops import DiagonalOperators, Operators, widened
 from statetrack.settings import option
 
 

@@ -40,13 +40,13 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from statetrack.algebra.recurrences import Clamped, Size
-from statetrack.models import MODELS
+from statetrack.algebra import Clamped, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import Block, BlockModel, Mixer, make_mlp, make_norm
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
 from statetrack.models._small_weights import initialise_mlp, residual_deviation, small_deviation
-from statetrack.ops.precision import widened
+from statetrack.ops import widened
 from statetrack.settings import option
 
 

@@ -42,8 +42,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.algebra.recurrences import PositiveLayers, Recurrence, Size
-from statetrack.models import MODELS
+from statetrack.algebra import PositiveLayers, Recurrence, Size
 from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import LinearMixer, OptionalConvolution, Window
 from statetrack.models._exponential import (
@@ -52,11 +51,16 @@ from statetrack.models._exponential import (
     log_forget,
 )
 from statetrack.models._heads import BlockDiagonal, HeadNorm, split_heads
+from statetrack.models._registry import MODELS
 from statetrack.models._small_weights import residual_deviation, small_deviation
-from statetrack.ops.decayed_attention import sums_between
-from statetrack.ops.layer_operators import ColumnwiseOperators
-from statetrack.ops.operators import DiagonalOperators, Operators
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.ops import (
+    ColumnwiseOperators,
+    DiagonalOperators,
+    Operators,
+    in_full_precision,
+    sums_between,
+    widened,
+)
 from statetrack.settings import option
 
 CHUNK = 32

@@ -37,14 +37,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.algebra.recurrences import Undecided
-from statetrack.models import MODELS
+from statetrack.algebra import Undecided
 from statetrack.models._base import SequenceModel, require_divisor, through
 from statetrack.models._blocks import OptionalConvolution, make_mlp, make_norm
 from statetrack.models._delta import of_unit_length
 from statetrack.models._heads import split_heads
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import MOST_LAYERS, BlockSettings
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.ops import in_full_precision, widened
 from statetrack.settings import option
 
 

@@ -41,17 +41,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.algebra.recurrences import (
-    OneHotTimesDiagonal,
-    Size,
-)
-from statetrack.models import MODELS
+from statetrack.algebra import OneHotTimesDiagonal, Size
 from statetrack.models._blocks import PlainMixer
 from statetrack.models._post_norm import PostNormModel
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
-from statetrack.ops.layer_operators import OneHotColumnOperators, OneHotRowOperators
-from statetrack.ops.operators import Operators
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.ops import (
+    OneHotColumnOperators,
+    OneHotRowOperators,
+    Operators,
+    in_full_precision,
+    widened,
+)
 from statetrack.settings import option
 
 

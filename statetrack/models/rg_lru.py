@@ -35,14 +35,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
-from statetrack.algebra.recurrences import PositiveLayers, Size
+from statetrack.algebra import PositiveLayers, Size
 from statetrack.errors import setting
-from statetrack.models import MODELS
 from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel, ShortConvolution, WindowedMixer
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
-from statetrack.ops.operators import DiagonalOperators
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.ops import DiagonalOperators, in_full_precision, widened
 from statetrack.settings import option
 
 SHARPNESS = 8.0

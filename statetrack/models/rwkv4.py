@@ -39,14 +39,13 @@ import torch
 from torch import Tensor, nn
 
 from statetrack import ops
-from statetrack.algebra.recurrences import FixedPositiveLayers, Size
-from statetrack.models import MODELS
+from statetrack.algebra import FixedPositiveLayers, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import LinearMixer
+from statetrack.models._registry import MODELS
 from statetrack.models._rwkv import RWKVModel, first_shifts, log_decays_of, positions_before
 from statetrack.models._settings import BlockSettings
-from statetrack.ops.operators import DiagonalOperators, Operators
-from statetrack.ops.precision import widened
+from statetrack.ops import DiagonalOperators, Operators, widened
 from statetrack.settings import option
 
 BEFORE_ALL = -1e30

@@ -44,10 +44,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack import ops
-from statetrack.algebra.recurrences import PositiveLayers, Size
-from statetrack.models import MODELS
+from statetrack.algebra import PositiveLayers, Size
 from statetrack.models._base import require_divisor, through
 from statetrack.models._heads import split_heads
+from statetrack.models._registry import MODELS
 from statetrack.models._rwkv import (
     LowRank,
     RWKVMixer,
@@ -56,9 +56,7 @@ from statetrack.models._rwkv import (
     log_decays_of,
 )
 from statetrack.models._settings import KernelSettings
-from statetrack.ops.fla import KernelChoice
-from statetrack.ops.operators import DiagonalOperators, Operators
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.ops import DiagonalOperators, KernelChoice, Operators, in_full_precision, widened
 from statetrack.settings import option
 
 

@@ -42,14 +42,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.algebra.recurrences import DiagonalMinusRankOne, Size
-from statetrack.models import MODELS
+from statetrack.algebra import DiagonalMinusRankOne, Size
 from statetrack.models._base import require_divisor, through
+from statetrack.models._registry import MODELS
 from statetrack.models._rwkv import LowRank, RWKVMixer, RWKVModel, first_shifts
 from statetrack.models._settings import BlockSettings
-from statetrack.ops.layer_operators import DiagonalMinusRankOneOperators
-from statetrack.ops.operators import Operators
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.ops import DiagonalMinusRankOneOperators, Operators, in_full_precision, widened
 from statetrack.settings import option
 
 CHUNK = 16

@@ -36,13 +36,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.algebra.recurrences import Size, TimeInvariantLayers
-from statetrack.models import MODELS
+from statetrack.algebra import Size, TimeInvariantLayers
 from statetrack.models._blocks import BlockModel, PlainMixer
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
 from statetrack.models._time_steps import draw_time_steps
-from statetrack.ops.operators import Operators, diagonal_operators
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.ops import Operators, diagonal_operators, in_full_precision, widened
 from statetrack.settings import option
 
 PIECE = 1024

@@ -33,13 +33,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.algebra.recurrences import Size, TransitionMatrices
-from statetrack.models import MODELS
+from statetrack.algebra import Size, TransitionMatrices
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, PlainMixer
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
-from statetrack.ops.operators import DenseOperators
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.ops import DenseOperators, in_full_precision, widened
 from statetrack.settings import option
 
 

@@ -26,13 +26,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from statetrack.algebra.recurrences import Saturating, Size
-from statetrack.models import MODELS
+from statetrack.algebra import Saturating, Size
 from statetrack.models._base import RecurrentModel, State, WithBoxes
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import ModelSettings
-from statetrack.ops import boxes
-from statetrack.ops.boxes import Box
-from statetrack.ops.precision import in_full_precision
+from statetrack.ops import Box, boxes, in_full_precision
 from statetrack.settings import option
 
 

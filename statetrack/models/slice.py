@@ -32,14 +32,13 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from statetrack.algebra.recurrences import Blocks, Size
-from statetrack.models import MODELS
+from statetrack.algebra import Blocks, Size
 from statetrack.models._base import require_divisor
 from statetrack.models._blocks import Window, WindowedMixer
 from statetrack.models._post_norm import PostNormModel
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
-from statetrack.ops.operators import BlockOperators, Operators
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.ops import BlockOperators, Operators, in_full_precision, widened
 from statetrack.settings import option
 
 

@@ -33,8 +33,7 @@ from typing import NamedTuple, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from statetrack.algebra.recurrences import Recurrence, Saturating, Size
-from statetrack.models import MODELS
+from statetrack.algebra import Recurrence, Saturating, Size
 from statetrack.models._base import require_divisor
 from statetrack.models._blocks import Mixer, OptionalConvolution, Window
 from statetrack.models._exponential import (
@@ -44,8 +43,9 @@ from statetrack.models._exponential import (
     log_forget,
 )
 from statetrack.models._heads import BlockDiagonal, HeadNorm
+from statetrack.models._registry import MODELS
 from statetrack.models._small_weights import small_deviation
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.ops import in_full_precision, widened
 from statetrack.settings import option
 
 

@@ -28,11 +28,11 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from statetrack.algebra.recurrences import Affine, Recurrence, Saturating, Size
-from statetrack.models import MODELS
+from statetrack.algebra import Affine, Recurrence, Saturating, Size
 from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models._gated_rnn import OPEN_GATE, GatedRNNSettings, InputMatrices, multiply
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.models._registry import MODELS
+from statetrack.ops import in_full_precision, widened
 from statetrack.settings import option
 
 

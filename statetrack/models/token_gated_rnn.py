@@ -30,13 +30,12 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from statetrack.algebra.recurrences import Affine, Size
-from statetrack.models import MODELS
+from statetrack.algebra import Affine, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, PlainMixer
 from statetrack.models._gated_rnn import OPEN_GATE, GatedRNNSettings, InputMatrices, multiply
-from statetrack.ops.operators import DenseOperators, Operators
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.models._registry import MODELS
+from statetrack.ops import DenseOperators, Operators, in_full_precision, widened
 from statetrack.settings import option
 
 

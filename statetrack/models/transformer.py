@@ -40,14 +40,14 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from statetrack.algebra.recurrences import Attention, Size
+from statetrack.algebra import Attention, Size
 from statetrack.errors import SettingsError, setting
-from statetrack.models import MODELS
 from statetrack.models._base import SequenceModel, require_divisor, through
 from statetrack.models._blocks import make_mlp, make_norm
 from statetrack.models._heads import split_heads
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import MOST_LAYERS, BlockSettings
-from statetrack.ops.lanes import apply, join_lanes
+from statetrack.ops import apply, join_lanes
 from statetrack.settings import option
 
 LONGEST_PERIOD = 10_000

@@ -39,14 +39,14 @@ from typing import Literal, NamedTuple, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from statetrack.algebra.recurrences import Undecided
+from statetrack.algebra import Undecided
 from statetrack.errors import SettingsError, setting
-from statetrack.models import MODELS
 from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel, Mixer, Window, draw_frame
 from statetrack.models._heads import Projection, split_heads
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
-from statetrack.ops.precision import in_full_precision, widened
+from statetrack.ops import in_full_precision, widened
 from statetrack.settings import option
 
 EPSILON = 1e-6

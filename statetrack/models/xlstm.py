@@ -23,10 +23,10 @@ from typing import Any
 
 from pydantic import field_validator
 
-from statetrack.algebra.recurrences import Recurrence, Saturating, Size
-from statetrack.models import MODELS
+from statetrack.algebra import Recurrence, Saturating, Size
 from statetrack.models._blocks import Block, Mixer
 from statetrack.models._exponential import ExponentialGateModel
+from statetrack.models._registry import MODELS
 from statetrack.models._settings import MOST_LAYERS
 from statetrack.models.mlstm import MLSTMMixer, MLSTMSettings
 from statetrack.models.slstm import SLSTMMixer, SLSTMSettings

@@ -23,34 +23,100 @@ and return outputs and the last state: `delta_rule`, `decayed_attention`, `gated
 flash-linear-attention where that is chosen and can run.
 """
 
-from statetrack.ops.additive_attention import additive_attention
-from statetrack.ops.block import block_recurrence
-from statetrack.ops.contraction import contract
-from statetrack.ops.decayed_attention import decayed_attention
-from statetrack.ops.delta_rule import delta_rule, delta_rule_step
-from statetrack.ops.dense import dense_recurrence
-from statetrack.ops.diagonal import diagonal_recurrence
-from statetrack.ops.factored import factored_recurrence
-from statetrack.ops.gated_attention import gated_attention
-from statetrack.ops.gated_diagonal import gated_diagonal, turning_diagonal
-from statetrack.ops.lookup import lookup
-from statetrack.ops.memory import keep_freed_memory
-from statetrack.ops.rotation import rotation_recurrence
+from statetrack.ops import boxes as boxes
+from statetrack.ops.additive_attention import additive_attention as additive_attention
+from statetrack.ops.block import block_recurrence as block_recurrence
+from statetrack.ops.boxes import FLOAT32 as FLOAT32
+from statetrack.ops.boxes import UNITS_OF_A_FUNCTION as UNITS_OF_A_FUNCTION
+from statetrack.ops.boxes import Box as Box
+from statetrack.ops.contraction import contract as contract
+from statetrack.ops.decayed_attention import CHUNK as CHUNK
+from statetrack.ops.decayed_attention import decayed_attention as decayed_attention
+from statetrack.ops.decayed_attention import decayed_chunk as decayed_chunk
+from statetrack.ops.decayed_attention import sums_between as sums_between
+from statetrack.ops.delta_rule import delta_rule as delta_rule
+from statetrack.ops.delta_rule import delta_rule_step as delta_rule_step
+from statetrack.ops.dense import dense_recurrence as dense_recurrence
+from statetrack.ops.devices import choose_device as choose_device
+from statetrack.ops.diagonal import diagonal_recurrence as diagonal_recurrence
+from statetrack.ops.factored import factored_recurrence as factored_recurrence
+from statetrack.ops.fla.adapters import LARGEST_GATED_KEY as LARGEST_GATED_KEY
+from statetrack.ops.fla.choice import KernelChoice as KernelChoice
+from statetrack.ops.fla.choice import kernel_for as kernel_for
+from statetrack.ops.fla.choice import why_not as why_not
+from statetrack.ops.gated_attention import gated_attention as gated_attention
+from statetrack.ops.gated_diagonal import gated_diagonal as gated_diagonal
+from statetrack.ops.gated_diagonal import turning_diagonal as turning_diagonal
+from statetrack.ops.lanes import apply as apply
+from statetrack.ops.lanes import join_lanes as join_lanes
+from statetrack.ops.layer_operators import ColumnwiseOperators as ColumnwiseOperators
+from statetrack.ops.layer_operators import (
+    DiagonalMinusRankOneOperators as DiagonalMinusRankOneOperators,
+)
+from statetrack.ops.layer_operators import DirectSumOperators as DirectSumOperators
+from statetrack.ops.layer_operators import HouseholderOperators as HouseholderOperators
+from statetrack.ops.layer_operators import OneHotColumnOperators as OneHotColumnOperators
+from statetrack.ops.layer_operators import OneHotRowOperators as OneHotRowOperators
+from statetrack.ops.lookup import lookup as lookup
+from statetrack.ops.memory import keep_freed_memory as keep_freed_memory
+from statetrack.ops.operators import BlockOperators as BlockOperators
+from statetrack.ops.operators import ComplexDiagonalOperators as ComplexDiagonalOperators
+from statetrack.ops.operators import ComposableOperators
+from statetrack.ops.operators import DenseOperators as DenseOperators
+from statetrack.ops.operators import DiagonalOperators as DiagonalOperators
+from statetrack.ops.operators import FactoredOperators as FactoredOperators
+from statetrack.ops.operators import Operators as Operators
+from statetrack.ops.operators import RotationOperators as RotationOperators
+from statetrack.ops.operators import diagonal_operators as diagonal_operators
+from statetrack.ops.precision import in_full_precision as in_full_precision
+from statetrack.ops.precision import widened as widened
+from statetrack.ops.rotation import rotation_recurrence as rotation_recurrence
 
 __all__ = [
+    "CHUNK",
+    "FLOAT32",
+    "LARGEST_GATED_KEY",
+    "UNITS_OF_A_FUNCTION",
+    "BlockOperators",
+    "Box",
+    "ColumnwiseOperators",
+    "ComplexDiagonalOperators",
+    "ComposableOperators",
+    "DenseOperators",
+    "DiagonalMinusRankOneOperators",
+    "DiagonalOperators",
+    "DirectSumOperators",
+    "FactoredOperators",
+    "HouseholderOperators",
+    "KernelChoice",
+    "OneHotColumnOperators",
+    "OneHotRowOperators",
+    "Operators",
+    "RotationOperators",
     "additive_attention",
+    "apply",
     "block_recurrence",
+    "boxes",
+    "choose_device",
     "contract",
     "decayed_attention",
+    "decayed_chunk",
     "delta_rule",
     "delta_rule_step",
     "dense_recurrence",
+    "diagonal_operators",
     "diagonal_recurrence",
     "factored_recurrence",
     "gated_attention",
     "gated_diagonal",
+    "in_full_precision",
+    "join_lanes",
     "keep_freed_memory",
+    "kernel_for",
     "lookup",
     "rotation_recurrence",
+    "sums_between",
     "turning_diagonal",
+    "why_not",
+    "widened",
 ]

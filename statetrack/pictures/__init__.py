@@ -1,7 +1,5 @@
 """Tasks as pictures: state diagrams, Cayley graphs, panels, tables, matrices; torch-free."""
 
-from typing import Literal, get_args
+import lazy_loader
 
-Manner = Literal["diagram", "cayley", "panels", "table", "matrix"]
-"""How a task can be drawn."""
-MANNERS: tuple[Manner, ...] = get_args(Manner)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

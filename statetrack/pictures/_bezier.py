@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from statetrack.sources.arrays import Floats
+from statetrack.sources import Floats
 
 FINE = np.linspace(0, 1, 201)
 """Parameters at which a curve is evaluated."""

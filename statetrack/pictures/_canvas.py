@@ -14,7 +14,7 @@ import numpy as np
 
 from statetrack.pictures._bezier import Bezier
 from statetrack.pictures.looks import Look
-from statetrack.sources.arrays import Floats
+from statetrack.sources import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

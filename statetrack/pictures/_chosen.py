@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, cast
 
 from statetrack.errors import SettingsError
-from statetrack.report.entries import Entry, Report
-from statetrack.runs.rows import EvaluationRow
+from statetrack.report import Entry, Report
+from statetrack.runs import EvaluationRow
 from statetrack.scoring import wilson
 
 Of = Literal["selected", "median"]

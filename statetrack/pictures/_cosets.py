@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from statetrack.pictures.layouts import circle, layout
-from statetrack.sources.arrays import Booleans, Floats, Integers
+from statetrack.sources import Booleans, Floats, Integers
 
 MOST_AROUND, MOST_BESIDE = 6, 24
 """The most cycles that are drawn around each other, and cosets beside each other."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from statetrack.pictures._bezier import FINE, Bezier
 from statetrack.pictures._canvas import Canvas, Room, Shape
-from statetrack.sources.arrays import Floats
+from statetrack.sources import Floats
 
 LONGEST = 110.0
 """The width in points of the longest name that is written into a node."""

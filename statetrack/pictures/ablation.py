@@ -20,7 +20,7 @@ from statetrack.pictures._chosen import (
 )
 from statetrack.pictures._panels import BESIDE, FLOORS, Drawn, Sketch, floor_handle
 from statetrack.pictures.looks import Look
-from statetrack.report.entries import Report
+from statetrack.report import Report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

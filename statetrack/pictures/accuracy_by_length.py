@@ -29,7 +29,7 @@ from statetrack.pictures._panels import (
     strokes_of,
 )
 from statetrack.pictures.looks import Look
-from statetrack.report.entries import Entry, Report
+from statetrack.report import Entry, Report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

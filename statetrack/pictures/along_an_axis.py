@@ -34,7 +34,7 @@ from statetrack.pictures._panels import (
 )
 from statetrack.pictures.heat_map import MEASURED
 from statetrack.pictures.looks import Look
-from statetrack.report.entries import Entry, Report
+from statetrack.report import Entry, Report
 
 ATTRIBUTES = ("words", "parameters", "dimensions", "steps", "seconds")
 """What is measured of a run, and can be an axis as a setting can."""

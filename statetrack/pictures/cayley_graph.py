@@ -14,7 +14,7 @@ from statetrack.pictures._nodes import Names, between, clearest, fitting_step, w
 from statetrack.pictures.drawn import Drawn, group_of
 from statetrack.pictures.generators import Generator, few_generators, generators_of
 from statetrack.pictures.layouts import circle, layout
-from statetrack.sources.arrays import Floats, Integers
+from statetrack.sources import Floats, Integers
 
 MOST_GENERATORS = len(PALETTE)
 """The most kinds of lines that can be told apart."""

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from statetrack.algebra.machine import needed_machine
-from statetrack.sources.arrays import Booleans, Integers
+from statetrack.algebra import needed_machine
+from statetrack.sources import Booleans, Integers
 from statetrack.spec import Task
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from statetrack.pictures.drawn import Drawn
-from statetrack.sources.arrays import Integers
+from statetrack.sources import Integers
 
 MOST_LINES = 4
 """The most lines at a node that can be followed: where all symbols make more, few are drawn."""

@@ -19,7 +19,7 @@ from statetrack.pictures._chosen import (
 )
 from statetrack.pictures._panels import Drawn, folded
 from statetrack.pictures.looks import Look
-from statetrack.report.entries import Entry, Report
+from statetrack.report import Entry, Report
 from statetrack.scoring import rounded_down
 
 if TYPE_CHECKING:

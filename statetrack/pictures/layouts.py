@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from statetrack.sources.arrays import Booleans, Floats, Integers
+from statetrack.sources import Booleans, Floats, Integers
 
 ROUNDS, SETTLED = 400, 1e-5
 """The most steps of the fit, and the move below which it has converged."""

@@ -8,7 +8,7 @@ from statetrack.pictures._canvas import INK, Canvas, Room
 from statetrack.pictures._keys import Sample, short, write_legend
 from statetrack.pictures.drawn import Drawn
 from statetrack.pictures.generators import few_generators, symbol_generators
-from statetrack.sources.arrays import Floats, Integers
+from statetrack.sources import Floats, Integers
 
 NAME = 7.5
 """The font size of the names of rows and columns."""

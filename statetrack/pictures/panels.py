@@ -13,7 +13,7 @@ from statetrack.pictures._nodes import between, clearest, ways_to_name
 from statetrack.pictures.drawn import Drawn
 from statetrack.pictures.generators import few_generators, symbol_generators
 from statetrack.pictures.layouts import circle
-from statetrack.sources.arrays import Floats, Integers
+from statetrack.sources import Floats, Integers
 
 NAME, HEADING = 7.5, 8.5
 """Font sizes: of the names of states, and of the symbols above a panel."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from statetrack.errors import TaskError, setting
-from statetrack.pictures import Manner
 from statetrack.pictures._canvas import SMALLEST, UNIT, Canvas, Room
+from statetrack.pictures._manners import Manner
 from statetrack.pictures.cayley_graph import MOST_GENERATORS, cayley_graph
 from statetrack.pictures.drawn import Drawn, drawn_machine, group_of
 from statetrack.pictures.generators import (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statetrack.errors import SettingsError
-from statetrack.evidence.rows import ErrorControl, LearnedGroup, Plane, Representation
+from statetrack.evidence import ErrorControl, LearnedGroup, Plane, Representation
 from statetrack.pictures._canvas import INK, NOTE, PALETTE
 from statetrack.pictures.saving import save_figure
 

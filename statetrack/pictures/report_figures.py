@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from statetrack.errors import SettingsError
-from statetrack.evidence.rows import Representation
+from statetrack.evidence import Representation
 from statetrack.pictures._chosen import Choice as Choice
 from statetrack.pictures._panels import Drawn
 from statetrack.pictures.ablation import ablation_figure
@@ -17,7 +17,7 @@ from statetrack.pictures.heat_map import heat_figure
 from statetrack.pictures.looks import Look
 from statetrack.pictures.probe_figures import plane_figure
 from statetrack.pictures.saving import save_figure
-from statetrack.report.entries import Report
+from statetrack.report import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,7 +17,7 @@ from statetrack.pictures._keys import write_key
 from statetrack.pictures._nodes import Names, between, clearest, fitting_step, ways_to_name
 from statetrack.pictures.drawn import Drawn
 from statetrack.pictures.layouts import layout
-from statetrack.sources.arrays import Floats
+from statetrack.sources import Floats
 
 NAME, SYMBOL, LABEL = 9.5, 8.5, 7.5
 """Font sizes: of the names of states, of the symbols at arrows, and of labels below names."""

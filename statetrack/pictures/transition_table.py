@@ -7,7 +7,7 @@ import numpy as np
 from statetrack.pictures._canvas import INK, Canvas, Room
 from statetrack.pictures._keys import short
 from statetrack.pictures.drawn import Drawn
-from statetrack.sources.arrays import Floats
+from statetrack.sources import Floats
 
 NAME, CELL = 8.0, 7.0
 """Font sizes: of the names of rows and columns, and of what is written into cells."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from statetrack.report.entries import Entry
-from statetrack.runs.rows import EvaluationRow
+from statetrack.runs import EvaluationRow
 from statetrack.scoring import rounded_down
 
 Outcome = Literal[

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from statetrack.atlas.rows import AnswerRow, GroupRow, MachineRow, MergingRow
+from statetrack.atlas import AnswerRow, GroupRow, MachineRow, MergingRow
 from statetrack.markup import markdown, markdown_block, markdown_code, markdown_table
 from statetrack.report.drawing import LOOKS, SHOWN
 from statetrack.report.fitting import FittedTable
@@ -20,7 +20,7 @@ UNKNOWN = "?"
 LONGEST_WORD = 40
 """The most symbols of a witness word that a page shows; a longer one is shown by its length."""
 
-LEGEND = (
+ATLAS_LEGEND = (
     "states: those that a model has to tell apart; group: the largest that words make, none where "
     "the machine is aperiodic (star-free); class: how hard the labels are; horizon: the length "
     "after which 99 % of random words have merged all states, ~ where it is sampled"
@@ -207,7 +207,7 @@ def atlas_markdown(title: str, rows: Sequence[MachineRow], command: str) -> str:
     parts = [
         f"# {markdown(title)}\n",
         f"Made by `{command}`.\n" if "`" not in command else "",
-        f"{markdown(LEGEND)}.\n",
+        f"{markdown(ATLAS_LEGEND)}.\n",
         "## Families\n",
         markdown_table(
             FAMILY_HEADINGS, [list(map(markdown, line)) for line in family_lines(known)]

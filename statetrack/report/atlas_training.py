@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from statetrack.atlas.rows import MachineRow
-from statetrack.atlas.training import KINDS, RIGHT, Outcome, TrainedRow
+from statetrack.atlas import KINDS, RIGHT, MachineRow, Outcome, TrainedRow
 from statetrack.markup import markdown, markdown_code, markdown_table
 from statetrack.report.atlas import groups_text, horizon_text
 from statetrack.report.drawing import SHOWN, interval, share
@@ -28,7 +27,7 @@ VERDICTS: dict[Outcome, str] = {
 AT_SOME_SIZE = "can?"
 """What is predicted where some size is enough, and whether that of the model is, is not known."""
 
-LEGEND = (
+TRAINING_LEGEND = (
     f"{AT_SOME_SIZE}: the class of models can, and whether this size is enough is not known; "
     "accuracy of the replica that validation selected, after the last symbol of words of each kind "
     "and length; group: words that stay inside a group, so that nothing is ever forgotten; "
@@ -145,7 +144,7 @@ def training_markdown(
         f"# {markdown(title)}\n",
         f"Made by `{command}`.\n" if "`" not in command else "",
         f"{markdown(how)}\n",
-        f"{markdown(LEGEND)}.\n",
+        f"{markdown(TRAINING_LEGEND)}.\n",
         "".join(f"- {markdown(line)}\n" for line in summary_lines(rows)),
         "## By model\n",
         _models_markdown(rows),

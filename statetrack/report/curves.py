@@ -13,7 +13,7 @@ from string import ascii_lowercase
 
 import plotext
 
-from statetrack.runs.rows import EvaluationRow
+from statetrack.runs import EvaluationRow
 
 WIDTH, HEIGHT = 78, 16
 """The size of a plot, in characters; a narrower terminal has a narrower one."""

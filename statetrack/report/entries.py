@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from statetrack.algebra.prediction import Prediction
-from statetrack.evidence.bracket import Bracket
-from statetrack.evidence.rows import Evidence
-from statetrack.runs.rows import EvaluationRow, Outcome
-from statetrack.sweep.published import Compared
+from statetrack.algebra import Prediction
+from statetrack.evidence import Bracket, Evidence
+from statetrack.runs import EvaluationRow, Outcome
+from statetrack.sweep import Compared
 
 State = Literal["finished", "unfinished", "failed", "waiting"]
 

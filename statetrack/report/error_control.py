@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import RenderableType
 from rich.text import Text
 
-from statetrack.evidence.rows import ErrorControl, NoiseRow, PrecisionRow
+from statetrack.evidence import ErrorControl, NoiseRow, PrecisionRow
 from statetrack.report.drawing import facts, plain_table
 
 MOST_ROWS = 10

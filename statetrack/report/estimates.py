@@ -9,7 +9,7 @@ from statetrack.report.drawing import plain_table
 from statetrack.report.fitting import FittedTable
 
 if TYPE_CHECKING:
-    from statetrack.sweep.estimating import Estimate, Estimates
+    from statetrack.sweep import Estimate, Estimates
 
 NUMBERS = ("weights", "replicas", "all weights", "steps", "words per step", "training", "testing")
 

@@ -9,22 +9,24 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from statetrack.evidence.bracket import Bracket
-from statetrack.evidence.rows import (
+from statetrack.evidence import (
     ENDINGS,
+    SYMBOLS_SHOWN,
+    Bracket,
     Certificate,
     ErrorControl,
     Exhaustive,
     Extraction,
     Verdict,
     WorstCase,
+    failure_text,
+    word_text,
 )
-from statetrack.evidence.word_text import SYMBOLS_SHOWN, failure_text, word_text
 from statetrack.report.drawing import facts
 from statetrack.report.fitting import FittedTable
 
 if TYPE_CHECKING:
-    from statetrack.evidence.failing_words import FailingWords, Window
+    from statetrack.evidence import FailingWords, Window
 
 
 NONE_FAILS, NONE_TRIED = "fails: none of the words that were tried", "fails: no word was tried"

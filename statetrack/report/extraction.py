@@ -6,8 +6,13 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from statetrack.evidence.rows import EXTRACTION_ENDINGS, Extraction, MyhillNerode, NerodeScores
-from statetrack.evidence.word_text import failure_text
+from statetrack.evidence import (
+    EXTRACTION_ENDINGS,
+    Extraction,
+    MyhillNerode,
+    NerodeScores,
+    failure_text,
+)
 from statetrack.report.drawing import plain_table, share
 from statetrack.report.fitting import FittedTable
 from statetrack.sources import Automaton

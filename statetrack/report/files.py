@@ -16,7 +16,7 @@ from typing import Any
 from statetrack.report.entries import Entry, Report
 from statetrack.report.long_form import COLUMNS, TYPES, LongRow, as_values
 from statetrack.report.statistics import horizon_of_entry, statistics_at
-from statetrack.runs.rows import evidence_to_json
+from statetrack.runs import evidence_to_json
 from statetrack.scoring import plain
 
 FORMAT = 1

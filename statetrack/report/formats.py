@@ -11,14 +11,14 @@ from rich.console import Group, RenderableType
 from statetrack.errors import SettingsError
 from statetrack.report.entries import Measure, Over, Report
 from statetrack.report.files import csv_text, json_text, parquet_bytes
+from statetrack.report.html import page
 from statetrack.report.latex import long_latex, matrix_latex
 from statetrack.report.long_form import COLUMNS, MAIN, LongRow, chosen_columns, long_rows
 from statetrack.report.markdown import long_markdown, matrix_markdown
 from statetrack.report.matrix import OF_SELECTED, Matrix, matrix_of
-from statetrack.report.page import page
 from statetrack.report.terminal import long_view, matrix_view
 from statetrack.report.verdicts import legend, verdict_table, verdicts_markdown
-from statetrack.sweep.published import Compared, Of
+from statetrack.sweep import Compared, Of
 
 Format = Literal["rich", "markdown", "latex", "csv", "parquet", "json", "html"]
 

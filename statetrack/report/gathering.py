@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from statetrack.algebra.prediction import Prediction
+from statetrack.algebra import Prediction
 from statetrack.comparison import Algebras
 from statetrack.errors import RunError, SettingsError, StatetrackError, TaskError, nearest, setting
 from statetrack.predicting import predict
@@ -21,19 +21,38 @@ from statetrack.report.placing import Placeable, in_order, places_of
 from statetrack.report.repeating import train_command
 from statetrack.report.statistics import common_length
 from statetrack.report.training import TrainedPoint, training_lines, training_of
-from statetrack.runs.config import Experiment
-from statetrack.runs.files import is_folder
-from statetrack.runs.folder import RUNS, RunFolder, find_run_folders, is_run, read_error
-from statetrack.runs.identity import WITHOUT_EFFECT, settings_hash
-from statetrack.runs.plugins import code_of, needs_plugin
-from statetrack.runs.recorded import RecordedRun
-from statetrack.runs.rows import EvaluationRow
+from statetrack.runs import (
+    RUNS,
+    WITHOUT_EFFECT,
+    EvaluationRow,
+    Experiment,
+    RecordedRun,
+    RunFolder,
+    code_of,
+    find_run_folders,
+    is_folder,
+    is_run,
+    needs_plugin,
+    read_error,
+    settings_hash,
+)
 from statetrack.spec import Task, current_name, golden_hash, load_task
-from statetrack.sweep.executors._base import Done, Failed
-from statetrack.sweep.points import Point, points_of
-from statetrack.sweep.results import Measurement, PointResult
-from statetrack.sweep.suite import BUDGETS, SUITES, SWEEP_FILE, Suite, folder_of, load_suite
-from statetrack.sweep.verdicts import compare_published, departures_from_paper
+from statetrack.sweep import (
+    BUDGETS,
+    SUITES,
+    SWEEP_FILE,
+    Done,
+    Failed,
+    Measurement,
+    Point,
+    PointResult,
+    Suite,
+    compare_published,
+    departures_from_paper,
+    folder_of,
+    load_suite,
+    points_of,
+)
 
 
 def make_report(
@@ -281,8 +300,8 @@ class _Reading:
         """
         import torch
 
-        from statetrack.models._sizes import num_parameters, state_size
-        from statetrack.runs.run import Run, make_replica
+        from statetrack.models import num_parameters, state_size
+        from statetrack.runs import Run, make_replica
 
         source, settings = run.task.source, run.experiment.model_settings
         key = (run.experiment.model, settings, source.num_symbols, source.num_labels)

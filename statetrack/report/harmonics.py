@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from statetrack.errors import StatetrackError
-from statetrack.evidence.rows import Plane, Representation
+from statetrack.evidence import Plane, Representation
 from statetrack.markup import markdown, markdown_table
 from statetrack.report.drawing import share
-from statetrack.runs.folder import RunFolder
-from statetrack.runs.rows import EvidenceRow, latest_evidence
-from statetrack.sweep.results import PointResult
+from statetrack.runs import EvidenceRow, RunFolder, latest_evidence
+from statetrack.sweep import PointResult
 
 READ = 0.01
 """Planes with a smaller share of the squared logits are not shown."""

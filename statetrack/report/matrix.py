@@ -24,7 +24,7 @@ from statetrack.report.statistics import (
 )
 from statetrack.report.verdicts import summary
 from statetrack.scoring import rounded_up
-from statetrack.sweep.published import Of
+from statetrack.sweep import Of
 
 KINDS: dict[Measure, Kind] = {"accuracy": "accuracy", "scaled": "scaled", "prefix": "prefix"}
 """The measures that are shares of words, and so have statistics over replicas."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from statetrack.runs.identity import WITHOUT_EFFECT
+from statetrack.runs import WITHOUT_EFFECT
 
 _NOT_IN_ROWS = WITHOUT_EFFECT | {"model", "task"}
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from statetrack.models._facts import MODEL_FACTS
-from statetrack.training.settings import DataSettings, TrainSettings
+from statetrack.models import MODEL_FACTS
+from statetrack.training import DataSettings, TrainSettings
 
 
 def train_command(config: Mapping[str, Any], plugins: Sequence[Path] = ()) -> str:

@@ -7,7 +7,7 @@ import math
 from rich.console import RenderableType
 from rich.text import Text
 
-from statetrack.evidence.rows import Irreducible, LearnedGroup, Plane, Representation
+from statetrack.evidence import Irreducible, LearnedGroup, Plane, Representation
 from statetrack.report.drawing import facts, plain_table
 
 MOST_PLANES = 12

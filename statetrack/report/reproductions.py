@@ -18,15 +18,19 @@ from statetrack.report.harmonics import harmonics_markdown
 from statetrack.report.suites import cell_text, curves_markdown, evidence_markdown, suite_markdown
 from statetrack.report.training import TrainedPoint, training_markdown, training_of
 from statetrack.report.verdicts import MARKS, beside, published_text, summary_of, verdicts_markdown
-from statetrack.runs.folder import RunFolder
-from statetrack.sweep.published import VERDICTS, Compared, Verdict, counts
-from statetrack.sweep.results import PointResult
-from statetrack.sweep.suite import Suite
-from statetrack.sweep.verdicts import departures_from_paper
+from statetrack.runs import RunFolder
+from statetrack.sweep import (
+    VERDICTS,
+    Compared,
+    PointResult,
+    Suite,
+    Verdict,
+    counts,
+    departures_from_paper,
+)
 
 if TYPE_CHECKING:  # which import torch
-    from statetrack.sweep.executors._base import Done
-    from statetrack.sweep.points import Point
+    from statetrack.sweep import Done, Point
 
 BEGIN, END = "<!-- totals -->\n", "<!-- /totals -->\n"
 """Between these lines of the index stand the sums."""

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from statetrack.report.entries import Entry, Over
-from statetrack.runs.rows import EvaluationRow, Outcome
+from statetrack.runs import EvaluationRow, Outcome
 from statetrack.scoring import horizon, wilson
-from statetrack.sweep.published import Of
+from statetrack.sweep import Of
 
 Kind = Literal["accuracy", "scaled", "prefix"]
 """Accuracy at the last position, the same with chance at 0, and whole words right."""

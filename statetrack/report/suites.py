@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from statetrack.evidence.rows import WorstCase
+from statetrack.evidence import WorstCase
 from statetrack.markup import markdown
 from statetrack.report.drawing import share
 from statetrack.report.evidence import length_text, machine_text, precision_text
 from statetrack.report.fitting import FittedTable
-from statetrack.runs.rows import EvaluationRow
-from statetrack.sweep.results import PointResult
+from statetrack.runs import EvaluationRow
+from statetrack.sweep import PointResult
 
 WORST = WorstCase.kind
 

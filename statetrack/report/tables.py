@@ -7,10 +7,10 @@ from typing import Any
 
 from statetrack.report.drawing import interval, share, small
 from statetrack.report.fitting import FittedTable
-from statetrack.runs.rows import EvaluationRow, Summary
+from statetrack.runs import EvaluationRow, Summary
 from statetrack.scoring import Score, horizon
 from statetrack.text import visible
-from statetrack.training.records import Finish
+from statetrack.training import Finish
 
 MARK = "◀"
 """The mark of the replica that validation selected."""

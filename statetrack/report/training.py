@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from statetrack.markup import markdown
-from statetrack.runs.config import Experiment
+from statetrack.runs import Experiment
 from statetrack.spec import WordSpec, load_task
-from statetrack.training.registries import OPTIMISERS
-from statetrack.training.settings import TrainSettings
+from statetrack.training import OPTIMISERS, TrainSettings
 
 USUAL = "nothing more"
 """What is said of rows that do nothing of what others do."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from statetrack.markup import markdown, markdown_table
 from statetrack.report.drawing import share
 from statetrack.report.fitting import FittedTable
-from statetrack.sweep.published import VERDICTS, Compared, Trust, Verdict, counts
+from statetrack.sweep import VERDICTS, Compared, Trust, Verdict, counts
 
 MARKS: Mapping[Trust, str] = {"primary": "", "second-hand": "†", "figure": "‡"}
 """The mark behind a published number that was not read in the paper or its authors' data."""

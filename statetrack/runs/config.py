@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from statetrack.errors import SettingsError, nearest
-from statetrack.models import MODELS
-from statetrack.models._facts import MODEL_FACTS
+from statetrack.models import MODEL_FACTS, MODELS
 from statetrack.protocols import settings_for
 from statetrack.settings import Settings, build
-from statetrack.training.records import Replica, replicas_of
-from statetrack.training.settings import DataSettings, TrainSettings
+from statetrack.training import DataSettings, Replica, TrainSettings, replicas_of
 
 
 def preset(model: str, *layers: Mapping[str, Any], protocol: str = "") -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from statetrack.errors import RunError, setting
-from statetrack.models._base import SequenceModel
+from statetrack.models import SequenceModel
 from statetrack.runs.config import Experiment
 from statetrack.runs.environment import environment
 from statetrack.runs.folder import RunFolder, is_run
@@ -18,7 +18,7 @@ from statetrack.runs.plugins import plugins_of
 from statetrack.runs.replacing import require_replaceable
 from statetrack.runs.rows import Outcome, Summary
 from statetrack.runs.run import Run
-from statetrack.training.scores import accuracy
+from statetrack.training import accuracy
 
 
 def require_new(out: Path, *, force: bool = False) -> None:

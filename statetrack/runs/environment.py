@@ -11,8 +11,7 @@ import numpy as np
 import torch
 
 import statetrack
-from statetrack.models._base import SequenceModel
-from statetrack.models._sizes import num_parameters, state_size
+from statetrack.models import SequenceModel, num_parameters, state_size
 from statetrack.runs.processor import processor_name
 
 SMALL = 1_000_000

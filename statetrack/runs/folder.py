@@ -67,7 +67,7 @@ from statetrack.runs.replacing import drop_replaced, replace_run, require_replac
 from statetrack.runs.rows import EvaluationRow, EvidenceRow, Summary, read_row
 from statetrack.scoring import plain
 from statetrack.settings import read_yaml
-from statetrack.training.records import Record
+from statetrack.training import Record
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from statetrack.runs.rows import Outcome, Summary
-from statetrack.training.records import Finish, Progress, Replica
-from statetrack.training.trainer import Trainer
+from statetrack.training import Finish, Progress, Replica, Trainer
 
 
 def summary_of(trainer: Trainer, seconds: float) -> Summary:

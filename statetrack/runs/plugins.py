@@ -18,7 +18,7 @@ from statetrack.plugins import PluginFiles, load_copy, load_plugin, plugin_of
 from statetrack.registry import Registry
 from statetrack.runs.folder import RunFolder, is_run
 from statetrack.sources import KINDS
-from statetrack.training.registries import LOSSES, OPTIMISERS
+from statetrack.training import LOSSES, OPTIMISERS
 
 Named = tuple[Registry[Any], str]
 """A name, and the registry that it is looked up in."""

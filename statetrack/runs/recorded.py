@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from statetrack.errors import RunError, setting
-from statetrack.evidence.rows import Evidence
+from statetrack.evidence import Evidence
 from statetrack.runs.config import Experiment
 from statetrack.runs.folder import RunFolder
 from statetrack.runs.plugins import load_plugins
 from statetrack.runs.rows import EvaluationRow, EvidenceRow, Outcome, Summary, latest_evidence
 from statetrack.spec import Task, load_task
-from statetrack.training.records import Record
-from statetrack.training.words import TaskWords
+from statetrack.training import Record, TaskWords
 
 if TYPE_CHECKING:
     from statetrack.runs.unfinished import Unfinished

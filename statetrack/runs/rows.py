@@ -15,10 +15,10 @@ from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints, ove
 from pydantic import TypeAdapter, ValidationError
 
 from statetrack.errors import RunError
-from statetrack.evidence.rows import EVIDENCE, Evidence
+from statetrack.evidence import EVIDENCE, Evidence
 from statetrack.scoring import Score
 from statetrack.settings import explain
-from statetrack.training.records import Finish
+from statetrack.training import Finish
 
 T = TypeVar("T")
 

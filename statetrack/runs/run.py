@@ -26,16 +26,12 @@ from typing import Any, NamedTuple
 import torch
 
 import statetrack
-from statetrack.algebra.merging import merging_in
+from statetrack.algebra import merging_in
 from statetrack.errors import RunError, SettingsError, StatetrackWarning, setting
 from statetrack.evaluation import evaluate
-from statetrack.evidence.rows import Evidence, Exhaustive, Failure, WorstCase
-from statetrack.evidence.subject import Subject
-from statetrack.models import MODELS
-from statetrack.models._base import SequenceModel
-from statetrack.models._settings import KernelSettings
-from statetrack.ops.devices import choose_device
-from statetrack.ops.memory import keep_freed_memory
+from statetrack.evidence import Evidence, Exhaustive, Failure, Subject, WorstCase
+from statetrack.models import MODELS, KernelSettings, SequenceModel
+from statetrack.ops import choose_device, keep_freed_memory
 from statetrack.runs.config import Experiment
 from statetrack.runs.environment import environment, prepare_cpu, timestamp
 from statetrack.runs.folder import RUNS, RunFolder
@@ -53,13 +49,16 @@ from statetrack.runs.rows import (
 from statetrack.runs.shortcuts import strongest_by_length
 from statetrack.runs.tensors import Stored, check_state
 from statetrack.runs.unfinished import Unfinished
-from statetrack.spec import Task, folder_name, load_task
-from statetrack.spec.words import file_in
-from statetrack.training.checks import check_logits
-from statetrack.training.population import Population
-from statetrack.training.records import Record
-from statetrack.training.trainer import Trainer
-from statetrack.training.words import SeedStreams, TaskWords, Words
+from statetrack.spec import Task, file_in, folder_name, load_task
+from statetrack.training import (
+    Population,
+    Record,
+    SeedStreams,
+    TaskWords,
+    Trainer,
+    Words,
+    check_logits,
+)
 
 
 class Prepared(NamedTuple):

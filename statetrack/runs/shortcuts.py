@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statetrack.audit import Shortcuts, best_by_length, draw_tests
 from statetrack.data import BatchStream
 from statetrack.spec import Task
-from statetrack.training.words import TaskWords
+from statetrack.training import TaskWords
 
 FITTED_WORDS, FITTED_SYMBOLS = 2048, 2**16
 """The most training words of a run, and symbols in them, that shortcuts are fitted on."""

@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from statetrack.training.records import Progress
-from statetrack.training.registries import OPTIMISERS
-from statetrack.training.trainer import Trainer
+from statetrack.training import OPTIMISERS, Progress, Trainer
 
 
 @dataclass(frozen=True)

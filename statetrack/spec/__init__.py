@@ -1,27 +1,5 @@
 """Tasks: sources of words with their meaning, read from YAML files or from names."""
 
-from statetrack.spec.lengths import Lengths
-from statetrack.spec.loading import TASKS, list_tasks, load_task, task_names
-from statetrack.spec.names import current_name, folder_name
-from statetrack.spec.task import (
-    Task,
-    TaskSpec,
-    WordSpec,
-    arguments_that_can_be_set,
-    golden_hash,
-)
+import lazy_loader
 
-__all__ = [
-    "TASKS",
-    "Lengths",
-    "Task",
-    "TaskSpec",
-    "WordSpec",
-    "arguments_that_can_be_set",
-    "current_name",
-    "folder_name",
-    "golden_hash",
-    "list_tasks",
-    "load_task",
-    "task_names",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -26,13 +26,17 @@ import numpy as np
 
 from statetrack.errors import TaskError, nearest_or_known
 from statetrack.settings import is_plain_number, read_yaml
-from statetrack.sources import Automaton
-from statetrack.sources.arrays import Floats
-from statetrack.sources.automaton import reachable
-from statetrack.sources.corpus import WrongTrace, weights_of
-from statetrack.sources.formats._machine import MOST_BYTES as MOST_BYTES_OF_TRACES
-from statetrack.sources.text_files import read_bytes
-from statetrack.sources.trace_files import is_header_of_traces, read_traces
+from statetrack.sources import MOST_BYTES as MOST_BYTES_OF_TRACES
+from statetrack.sources import (
+    Automaton,
+    Floats,
+    WrongTrace,
+    is_header_of_traces,
+    reachable,
+    read_bytes,
+    read_traces,
+    weights_of,
+)
 from statetrack.text import shortened
 
 MOST_BYTES: Final = 2**20

@@ -13,22 +13,28 @@ from pathlib import Path
 from typing import Any, Final
 
 from statetrack.errors import TaskError, TaskWarning, nearest_or_known
-from statetrack.sources import Automaton, Source
-from statetrack.sources.corpus import Corpus, WrongTrace
-from statetrack.sources.formats import endings, format_of, machine_in
-from statetrack.sources.formats._machine import (
+from statetrack.sources import (
+    COPY,
+    ENDINGS,
     MISSING_CHOICES,
     NO_ANSWER,
+    Automaton,
+    Corpus,
     MachineText,
     Missing,
+    Source,
+    WrongTrace,
     automaton_of,
+    endings,
+    format_of,
     gaps_of,
+    is_trace_file,
+    machine_in,
+    placed,
+    read_traces,
+    written,
+    written_out,
 )
-from statetrack.sources.kinds.traces import written
-from statetrack.sources.kinds.transitions import written_out
-from statetrack.sources.minimising import COPY
-from statetrack.sources.text_files import placed
-from statetrack.sources.trace_files import ENDINGS, is_trace_file, read_traces
 
 ARGUMENTS: Final = ("missing", "start")
 """What can be said about a machine file: what becomes of missing transitions, and the start."""

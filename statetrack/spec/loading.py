@@ -18,10 +18,7 @@ from statetrack.errors import (
 )
 from statetrack.registry import Load, Registry, files_in, tasks_folder
 from statetrack.settings import build, read_yaml
-from statetrack.sources import build_source
-from statetrack.sources.formats import format_of
-from statetrack.sources.text_files import nearest_file
-from statetrack.sources.trace_files import is_trace_file
+from statetrack.sources import build_source, format_of, is_trace_file, nearest_file
 from statetrack.spec import names
 from statetrack.spec.aliases import ALIASES, group_meant
 from statetrack.spec.from_files import (

@@ -27,8 +27,7 @@ from typing import Any
 
 from statetrack import yaml_text
 from statetrack.errors import TaskError
-from statetrack.sources.formats import endings, format_of
-from statetrack.sources.trace_files import ENDINGS, is_trace_file
+from statetrack.sources import ENDINGS, endings, format_of, is_trace_file
 from statetrack.spec.aliases import ALIASES
 
 LONGEST_FOLDER_NAME = 150

@@ -22,11 +22,15 @@ from typing import Any, Final
 
 from statetrack.errors import TaskError, nearest_or_known
 from statetrack.settings import build
-from statetrack.sources import arguments_of, build_source
-from statetrack.sources._groups import cycle_name, read_permutation
-from statetrack.sources.kinds.permutations import MOST_POINTS
-from statetrack.sources.kinds.regex import acceptor
-from statetrack.sources.languages import can_be_left
+from statetrack.sources import (
+    MOST_POINTS,
+    acceptor,
+    arguments_of,
+    build_source,
+    can_be_left,
+    cycle_name,
+    read_permutation,
+)
 from statetrack.spec import names
 from statetrack.spec.from_files import default_lengths
 from statetrack.spec.task import Task, TaskSpec

@@ -15,6 +15,8 @@ from statetrack import yaml_text
 from statetrack.errors import SettingsError, TaskError, nearest_or_known
 from statetrack.settings import LineOrEmpty, Lines, Settings, build, option
 from statetrack.sources import (
+    LONGEST_ALLOWED,
+    MOST_LENGTHS,
     Automaton,
     Batch,
     LengthDistribution,
@@ -23,9 +25,8 @@ from statetrack.sources import (
     WordStream,
     arguments_of,
     build_source,
+    written_out,
 )
-from statetrack.sources.kinds.transitions import written_out
-from statetrack.sources.lengths import LONGEST_ALLOWED, MOST_LENGTHS
 from statetrack.spec.lengths import Lengths
 from statetrack.spec.words import OWN, automaton_drawing, check_words
 from statetrack.text import LONGEST_NAME, flaw_in, flaw_in_lines, shortened

@@ -84,7 +84,7 @@ def _group_words(automaton: Automaton, group: str) -> Automaton:
 
     Raises `TaskError` where the machine has no such group.
     """
-    from statetrack.algebra.group_words import chosen_walk
+    from statetrack.algebra import chosen_walk
 
     key = automaton.fingerprint(), group
     if key not in _KEPT:

@@ -25,18 +25,21 @@ import torch
 
 from statetrack.errors import RunError
 from statetrack.evaluation import evaluate
-from statetrack.runs.config import Experiment
-from statetrack.runs.folder import RunFolder, is_run
-from statetrack.runs.run import make_replica, prepare
-from statetrack.runs.shortcuts import strongest_by_length
+from statetrack.runs import (
+    Experiment,
+    RunFolder,
+    is_run,
+    make_replica,
+    prepare,
+    strongest_by_length,
+)
 from statetrack.spec import Task, load_task
 from statetrack.sweep.kept import kept_result
 from statetrack.sweep.points import Point
 from statetrack.sweep.results import SEED
 from statetrack.sweep.searching import NO_SEARCH, Searching
 from statetrack.sweep.suite import Suite
-from statetrack.training.trainer import BLOCK, Trainer
-from statetrack.training.words import TaskWords
+from statetrack.training import BLOCK, TaskWords, Trainer
 
 BUDGET = 30.0
 """Seconds for all measurements together."""

@@ -6,12 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from statetrack.errors import SettingsError
-from statetrack.evidence.budget import Budget
-from statetrack.evidence.certificate import find_certificate
-from statetrack.evidence.error_control import find_error_control
-from statetrack.evidence.exhaustive import find_exhaustive
-from statetrack.evidence.extraction import find_extraction
-from statetrack.evidence.rows import (
+from statetrack.evidence import (
+    Budget,
     Certificate,
     ErrorControl,
     Evidence,
@@ -19,9 +15,13 @@ from statetrack.evidence.rows import (
     Extraction,
     Failure,
     WorstCase,
+    find_certificate,
+    find_error_control,
+    find_exhaustive,
+    find_extraction,
+    find_worst_case,
 )
-from statetrack.evidence.worst_words import find_worst_case
-from statetrack.runs.run import Run
+from statetrack.runs import Run
 from statetrack.sweep.results import PointResult
 from statetrack.sweep.searching import KINDS, Searching
 

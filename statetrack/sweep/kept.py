@@ -10,14 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from statetrack.errors import RunError, setting
-from statetrack.runs.config import Experiment
-from statetrack.runs.folder import RunFolder, is_run
+from statetrack.runs import Experiment, RunFolder, is_run
 from statetrack.spec import Task, WordSpec, current_name, golden_hash, load_task
 from statetrack.sweep.points import Point
 from statetrack.sweep.results import Measurement, PointResult
 from statetrack.sweep.suite import Suite
-from statetrack.training.settings import DataSettings
-from statetrack.training.words import TaskWords
+from statetrack.training import DataSettings, TaskWords
 
 
 class AnotherRunError(RunError):

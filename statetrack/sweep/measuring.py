@@ -6,10 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from statetrack.errors import TaskError
-from statetrack.runs.folder import RunFolder, is_run, to_json
-from statetrack.runs.loggers._opening import logging
-from statetrack.runs.rows import EvaluationRow
-from statetrack.runs.run import Run
+from statetrack.runs import EvaluationRow, Run, RunFolder, is_run, logging, to_json
 from statetrack.scoring import horizon
 from statetrack.sweep.executors._base import Stop
 from statetrack.sweep.finding import with_evidence

@@ -9,10 +9,8 @@ from typing import Any
 
 from statetrack.errors import SettingsError, StatetrackError
 from statetrack.plugins import loaded_plugins
-from statetrack.runs.config import Experiment
-from statetrack.runs.plugins import load_given
-from statetrack.spec import Task, folder_name, load_task
-from statetrack.spec.names import own_kind
+from statetrack.runs import Experiment, load_given
+from statetrack.spec import Task, folder_name, load_task, own_kind
 from statetrack.sweep.suite import Suite
 
 
@@ -95,7 +93,7 @@ def require_trainable(point: Point, task: Task | None = None) -> None:
 
     `task` is that of the point, where it has been read already.
     """
-    from statetrack.runs.run import make_replica  # torch
+    from statetrack.runs import make_replica  # torch
 
     experiment = point.trainable
     try:

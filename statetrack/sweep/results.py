@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from statetrack.errors import RunError
-from statetrack.evidence.bracket import Bracket
-from statetrack.evidence.rows import Evidence
-from statetrack.runs.rows import EvaluationRow, evidence_to_json, read_evidence, read_row
+from statetrack.evidence import Bracket, Evidence
+from statetrack.runs import EvaluationRow, evidence_to_json, read_evidence, read_row
 from statetrack.spec import Task, golden_hash
 from statetrack.sweep.suite import Suite
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from statetrack.errors import StatetrackError
-from statetrack.runs import locking
-from statetrack.runs.files import write_file
-from statetrack.runs.folder import RunFolder
+from statetrack.runs import RunFolder, locking, write_file
 from statetrack.sweep.executors._base import Done, Executor, Failed, Stop
 from statetrack.sweep.kept import AnotherRunError, kept_result
 from statetrack.sweep.points import Point

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from statetrack.evidence.rows import Certificate, ErrorControl, Exhaustive, Extraction, WorstCase
+from statetrack.evidence import Certificate, ErrorControl, Exhaustive, Extraction, WorstCase
 from statetrack.sweep.results import PointResult
 
 KINDS = (

@@ -21,7 +21,7 @@ from statetrack.registry import Registry, files_in, tasks_folder
 from statetrack.settings import Line, LineOrEmpty, Name, Settings, build, option, read_yaml
 from statetrack.sweep.lengths import Lengths
 from statetrack.sweep.published import PublishedTable, Trust
-from statetrack.training.settings import DataSettings, TrainSettings
+from statetrack.training import DataSettings, TrainSettings
 
 Measure = Literal["accuracy", "scaled", "success"]
 
@@ -126,7 +126,7 @@ class Suite(Settings):
     def _words_are_drawn_in_known_ways(cls, given: tuple[str, ...]) -> tuple[str, ...]:
         if not given:
             return given
-        from statetrack.spec.words import check_words  # NumPy, which lists of suites do not need
+        from statetrack.spec import check_words  # NumPy, which lists of suites do not need
 
         try:
             return tuple(check_words(words) for words in given)

@@ -31,9 +31,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, assert_never
 
 from statetrack.errors import StatetrackError
-from statetrack.runs.config import Experiment
-from statetrack.runs.folder import RunFolder
-from statetrack.runs.rows import EvaluationRow, Summary
+from statetrack.runs import EvaluationRow, Experiment, RunFolder, Summary
 from statetrack.scoring import horizon_of, rescale, rounded_down, rounded_up
 from statetrack.spec import WordSpec, current_name, load_task
 from statetrack.sweep.executors._base import Done
@@ -41,7 +39,7 @@ from statetrack.sweep.published import Compared, Measure, PublishedTable, Verdic
 from statetrack.sweep.results import PointResult
 from statetrack.sweep.suite import Suite
 from statetrack.text import shortened
-from statetrack.training.settings import DataSettings, TrainSettings
+from statetrack.training import DataSettings, TrainSettings
 
 if TYPE_CHECKING:  # which imports torch
     from statetrack.sweep.points import Point
@@ -392,7 +390,7 @@ class _Beside:
         whose state grows with the word is about its limit alone, and forbids no length; and none
         forbids to fit the training lengths.
         """
-        from statetrack.models._settings import recurrence_of
+        from statetrack.models import recurrence_of
         from statetrack.predicting import predict
 
         recurrence = recurrence_of(ours.model_settings)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from statetrack.errors import RunError, StatetrackError
 from statetrack.plugins import explain_mistake
-from statetrack.runs.folder import drop_error, write_error
+from statetrack.runs import drop_error, write_error
 from statetrack.sweep.executors._base import Done, Failed, Stop
 from statetrack.sweep.measuring import run_point
 from statetrack.sweep.points import Point

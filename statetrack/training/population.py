@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from statetrack.errors import SettingsError
-from statetrack.models._base import SequenceModel
-from statetrack.models._memory import TRAINING, check_memory
+from statetrack.models import TRAINING, SequenceModel, check_memory
 from statetrack.training.records import Replica
 
 Weights = dict[str, Tensor]

@@ -52,7 +52,7 @@ class DataSettings(Settings):
     def _known_words(cls, words: str) -> str:
         if words == "task":
             return words
-        from statetrack.spec.words import check_words  # NumPy, which lists of settings do not need
+        from statetrack.spec import check_words  # NumPy, which lists of settings do not need
 
         try:
             return check_words(words)

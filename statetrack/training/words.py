@@ -13,15 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from statetrack.data import (
-    Batch,
-    BatchStream,
-    WordStream,
-    fixed_words,
-)
-from statetrack.sources import LengthDistribution
-from statetrack.spec import Task, WordSpec
-from statetrack.spec.words import OWN
+from statetrack.data import BatchStream, fixed_words
+from statetrack.sources import Batch, LengthDistribution, WordStream
+from statetrack.spec import OWN, Task, WordSpec
 from statetrack.training.settings import DataSettings, TrainSettings
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.functional import cross_entropy
 
 from statetrack import MODELS, load_task, ops
+from statetrack.algebra import Budget, transition_monoid
 from statetrack.algebra.images import image_groups, images_of
-from statetrack.algebra.monoid import Budget, transition_monoid
 
 BATCH, LENGTH, HIDDEN, EMBEDDING, RANK = 64, 10, 256, 256, 64
 EVALUATION_BATCH = 1024

@@ -21,13 +21,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.algebra.analysing import Algebra
+from statetrack.algebra import Algebra
 from statetrack.errors import StatetrackError
 from statetrack.models import MODELS
 from statetrack.predicting import predict
 from statetrack.settings import Settings, build
-from statetrack.sources import Automaton
-from statetrack.sources.arrays import Integers
+from statetrack.sources import Automaton, Integers
 from tests.claims.cells import Cell, algebra_of, automaton_of
 from tests.claims.running import leads_of
 from tests.claims.words import hard_words

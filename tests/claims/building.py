@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from statetrack.algebra.analysing import analyse
-from statetrack.algebra.prediction import Need
-from statetrack.models._base import RecurrentModel
+from statetrack.algebra import Need, analyse
+from statetrack.models import RecurrentModel
 from statetrack.predicting import predict
 from statetrack.sources import Automaton
 from tests.claims.cells import Cell, algebra_of, automaton_of

@@ -10,11 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from statetrack.algebra.analysing import Algebra, analyse
-from statetrack.algebra.prediction import Prediction
+from statetrack.algebra import Algebra, Prediction, analyse
 from statetrack.errors import StatetrackError
-from statetrack.models import MODELS
-from statetrack.models._settings import recurrence_of
+from statetrack.models import MODELS, recurrence_of
 from statetrack.predicting import predict
 from statetrack.settings import build
 from statetrack.sources import Automaton

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from statetrack.models._base import RecurrentModel
+from statetrack.models import RecurrentModel
 from statetrack.sources import Automaton
 from tests.claims.words import hard_words
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from statetrack.sources import Automaton
-from statetrack.sources.arrays import Integers
+from statetrack.sources import Automaton, Integers
 
 RANDOM = -1
 """A place of a plan that is left to chance."""

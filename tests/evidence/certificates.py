@@ -14,11 +14,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from statetrack.evidence.budget import Budget
-from statetrack.evidence.certificate import find_certificate
-from statetrack.evidence.subject import Subject
+from statetrack.evidence import Budget, Subject, find_certificate
 from statetrack.models import MODELS
-from statetrack.ops.boxes import FLOAT32, Box
+from statetrack.ops import FLOAT32, Box
 from tests.evidence import machines, networks, words
 from tests.evidence.checks import Check
 from tests.evidence.machines import Table

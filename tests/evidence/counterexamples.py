@@ -11,10 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from statetrack.evidence.budget import Budget
-from statetrack.evidence.exhaustive import find_exhaustive
-from statetrack.evidence.extraction import find_extraction
-from statetrack.evidence.subject import Subject
+from statetrack.evidence import Budget, Subject, find_exhaustive, find_extraction
 from statetrack.models import MODELS
 from statetrack.sources import Automaton
 from tests.evidence import machines, networks, words

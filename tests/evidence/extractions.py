@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from statetrack.evidence.budget import Budget
-from statetrack.evidence.extraction import find_extraction
-from statetrack.evidence.subject import Subject
+from statetrack.evidence import Budget, Subject, find_extraction
 from tests.evidence import machines, networks
 from tests.evidence.checks import Check
 from tests.evidence.machines import Table

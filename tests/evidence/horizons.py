@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from statetrack.evidence.budget import Budget
-from statetrack.evidence.subject import Subject
-from statetrack.evidence.worst_words import find_worst_case
+from statetrack.evidence import Budget, Subject, find_worst_case
 from tests.evidence import certificates, networks, words
 from tests.evidence.checks import Check
 from tests.evidence.machines import Table

@@ -6,9 +6,8 @@ import itertools
 
 import numpy as np
 
-from statetrack.evidence.budget import Budget
+from statetrack.evidence import Budget, Subject
 from statetrack.evidence.representation import find_representation
-from statetrack.evidence.subject import Subject
 from tests.evidence import machines, networks
 from tests.evidence.checks import Check
 from tests.evidence.machines import Table

@@ -21,13 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from statetrack.sweep.executors._base import Done, Failed
+from statetrack.sweep import Done, Failed, Point, PointResult, Suite, points_of
 from statetrack.sweep.executors.ray import QUIET, Ray
 from statetrack.sweep.kept import kept_result
 from statetrack.sweep.measuring import run_point
-from statetrack.sweep.points import Point, points_of
-from statetrack.sweep.results import PointResult
-from statetrack.sweep.suite import Suite
 from statetrack.sweep.work import Work
 
 STORE = 80 * 1024 * 1024

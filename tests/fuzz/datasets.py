@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from statetrack.data import check_labels, read_dataset, write_dataset
-from statetrack.data.formats import FORMATS
-from statetrack.data.splits import draw_splits
+from statetrack.data import FORMATS, check_labels, draw_splits, read_dataset, write_dataset
 from statetrack.spec import WordSpec, load_task
 from tests.fuzz import mutations
 from tests.fuzz.command_lines import import_all, run_command

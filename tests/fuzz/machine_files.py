@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
-from statetrack.sources.formats import MACHINE_FORMATS, write_machine
+from statetrack.sources import MACHINE_FORMATS, write_machine
 from statetrack.spec import load_task
 from tests.fuzz import mutations
 from tests.fuzz.harness import Case, require, require_printable

@@ -11,14 +11,12 @@ from typing import Any
 
 import yaml
 
-from statetrack.catalogue.lists import LISTINGS
+from statetrack.catalogue import LISTINGS
 from statetrack.comparison import compare
-from statetrack.evidence.rows import Failure
-from statetrack.runs.folder import find_run_folders
-from statetrack.runs.run import Run
+from statetrack.evidence import Failure
+from statetrack.runs import Run, find_run_folders
+from statetrack.sweep import PointResult, points_of
 from statetrack.sweep.measuring import run_point
-from statetrack.sweep.points import points_of
-from statetrack.sweep.results import PointResult
 from statetrack.sweep.suite import read_suite
 from tests.fuzz import mutations
 from tests.fuzz.command_lines import import_all, run_command

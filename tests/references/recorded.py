@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from statetrack.catalogue.fidelity import comparisons
-from statetrack.models._facts import MODEL_FACTS
+from statetrack.models import MODEL_FACTS
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "authors"
 MOST_BYTES = 100_000

@@ -23,9 +23,8 @@ from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotary
 
 from statetrack import ops
 from statetrack.errors import SettingsError
-from statetrack.models import MODELS, mlstm, slstm, ttt_linear
-from statetrack.models._base import SequenceModel
-from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models import MODELS, BlockModel, SequenceModel, mlstm, slstm, ttt_linear
+from statetrack.models._blocks import Mixer
 from statetrack.models.hgrn import HGRN, HGRNMixer
 from statetrack.models.hgrn2 import HGRN2Mixer
 from statetrack.models.looped_transformer import LoopedTransformer

@@ -14,8 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from statetrack.models import MODELS
-from statetrack.models._base import LinearModel
+from statetrack.models import MODELS, LinearModel
 from statetrack.settings import build
 from tests.references.recorded import stated_difference
 

@@ -22,12 +22,12 @@ from transformers import OlmoHybridConfig
 from transformers.models.olmo_hybrid.modeling_olmo_hybrid import OlmoHybridGatedDeltaNet
 
 from statetrack import ops
-from statetrack.models import MODELS
-from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models import MODELS, BlockModel
+from statetrack.models._blocks import Mixer
 from statetrack.models._delta import DeltaFactors, DeltaMixer, ForgetGate
 from statetrack.models.kda import KDAFactors, KDAMixer, kda_scan, kda_step
 from statetrack.models.rwkv7 import RWKV7Factors, RWKV7Mixer, rwkv7_scan, rwkv7_step
-from statetrack.ops.layer_operators import ColumnwiseOperators, HouseholderOperators
+from statetrack.ops import ColumnwiseOperators, HouseholderOperators
 from statetrack.settings import build
 from tests.references.recorded import recorded, stated_difference
 

@@ -14,9 +14,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from statetrack.models import MODELS
-from statetrack.models._base import SequenceModel
-from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models import MODELS, BlockModel, SequenceModel
+from statetrack.models._blocks import Mixer
 from statetrack.models.full_matrix import FullMatrix
 from statetrack.models.slice import SliceMixer
 from statetrack.models.state_gated_rnn import StateGatedMixer

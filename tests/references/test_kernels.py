@@ -24,14 +24,11 @@ from torch.func import vmap
 
 from statetrack.errors import SettingsError
 from statetrack.extras import missing_kernels
-from statetrack.models import MODELS
-from statetrack.models._base import RecurrentModel, SequenceModel
-from statetrack.models._settings import KernelSettings
+from statetrack.models import MODELS, KernelSettings, RecurrentModel, SequenceModel
 from statetrack.ops.fla import adapters, calling, choice
-from statetrack.runs.run import Run
+from statetrack.runs import Run
 from statetrack.settings import build
-from statetrack.training.population import Population
-from statetrack.training.records import Replica
+from statetrack.training import Population, Replica
 
 B, T, SYMBOLS, LABELS = 3, 19, 5, 4
 CPU = torch.device("cpu")

@@ -7,8 +7,7 @@ import torch
 
 from statetrack.catalogue.fidelity import Comparison, comparisons, departures
 from statetrack.errors import StatetrackError
-from statetrack.models import MODELS
-from statetrack.models._facts import MODEL_FACTS
+from statetrack.models import MODEL_FACTS, MODELS
 from tests.references import recorded
 
 ROOT = Path(__file__).parents[2]

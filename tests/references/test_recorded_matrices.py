@@ -12,8 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from statetrack.models import MODELS, m2rnn
-from statetrack.models._blocks import BlockModel
+from statetrack.models import MODELS, BlockModel, m2rnn
 from statetrack.models.m2rnn import M2RNNMixer
 from statetrack.models.pd_ssm import PDSSMMixer
 from statetrack.settings import build

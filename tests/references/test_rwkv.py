@@ -21,8 +21,8 @@ from torch.func import functional_call
 from transformers import RwkvConfig
 from transformers.models.rwkv.modeling_rwkv import RwkvSelfAttention
 
-from statetrack.models import MODELS
-from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models import MODELS, BlockModel
+from statetrack.models._blocks import Mixer
 from statetrack.models.rwkv4 import RWKV4Mixer, Sums, wkv_scan
 from statetrack.models.rwkv6 import RWKV6Factors, RWKV6Mixer, rwkv6_scan, rwkv6_step
 from statetrack.settings import build

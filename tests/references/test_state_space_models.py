@@ -16,16 +16,18 @@ from transformers import Mamba2Config, MambaConfig
 from transformers.models.mamba.modeling_mamba import MambaMixer as ReferenceMamba
 from transformers.models.mamba2.modeling_mamba2 import Mamba2Mixer as ReferenceMamba2
 
-from statetrack.models import MODELS, s4d
-from statetrack.models._base import State
+from statetrack.models import MODELS, State, s4d
 from statetrack.models._blocks import Mixer
-from statetrack.ops.decayed_attention import CHUNK, decayed_chunk
-from statetrack.ops.layer_operators import (
+from statetrack.ops import (
+    CHUNK,
     ColumnwiseOperators,
+    ComplexDiagonalOperators,
+    DiagonalOperators,
     DirectSumOperators,
     OneHotColumnOperators,
+    Operators,
+    decayed_chunk,
 )
-from statetrack.ops.operators import ComplexDiagonalOperators, DiagonalOperators, Operators
 from statetrack.settings import build
 from tests.references.recorded import stated_difference
 

@@ -16,7 +16,7 @@ from statetrack.algebra.recurrences.base import (
 
 if TYPE_CHECKING:
     from statetrack.algebra.analysing import Algebra
-    from statetrack.algebra.state_space import Choice
+    from statetrack.algebra.smallest_spaces import Choice
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,7 +57,7 @@ from statetrack.algebra.recurrences.free import dimensions_of
 
 if TYPE_CHECKING:
     from statetrack.algebra.analysing import Algebra
-    from statetrack.algebra.state_space import Choice, StateSpace
+    from statetrack.algebra.smallest_spaces import Choice, StateSpace
 
 Beta = Literal["unit", "double"]
 """The range of beta: from 0 to 1, or from 0 to 2."""

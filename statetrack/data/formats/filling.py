@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from statetrack.data.formats.flat import Flat, flatten
 from statetrack.errors import DatasetError
-from statetrack.sources import Batch
-from statetrack.sources.arrays import smallest_type
+from statetrack.sources import Batch, smallest_type
 from statetrack.text import visible
 
 MOST_BYTES: Final = 4 * 2**30

@@ -33,8 +33,7 @@ from statetrack.data.parts import Part
 from statetrack.data.splits import TEST
 from statetrack.data.texts import Reveals, TextRequest, Texts, last_asked, texts_of
 from statetrack.sources import Batch
-from statetrack.spec import Task, folder_name
-from statetrack.spec.names import is_path
+from statetrack.spec import Task, folder_name, is_path
 
 HARNESS_VERSION: Final = "0.4.13"
 """The version of lm-evaluation-harness that these folders are tested with."""

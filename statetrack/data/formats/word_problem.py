@@ -31,9 +31,7 @@ from statetrack.data.formats.filling import (
 from statetrack.data.formats.flat import Flat
 from statetrack.data.parts import SYMBOLS_AT_ONCE, Part
 from statetrack.errors import DatasetError, setting
-from statetrack.sources import Batch, Source
-from statetrack.sources.arrays import Unsigned, smallest_type
-from statetrack.sources.lengths import LONGEST_ALLOWED
+from statetrack.sources import LONGEST_ALLOWED, Batch, Source, Unsigned, smallest_type
 
 HEADER = ["seed", "input", "target"]
 

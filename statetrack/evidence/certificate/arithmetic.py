@@ -42,8 +42,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from statetrack.models._base import LinearModel
-from statetrack.ops.operators import (
+from statetrack.models import LinearModel
+from statetrack.ops import (
     BlockOperators,
     ComplexDiagonalOperators,
     DenseOperators,
@@ -51,7 +51,7 @@ from statetrack.ops.operators import (
     FactoredOperators,
     RotationOperators,
 )
-from statetrack.sources.arrays import Floats
+from statetrack.sources import Floats
 
 OWN = 2.0**-52
 """Twice the unit roundoff of the float64 in which bounds are computed."""

@@ -10,11 +10,9 @@ from functools import cached_property
 
 import numpy as np
 
-from statetrack.algebra.machine import needed_machine
+from statetrack.algebra import needed_machine
 from statetrack.evidence.budget import Budget
-from statetrack.sources import Automaton
-from statetrack.sources.arrays import Booleans, Floats, Integers
-from statetrack.sources.automaton import reachable
+from statetrack.sources import Automaton, Booleans, Floats, Integers, reachable
 
 MOST_ROUNDS = 2000
 """Rounds of averaging."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from statetrack.sources.arrays import Floats
+from statetrack.sources import Floats
 
 UP = 1 + 2.0**-43
 """What sums of up to 1,000 nonnegative products are multiplied by, so as not to be too small."""

@@ -20,15 +20,15 @@ import torch
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.certificate.arithmetic import exactly
 from statetrack.evidence.certificate.centres import Transitions
-from statetrack.models._base import LinearModel
-from statetrack.ops.operators import (
+from statetrack.models import LinearModel
+from statetrack.ops import (
     BlockOperators,
     ComplexDiagonalOperators,
     DenseOperators,
     DiagonalOperators,
     FactoredOperators,
 )
-from statetrack.sources.arrays import Booleans, Floats
+from statetrack.sources import Booleans, Floats
 
 MOST_STATES = 4096
 """Most pairs of a state of the model and one of the automaton."""

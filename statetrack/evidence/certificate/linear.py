@@ -74,8 +74,8 @@ from statetrack.evidence.certificate.rank_space import Pairs, with_rounding
 from statetrack.evidence.certificate.splitting import Part, Splitting, gain, splittings
 from statetrack.evidence.rows import Certificate, Verdict, not_proven
 from statetrack.evidence.subject import Subject
-from statetrack.models._base import LinearModel
-from statetrack.sources.arrays import Floats
+from statetrack.models import LinearModel
+from statetrack.sources import Floats
 
 METHOD = "equivariant centres"
 EXACT = "closed orbit of exact states"

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from statetrack.evidence.certificate.arithmetic import OWN, RANGE, UNDERFLOW, RankSpace
 from statetrack.evidence.certificate.comparison import UP, Comparison
 from statetrack.evidence.certificate.splitting import Splitting
-from statetrack.sources.arrays import Floats
+from statetrack.sources import Floats
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 """The right label and the other one of every row of margins: [P] and [P]."""

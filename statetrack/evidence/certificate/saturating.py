@@ -40,10 +40,9 @@ from torch import Tensor, nn
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.rows import Certificate, Verdict, not_proven
 from statetrack.evidence.subject import Subject
-from statetrack.models._base import WithBoxes
-from statetrack.ops.boxes import FLOAT32, UNITS_OF_A_FUNCTION, Box
-from statetrack.sources import Automaton
-from statetrack.sources.arrays import Integers
+from statetrack.models import WithBoxes
+from statetrack.ops import FLOAT32, UNITS_OF_A_FUNCTION, Box
+from statetrack.sources import Automaton, Integers
 
 MOST_BOXES: Final = 20_000
 """Boxes of one attempt."""

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from statetrack.evidence.certificate.arithmetic import OWN
-from statetrack.sources.arrays import Floats
+from statetrack.sources import Floats
 
 NO_LENGTHENING = 1 + 1e-9
 """A factor up to which no other coordinates are looked for: errors do not grow."""

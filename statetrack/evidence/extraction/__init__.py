@@ -47,8 +47,7 @@ from statetrack.evidence.extraction.oracles import (
 from statetrack.evidence.extraction.teacher import Stop, Teacher
 from statetrack.evidence.rows import Extraction, Failure
 from statetrack.evidence.subject import Reader, Subject
-from statetrack.sources import Automaton, Source
-from statetrack.sources.comparing import shortest_difference
+from statetrack.sources import Automaton, Source, shortest_difference
 from statetrack.spec import Task
 
 Algorithm = Literal["lstar", "kv"]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from statetrack.algebra.machine import needed_machine
+from statetrack.algebra import needed_machine
 from statetrack.evidence.rows import Extraction
 from statetrack.sources import Automaton
 

@@ -19,8 +19,7 @@ from aalpy import Oracle
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.extraction.machine import Hypothesis, Indices, Word, smallest
 from statetrack.evidence.extraction.teacher import Stop, Teacher
-from statetrack.sources import Automaton, LengthDistribution
-from statetrack.sources.comparing import shortest_difference
+from statetrack.sources import Automaton, LengthDistribution, shortest_difference
 
 MOST_SHORT_WORDS = 4096
 """Most words that are tried because they are all words of their length."""

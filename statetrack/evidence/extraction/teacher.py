@@ -10,13 +10,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from aalpy import SUL
 
-from statetrack.algebra.machine import needed_machine
+from statetrack.algebra import needed_machine
 from statetrack.evidence.budget import Budget
 from statetrack.evidence.extraction.machine import BEFORE, UNASKED, Indices, Word
 from statetrack.evidence.rows import Failure
 from statetrack.evidence.subject import NO_ANSWER, Reader
-from statetrack.sources import Automaton
-from statetrack.sources.arrays import Booleans
+from statetrack.sources import Automaton, Booleans
 
 SYMBOLS_AT_ONCE = 2**15
 """Words times symbols that are read between two looks at the time."""

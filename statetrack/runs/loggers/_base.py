@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from statetrack.runs.rows import EvaluationRow, Summary
-    from statetrack.training.records import Replica
+    from statetrack.training import Replica
 
 
 @dataclass(frozen=True)

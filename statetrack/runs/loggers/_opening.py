@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from statetrack.errors import StatetrackError, StatetrackWarning
 from statetrack.runs.loggers import LOGS
 from statetrack.runs.loggers._base import Log, Logged, Scalars
-from statetrack.training.records import Record
+from statetrack.training import Record
 
 if TYPE_CHECKING:
     from statetrack.runs.rows import EvaluationRow, Summary
@@ -104,7 +104,7 @@ class Logs:
 
     def _scalars(self, records: Iterable[Record]) -> list[Scalars]:
         """What is logged of each record: its numbers that are finite, and the learning rate."""
-        from statetrack.training.stepping import schedule_factor
+        from statetrack.training import schedule_factor
 
         experiment = self._run.experiment
         found = []

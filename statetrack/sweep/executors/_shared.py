@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING
 
 import statetrack
 from statetrack.errors import RunError
-from statetrack.runs import locking
-from statetrack.runs.files import cannot_be_written, write_file
+from statetrack.runs import cannot_be_written, locking, write_file
 from statetrack.sweep.executors._base import Done, Stop
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from statetrack.errors import RunError, SettingsError, nearest_or_known
 from statetrack.extras import import_extra
-from statetrack.runs.files import write_file
+from statetrack.runs import write_file
 from statetrack.settings import LineOrEmpty, option
 from statetrack.sweep.executors import EXECUTORS
 from statetrack.sweep.executors._base import Done, Executor, Stop

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from statetrack.ops.operators import BlockOperators
+from statetrack.ops import BlockOperators
 from statetrack.training.words import Words
 
 MOST_ENTRIES = 50_000

@@ -20,7 +20,7 @@ from scipy.optimize import least_squares
 from scipy.sparse.linalg import LinearOperator
 from torch import Tensor
 
-from statetrack.ops.dense import dense_recurrence
+from statetrack.ops import dense_recurrence
 from statetrack.training.finishing.realization import Coordinates, Machine
 from statetrack.training.words import Words
 

@@ -15,7 +15,7 @@ from scipy.optimize import least_squares
 from scipy.sparse.linalg import LinearOperator
 from torch import Tensor
 
-from statetrack.ops.operators import FactoredOperators
+from statetrack.ops import FactoredOperators
 from statetrack.training.finishing.equations import Numbers, joined
 
 MOST_STEPS = 60

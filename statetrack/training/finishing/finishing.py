@@ -13,11 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from statetrack.models._base import LinearModel
-from statetrack.models.bilinear import Bilinear
-from statetrack.models.bilinear_block import BilinearBlock
-from statetrack.models.bilinear_cp import BilinearCP
-from statetrack.ops.operators import FactoredOperators
+from statetrack.models import Bilinear, BilinearBlock, BilinearCP, LinearModel
+from statetrack.ops import FactoredOperators
 from statetrack.training.finishing.blocks import exact_machine
 from statetrack.training.finishing.equations import UndeterminedError, solved
 from statetrack.training.finishing.factors import factored

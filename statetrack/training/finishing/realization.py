@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from statetrack.ops.dense import dense_recurrence
+from statetrack.ops import dense_recurrence
 from statetrack.training.words import Words
 
 GAP = 3.0

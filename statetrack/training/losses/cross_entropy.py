@@ -12,7 +12,7 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional
 
-from statetrack.ops.precision import widened
+from statetrack.ops import widened
 from statetrack.training.losses import Loss
 from statetrack.training.registries import LOSSES
 from statetrack.training.settings import TrainSettings

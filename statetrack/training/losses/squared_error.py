@@ -18,7 +18,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from statetrack.ops.precision import widened
+from statetrack.ops import widened
 from statetrack.training.losses import Loss
 from statetrack.training.registries import LOSSES
 from statetrack.training.settings import TrainSettings

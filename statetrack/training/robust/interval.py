@@ -22,9 +22,8 @@ import torch
 from torch import Tensor, nn
 
 from statetrack.errors import SettingsError, setting
-from statetrack.models._base import RecurrentModel, WithBoxes
-from statetrack.ops.boxes import Box
-from statetrack.ops.precision import in_full_precision
+from statetrack.models import RecurrentModel, WithBoxes
+from statetrack.ops import Box, in_full_precision
 from statetrack.training.losses import Loss
 from statetrack.training.population import Population
 from statetrack.training.registries import ROBUST

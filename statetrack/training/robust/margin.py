@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from statetrack.errors import SettingsError, setting
-from statetrack.models._base import SequenceModel
+from statetrack.models import SequenceModel
 from statetrack.training.losses import Loss
 from statetrack.training.population import Population
 from statetrack.training.registries import ROBUST

@@ -19,13 +19,10 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 from torch import Tensor, nn
 
-from statetrack.algebra.analysing import Algebra
-from statetrack.algebra.prediction import Prediction
-from statetrack.models import MODELS
-from statetrack.models._base import RecurrentModel
+from statetrack.algebra import Algebra, Prediction
+from statetrack.models import MODELS, RecurrentModel
 from statetrack.settings import Settings, build
-from statetrack.sources import Automaton
-from statetrack.sources.arrays import Floats, Integers
+from statetrack.sources import Automaton, Floats, Integers
 from tests.claims.words import covering_words
 
 OPEN = 60.0

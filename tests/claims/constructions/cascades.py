@@ -17,9 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from statetrack.algebra.groups import Group
-from statetrack.algebra.monoid import Budget, transition_monoid
-from statetrack.sources.arrays import Floats, Integers
+from statetrack.algebra import Budget, Group, transition_monoid
+from statetrack.sources import Floats, Integers
 from tests.claims.constructions.base import Case, NotBuilt
 
 

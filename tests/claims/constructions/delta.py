@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from statetrack.sources.arrays import Floats
+from statetrack.sources import Floats
 from tests.claims.constructions import layered
 from tests.claims.constructions.base import (
     OPEN,

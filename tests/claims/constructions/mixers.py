@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from statetrack.sources.arrays import Floats
+from statetrack.sources import Floats
 from tests.claims.constructions.base import (
     OPEN,
     SHUT,

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import block_diag
 
-from statetrack.algebra.analysing import Algebra
+from statetrack.algebra import Algebra
 from statetrack.algebra.function_spaces import Construction
 from statetrack.algebra.rank_one_terms import gains_of, spanning_terms
 from statetrack.algebra.representations import Part
-from statetrack.sources.arrays import Floats
+from statetrack.sources import Floats
 from tests.claims.constructions.base import NotBuilt
 
 SMALL = 1e-9

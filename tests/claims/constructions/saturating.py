@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from statetrack.sources.arrays import Floats
+from statetrack.sources import Floats
 from tests.claims.constructions.base import (
     OPEN,
     SHUT,

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from statetrack.sources.arrays import Floats, Integers
+from statetrack.sources import Floats, Integers
 from tests.claims.constructions.base import (
     BeyondBudget,
     Case,

@@ -12,7 +12,7 @@ from typing import Any
 
 from statetrack.report.entries import Entry, Report
 from statetrack.report.long_form import COLUMNS, as_values, long_rows
-from statetrack.runs.rows import EvaluationRow
+from statetrack.runs import EvaluationRow
 from statetrack.scoring import plain
 
 OF_ENTRIES = (

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from statetrack.report.drawing import share
 from statetrack.report.entries import Entry
-from statetrack.runs.rows import EvaluationRow
+from statetrack.runs import EvaluationRow
 
 WIDTH, HEIGHT = 232, 132
 """The size of a panel."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from statetrack.errors import TaskError
-from statetrack.sources.formats import endings, format_of
+from statetrack.sources import endings, format_of
 
 SEPARATOR = "__"
 """What stands in a file's name between the family and the rest of it."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from statetrack.algebra.prediction import Need
+from statetrack.algebra import Need
 from statetrack.report.agreement import Agreement, agreement_of
 from statetrack.report.drawing import interval, share
 from statetrack.report.entries import Entry, Report
@@ -18,9 +18,9 @@ from statetrack.report.evidence import bracket_lines, evidence_lines, precision_
 from statetrack.report.matrix import worst_text
 from statetrack.report.statistics import FIELDS, horizon_of_entry
 from statetrack.report.verdicts import published_text
-from statetrack.runs.rows import EvaluationRow
+from statetrack.runs import EvaluationRow
 from statetrack.scoring import wilson
-from statetrack.sweep.published import Compared
+from statetrack.sweep import Compared
 
 Expected = Literal["can", "cannot", "size", "open", "none"]
 """What is predicted: it can; it cannot; its size is too small; not decided; nothing at all."""

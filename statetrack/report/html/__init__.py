@@ -1,5 +1,5 @@
 """A report as one HTML page that needs nothing else."""
 
-from statetrack.report.page.rendering import page
+from statetrack.report.html.rendering import page
 
 __all__ = ["page"]

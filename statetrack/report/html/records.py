@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from statetrack.report.page.places import Place
+from statetrack.report.html.places import Place
 
 TIED = 3
 """The most entries of one record that are named."""

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from statetrack.errors import SettingsError, StatetrackWarning
-from statetrack.models._base import SequenceModel
-from statetrack.ops.devices import choose_device
+from statetrack.models import SequenceModel
+from statetrack.ops import choose_device
 from statetrack.settings import build
 from statetrack.spec import Task, load_task
 from statetrack.training.checks import check_logits

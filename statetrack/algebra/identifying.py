@@ -38,7 +38,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from statetrack.algebra.machine import Machine
-from statetrack.sources.arrays import Booleans, Integers
+from statetrack.sources import Booleans, Integers
 
 MOST_PAIR_STEPS = 2**25
 """Most pairs of states, times symbols and lengths, that the search for `enough` goes through."""

@@ -41,7 +41,7 @@ from statetrack.algebra.representations import (
     orbits_of_pairs,
 )
 from statetrack.algebra.separation import Labels, Readout, find_readout, is_readable
-from statetrack.sources.arrays import Booleans, Floats, Integers
+from statetrack.sources import Booleans, Floats, Integers
 
 FULL_RANK = 1e-6
 """Singular values above this count."""

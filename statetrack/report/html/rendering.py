@@ -14,11 +14,11 @@ from markupsafe import Markup
 from statetrack.references import ids_in
 from statetrack.report.drawing import interval, share
 from statetrack.report.entries import Report
+from statetrack.report.html import panels
+from statetrack.report.html.places import MARKS, MEASURES, TRUSTS, Place
+from statetrack.report.html.records import records_of
+from statetrack.report.html.row_data import row_data
 from statetrack.report.matrix import WHAT
-from statetrack.report.page import panels
-from statetrack.report.page.places import MARKS, MEASURES, TRUSTS, Place
-from statetrack.report.page.records import records_of
-from statetrack.report.page.row_data import row_data
 from statetrack.report.verdicts import legend, measured_text, published_text
 from statetrack.text import visible
 

@@ -1,0 +1,34 @@
+"""The public names of `statetrack.data`: other packages import these, from here alone."""
+
+from .answers import NO_ANSWER as NO_ANSWER
+from .answers import answer_files as answer_files
+from .answers import fitted as fitted
+from .answers import read_answers as read_answers
+from .datasets import Dataset as Dataset
+from .datasets import check_labels as check_labels
+from .datasets import read_dataset as read_dataset
+from .datasets import require_replaceable as require_replaceable
+from .datasets import write_dataset as write_dataset
+from .datasets import write_large_dataset as write_large_dataset
+from .distinct import draw_distinct as draw_distinct
+from .fixed import FixedWords as FixedWords
+from .fixed import fixed_words as fixed_words
+from .formats import FORMATS as FORMATS
+from .formats import FormatName as FormatName
+from .formats.word_problem import read_word_problem as read_word_problem
+from .formats.word_problem import write_word_problem as write_word_problem
+from .large import Request as Request
+from .sizes import Size as Size
+from .sizes import estimate_size as estimate_size
+from .sizes import in_bytes as in_bytes
+from .splits import Splits as Splits
+from .splits import draw_splits as draw_splits
+from .splits import name_of_test as name_of_test
+from .streams import TensorStream as TensorStream
+from .streams import stream as stream
+from .texts import TextForm as TextForm
+from .texts import TextRequest as TextRequest
+from .words import BatchStream as BatchStream
+from .words import measured_floors as measured_floors
+from .words import stream_words as stream_words
+from .words import whole_words as whole_words

@@ -1,0 +1,29 @@
+"""The public names of `statetrack.models`: other packages import these, from here alone."""
+
+from ._base import LinearModel as LinearModel
+from ._base import RecurrentModel as RecurrentModel
+from ._base import SequenceModel as SequenceModel
+from ._base import State as State
+from ._base import WithBoxes as WithBoxes
+from ._base import WithTransition as WithTransition
+from ._blocks import Block as Block
+from ._blocks import BlockModel as BlockModel
+from ._checking import Finding as Finding
+from ._checking import check_model as check_model
+from ._facts import MODEL_FACTS as MODEL_FACTS
+from ._making import make_model as make_model
+from ._memory import TRAINING as TRAINING
+from ._memory import check_memory as check_memory
+from ._registry import MODELS as MODELS
+from ._settings import KernelSettings as KernelSettings
+from ._settings import LinearSettings as LinearSettings
+from ._settings import ModelSettings as ModelSettings
+from ._settings import recurrence_of as recurrence_of
+from ._settings import variants as variants
+from ._sizes import num_parameters as num_parameters
+from ._sizes import state_size as state_size
+from ._streaming import Scanning as Scanning
+from ._streaming import Stepping as Stepping
+from .bilinear import Bilinear as Bilinear
+from .bilinear_block import BilinearBlock as BilinearBlock
+from .bilinear_cp import BilinearCP as BilinearCP

@@ -1,0 +1,34 @@
+"""The public names of `statetrack.sweep`: other packages import these, from here alone."""
+
+from .cores import available_cores as available_cores
+from .estimating import BUDGET as BUDGET
+from .estimating import Estimate as Estimate
+from .estimating import Estimates as Estimates
+from .estimating import estimate as estimate
+from .executors import EXECUTORS as EXECUTORS
+from .executors._base import Done as Done
+from .executors._base import Executor as Executor
+from .executors._base import Failed as Failed
+from .executors.local import Local as Local
+from .points import Point as Point
+from .points import points_of as points_of
+from .points import require_trainable as require_trainable
+from .published import VERDICTS as VERDICTS
+from .published import Compared as Compared
+from .published import Of as Of
+from .published import Trust as Trust
+from .published import Verdict as Verdict
+from .published import counts as counts
+from .results import Measurement as Measurement
+from .results import PointResult as PointResult
+from .running import run_suite as run_suite
+from .searching import Searching as Searching
+from .suite import BUDGETS as BUDGETS
+from .suite import SUITES as SUITES
+from .suite import SWEEP_FILE as SWEEP_FILE
+from .suite import Budget as Budget
+from .suite import Suite as Suite
+from .suite import folder_of as folder_of
+from .suite import load_suite as load_suite
+from .verdicts import compare_published as compare_published
+from .verdicts import departures_from_paper as departures_from_paper

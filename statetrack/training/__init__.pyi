@@ -1,0 +1,23 @@
+"""The public names of `statetrack.training`: other packages import these, from here alone."""
+
+from .api import train as train
+from .checks import check_logits as check_logits
+from .optimisers import OptimiserKind as OptimiserKind
+from .population import Population as Population
+from .records import Finish as Finish
+from .records import Progress as Progress
+from .records import Record as Record
+from .records import Replica as Replica
+from .records import replicas_of as replicas_of
+from .registries import LOSSES as LOSSES
+from .registries import OPTIMISERS as OPTIMISERS
+from .scores import accuracy as accuracy
+from .scores import finite_answers as finite_answers
+from .settings import DataSettings as DataSettings
+from .settings import TrainSettings as TrainSettings
+from .stepping import schedule_factor as schedule_factor
+from .trainer import BLOCK as BLOCK
+from .trainer import Trainer as Trainer
+from .words import SeedStreams as SeedStreams
+from .words import TaskWords as TaskWords
+from .words import Words as Words
