@@ -187,7 +187,7 @@ class _Executed:
         """The module that an `import` statement in an executed file gets; replaces `__import__`."""
         if _is_replaced(name):
             return STAND_IN
-        if name in ("statetrack", HOME) and fromlist:
+        if name in ("statetrack", HOME, f"{HOME}._registry") and fromlist:
             return SimpleNamespace(**{each: self._member(name, each) for each in fromlist})
         if name.startswith(f"{HOME}.") and fromlist:
             return self.module(name)
@@ -196,7 +196,7 @@ class _Executed:
     def _member(self, package: str, name: str) -> Any:
         """The object that `from package import name` gets, for a package of statetrack."""
         whole = f"{package}.{name}"
-        if whole == f"{HOME}.MODELS":
+        if name == "MODELS":
             return self
         if _is_replaced(whole):
             return STAND_IN
