@@ -37,13 +37,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from statetrack.algebra.components import orbits
 from statetrack.algebra.images import Images, Word, image_groups, images_of, shortest_ways
 from statetrack.algebra.machine import needed_machine
 from statetrack.algebra.stabilizer_chain import StabilizerChain, TooMuchWorkError
 from statetrack.algebra.subgroups import Subgroup, generated_subgroup
 from statetrack.errors import TaskError
-from statetrack.sources import Automaton, Integers
+from statetrack.sources import Automaton, Integers, orbits
 
 MIXED_BY = 100
 """The number of symbols behind the prefix after which two walks are compared."""

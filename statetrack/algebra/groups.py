@@ -16,8 +16,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from statetrack.algebra.components import orbits
-from statetrack.sources import Booleans, Integers
+from statetrack.sources import Booleans, Integers, orbits
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,10 +34,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from statetrack.algebra.components import strong_components
 from statetrack.algebra.images import ImageGroup, Images, StateImages
 from statetrack.algebra.monoid import Monoid
-from statetrack.sources import Booleans, Integers
+from statetrack.sources import Booleans, Integers, strong_components
 
 MOST_SETS = 2_000
 """Most sets of states for which the holonomy decomposition is worked out."""

@@ -15,8 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from statetrack.algebra.components import strong_components
-from statetrack.sources import Automaton, Booleans, Integers, minimise, reachable
+from statetrack.sources import Automaton, Booleans, Integers, minimise, reachable, strong_components
 
 VOID = "void"
 """The name of the void state, unless a state of the automaton has it."""

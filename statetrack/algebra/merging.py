@@ -41,11 +41,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from statetrack.algebra.components import strong_components
 from statetrack.algebra.images import Images, images_of
 from statetrack.algebra.machine import Machine, needed_machine
 from statetrack.scoring import rounded_down, wilson
-from statetrack.sources import Automaton, Booleans, Floats, Integers, Source, minimise, reachable
+from statetrack.sources import (
+    Automaton,
+    Booleans,
+    Floats,
+    Integers,
+    Source,
+    minimise,
+    reachable,
+    strong_components,
+)
 
 MERGED: Final = 0.99
 """The share of words that defines the merging horizon."""

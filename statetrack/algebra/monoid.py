@@ -18,8 +18,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from statetrack.algebra.components import strong_components
-from statetrack.sources import Booleans, Integers
+from statetrack.sources import Booleans, Integers, strong_components
 
 Maps = npt.NDArray[np.unsignedinteger]
 

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from statetrack.algebra.components import orbits
 from statetrack.algebra.groups import Group
 from statetrack.algebra.images import ImageGroup, StateImages
 from statetrack.algebra.machine import Machine
 from statetrack.algebra.monoid import Monoid, stable_elements
 from statetrack.algebra.stabilizer_chain import Work
 from statetrack.algebra.subgroups import Subgroup, generated_subgroup, listed_subgroup
-from statetrack.sources import Booleans, Integers
+from statetrack.sources import Booleans, Integers, orbits
 
 MOST_STABLE_STEPS = 2**25
 """Most products that the search for the stable semigroup may take."""

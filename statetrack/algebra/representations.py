@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from statetrack.algebra.components import orbits
-from statetrack.sources import Booleans, Floats, Integers
+from statetrack.sources import Booleans, Floats, Integers, orbits
 
 MOST_STATES = 1024
 """The largest space that is decomposed: its matrices have S^2 entries, and it takes S^3 steps."""

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from statetrack.algebra.components import orbits
 from statetrack.algebra.groups import Group, factorise
 from statetrack.algebra.naming import name_of, name_of_simple
 from statetrack.algebra.representations import orbits_of_pairs
 from statetrack.algebra.stabilizer_chain import StabilizerChain, TooMuchWorkError, Work
-from statetrack.sources import Booleans, Integers
+from statetrack.sources import Booleans, Integers, orbits
 
 MOST_LISTED = 5_040
 """The most elements of a group that is given by generators that are listed."""

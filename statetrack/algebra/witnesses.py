@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statetrack.algebra.arrangements import Arrangements, of_one_length, way_back
-from statetrack.algebra.components import orbits, strong_components
 from statetrack.algebra.groups import factorise
 from statetrack.algebra.images import ImageGroup
 from statetrack.algebra.local import local_order, order_by_short_words
@@ -33,7 +32,7 @@ from statetrack.algebra.stabilizer_chain import StabilizerChain
 from statetrack.algebra.subgroups import Subgroup, generated_subgroup
 from statetrack.algebra.telling import Telling, label_after
 from statetrack.algebra.witness import Witness, Word, period_of
-from statetrack.sources import Booleans, Integers
+from statetrack.sources import Booleans, Integers, orbits, strong_components
 
 if TYPE_CHECKING:
     from statetrack.algebra.analysing import Algebra

@@ -12,7 +12,6 @@ from .arrays import Integers as Integers
 from .arrays import Unsigned as Unsigned
 from .arrays import smallest_type as smallest_type
 from .automaton import Automaton as Automaton
-from .automaton import reachable as reachable
 from .batch import PADDING as PADDING
 from .batch import Batch as Batch
 from .batch import Supervision as Supervision
@@ -37,6 +36,16 @@ from .formats._machine import Missing as Missing
 from .formats._machine import automaton_of as automaton_of
 from .formats._machine import gaps_of as gaps_of
 from .formats._writing import what_is_left_out as what_is_left_out
+from .graphs import BreadthFirst as BreadthFirst
+from .graphs import ByPoint as ByPoint
+from .graphs import all_leading_to as all_leading_to
+from .graphs import closed as closed
+from .graphs import distances as distances
+from .graphs import leading_to as leading_to
+from .graphs import orbits as orbits
+from .graphs import reachable as reachable
+from .graphs import shortest_ways as shortest_ways
+from .graphs import strong_components as strong_components
 from .kinds import KINDS as KINDS
 from .kinds import Argument as Argument
 from .kinds import argument as argument

@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from statetrack.errors import TaskError, nearest_or_known
 from statetrack.sources.arrays import Integers
-from statetrack.sources.automaton import MOST_TRANSITIONS, Automaton, reachable
+from statetrack.sources.automaton import MOST_TRANSITIONS, Automaton
+from statetrack.sources.graphs import reachable
 
 Permutation = tuple[int, ...]
 

@@ -20,6 +20,7 @@ from statetrack.errors import TaskError
 from statetrack.sources import counting, floors
 from statetrack.sources.arrays import Bits, Booleans, Floats, Integers, Unsigned, smallest_type
 from statetrack.sources.batch import Batch, UnlabelledWords
+from statetrack.sources.graphs import reachable
 from statetrack.sources.lengths import LONGEST_ALLOWED, LengthDistribution
 from statetrack.sources.randomness import RandomBits
 from statetrack.sources.running import Runner
@@ -278,24 +279,6 @@ class Automaton(Source):
     @cached_property
     def _symbol_sampler(self) -> SymbolSampler:
         return SymbolSampler(self)
-
-
-def reachable(delta: Integers, start: int, allowed: Booleans | None = None) -> Booleans:
-    """Which states some word reaches from `start`, itself included: `[S]` from `delta [S, V]`.
-
-    `allowed [S, V]` restricts the symbols that may be read in a state.
-    """
-    seen = np.zeros(len(delta), bool)
-    seen[start] = True
-    frontier = np.array([start])
-    while frontier.size:
-        targets = delta[frontier]
-        found = targets.ravel() if allowed is None else targets[allowed[frontier]]
-        # the work of a round is that of its frontier, for a chain has as many rounds as states
-        new = found[~seen[found]]
-        frontier = np.unique(new) if len(new) > 1 else new
-        seen[frontier] = True
-    return seen
 
 
 def _integer_table(delta: npt.ArrayLike) -> Integers:

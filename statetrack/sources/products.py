@@ -13,7 +13,8 @@ import numpy as np
 
 from statetrack.errors import TaskError
 from statetrack.sources.arrays import Floats, Integers
-from statetrack.sources.automaton import MOST_TRANSITIONS, Automaton, reachable
+from statetrack.sources.automaton import MOST_TRANSITIONS, Automaton
+from statetrack.sources.graphs import reachable
 
 MOST_FACTORS = 32
 """Most automata side by side: NumPy's arrays have no more axes than that."""

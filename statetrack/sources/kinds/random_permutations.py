@@ -8,7 +8,8 @@ import numpy as np
 
 from statetrack.sources._draws import Draws
 from statetrack.sources._groups import Permutation, multiply
-from statetrack.sources.automaton import Automaton, reachable
+from statetrack.sources.automaton import Automaton
+from statetrack.sources.graphs import reachable
 from statetrack.sources.kinds import KINDS, argument
 
 

@@ -1,0 +1,221 @@
+"""Graph searches: what is reached, by which shortest word, and which points belong together.
+
+Letters: N points, K maps, E steps, S states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from statetrack.sources.arrays import Booleans, Integers
+
+Node = TypeVar("Node", bound=Hashable)
+
+
+class BreadthFirst(Generic[Node]):
+    """A search breadth first from some nodes, over any nodes; iterating over it runs it.
+
+    It gives every step that it takes, as a node, a symbol and the node reached, also where that was
+    known before. `steps` gives the symbols that can be read in a node, with the nodes they lead to.
+    """
+
+    def __init__(
+        self, begin: Iterable[Node], steps: Callable[[Node], Iterable[tuple[int, Node]]]
+    ) -> None:
+        self.nodes = list(begin)
+        """The nodes found so far, nearest first."""
+        self._steps = steps
+        self._before: dict[Node, tuple[Node, int] | None] = dict.fromkeys(self.nodes)
+
+    def __iter__(self) -> Iterator[tuple[Node, int, Node]]:
+        for node in self.nodes:
+            for symbol, reached in self._steps(node):
+                if reached not in self._before:
+                    self._before[reached] = node, symbol
+                    self.nodes.append(reached)
+                yield node, symbol, reached
+
+    def word_to(self, node: Node) -> tuple[int, ...]:
+        """A shortest word from where the search began to a node that it found."""
+        word = []
+        while (before := self._before[node]) is not None:
+            node, symbol = before
+            word.append(symbol)
+        return tuple(reversed(word))
+
+
+def distances(successors: Integers, begin: Integers, allowed: Booleans | None = None) -> Integers:
+    """The length of a shortest word from some points to every point, `[N]`; -1 where none leads.
+
+    `successors [N, K]` are the points that K maps lead to, `allowed [N, K]` those that may be used.
+    """
+    found = np.full(len(successors), -1)
+    found[begin] = length = 0
+    while begin.size:
+        # the work of a round is that of its points, for a chain has as many rounds as points
+        targets = successors[begin]
+        reached = targets.ravel() if allowed is None else targets[allowed[begin]]
+        new = reached[found[reached] < 0]
+        begin, length = np.unique(new) if len(new) > 1 else new, length + 1
+        found[begin] = length
+    return found
+
+
+def reachable(delta: Integers, start: int, allowed: Booleans | None = None) -> Booleans:
+    """Which states some word reaches from `start`, itself included: `[S]` from `delta [S, V]`.
+
+    `allowed [S, V]` restricts the symbols that may be read in a state.
+    """
+    reached: Booleans = distances(delta, np.array([start]), allowed) >= 0
+    return reached
+
+
+def closed(
+    begin: Integers, further: Callable[[Integers], Integers], most: int | None = None
+) -> Integers | None:
+    """Some numbers and all that `further` leads to from them: nearest first, each level in order.
+
+    For few numbers of a large range. None where there are more than `most`.
+    """
+    levels, seen = [begin], set(begin.tolist())
+    while levels[-1].size:  # levels are joined at the end: a chain has as many as numbers
+        new = set(further(levels[-1]).ravel().tolist()) - seen
+        seen |= new
+        levels.append(np.array(sorted(new), np.int64))
+        if most is not None and len(seen) > most:
+            return None
+    return np.concatenate(levels)
+
+
+@dataclass(frozen=True, eq=False)
+class ByPoint:
+    """Steps in the order of the point at one of their ends."""
+
+    order: Integers  # [E]
+    ends: Integers  # [N + 1]
+
+    @classmethod
+    def of(cls, points: Integers, size: int) -> ByPoint:
+        """Steps by their points `[E]`, of which there are `size`."""
+        order = np.argsort(points, kind="stable")
+        return cls(order, np.searchsorted(points[order], np.arange(size + 1)))
+
+    def at(self, points: Integers) -> Integers:
+        """The steps at some points, point by point."""
+        counts = self.ends[points + 1] - self.ends[points]
+        first = np.repeat(self.ends[points] - np.cumsum(counts) + counts, counts)
+        steps: Integers = self.order[first + np.arange(counts.sum())]
+        return steps
+
+
+def shortest_ways(
+    roots: Integers, source: Integers, target: Integers, size: int
+) -> tuple[Integers, Integers, list[Integers]]:
+    """Shortest ways from roots along steps `[E]`, found level by level.
+
+    The step that leads to every point, -1 at a root, `[N]`; its distance, `[N]`; the points of
+    every level.
+    """
+    leaving = ByPoint.of(source, size)
+    way, depth = np.full(size, -1), np.zeros(size, np.int64)
+    found = np.zeros(size, bool)
+    found[roots] = True
+    level, levels = roots, []
+    while len(level):
+        edges = leaving.at(level)
+        edges = edges[~found[target[edges]]]
+        level, first = np.unique(target[edges], return_index=True)
+        way[level] = edges[first]
+        found[level] = True
+        if len(level):
+            levels.append(level)
+            depth[level] = len(levels)
+    return way, depth, levels
+
+
+def leading_to(actions: Iterable[Integers], pairs: Booleans) -> Booleans:
+    """The pairs of states `[S, S]` from which some action `[S]` leads to one of some pairs."""
+    found = np.zeros_like(pairs)
+    for targets in actions:
+        found |= pairs[targets[:, None], targets[None, :]]
+    return found
+
+
+def all_leading_to(actions: Iterable[Integers], pairs: Booleans) -> Booleans:
+    """The pairs of states `[S, S]` that are among some, or from which a word leads to them."""
+    actions = list(actions)
+    while True:
+        further = pairs | leading_to(actions, pairs)
+        if (further == pairs).all():
+            return pairs
+        pairs = further
+
+
+def orbits(permutations: Iterable[Integers], num_points: int) -> Integers:
+    """The orbit of every point under permutations `[N]`, as its smallest member: `[N]`."""
+    lowest = np.arange(num_points)
+    maps = list(permutations)
+    while True:
+        lower = lowest
+        for permutation in maps:
+            lower = _lowest_on_cycles(lower, permutation)
+        if (lower == lowest).all():
+            return lowest
+        lowest = lower
+
+
+def _lowest_on_cycles(values: Integers, permutation: Integers) -> Integers:
+    """The lowest value on every point's cycle, by doubling the distance looked ahead."""
+    jump = permutation
+    while True:
+        lower = np.minimum(values, values[jump])
+        if (lower[permutation] == lower).all():
+            return lower
+        values, jump = lower, jump[jump]
+
+
+def strong_components(successors: Integers) -> Integers:
+    """The strong component of every point, `[N]`, by Tarjan's algorithm (1972).
+
+    `successors [N, K]` are the points that K maps take each point to. Components are numbered
+    from 0, each after all that it leads to.
+    """
+    edges = successors.tolist()
+    num_points = len(edges)
+    component = [-1] * num_points
+    found = [-1] * num_points  # when a point was found first
+    lowest = [0] * num_points  # the earliest point still open that it leads to
+    opened: list[int] = []
+    num_found = num_components = 0
+    for root in range(num_points):
+        if found[root] >= 0:
+            continue
+        path = [(root, iter(edges[root]))]
+        found[root] = lowest[root] = num_found
+        num_found += 1
+        opened.append(root)
+        while path:
+            point, targets = path[-1]
+            for target in targets:
+                if found[target] < 0:
+                    found[target] = lowest[target] = num_found
+                    num_found += 1
+                    opened.append(target)
+                    path.append((target, iter(edges[target])))
+                    break
+                if component[target] < 0 and found[target] < lowest[point]:
+                    lowest[point] = found[target]
+            else:
+                path.pop()
+                if path:
+                    parent = path[-1][0]
+                    lowest[parent] = min(lowest[parent], lowest[point])
+                if lowest[point] == found[point]:
+                    while component[point] < 0:
+                        component[opened.pop()] = num_components
+                    num_components += 1
+    return np.array(component, np.int64)
