@@ -2,6 +2,8 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -49,49 +51,93 @@ def station_of(module: str) -> str:
     return ".".join(module.split(".")[1:2])
 
 
-def imports(tree: ast.AST, *, when_imported: bool = False) -> Iterator[str]:
-    """The modules that a file imports; with `when_imported`, only those of its top level."""
-    for node in tree.body if when_imported else ast.walk(tree):  # type: ignore[attr-defined]
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.module is not None and node.level == 0, "imports are absolute"
-            inside = [f"{node.module}.{alias.name}" for alias in node.names]
-            found = [name for name in inside if name in MODULES]
-            yield from found if len(found) == len(inside) else [node.module, *found]
-
-
+@cache
 def parsed(path: Path) -> ast.Module:
     """A file's syntax tree."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if station_of(name) in ORDER])
-def test_a_module_imports_only_from_stations_before_its_own(module):
-    allowed = {"", *ORDER[: ORDER.index(station_of(module)) + 1]}
-    for imported in imports(parsed(MODULES[module])):
-        if imported.split(".")[0] == "statetrack":
-            assert station_of(imported) in allowed, f"{module} imports {imported}"
+@cache
+def face(package: str) -> dict[str, str]:
+    """The public names of a package, each with the module that has it (`__init__.pyi`)."""
+    stub = PACKAGE / package / "__init__.pyi"
+    if not stub.exists():
+        return {}
+    named: dict[str, str] = {}
+    for node in parsed(stub).body:
+        if isinstance(node, ast.ImportFrom):
+            home = ".".join(["statetrack", package, *filter(None, [node.module])])
+            for alias in node.names:
+                inside = f"{home}.{alias.name}"
+                named[alias.name] = inside if inside in MODULES else home
+    return named
+
+
+def imported_by(node: ast.ImportFrom) -> Iterator[str]:
+    """The modules that `from MODULE import NAME, ...` needs, looked up in the faces of packages."""
+    assert node.module is not None and node.level == 0, "imports are absolute"
+    package = station_of(node.module) if node.module.count(".") == 1 else ""
+    for alias in node.names:
+        inside = f"{node.module}.{alias.name}"
+        yield face(package).get(alias.name) or (inside if inside in MODULES else node.module)
+
+
+@cache
+def imports(path: Path, *, when_imported: bool = False) -> frozenset[str]:
+    """The modules that a file imports; with `when_imported`, only those of its top level."""
+    tree = parsed(path)
+    found: set[str] = set()
+    for node in tree.body if when_imported else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.update(imported_by(node))
+    return frozenset(found)
+
+
+def test_a_module_imports_only_from_stations_before_its_own():
+    for module, path in MODULES.items():
+        if station_of(module) in ORDER:
+            allowed = {"", *ORDER[: ORDER.index(station_of(module)) + 1]}
+            for imported in imports(path):
+                if imported.split(".")[0] == "statetrack":
+                    assert station_of(imported) in allowed, f"{module} imports {imported}"
 
 
 def test_every_file_belongs_to_a_station():
     assert {station_of(module) for module in MODULES} <= {"", "__main__", *ORDER}
 
 
+def test_a_package_is_entered_by_its_public_names_alone():
+    for module, path in MODULES.items():
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("statetrack."):
+                package = station_of(str(node.module))
+                if package in (station_of(module), "cli") or not (PACKAGE / package).is_dir():
+                    continue
+                place = f"{module}, line {node.lineno}"
+                assert node.module == f"statetrack.{package}", f"{place} reaches into {package}"
+                known = face(package) or import_module(node.module).__all__
+                assert {alias.name for alias in node.names} <= {*known}, place
+
+
 def brings_in_torch(module: str, seen: set[str]) -> bool:
     """Whether importing a module imports torch, directly or through others of the package."""
     seen.add(module)
-    imported = set(imports(parsed(MODULES[module]), when_imported=True))
+    imported = imports(MODULES[module], when_imported=True)
     if any(name.split(".")[0] == "torch" for name in imported):
         return True
-    parents = {name.rpartition(".")[0] for name in imported}
-    inner = (imported | parents) & set(MODULES) - seen
-    return any(brings_in_torch(name, seen) for name in sorted(inner))
+    inner = {*imported, *(name.rpartition(".")[0] for name in imported)}
+    return any(
+        brings_in_torch(name, seen) for name in inner if name in MODULES and name not in seen
+    )
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if station_of(name) in FREE_OF_TORCH])
-def test_torch_stays_out_of_everything_that_is_not_learned(module):
-    assert not brings_in_torch(module, set())
+def test_torch_stays_out_of_everything_that_is_not_learned():
+    free = {module for module in MODULES if station_of(module) in FREE_OF_TORCH}
+    seen: set[str] = set()  # what one of them imports without torch needs no second look
+    for module in sorted(free):
+        assert module in seen or not brings_in_torch(module, seen), module
 
 
 def test_the_search_for_torch_finds_it_where_it_is():
@@ -101,7 +147,7 @@ def test_the_search_for_torch_finds_it_where_it_is():
 
 def test_typer_and_rich_stay_in_the_parts_that_draw():
     for module, path in MODULES.items():
-        outside = {name.split(".")[0] for name in imports(parsed(path))}
+        outside = {name.split(".")[0] for name in imports(path)}
         if station_of(module) not in DRAWING:
             assert not outside & {"typer", "rich", "tqdm"}, module
         assert "click" not in outside, module
