@@ -14,7 +14,7 @@ PACKAGE = Path(statetrack.__file__).parent
 ORDER = (
     "text markup usual_names errors extras yaml_text registry plugins settings references scoring "
     "sources algebra spec protocols data audit ops models predicting training evaluation evidence "
-    "runs comparison sweep atlas report pictures catalogue cli"
+    "runs sweep atlas report pictures catalogue cli"
 ).split()
 """A module imports only from its own station and from those before it."""
 

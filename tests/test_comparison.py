@@ -13,12 +13,20 @@ import pytest
 
 from statetrack.algebra import analyse
 from statetrack.cli.app import run
-from statetrack.comparison import DISAGREEMENTS, compare
 from statetrack.evidence import Evidence, Failure
 from statetrack.models import MODELS
 from statetrack.plugins import load_plugin
 from statetrack.predicting import predict
-from statetrack.runs import EvidenceRow, Outcome, Run, RunFolder, Summary, find_run_folders
+from statetrack.runs import (
+    DISAGREEMENTS,
+    EvidenceRow,
+    Outcome,
+    Run,
+    RunFolder,
+    Summary,
+    compare,
+    find_run_folders,
+)
 from statetrack.scoring import wilson
 from statetrack.sources import LengthDistribution
 from statetrack.spec import load_task
@@ -423,11 +431,11 @@ def test_rows_are_sorted_by_task_then_model():
 
 
 def test_a_task_that_runs_share_is_analysed_once(monkeypatch):
-    from statetrack import comparison
+    from statetrack.runs import facts
 
     analysed = []
-    whole = comparison.analyse
-    monkeypatch.setattr(comparison, "analyse", lambda a: analysed.append(a) or whole(a))
+    whole = facts.analyse
+    monkeypatch.setattr(facts, "analyse", lambda a: analysed.append(a) or whole(a))
     for name in "abc":
         make_run(name, *CAN, RIGHT)
     compare(find_run_folders([Path("runs")]))

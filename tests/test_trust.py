@@ -20,7 +20,6 @@ import torch
 
 from statetrack import yaml_text
 from statetrack.cli import app
-from statetrack.comparison import compare
 from statetrack.data.formats import filling, npz
 from statetrack.data.formats.filling import Declared
 from statetrack.errors import (
@@ -32,7 +31,7 @@ from statetrack.errors import (
 )
 from statetrack.models import MODELS
 from statetrack.plugins import load_plugin
-from statetrack.runs import Run, RunFolder, files, find_run_folders
+from statetrack.runs import Run, RunFolder, compare, files, find_run_folders
 from statetrack.settings import read_yaml
 from statetrack.sources import LONGEST_ALLOWED
 from statetrack.sources.automaton import MOST_TRANSITIONS

@@ -8,15 +8,9 @@ from typing import Any
 import pytest
 
 from statetrack.cli._warnings import validation_remark, warn_of_shortcuts
-from statetrack.comparison import (
-    Comparison,
-    Measured,
-    _not_reached,
-    _right_and_not_beyond,
-    _right_beyond,
-)
 from statetrack.report import closing_sentence
-from statetrack.runs import EvaluationRow
+from statetrack.runs import Comparison, EvaluationRow, Measured
+from statetrack.runs.comparison import _not_reached, _right_and_not_beyond, _right_beyond
 from statetrack.scoring import wilson
 from tests import setups
 

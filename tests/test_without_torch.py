@@ -10,9 +10,8 @@ import pytest
 
 from statetrack.catalogue.models import SIZES, default_sizes, sizes_of
 from statetrack.cli import app
-from statetrack.comparison import compare
 from statetrack.registry import modules_in
-from statetrack.runs import Experiment, RecordedRun, Run
+from statetrack.runs import Experiment, Run, RunFacts, compare
 from statetrack.spec import golden_hash
 from tests.test_architecture import brings_in_torch
 from tests.test_cli_frame import ROOT, imported_by
@@ -47,7 +46,7 @@ def test_sizes_are_kept_of_the_models_of_statetrack_and_of_no_other():
 
 
 def test_a_recorded_run_says_what_the_run_says(run):
-    read = RecordedRun.read(run.path)
+    read = RunFacts.read(run.path)
     assert read.experiment.values() == run.experiment.values()
     assert golden_hash(read.task) == golden_hash(run.task) and read.path == run.path
     assert read.finished is run.finished is False
@@ -73,7 +72,7 @@ def test_compare_reads_runs_without_torch(run):
     found, shown = imported_by(f"compare {run.path}")
     assert "torch" not in found and "1 run: 1 unfinished" in shown
     assert compare([run.path])[0].outcome == "unfinished"
-    assert not brings_in_torch("statetrack.comparison", set())
+    assert not brings_in_torch("statetrack.runs.comparison", set())
 
 
 def without_torch(folder, lines, *, fail=False):

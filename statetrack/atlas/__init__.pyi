@@ -9,7 +9,6 @@ from .rows import MergingRow as MergingRow
 from .surveying import Models as Models
 from .training import KINDS as KINDS
 from .training import RIGHT as RIGHT
-from .training import Outcome as Outcome
 from .training import TrainedRow as TrainedRow
 from .training import trained_rows as trained_rows
 from .training import training_suite as training_suite

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from statetrack.atlas.files import MachineFile
 from statetrack.atlas.rows import AnswerRow, MachineRow
 from statetrack.atlas.surveying import Models
 from statetrack.errors import TaskError
-from statetrack.runs import EvaluationRow
+from statetrack.runs import EvaluationRow, Judged, judged
 from statetrack.spec import load_task
 from statetrack.sweep import Budget, PointResult, Suite
 
@@ -46,10 +46,6 @@ HOURS = Budget(
     samples=2000,
 )
 """What the budget `hours` changes."""
-
-Outcome = Literal[
-    "agree", "predicted no, tracks", "predicted yes, not reached", "nothing predicted", "diverged"
-]
 
 
 def training_suite(
@@ -147,19 +143,14 @@ class TrainedRow:
         return self.best is not None and self.best.low > RIGHT
 
     @property
-    def outcome(self) -> Outcome:
-        """What the measurement says of the prediction.
-
-        That a run does not reach what a model can is no contradiction: training may fail.
-        """
+    def outcome(self) -> Judged:
+        """What the measurement says of the prediction."""
         if not self.scores:
             return "diverged"
         answer = "unknown" if self.predicted is None else self.predicted.as_set
-        if answer == "no":
-            return "predicted no, tracks" if self.refutes else "agree"
-        if answer == "yes":
-            return "agree" if self.tracks else "predicted yes, not reached"
-        return "agree" if self.at_some_size and self.tracks else "nothing predicted"
+        if self.at_some_size and self.tracks:
+            return "agree"
+        return judged(answer, tracks=self.refutes if answer == "no" else self.tracks)
 
     @property
     def at_some_size(self) -> bool:

@@ -28,9 +28,9 @@ from statetrack.report import (
 from statetrack.report import console as standard_output
 
 if TYPE_CHECKING:
-    from statetrack.comparison import Comparison, Outcome, Verdict
+    from statetrack.runs import Comparison, Judged, Tracking
 
-MARKS: Mapping[Outcome, tuple[str, str]] = {
+MARKS: Mapping[Judged, tuple[str, str]] = {
     "agree": ("agrees", "green"),
     "predicted no, tracks": ("DISAGREES", "bold red"),
     "predicted yes, not reached": ("DISAGREES", "bold red"),
@@ -53,7 +53,7 @@ LEFT_OUT = (
 )
 """The columns that a narrow terminal goes without, in this order."""
 
-MEASURED: Mapping[Verdict, str] = {"tracks": "tracks", "partly": "not always", "no": "no"}
+MEASURED: Mapping[Tracking, str] = {"tracks": "tracks", "partly": "not always", "no": "no"}
 """What the table says of a replica: a prediction is about every word, so one that errs is enough
 to agree with a no."""
 
@@ -95,8 +95,11 @@ def compare_runs(
         statetrack compare runs/one runs/other --json
 
     """
-    from statetrack.comparison import compare  # numpy, which `--help` does not need
-    from statetrack.runs import find_run_folders, to_json
+    from statetrack.runs import (  # numpy, which `--help` does not need
+        compare,
+        find_run_folders,
+        to_json,
+    )
 
     found = compare(find_run_folders(runs or [Path("runs")]))
     if as_json:

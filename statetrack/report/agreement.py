@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from statetrack.report.entries import Entry
-from statetrack.runs import EvaluationRow
+from statetrack.runs import EvaluationRow, judged
 from statetrack.scoring import rounded_down
 
-Outcome = Literal[
+Agreeing = Literal[
     "as predicted", "not as predicted", "contradiction", "nothing predicted", "not measured"
 ]
 
@@ -24,7 +24,7 @@ Outcome = Literal[
 class Agreement:
     """The outcome for one entry, and the reason in one sentence."""
 
-    outcome: Outcome
+    outcome: Agreeing
     why: str
 
     @property
@@ -50,16 +50,17 @@ def agreement_of(entry: Entry) -> Agreement:
         return Agreement("not measured", "no replica was tested on words longer than in training")
     longest = max(row.length for rows in beyond for row in rows)
     tracking = [rows for rows in beyond if _tracks(entry, rows)]
-    if answer is None or answer == "unknown":
+    outcome = judged(answer, tracks=bool(tracking))
+    if outcome == "nothing predicted":
         return Agreement("nothing predicted", "no theorem decides it with these settings")
-    if answer == "no" and tracking:
+    if outcome == "predicted no, tracks":
         return Agreement(
             "not as predicted",
             f"predicted not to, and {_replicas(len(tracking))} right on every test word longer "
             f"than in training, up to {longest:,} symbols; the prediction is about words of every "
             "length",
         )
-    if answer == "yes" and not tracking:
+    if outcome == "predicted yes, not reached":
         return Agreement("not as predicted", f"predicted to, and {_fails(entry, beyond, longest)}")
     if answer == "yes":
         return Agreement(

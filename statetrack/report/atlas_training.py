@@ -8,14 +8,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from statetrack.atlas import KINDS, RIGHT, MachineRow, Outcome, TrainedRow
+from statetrack.atlas import KINDS, RIGHT, MachineRow, TrainedRow
 from statetrack.markup import markdown, markdown_code, markdown_table
 from statetrack.report.atlas import groups_text, horizon_text
 from statetrack.report.drawing import SHOWN, interval, share
 from statetrack.report.fitting import FittedTable
 from statetrack.report.tables import framed_table
+from statetrack.runs import Judged
 
-VERDICTS: dict[Outcome, str] = {
+VERDICTS: dict[Judged, str] = {
     "agree": "agrees",
     "predicted no, tracks": "REFUTED",
     "predicted yes, not reached": "not reached",

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from statetrack.algebra import Prediction
-from statetrack.comparison import Algebras
 from statetrack.errors import RunError, SettingsError, StatetrackError, TaskError, nearest, setting
 from statetrack.predicting import predict
 from statetrack.report.entries import Entry, Report, State
@@ -24,14 +23,16 @@ from statetrack.report.training import TrainedPoint, training_lines, training_of
 from statetrack.runs import (
     RUNS,
     WITHOUT_EFFECT,
+    Algebras,
     EvaluationRow,
     Experiment,
-    RecordedRun,
+    RunFacts,
     RunFolder,
     code_of,
     find_run_folders,
     is_folder,
     is_run,
+    last_of_each,
     needs_plugin,
     read_error,
     settings_hash,
@@ -224,7 +225,7 @@ class _Reading:
         return _Read(entry, read.experiment or wanted, read.result)
 
     def _of(self, folder: RunFolder, suite: Suite | None) -> _Read:
-        run = RecordedRun.read(folder.path)
+        run = RunFacts.read(folder.path, self._algebras)
         experiment, task, environment = run.experiment, run.task, folder.environment()
         summary = run.summary if run.finished else None
         parameters, dimensions = _recorded_size(environment) or self._size_of(run)
@@ -264,9 +265,9 @@ class _Reading:
             labels=tuple(task.source.labels),
             outcomes=summary.replicas if summary else (),
             selected=selected,
-            rows=_last_of_each(filter(run.has_own_words, run.rows)),
+            rows=run.last_rows,
             evidence=tuple(evidence.values()),
-            prediction=self._predict(run.task, experiment),
+            prediction=run.prediction,
         )
         return _Read(entry, experiment) if suite is None else _measured(entry, run, suite)
 
@@ -293,7 +294,7 @@ class _Reading:
         except TaskError:
             return None
 
-    def _size_of(self, run: RecordedRun) -> tuple[int | None, int | None]:
+    def _size_of(self, run: RunFacts) -> tuple[int | None, int | None]:
         """The weights of one replica and the numbers in its state, where nothing recorded them.
 
         Runs of earlier versions have not recorded them, so that the model is built.
@@ -321,13 +322,7 @@ def _recorded_size(environment: Mapping[str, Any]) -> tuple[int, int | None] | N
     return None
 
 
-def _last_of_each(rows: Iterable[EvaluationRow]) -> tuple[EvaluationRow, ...]:
-    """Of every replica and length the last row, by length and replica."""
-    last = {(row.length, row.replica): row for row in rows}
-    return tuple(last[key] for key in sorted(last))
-
-
-def _measured(entry: Entry, run: RecordedRun, suite: Suite) -> _Read:
+def _measured(entry: Entry, run: RunFacts, suite: Suite) -> _Read:
     """A suite's point, with the scores that the suite measured and no others."""
     content = run.folder.cell() if entry.state == "finished" else None
     if content is None or "measured" not in content:  # an earlier version did not write it
@@ -384,7 +379,7 @@ def _with_verdicts(
     )
 
 
-def _measured_rows(run: RecordedRun, result: PointResult) -> tuple[EvaluationRow, ...]:
+def _measured_rows(run: RunFacts, result: PointResult) -> tuple[EvaluationRow, ...]:
     """The rows of a point that the suite measured: at its lengths, and far beyond.
 
     The latter are in the run's own file only, and are those of the suite's words by their seed.
@@ -401,7 +396,7 @@ def _measured_rows(run: RecordedRun, result: PointResult) -> tuple[EvaluationRow
         and row.length in measured.horizon_lengths
         and row.length not in known
     ]
-    return _last_of_each([*near, *far])
+    return last_of_each([*near, *far])
 
 
 def _otherwise(found: Mapping[str, Any], wanted: Mapping[str, Any], what: str) -> list[str]:

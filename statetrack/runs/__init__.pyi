@@ -1,10 +1,20 @@
 """The public names of `statetrack.runs`: other packages import these, from here alone."""
 
 from . import locking as locking
+from .comparison import DISAGREEMENTS as DISAGREEMENTS
+from .comparison import Comparison as Comparison
+from .comparison import Judged as Judged
+from .comparison import compare as compare
+from .comparison import judged as judged
 from .config import Experiment as Experiment
 from .config import preset as preset
 from .derived import require_new as require_new
 from .derived import write_derived as write_derived
+from .facts import Algebras as Algebras
+from .facts import Measured as Measured
+from .facts import RunFacts as RunFacts
+from .facts import Tracking as Tracking
+from .facts import last_of_each as last_of_each
 from .files import append_to_file as append_to_file
 from .files import cannot_be_written as cannot_be_written
 from .files import is_folder as is_folder
@@ -32,7 +42,6 @@ from .plugins import load_given as load_given
 from .plugins import needs_plugin as needs_plugin
 from .processor import instruction_sets as instruction_sets
 from .processor import processor_name as processor_name
-from .recorded import RecordedRun as RecordedRun
 from .rows import Evaluation as Evaluation
 from .rows import EvaluationRow as EvaluationRow
 from .rows import EvidenceRow as EvidenceRow

@@ -34,12 +34,12 @@ from statetrack.models import MODELS, KernelSettings, SequenceModel
 from statetrack.ops import choose_device, keep_freed_memory
 from statetrack.runs.config import Experiment
 from statetrack.runs.environment import environment, prepare_cpu, timestamp
+from statetrack.runs.facts import RunFacts
 from statetrack.runs.folder import RUNS, RunFolder
 from statetrack.runs.identity import Identity
 from statetrack.runs.loggers._opening import Logs, logging, require_logs
 from statetrack.runs.outcomes import summary_of
 from statetrack.runs.plugins import load_plugins, plugins_of
-from statetrack.runs.recorded import RecordedRun
 from statetrack.runs.rows import (
     Evaluation,
     EvaluationRow,
@@ -69,7 +69,7 @@ class Prepared(NamedTuple):
     validation: Words
 
 
-class Run(RecordedRun):
+class Run(RunFacts):
     """One run, from its settings to its evaluations; all its files are in its folder."""
 
     def __init__(self, experiment: Experiment, task: Task, folder: RunFolder) -> None:

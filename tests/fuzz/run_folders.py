@@ -12,9 +12,8 @@ from typing import Any
 import yaml
 
 from statetrack.catalogue import LISTINGS
-from statetrack.comparison import compare
 from statetrack.evidence import Failure
-from statetrack.runs import Run, find_run_folders
+from statetrack.runs import Run, compare, find_run_folders
 from statetrack.sweep import PointResult, points_of
 from statetrack.sweep.measuring import run_point
 from statetrack.sweep.suite import read_suite

@@ -1,0 +1,387 @@
+"""A run as its files have it, and what they say of it, without torch: the one reading of a run.
+
+`compare`, reports, lists, figures and the atlas read runs by `RunFacts.read`; `Run`, which trains
+and scores, has the same facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from statetrack.algebra import Algebra, Prediction, analyse
+from statetrack.errors import RunError, TaskError, setting
+from statetrack.evidence import Bracket, Evidence, word_text
+from statetrack.evidence import Verdict as Proven
+from statetrack.predicting import identification_by, predict
+from statetrack.runs.config import Experiment
+from statetrack.runs.folder import RunFolder
+from statetrack.runs.plugins import load_plugins
+from statetrack.runs.rows import EvaluationRow, EvidenceRow, Outcome, Summary, latest_evidence
+from statetrack.scoring import horizon
+from statetrack.spec import OWN, Task, WordSpec, golden_hash, load_task
+from statetrack.training import Record, TaskWords
+
+if TYPE_CHECKING:
+    from statetrack.runs.unfinished import Unfinished
+
+Tracking = Literal["tracks", "partly", "no"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The result of one replica on words longer than those it was trained on.
+
+    It `tracks` if every answer at every position is right in every evaluation at any of these
+    lengths, and `partly` if that holds up to one of them, or if at the longest the lower end of the
+    95 % interval of the accuracy is above the floor. Of several evaluations at one length the worst
+    counts. `nonfinite_from` is the first position of the words of `length` at which a logit was NaN
+    or infinite, or None.
+
+    A word that is known to be answered wrongly makes it `partly` at best: `fails_at` is the
+    position of the first wrong answer, `failing_word` the word. `worst_case` is the length up to
+    which all words are right that were sought to make it fail. `proven` says what is proven,
+    `proven_length` to which length (None: every length), and `machine` whether the machine that was
+    extracted is the task's. They are None where they are not known.
+    """
+
+    replica: int
+    verdict: Tracking
+    horizon: int
+    length: int
+    sequences: int
+    accuracy: float
+    low: float
+    high: float
+    floor: float
+    nonfinite_from: int | None
+    fails_at: int | None = None
+    failing_word: str | None = None
+    worst_case: int | None = None
+    proven: Proven | None = None
+    proven_length: int | None = None
+    machine: bool | None = None
+
+    @classmethod
+    def of(cls, rows: Mapping[int, EvaluationRow], longest_trained: int) -> Measured:
+        """The result of one replica, from one row for each length."""
+        beyond = sorted(length for length in rows if length > longest_trained)
+        farthest = rows[beyond[-1]]
+        reach = horizon(rows.values())
+        if all(rows[length].all_right for length in beyond):
+            verdict: Tracking = "tracks"
+        elif reach > longest_trained or farthest.low > farthest.floor:
+            verdict = "partly"
+        else:
+            verdict = "no"
+        return Measured(
+            replica=farthest.replica,
+            verdict=verdict,
+            horizon=reach,
+            length=farthest.length,
+            sequences=farthest.sequences,
+            accuracy=farthest.accuracy,
+            low=farthest.low,
+            high=farthest.high,
+            floor=farthest.floor,
+            nonfinite_from=farthest.nonfinite_from,
+        )
+
+    def weighed_with(self, bracket: Bracket | None, symbols: Sequence[str]) -> Measured:
+        """What random words say of a replica, with the words that were sought and proofs."""
+        if bracket is None:
+            return self
+        failure, worst, machine = bracket.failure, bracket.worst_case, bracket.extraction
+        tracks = self.verdict == "tracks"
+        return replace(
+            self,
+            verdict="partly" if tracks and failure is not None else self.verdict,
+            fails_at=bracket.fails_at,
+            failing_word=None if failure is None else word_text(failure, symbols),
+            worst_case=None if worst is None else bracket.right_to,
+            proven=bracket.verdict,
+            proven_length=bracket.proven,
+            machine=None if machine is None else machine.equivalent,
+        )
+
+
+class Algebras:
+    """The algebra of each task, computed once for all runs on it."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Algebra] = {}
+        self._identified: dict[tuple[str, WordSpec], bool | None] = {}
+
+    def of(self, task: Task) -> Algebra:
+        """The algebra of a task.
+
+        Raises `TaskError` for a task without an automaton.
+        """
+        automaton, name = task.automaton, golden_hash(task)
+        if name not in self._known:
+            self._known[name] = analyse(automaton)
+        return self._known[name]
+
+    def identified_by(self, words: WordSpec, task: Task) -> bool | None:
+        """Whether words identify the machine of a task; None where it is not known.
+
+        Raises `TaskError` for a task without an automaton.
+        """
+        machine, key = self.of(task).machine, (golden_hash(task), words)
+        if key not in self._identified:
+            found = identification_by(words, machine)
+            self._identified[key] = found.by_words_up_to(words.lengths.longest)
+        return self._identified[key]
+
+
+class RunFacts:
+    """The settings, the task, the outcome, the scores and the evidence of a run.
+
+    No model can be built of what `read` returns: `Run.open` reads a run for that.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        task: Task,
+        folder: RunFolder,
+        algebras: Algebras | None = None,
+    ) -> None:
+        self.experiment = experiment
+        self.task = task
+        self.folder = folder
+        self.unfinished: Unfinished | None = None
+        self._algebras = algebras or Algebras()
+
+    @classmethod
+    def read(cls, path: Path | str, algebras: Algebras | None = None) -> RunFacts:
+        """The run of an existing folder, with its own copy of the task.
+
+        Runs that are read with the same `algebras` have those of their tasks computed once. Raises
+        `RunError` where the folder is not a run, and where the names that it needs are registered
+        by its own plugin alone.
+        """
+        folder = RunFolder.open(Path(path))
+        load_plugins(folder, trust=False)
+        where = str(folder.config_file)
+        experiment = Experiment.from_values(folder.config(), where, to_build=False)
+        return RunFacts(experiment, load_task(str(folder.task_file)), folder, algebras)
+
+    @property
+    def path(self) -> Path:
+        """The run's folder."""
+        return self.folder.path
+
+    @property
+    def finished(self) -> bool:
+        """Whether training has finished."""
+        return self.folder.finished
+
+    @cached_property
+    def prediction(self) -> Prediction | None:
+        """The prediction for the run's settings on its task; None without an automaton."""
+        try:
+            algebra = self._algebras.of(self.task)
+        except TaskError:
+            return None
+        return predict(algebra, self.experiment.model_settings)
+
+    @property
+    def unpredictable(self) -> str:
+        """Why nothing can be predicted; empty where something is."""
+        try:
+            self._algebras.of(self.task)
+        except TaskError as problem:
+            return str(problem)
+        return ""
+
+    @property
+    def identified(self) -> bool | None:
+        """Whether words of the training lengths identify the task's machine; None if not known.
+
+        That is known where every word of the task's is drawn, and something is predicted.
+        """
+        if self.experiment.data.words not in (OWN, "uniform") or self.prediction is None:
+            return None
+        return self._algebras.identified_by(self.words.spec, self.task)
+
+    @cached_property
+    def words(self) -> TaskWords:
+        """The words that the run is trained and validated on."""
+        copy = self.folder.frequencies_file
+        return TaskWords(self.task, self.experiment.data, self.experiment.training, copy)
+
+    @property
+    def records(self) -> list[Record]:
+        """The records of training so far."""
+        records, num_replicas = self.folder.records(), len(self.experiment.replicas)
+        for number, record in enumerate(records, start=1):
+            if record.replica >= num_replicas:
+                raise RunError(
+                    f"{self.path}: line {number} of metrics.jsonl does not belong to config.yaml: "
+                    f"there is no replica {record.replica}"
+                )
+        return records
+
+    @property
+    def summary(self) -> Summary:
+        """The outcome of the run.
+
+        Raises `RunError` where training has not finished, and where it is that of another run.
+        """
+        if self.unfinished is not None:
+            return self.unfinished.summary
+        summary, replicas = self.folder.summary(), self.experiment.replicas
+        if len(summary.replicas) != len(replicas):
+            wrong = f"it has {len(summary.replicas)} replicas and not {len(replicas)}"
+        elif summary.steps > self.experiment.training.steps:
+            wrong = f"it has {summary.steps} steps of {self.experiment.training.steps}"
+        elif (stranger := next(filter(self._is_foreign, summary.replicas), None)) is not None:
+            wrong = f"it has {_named(stranger)}"
+        else:
+            return summary
+        raise RunError(f"{self.path}: summary.json does not belong to config.yaml: {wrong}")
+
+    @property
+    def selected(self) -> Outcome:
+        """The outcome of the replica that validation selected.
+
+        Raises `RunError` where training has not finished, and where all replicas diverged.
+        """
+        chosen = self.summary.chosen
+        if chosen is None:
+            raise RunError(
+                f"{self.path}: the run diverged: no replica has a finite validation loss, so none "
+                f"is selected; train it again with lower {setting('lrs')}, or with gradients "
+                f"clipped ({setting('clip', 1.0)})"
+            )
+        return chosen
+
+    @property
+    def rows(self) -> list[EvaluationRow]:
+        """The rows of all evaluations so far.
+
+        Raises `RunError` where one is not of this run.
+        """
+        rows = self.folder.evaluations()
+        for number, row in enumerate(rows, start=1):
+            if self._is_foreign(row):
+                raise RunError(
+                    f"{self.path}: line {number} of eval.jsonl does not belong to config.yaml: "
+                    f"it has {_named(row)}"
+                )
+        return rows
+
+    def evidence(self, kind: type[Evidence] | None = None) -> list[EvidenceRow]:
+        """The evidence about the run's weights: the last of each replica, task and kind.
+
+        With `kind`, only of that kind. Raises `RunError` where a row is not of this run, or names
+        symbols or labels that the task has not.
+        """
+        rows = self.folder.evidence()
+        if (stranger := next(filter(self._is_foreign, rows), None)) is not None:
+            raise RunError(
+                f"{self.path}: evidence.jsonl does not belong to config.yaml: it has "
+                f"{_named(stranger)}"
+            )
+        source = self.task.source
+        for row in rows:
+            for failure in row.evidence.failures:
+                word = (*failure.prefix, *failure.period, *failure.suffix)
+                labels = (failure.label, failure.answer or 0)
+                if not {*word} <= {*range(source.num_symbols)} or not {*labels} <= {
+                    *range(source.num_labels)
+                }:
+                    raise RunError(
+                        f"{self.path}: evidence.jsonl does not belong to task.yaml: a word of it "
+                        "has other symbols or labels"
+                    )
+        return [
+            row for row in latest_evidence(rows) if kind is None or isinstance(row.evidence, kind)
+        ]
+
+    def _is_foreign(self, one: Outcome | EvaluationRow | EvidenceRow) -> bool:
+        """Whether no replica of this run has that number, seed and learning rate."""
+        replicas = self.experiment.replicas
+        return not (
+            0 <= one.replica < len(replicas)
+            and (one.seed, one.lr) == (replicas[one.replica].seed, replicas[one.replica].lr)
+        )
+
+    def has_own_words(self, row: EvaluationRow) -> bool:
+        """Whether a row was measured on words of the run's own task, drawn as in training."""
+        return self.is_own(row) and row.words == self.experiment.data.words
+
+    def is_own(self, row: EvaluationRow) -> bool:
+        """Whether a row was measured on words of the run's own task, however they were drawn."""
+        return row.task in (None, self.task.name)
+
+    @property
+    def last_rows(self) -> tuple[EvaluationRow, ...]:
+        """The rows on the run's own words: the last of each replica and length."""
+        return last_of_each(filter(self.has_own_words, self.rows))
+
+    def brackets(self) -> dict[int, Bracket]:
+        """Of each replica about which there is evidence, what is proven and where it fails.
+
+        Evidence on the run's own task counts, about replicas that did not diverge. Empty where
+        training has not finished.
+        """
+        if not self.finished:
+            return {}
+        trained = self.summary.trained
+        found: dict[int, list[Evidence]] = {}
+        for each in self.evidence():
+            if each.task == self.task.name and each.replica in trained:
+                found.setdefault(each.replica, []).append(each.evidence)
+        wrong: dict[int, int] = {}
+        for row in filter(self.is_own, self.rows):
+            if row.first_error is not None:
+                wrong[row.replica] = min(row.first_error, wrong.get(row.replica, row.first_error))
+        return {
+            replica: Bracket.of(evidence, wrong_at=wrong.get(replica))
+            for replica, evidence in found.items()
+        }
+
+    def measured(self, brackets: Mapping[int, Bracket]) -> dict[int, Measured]:
+        """The result of each replica that was evaluated on words longer than those of training.
+
+        Of rows of one length that with the most errors counts, whichever seed its words have and
+        however they are drawn: a replica that tracks is right on all of them. Without replicas that
+        diverged, of which earlier versions scored the initial weights.
+        """
+        if not self.finished:
+            return {}
+        trained, longest_trained = self.summary.trained, self.words.lengths.longest
+        worst: dict[int, dict[int, EvaluationRow]] = {}
+        for row in filter(self.is_own, self.rows):
+            if row.replica not in trained or row.accuracy != row.accuracy:
+                continue  # words of which no position is scored
+            kept = worst.setdefault(row.replica, {})
+            before = kept.get(row.length)
+            if before is None or _least_for_worst(row) < _least_for_worst(before):
+                kept[row.length] = row
+        symbols = self.task.source.symbols
+        return {
+            replica: Measured.of(rows, longest_trained).weighed_with(brackets.get(replica), symbols)
+            for replica, rows in worst.items()
+            if max(rows) > longest_trained
+        }
+
+
+def last_of_each(rows: Iterable[EvaluationRow]) -> tuple[EvaluationRow, ...]:
+    """Of every replica and length the last row, by length and replica."""
+    last = {(row.length, row.replica): row for row in rows}
+    return tuple(last[key] for key in sorted(last))
+
+
+def _least_for_worst(row: EvaluationRow) -> tuple[bool, float, float, float]:
+    """A key that is least for the worst evaluation: lower accuracy, then more words."""
+    return row.all_right, row.accuracy, row.prefix_accuracy, -row.sequences
+
+
+def _named(one: Outcome | EvaluationRow | EvidenceRow) -> str:
+    return f"replica {one.replica} with seed {one.seed} and learning rate {one.lr:g}"
