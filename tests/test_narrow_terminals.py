@@ -14,7 +14,7 @@ from rich.text import Text
 
 from statetrack.cli.app import run
 from statetrack.report import NO_BREAK, FittedTable, console, interval, share, short_names, text_of
-from statetrack.report.fitting import wrapped
+from statetrack.report.formats.rich import wrapped
 
 WIDTHS = (60, 80)
 

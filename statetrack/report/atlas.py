@@ -11,7 +11,7 @@ from typing import Any
 from statetrack.atlas import AnswerRow, GroupRow, MachineRow, MergingRow
 from statetrack.markup import markdown, markdown_block, markdown_code, markdown_table
 from statetrack.report.drawing import LOOKS, SHOWN
-from statetrack.report.fitting import FittedTable
+from statetrack.report.formats.rich import FittedTable
 from statetrack.report.tables import framed_table
 
 UNKNOWN = "?"

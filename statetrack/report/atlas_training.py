@@ -12,7 +12,7 @@ from statetrack.atlas import KINDS, RIGHT, MachineRow, TrainedRow
 from statetrack.markup import markdown, markdown_code, markdown_table
 from statetrack.report.atlas import groups_text, horizon_text
 from statetrack.report.drawing import SHOWN, interval, share
-from statetrack.report.fitting import FittedTable
+from statetrack.report.formats.rich import FittedTable
 from statetrack.report.tables import framed_table
 from statetrack.runs import Judged
 

@@ -139,7 +139,7 @@ class Report:
         return [dict(vars(row)) for row in long_rows(self)]
 
     def _as(self, form: Literal["markdown", "latex"], wanted: Mapping[str, Any]) -> str:
-        from statetrack.report.formats import Wanted  # which imports this module
+        from statetrack.report.wanted import Wanted  # which imports this module
 
         content = Wanted(form=form, **wanted).of_report(self)
         assert isinstance(content, str)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from statetrack.report.drawing import plain_table
-from statetrack.report.fitting import FittedTable
+from statetrack.report.formats.rich import FittedTable
 
 if TYPE_CHECKING:
     from statetrack.sweep import Estimate, Estimates

@@ -23,7 +23,7 @@ from statetrack.evidence import (
     word_text,
 )
 from statetrack.report.drawing import facts
-from statetrack.report.fitting import FittedTable
+from statetrack.report.table import Table as FactsTable
 
 if TYPE_CHECKING:
     from statetrack.evidence import FailingWords, Window
@@ -171,7 +171,7 @@ def worst_case_lines(
     return [*lines, "; ".join(where)]
 
 
-def families_table(found: WorstCase, symbols: Sequence[str]) -> FittedTable:
+def families_table(found: WorstCase, symbols: Sequence[str]) -> FactsTable:
     """Which words were tried, and how far they were read."""
     rows = []
     for family in found.families:

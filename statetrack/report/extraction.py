@@ -14,7 +14,7 @@ from statetrack.evidence import (
     failure_text,
 )
 from statetrack.report.drawing import plain_table, share
-from statetrack.report.fitting import FittedTable
+from statetrack.report.formats.rich import FittedTable
 from statetrack.sources import Automaton
 
 ALGORITHMS = {"lstar": "L*", "kv": "KV"}

@@ -8,7 +8,7 @@ from statetrack.evidence import WorstCase
 from statetrack.markup import markdown
 from statetrack.report.drawing import share
 from statetrack.report.evidence import length_text, machine_text, precision_text
-from statetrack.report.fitting import FittedTable
+from statetrack.report.formats.rich import FittedTable
 from statetrack.runs import EvaluationRow
 from statetrack.sweep import PointResult
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from statetrack.report.drawing import interval, share, small
-from statetrack.report.fitting import FittedTable
+from statetrack.report.formats.rich import FittedTable
 from statetrack.runs import EvaluationRow, Summary
 from statetrack.scoring import Score, horizon
 from statetrack.text import visible

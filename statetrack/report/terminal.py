@@ -9,9 +9,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from statetrack.report.fitting import FittedTable, Kind
+from statetrack.report.formats.rich import FittedTable
 from statetrack.report.long_form import MAIN, LongRow, as_text, is_number
 from statetrack.report.matrix import Cell, Matrix
+from statetrack.report.table import Kind
 
 SEPARATION = 3
 """The characters between two columns: a rule and a space on either side of it."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from statetrack.markup import markdown, markdown_table
 from statetrack.report.drawing import share
-from statetrack.report.fitting import FittedTable
+from statetrack.report.formats.rich import FittedTable
 from statetrack.sweep import VERDICTS, Compared, Trust, Verdict, counts
 
 MARKS: Mapping[Trust, str] = {"primary": "", "second-hand": "†", "figure": "‡"}

@@ -1,31 +1,49 @@
-"""A table that fits the width that there is: no number is cut, and no word is broken.
+"""A terminal: consoles, and tables that fit the width that there is.
 
-Where there is too little room, headings and texts are broken into lines between their words, then
-columns are left out in a stated order. Below the table stands which, and how to see them.
+No number is cut, and no word is broken. Where there is too little room, headings and texts are
+broken into lines between their words, then columns are left out in a stated order. Below the table
+stands which, and how to see them. A format `rich` is the same without colours.
+
+Text is never markup: `[on]` or `:smile:` in a name is shown as it is. A character that cannot be
+printed is shown as an escape, wherever the text comes from.
 """
 
 from __future__ import annotations
 
+import io
+import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
-from rich.table import Table
+from rich.segment import Segment
+from rich.table import Table as Frame
 from rich.text import Text
 
+from statetrack.report.table import (
+    FORMATS,
+    NO_BREAK,
+    Column,
+    Document,
+    Kind,
+    Look,
+    ReportFormat,
+    Styled,
+    Table,
+)
 from statetrack.text import visible
 
-Kind = Literal["text", "name", "whole", "number"]
-"""What a column holds: text is broken between words, a name also after its signs (`-`, `/`, `:`),
-a whole cell never; a number is whole, and stands on the right."""
+PIPED_WIDTH = 80
+"""The width where standard output is not a terminal and COLUMNS is not set."""
 
-Look = Literal["plain", "framed", "facts"]
-"""A line below the headings, a frame around every cell, or neither lines nor headings."""
+IN_ASCII = str.maketrans({"◀": "<", "≥": ">", "≤": "<", "→": ">", "·": "."})
+"""What stands for the signs of tables in terminals without Unicode, each as wide."""
 
 NARROWEST_TEXT, NARROWEST_NAME = 20, 16
 """The widths that texts and names keep, if they have them, before columns are left out."""
@@ -33,8 +51,177 @@ NARROWEST_TEXT, NARROWEST_NAME = 20, 16
 LONGEST_WORD = 24
 """A longer word, such as a path, is broken after its signs before columns are left out."""
 
-NO_BREAK = "\N{NO-BREAK SPACE}"
-"""Holds two words on one line; it is printed as a space."""
+SEPARATION = 3
+"""The characters between two columns of a matrix: a rule and a space on either side of it."""
+
+HEADING = 10
+"""The characters from which a heading of a matrix is broken into several lines."""
+
+DEEPER = 4
+"""How much further in an equation goes on that is longer than a line."""
+
+
+class _PlainConsole(Console):
+    """A console that takes no text for markup, and lets no character through that has an effect.
+
+    Rich writes the escape sequences of styles itself, after this.
+    """
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(highlight=False, emoji=False, markup=False, **given)
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error: whoever calls a command decides on the exit code."""
+        raise BrokenPipeError
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for text, style, control in super().render(renderable, options):
+            shown = text if control else visible(text, lines=True)
+            yield Segment(shown.translate(IN_ASCII) if self.in_ascii else shown, style, control)
+
+    @property
+    def in_ascii(self) -> bool:
+        """Whether the terminal has no Unicode; rich draws frames in ASCII there of itself."""
+        return not self.encoding.lower().startswith("utf")
+
+
+def console() -> _PlainConsole:
+    """Standard output, as wide as the terminal; `PIPED_WIDTH` if it is not a terminal."""
+    is_piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return _PlainConsole(width=PIPED_WIDTH if is_piped else None)
+
+
+def text_of(shown: RenderableType, width: int) -> str:
+    """What a console of a width would print, without styles."""
+    to = io.StringIO()
+    _PlainConsole(file=to, width=width, color_system=None).print(shown)
+    return "".join(f"{line.rstrip()}\n" for line in to.getvalue().splitlines())
+
+
+def error_console() -> Console:
+    """Standard error; its lines are not broken."""
+    return _PlainConsole(stderr=True, soft_wrap=True)
+
+
+def prose(docstring: str, console: Console) -> None:
+    """A docstring, filled to the terminal's width; lines of indented paragraphs stay apart.
+
+    Such a line that is longer goes on below, further in.
+    """
+    for paragraph in docstring.split("\n\n"):
+        if paragraph.startswith(" "):
+            for line in paragraph.split("\n"):
+                indent = len(line) - len(line.lstrip(" "))
+                room = console.width - indent
+                parts = wrapped(
+                    Text(line.strip()), room if len(line) <= console.width else room - DEEPER
+                )
+                for place, part in enumerate(parts):
+                    console.print(" " * (indent + DEEPER * (place > 0)) + part.plain)
+        else:
+            console.print(Text(" ".join(paragraph.split())))
+        console.print()
+
+
+def rich_table(table: Table) -> RenderableType:
+    """A table for a terminal, laid out when it is printed; its caption and notes stand below."""
+    shown: RenderableType = _Matrix(table) if table.look == "matrix" else _fitted(table)
+    below = [Text(table.caption)] if table.caption else []
+    below += [Text(f"- {note}", "dim") for note in table.notes]
+    return Group(shown, *below) if below else shown
+
+
+def _fitted(table: Table) -> FittedTable:
+    fitted = FittedTable(
+        table.title,
+        look=table.look,
+        left_out=table.left_out,
+        more=table.more,
+        in_blocks=table.in_blocks,
+    )
+    for column in table.columns:
+        fitted.add_column(column.heading, kind=column.kind, style=column.style)
+    for row in table.lines:
+        cells = [_text(*each) for each in zip(table.columns, row.cells, strict=False)]
+        fitted.add_row(*cells, style=row.style, end_section=row.ends)
+    return fitted
+
+
+def _text(column: Column, cell: Any) -> Text:
+    """A cell with its styles; what stands beside it is dim."""
+    value = cell.value if isinstance(cell, Styled) and cell.text is None else cell
+    if isinstance(value, Text):
+        return value
+    text = visible(column.text(cell), lines=True)
+    if not isinstance(cell, Styled):
+        return Text(text)
+    found = Text(text, "bold" if cell.strong else cell.style)
+    return found.append(f" {cell.beside}", "dim") if cell.beside else found
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """A table whose columns have widths of their own: those without room stand in a table below."""
+
+    table: Table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        columns, rows = self.table.columns[1:], self.table.lines
+        names = [visible(str(row.cells[0])) for row in rows]
+        longest = max(map(len, [*names, "floor"]))
+        name_width = max(min(longest, options.max_width // 3), min(longest, 12))
+        cells = [
+            [_text(*each) for each in zip(columns, row.cells[1:], strict=True)] for row in rows
+        ]
+        heads = [_broken(column.heading) for column in columns]
+        widths = [
+            max(map(len, [*(own[place].plain for own in cells), *heads[place].split("\n")]))
+            for place in range(len(heads))
+        ]
+        first = True
+        for block in blocks(widths, options.max_width - name_width - SEPARATION - 1):
+            frame = Frame(title=self.table.title if first else None, title_justify="left")
+            frame.add_column("", width=name_width, overflow="fold")
+            for place in block:
+                frame.add_column(
+                    heads[place], justify="right", width=widths[place], overflow="fold"
+                )
+            for row, name, own in zip(rows, names, cells, strict=True):
+                shown = (own[place] for place in block)
+                frame.add_row(
+                    Text(_broken(name, name_width), row.style or ""), *shown, end_section=row.ends
+                )
+            first = False
+            yield frame
+
+
+def blocks(widths: Sequence[int], room: int) -> list[list[int]]:
+    """The places of columns, as many of them together as there is room for, and one at least."""
+    found: list[list[int]] = []
+    left = 0
+    for place, width in enumerate(widths):
+        needed = width + SEPARATION
+        if not found or needed > left:
+            found.append([])
+            left = room
+        found[-1].append(place)
+        left -= needed
+    return found
+
+
+def _broken(name: str, width: int = HEADING) -> str:
+    """A name on lines of at most so many characters, broken after signs where it has some."""
+    lines = [""]
+    for part in re.findall(r"[^-:,; _]*[-:,; _]?", name):
+        for start in range(0, len(part), width):
+            piece = part[start : start + width]
+            if len(lines[-1]) + len(piece.rstrip()) > width:
+                lines.append("")
+            lines[-1] += piece
+    return "\n".join(line.strip() for line in lines if line.strip())
+
 
 _PIECE = re.compile(r".+?(?:[-_/,:;=+|.)](?![0-9])|[/_=:|](?=[0-9])|$)", re.DOTALL)
 _WORD = re.compile(r"^ *[^ ]* *|[^ ]+ *")
@@ -202,7 +389,7 @@ class FittedTable:
             free -= 1
         return least
 
-    def _drawn(self, columns: Sequence[_Column], widths: Sequence[int]) -> Table:
+    def _drawn(self, columns: Sequence[_Column], widths: Sequence[int]) -> Frame:
         table = _empty(self.look)
         for column, width in zip(columns, widths, strict=True):
             table.add_column(
@@ -236,12 +423,12 @@ def _shown(cell: str | Text) -> Text:
     return cell if plain == cell.plain else Text(plain, cell.style)
 
 
-def _empty(look: Look) -> Table:
+def _empty(look: Look) -> Frame:
     if look == "framed":
-        return Table()
+        return Frame()
     if look == "facts":
-        return Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-    return Table(
+        return Frame(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    return Frame(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         show_edge=False,
@@ -312,3 +499,10 @@ def _longest(parts: Iterable[str]) -> int:
 
 def _widest_line(text: str) -> int:
     return _longest(text.split("\n"))
+
+
+def _draw(document: Document) -> str:
+    return "".join(text_of(part, PIPED_WIDTH) for part in document.parts())
+
+
+FORMATS.register("rich")(ReportFormat(".txt", _draw, show=rich_table))
