@@ -517,7 +517,7 @@ def test_distinct_words_follow_the_same_law_listed_or_drawn(monkeypatch):
 def test_distinct_words_are_distinct_and_avoid_the_excluded(text):
     lengths = lengths_of(text)
     first = draw_distinct(COUNTER, lengths, 3000, 0)
-    second = draw_distinct(COUNTER, lengths, 3000, 0, excluded=set(first.keys()))
+    second = draw_distinct(COUNTER, lengths, 3000, 0, excluded=first)
     assert len({*first.keys(), *second.keys()}) == 6000
 
 

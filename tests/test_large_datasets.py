@@ -14,18 +14,17 @@ from statetrack.cli import _gen, app
 from statetrack.data import (
     FORMATS,
     Request,
-    distinct_on_disk,
+    distinct,
     draw_splits,
     estimate_size,
-    large,
     parts,
     read_dataset,
     write_dataset,
     write_large_dataset,
 )
-from statetrack.data.distinct_on_disk import Repetitions
-from statetrack.data.fixed import divide
-from statetrack.data.parts import Spool
+from statetrack.data.distinct import Division, Repetitions, divide
+from statetrack.data.parts import Chunks, Spool
+from statetrack.data.splits import spool_splits
 from statetrack.errors import DatasetError, SettingsError
 from statetrack.sources import Automaton, LengthDistribution, RandomBits, UnlabelledWords
 from statetrack.spec import load_task
@@ -59,15 +58,20 @@ def held(task, request):
     return draw_splits(task.source, *vars(request).values())
 
 
+def go_in_small_pieces(monkeypatch):
+    """Many small chunks and pieces instead of few large ones."""
+    monkeypatch.setattr(distinct, "_HASHES_PER_CHUNK", 64)
+    monkeypatch.setattr(distinct, "_INDICES_PER_CHUNK", 100)
+    monkeypatch.setattr(distinct, "_FIRST_ROUND", 50)
+    monkeypatch.setattr(distinct, "_DRAWN_AT_LEAST", 20)
+    monkeypatch.setattr(distinct, "_BITS_AT_ONCE", 37)
+    monkeypatch.setattr(parts, "SYMBOLS_AT_ONCE", AT_ONCE)
+
+
 @pytest.fixture
 def in_small_pieces(monkeypatch):
-    """Many small files and pieces instead of few large ones."""
-    monkeypatch.setattr(distinct_on_disk, "_HASHES_PER_FILE", 64)
-    monkeypatch.setattr(distinct_on_disk, "_INDICES_PER_FILE", 100)
-    monkeypatch.setattr(distinct_on_disk, "_FIRST_ROUND", 50)
-    monkeypatch.setattr(distinct_on_disk, "_LEAST_ROUND", 20)
-    monkeypatch.setattr(large, "_BITS_AT_ONCE", 37)
-    monkeypatch.setattr(parts, "SYMBOLS_AT_ONCE", AT_ONCE)
+    """From the first word on."""
+    go_in_small_pieces(monkeypatch)
 
 
 def files_of(folder):
@@ -91,25 +95,28 @@ def files_of(folder):
         ("s5", {"num_test": 0}, True),
     ],
 )
-def test_the_words_are_those_drawn_in_memory(tmp_path, in_small_pieces, name, changes, distinct):
+def test_the_words_are_those_drawn_in_memory(tmp_path, monkeypatch, name, changes, distinct):
     task, request = load_task(name), request_of(**changes)
     try:
         splits = held(task, request)
     except SettingsError as refused:
+        go_in_small_pieces(monkeypatch)
         with pytest.raises(SettingsError, match="different words of length") as caught:
             write_large_dataset(tmp_path / "large", task, request)
         assert str(caught.value).split(",")[0] == str(refused).split(",")[0]
         return
     card = write_dataset(tmp_path / "held", task, splits, format="jsonl")
+    go_in_small_pieces(monkeypatch)
     assert write_large_dataset(tmp_path / "large", task, request, format="jsonl") == card
     assert card["distinct"] == distinct
     assert files_of(tmp_path / "large") == files_of(tmp_path / "held")
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_every_format_holds_the_same_bytes_as_from_memory(tmp_path, in_small_pieces, format):
+def test_every_format_holds_the_same_bytes_as_from_memory(tmp_path, monkeypatch, format):
     task, request = load_task("s5"), request_of()
     write_dataset(tmp_path / "held", task, held(task, request), format=format)
+    go_in_small_pieces(monkeypatch)
     card = write_large_dataset(tmp_path / "large", task, request, format=format)
     assert files_of(tmp_path / "large") == files_of(tmp_path / "held")
     assert read_dataset(tmp_path / "large").card == card
@@ -149,26 +156,29 @@ def test_no_more_is_held_at_once_for_more_words(tmp_path, in_small_pieces, monke
 
 
 @pytest.mark.parametrize(("num_words", "num_held_out"), [(1, 0), (10, 3), (1000, 999), (70_000, 5)])
-def test_words_are_divided_as_in_memory(num_words, num_held_out):
-    division = large._Division(num_words, num_held_out, seed=4)
+def test_the_smallest_random_numbers_are_held_out(num_words, num_held_out):
+    division = Division(num_words, num_held_out, seed=4)
     held_out = np.concatenate(
         [division.next(min(333, num_words - first)) for first in range(0, num_words, 333)]
     )
+    smallest = np.argsort(RandomBits(4, "shuffle", 1).read(0, num_words), kind="stable")
+    np.testing.assert_array_equal(np.flatnonzero(held_out), np.sort(smallest[:num_held_out]))
     np.testing.assert_array_equal(np.flatnonzero(held_out), divide(num_words, num_held_out, 4)[1])
 
 
 def test_words_of_equal_random_numbers_are_divided_by_their_place(monkeypatch):
     monkeypatch.setattr(RandomBits, "read", lambda self, first, count: np.full(count, 7, np.uint32))
-    division = large._Division(10, 4, seed=0)
+    division = Division(10, 4, seed=0)
     held_out = [*division.next(3), *division.next(7)]
     assert held_out == [True] * 4 + [False] * 6
 
 
-def test_repetitions_are_those_that_a_set_finds(tmp_path, in_small_pieces):
+@pytest.mark.parametrize("folder", [None, "seen"])
+def test_repetitions_are_those_that_a_set_finds(tmp_path, in_small_pieces, folder):
     symbols = np.random.default_rng(0).integers(0, 3, (600, 6)).astype(np.uint8)
     lengths = np.random.default_rng(1).integers(1, 7, 600)
     words = UnlabelledWords(symbols * (np.arange(6) < lengths[:, None]), lengths)
-    seen = Repetitions(tmp_path / "seen", 300, longest=6)
+    seen = Repetitions(Chunks(folder and tmp_path / folder), 300, longest=6)
     seen.exclude(words.take(np.arange(0, 50)))
     new = 0
     for first in range(50, 600, 110):
@@ -180,11 +190,12 @@ def test_repetitions_are_those_that_a_set_finds(tmp_path, in_small_pieces):
     assert new == 550 - sum(expected[50:])
 
 
-def test_a_spool_gives_back_its_words_in_order_and_by_length(tmp_path):
+@pytest.mark.parametrize("folder", [None, "spool"])
+def test_a_spool_gives_back_its_words_in_order_and_by_length(tmp_path, folder):
     rng = np.random.default_rng(0)
     lengths = rng.integers(1, 6, 50)
     symbols = rng.integers(0, 300, (50, 5)) * (np.arange(5) < lengths[:, None])
-    spool = Spool(tmp_path / "spool", num_symbols=300, width=5)
+    spool = Spool(Chunks(folder and tmp_path / folder), num_symbols=300, width=5)
     for part in (slice(0, 20), slice(20, 21), slice(21, 50)):
         spool.add(UnlabelledWords(symbols[part], lengths[part]))
     pieces = list(spool.pieces(at_once=7))
@@ -245,7 +256,7 @@ def test_the_size_of_a_large_dataset_is_said_first(tmp_path, monkeypatch, capsys
 
 
 def test_words_that_are_too_many_to_list_are_refused_in_one_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(large, "MOST_LISTED", 1_000)
+    monkeypatch.setattr(distinct, "MOST_LISTED", 1_000)
     monkeypatch.setattr("statetrack.data.distinct._ALWAYS_LISTED", 1)
     for changes in ({"lengths": "9", "num_train": 300}, {"num_train": 3_000}):
         with pytest.raises(SettingsError, match="they must be listed, which takes"):
@@ -258,15 +269,14 @@ def test_words_too_unlikely_to_come_up_are_given_up(tmp_path, in_small_pieces, m
     weights = [[1.0, 1e-9]]
     automaton = Automaton([[0, 0]], weights=weights)
     task = load_task("parity")
-    found = large.draw_large_splits
     request = request_of("12", num_train=900, num_validation=0, num_test=0)
     with pytest.raises(SettingsError, match="the rest being too unlikely"):
-        found(automaton, request, tmp_path / "words", lambda stage, done, total: None)
+        spool_splits(automaton, request, tmp_path / "words", lambda stage, done, total: None)
     assert task.source.count_words(request.lengths) == automaton.count_words(request.lengths)
 
 
 def test_csv_is_refused_before_drawing_where_labels_are_left_out(tmp_path, monkeypatch):
-    monkeypatch.setattr("statetrack.data.datasets.draw_large_splits", None)
+    monkeypatch.setattr("statetrack.data.datasets.spool_splits", None)
     with pytest.raises(DatasetError, match="word-problem CSV has a label after every symbol"):
         write_large_dataset(
             tmp_path / "set", load_task("s5"), request_of(supervision="last"), format="csv"

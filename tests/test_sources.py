@@ -251,7 +251,7 @@ def test_a_floor_that_is_not_known_is_measured_on_the_words(monkeypatch):
         counts = np.bincount(words.cut(0, length).last_labels())
         assert floor == counts.max() / counts.sum()
         assert floor == pytest.approx(LATE.floors([length])[length], abs=0.05)
-    monkeypatch.setattr("statetrack.data.words.CHUNK", 3000 * 7)
+    monkeypatch.setattr("statetrack.data.streams.CHUNK", 3000 * 7)
     assert measured_floors(source, lengths, 3000, seed=0) == measured
     scores = evaluate(Copy(2), source, lengths, num_words=3000, seed=0, device=CPU)
     assert {score.length: score.floor for score in scores} == measured

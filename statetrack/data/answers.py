@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from statetrack.data.formats.filling import file_size, one_line
+from statetrack.data.formats.filling import file_size, flaw, one_line
 from statetrack.errors import DatasetError, nearest_or_known
 from statetrack.sources import Batch
 
@@ -160,7 +160,5 @@ def _parse(line: bytes, longest: int, where: str) -> list[int] | int:
     try:
         return _WORD.validate_json(line)["answers"]
     except ValidationError as invalid:
-        first = invalid.errors(include_url=False, include_input=False, include_context=False)[0]
-        raise DatasetError(
-            f'{where}: not {{"answers": [0, 1, ...]}}: {one_line(first["msg"])}'
-        ) from None
+        _, what = flaw(invalid)
+        raise DatasetError(f'{where}: not {{"answers": [0, 1, ...]}}: {what}') from None

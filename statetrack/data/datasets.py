@@ -10,33 +10,29 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from statetrack.data.card import card_of, fingerprint, readme_of
-from statetrack.data.card_schema import parse_card, read_card
+from statetrack.data.card import card_of, fingerprint, parse_card, read_card
 from statetrack.data.distinct import words_from
-from statetrack.data.formats import FORMATS, FormatName, lm_eval, writer
-from statetrack.data.formats.filling import reason
-from statetrack.data.formats.word_problem import refuse_left_out
-from statetrack.data.large import LargeSplits, Progress, Request, draw_large_splits
-from statetrack.data.parts import HeldPart, Part, WatchedPart
-from statetrack.data.sizes import estimate_size
-from statetrack.data.splits import Splits
+from statetrack.data.formats import FORMATS, FormatName
+from statetrack.data.formats.filling import Extent, Writing, reason
+from statetrack.data.parts import HeldPart, Part
+from statetrack.data.readme import readme_of
+from statetrack.data.splits import Progress, Request, Splits, silent, spool_splits
 from statetrack.data.texts import AS_TOKENS, TextRequest
 from statetrack.errors import DatasetError
 from statetrack.sources import Batch, RandomBits, Source
 from statetrack.spec import Task
 
-
-def _silent(stage: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""
+_MARGIN: Final = 1.1
+"""How much more room is asked for than a dataset is estimated to take."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +63,11 @@ def write_dataset(
     Raises `DatasetError` where the folder holds something already, cannot be written (the disk is
     full or read-only: nothing is left behind then), or the format cannot hold these splits.
     """
-    parts = {name: HeldPart(batch) for name, batch in splits.parts.items()}
+    parts: dict[str, Part] = {name: HeldPart.of(batch) for name, batch in splits.parts.items()}
+    held = Splits(parts, splits.lengths, splits.supervision, splits.seed, splits.distinct)
     with _appearing_whole(folder, force=force) as unfinished:
-        return _write_files(unfinished, folder, task, splits, parts, format, command, text)
+        writing = Writing(task, splits.seed, text)
+        return _write_files(unfinished, folder, held, writing, format, command)
 
 
 def write_large_dataset(
@@ -80,7 +78,7 @@ def write_large_dataset(
     format: FormatName = "parquet",
     command: str = "",
     text: TextRequest = AS_TOKENS,
-    progress: Progress = _silent,
+    progress: Progress = silent,
     force: bool = False,
 ) -> dict[str, Any]:
     """Draw a dataset of any size and write it into a new folder; return its card.
@@ -90,57 +88,45 @@ def write_large_dataset(
     `write_dataset`.
 
     Raises `DatasetError` as `write_dataset` does, and before anything is drawn where the disk has
-    no room for it; and `SettingsError` as `draw_large_splits` does.
+    no room for it; and `SettingsError` as `draw_splits` does.
     """
     estimate_size(task.source, request, format, text).check_room(folder)
-    _refuse_format(task.source, request, format)
+    # whether the format can hold the words is seen by a few of them
+    some = words_from(task.source, request.lengths, RandomBits(request.seed, "distinct"), 0, 8)
+    FORMATS[format].refuse(task.source.label_words(*some, request.supervision))
     with _appearing_whole(folder, force=force) as unfinished:
         words = unfinished / "words"
-        splits = draw_large_splits(task.source, request, words, progress)
-        card = _write_files(
-            unfinished, folder, task, splits, splits.parts, format, command, text, progress
-        )
+        splits = spool_splits(task.source, request, words, progress)
+        writing = Writing(task, request.seed, text)
+        card = _write_files(unfinished, folder, splits, writing, format, command, progress)
         shutil.rmtree(words)
         return card
-
-
-def _refuse_format(source: Source, request: Request, format: FormatName) -> None:
-    """Raises `DatasetError` where a format cannot hold the words: seen by a few of them."""
-    if format == "csv":
-        width = 1 + source.num_bits(request.lengths.longest)
-        bits = RandomBits(request.seed, "distinct").read(0, 8 * width).reshape(8, width)
-        words = words_from(source, request.lengths, bits)
-        refuse_left_out(source.label_words(words.symbols, words.lengths, request.supervision))
 
 
 def _write_files(
     unfinished: Path,
     folder: Path,
-    task: Task,
-    splits: Splits | LargeSplits,
-    parts: Mapping[str, Part],
+    splits: Splits[Part],
+    writing: Writing,
     format: FormatName,
     command: str,
-    text: TextRequest,
-    progress: Progress = _silent,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
     """Write the files of a dataset that will be called `folder`."""
 
     def watched(stage: str) -> dict[str, Part]:
         return {
-            name: WatchedPart(part, partial(progress, f"{stage} {name}", total=part.num_words))
-            for name, part in parts.items()
+            name: part.watched(partial(progress, f"{stage} {name}", total=part.num_words))
+            for name, part in splits.parts.items()
         }
 
-    write = writer(format, task, splits.seed, text)
-    card = card_of(task, splits, watched("counting"), format, command)
+    card = card_of(writing.task, replace(splits, parts=watched("counting")), format, command)
     written = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
     parse_card(written, folder / "card.json")
     (unfinished / "data").mkdir()
     for name, part in watched("writing").items():
-        write(unfinished / "data", name, part)
-    if isinstance(write, lm_eval.Writer):
-        write.finish(unfinished, list(parts))
+        FORMATS[format].write(unfinished / "data", name, part, writing)
+    FORMATS[format].finish(unfinished, list(splits.parts), writing)
     (unfinished / "card.json").write_text(written, encoding="utf-8")
     (unfinished / "README.md").write_text(readme_of(card, _path_shown(folder)), encoding="utf-8")
     return card
@@ -170,7 +156,7 @@ def read_dataset(folder: Path | str) -> Dataset:
             splits[name] = read(folder / "data", name, declared)
         except OSError as problem:
             raise DatasetError(f"{folder}: {name} cannot be read: {reason(problem)}") from None
-    if fingerprint({name: HeldPart(batch) for name, batch in splits.items()}) != card.sha256:
+    if fingerprint({name: HeldPart.of(batch) for name, batch in splits.items()}) != card.sha256:
         raise DatasetError(
             f"{folder}: the data are not those of card.json: they were changed after they were "
             "written; write the dataset again"
@@ -257,9 +243,8 @@ def require_replaceable(folder: Path) -> None:
     for path in sorted((*folder.iterdir(), *(folder / "data").glob("*"))):
         name = path.name
         if path.parent == folder:
-            known = name in ("data", "card.json", "README.md")
-            if card.format == "lm-eval":
-                known = known or name in ("splits.py", "__pycache__") or path.suffix == ".yaml"
+            own = name in ("data", "card.json", "README.md")
+            known = own or FORMATS[card.format].beside(name)
         else:
             known = any(re.match(rf"{re.escape(split)}([.-]|$)", name) for split in card.declared())
         if not known:
@@ -267,3 +252,53 @@ def require_replaceable(folder: Path) -> None:
                 f"{folder}: holds '{path.relative_to(folder)}', which is no file of this dataset, "
                 "and only datasets are replaced: choose another folder, or remove it yourself"
             )
+
+
+@dataclass(frozen=True)
+class DiskSize:
+    """The size of a dataset, as far as it is known before its words."""
+
+    num_words: int
+    num_symbols: int
+    written: int  # bytes
+    beside: int  # bytes, until it is finished
+
+    def __add__(self, other: DiskSize) -> DiskSize:
+        return DiskSize(
+            self.num_words + other.num_words,
+            self.num_symbols + other.num_symbols,
+            self.written + other.written,
+            self.beside + other.beside,
+        )
+
+    def check_room(self, folder: Path) -> None:
+        """Raises `DatasetError` where the disk that is to hold the folder has no room for it."""
+        needed = int(_MARGIN * (self.written + self.beside))
+        places = (folder, *folder.absolute().parents)
+        there = next((place for place in places if os.path.isdir(place)), None)
+        free = 0 if there is None else shutil.disk_usage(there).free
+        if needed > free:
+            raise DatasetError(
+                f"{folder}: {self.num_words:,} words take about {in_bytes(needed)} of the disk "
+                f"until they are written ({in_bytes(self.written)} afterwards), but it has only "
+                f"{in_bytes(free)} left: ask for fewer words, or choose another disk"
+            )
+
+
+def estimate_size(
+    source: Source, request: Request, format: FormatName, text: TextRequest = AS_TOKENS
+) -> DiskSize:
+    """The size of a dataset; of the compressed formats as if symbols and labels were random.
+
+    Raises `SettingsError` where words cannot be written as the text that is asked for.
+    """
+    written = int(FORMATS[format].size(Extent(source, request, text)))
+    beside = request.bytes_beside(source)
+    return DiskSize(request.num_words, request.num_symbols, written, beside)
+
+
+def in_bytes(number: int) -> str:
+    """A number of bytes for people: `1.2 GB`."""
+    if number < 1_000_000:
+        return f"{number / 1e3:,.1f} kB"
+    return f"{number / 1e6:,.1f} MB" if number < 1_000_000_000 else f"{number / 1e9:,.1f} GB"

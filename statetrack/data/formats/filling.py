@@ -1,4 +1,4 @@
-"""What a reader fills: the arrays of a split, of the size that the data card declares.
+"""What a format is, and what its reader fills: arrays of the size that the data card declares.
 
 A file in a dataset may come from anywhere, so nothing in it is believed. The card says how many
 words there are and how long they are; a reader hands over a few words at a time, and whatever does
@@ -9,21 +9,103 @@ Letters: N words of the split, n words of a piece, T time (the longest word).
 
 from __future__ import annotations
 
+import math
 import os
 import stat
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
+from pydantic import ValidationError
 
-from statetrack.data.formats.flat import Flat, flatten
+from statetrack.data.parts import Part
+from statetrack.data.splits import Request
+from statetrack.data.texts import TextRequest
 from statetrack.errors import DatasetError
-from statetrack.sources import Batch, smallest_type
+from statetrack.sources import Batch, Source, smallest_type
+from statetrack.spec import Task
 from statetrack.text import visible
 
 MOST_BYTES: Final = 4 * 2**30
 """The most memory that a dataset may take once it has been read."""
+
+
+class Flat(NamedTuple):
+    """The words of a batch joined end to end, without padding, as files store them."""
+
+    symbols: NDArray[Any]  # [sum of lengths]
+    labels: NDArray[Any]
+    scored: NDArray[Any]
+    lengths: NDArray[Any]  # [N]: how long each one is
+
+
+def flatten(batch: Batch) -> Flat:
+    """The words of a batch `[N, T]` joined end to end."""
+    inside = np.arange(batch.symbols.shape[1]) < batch.lengths[:, None]
+    return Flat(batch.symbols[inside], batch.labels[inside], batch.scored[inside], batch.lengths)
+
+
+class Writing(NamedTuple):
+    """What a dataset is written from, beside its words."""
+
+    task: Task
+    seed: int
+    text: TextRequest
+
+
+class Extent(NamedTuple):
+    """How much there is to write, before it is drawn; of what is compressed as if it were random.
+
+    Raises `SettingsError` where words cannot be written as the text that is asked for.
+    """
+
+    source: Source
+    request: Request
+    text: TextRequest
+
+    @property
+    def digits(self) -> float:
+        """The mean number of digits of a symbol and of its label together."""
+        mean = 0.0
+        for count in (self.source.num_symbols, self.source.num_labels):
+            longest = len(str(count - 1))
+            shorter: int = sum(10**digits for digits in range(1, longest))
+            mean += longest - shorter / count
+        return mean
+
+    @property
+    def entropy(self) -> float:
+        """How many bytes a symbol and its label have of information."""
+        return (math.log2(self.source.num_symbols) + math.log2(self.source.num_labels)) / 8
+
+
+@dataclass(frozen=True)
+class Format:
+    """How splits are written and read, and what people are told about it.
+
+    `write(folder, split, part, writing)` writes a split; `read(folder, split, declared)` returns
+    it, held against what its card declares. `size` is the number of bytes, about. `columns` says
+    what is in the files. `files` is a pattern below the data folder with `{split}` in it by which
+    `datasets.load_dataset` finds them, or empty where it cannot read them. `example(data)` is a
+    program of another library, given the path of a split without its ending; `usage` a paragraph.
+
+    `refuse` raises `DatasetError` for words that the format cannot hold. `finish` writes files
+    beside the folder of data; `beside` says whether a name is of one of them.
+    """
+
+    write: Callable[[Path, str, Part, Writing], None]
+    read: Callable[[Path, str, Declared], Batch]
+    size: Callable[[Extent], float]
+    columns: str
+    files: str = ""
+    example: Callable[[str], str] | None = None
+    usage: Callable[[Mapping[str, Any], str], str] | None = None
+    refuse: Callable[[Batch], None] = lambda batch: None
+    finish: Callable[[Path, Sequence[str], Writing], None] = lambda folder, splits, writing: None
+    beside: Callable[[str], bool] = lambda name: False
 
 
 class Declared(NamedTuple):
@@ -106,10 +188,10 @@ class Filling:
 
     def add_padded(
         self,
-        symbols: npt.NDArray[Any],
-        labels: npt.NDArray[Any],
-        scored: npt.NDArray[Any],
-        lengths: npt.NDArray[Any],
+        symbols: NDArray[Any],
+        labels: NDArray[Any],
+        scored: NDArray[Any],
+        lengths: NDArray[Any],
     ) -> None:
         """Take the next n words, each array `[n, T or wider]`, with nothing behind a word's end.
 
@@ -148,11 +230,11 @@ class Filling:
     def _integers(
         self,
         what: str,
-        values: npt.NDArray[Any],
+        values: NDArray[Any],
         least: int,
         bound: int,
-        ends: npt.NDArray[np.int64] | None = None,
-    ) -> npt.NDArray[Any]:
+        ends: NDArray[np.int64] | None = None,
+    ) -> NDArray[Any]:
         """The values, all integers from `least` to `bound` - 1; `ends` says where words end."""
         if values.ndim != 1 or values.dtype.kind not in "iu":
             raise DatasetError(f"{self._where}: a {what} is not a whole number")
@@ -184,6 +266,13 @@ def file_size(path: Path) -> int:
     if not stat.S_ISREG(status.st_mode):
         raise DatasetError(f"{path}: cannot be read: it is not a file")
     return status.st_size
+
+
+def flaw(invalid: ValidationError) -> tuple[str, str]:
+    """The first mistake in JSON: the place of the value, empty for all of it, and what is wrong."""
+    first = invalid.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = one_line(".".join(str(part) for part in first["loc"])) if first["loc"] else ""
+    return place, one_line(first["msg"].removeprefix("Value error, "))
 
 
 def reason(problem: OSError) -> str:

@@ -15,11 +15,14 @@ from typing_extensions import TypedDict
 
 from statetrack.data.formats.filling import (
     Declared,
+    Extent,
     Filling,
+    Flat,
+    Format,
+    Writing,
     file_size,
-    one_line,
+    flaw,
 )
-from statetrack.data.formats.flat import Flat
 from statetrack.data.parts import SYMBOLS_AT_ONCE, Part
 from statetrack.errors import DatasetError
 from statetrack.sources import Batch
@@ -47,7 +50,7 @@ class _Word(TypedDict):
 _WORD = TypeAdapter(_Word)
 
 
-def write(folder: Path, split: str, part: Part) -> None:
+def write(folder: Path, split: str, part: Part, writing: Writing) -> None:
     """Write `<split>.jsonl` with `input`, `target`, `scored` and `length` on every line."""
     with (folder / f"{split}.jsonl").open("w", encoding="utf-8", newline="\n") as file:
         for batch in part.pieces():
@@ -101,10 +104,9 @@ def _parse(line: bytes, longest: int, where: str) -> _Word:
     try:
         word = _WORD.validate_json(line)
     except ValidationError as invalid:
-        first = invalid.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
+        place, what = flaw(invalid)
         at = f"'{place}': " if place else ""
-        raise DatasetError(f"{where}: not a word: {at}{one_line(first['msg'])}") from None
+        raise DatasetError(f"{where}: not a word: {at}{what}") from None
     sizes = {len(word["input"]), len(word["target"]), len(word["scored"]), word["length"]}
     if len(sizes) > 1:
         raise DatasetError(f"{where}: not every symbol has its label: write the dataset again")
@@ -121,3 +123,16 @@ def _joined(words: Sequence[_Word]) -> Flat:
         joined("scored", np.bool_),
         np.array([word["length"] for word in words], np.int64),
     )
+
+
+def size(extent: Extent) -> float:
+    """About how many bytes the files have."""
+    return 52 * extent.request.num_words + (extent.digits + 7.5) * extent.request.num_symbols
+
+
+COLUMNS: Final = (
+    "`input` (the symbols), `target` (the label after each), `scored` (whether that label is "
+    "asked for) and `length`"
+)
+
+FORMAT: Final = Format(write, read, size, f"{COLUMNS}.\n", "{split}.jsonl")

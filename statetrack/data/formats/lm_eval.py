@@ -20,7 +20,6 @@ import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,12 +27,12 @@ import numpy as np
 import yaml
 
 from statetrack.data.formats import jsonl
-from statetrack.data.formats.filling import Declared
+from statetrack.data.formats.filling import Declared, Extent, Format, Writing
 from statetrack.data.parts import Part
 from statetrack.data.splits import TEST
-from statetrack.data.texts import Reveals, TextRequest, Texts, last_asked, texts_of
+from statetrack.data.texts import Reveals, Texts, last_asked, texts_of
 from statetrack.sources import Batch
-from statetrack.spec import Task, folder_name, is_path
+from statetrack.spec import folder_name, is_path
 
 HARNESS_VERSION: Final = "0.4.13"
 """The version of lm-evaluation-harness that these folders are tested with."""
@@ -69,73 +68,61 @@ def splits(test, definitions="", **_):
 """What the harness calls to read the data: so a folder can be moved."""
 
 
-@dataclass(frozen=True)
-class Writer:
-    """Writes the splits of one dataset, and the tasks that read them."""
+def write(folder: Path, split: str, part: Part, writing: Writing) -> None:
+    """Write `<split>.jsonl`."""
+    source, request = writing.task.source, writing.text
+    texts = texts_of(source, request)
+    reveals = Reveals(request.reveal, writing.seed, _number_of(split))
+    with (folder / f"{split}.jsonl").open("w", encoding="utf-8", newline="\n") as file:
+        for batch in part.pieces():
+            asked = np.zeros_like(batch.scored)
+            if request.reveal:
+                _, asked = source.read(batch.symbols)
+            for line in _lines(batch, reveals.next(asked), texts):
+                file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
 
-    task: Task
-    seed: int
-    request: TextRequest
 
-    def __call__(self, folder: Path, split: str, part: Part) -> None:
-        """Write `<split>.jsonl`."""
-        texts, source = self._texts, self.task.source
-        reveals = Reveals(self.request.reveal, self.seed, _number_of(split))
-        with (folder / f"{split}.jsonl").open("w", encoding="utf-8", newline="\n") as file:
-            for batch in part.pieces():
-                asked = np.zeros_like(batch.scored)
-                if self.request.reveal:
-                    _, asked = source.read(batch.symbols)
-                shown = reveals.next(asked)
-                for line in _lines(batch, shown, texts):
-                    file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+def finish(folder: Path, splits: Sequence[str], writing: Writing) -> None:
+    """Write the tasks beside the folder `data`, and what reads it."""
+    tests = [split for split in splits if split.startswith(TEST)]
+    (folder / "splits.py").write_text(READER, encoding="utf-8")
+    for name, content in _tasks(tests, writing).items():
+        text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
 
-    def finish(self, folder: Path, splits: Sequence[str]) -> None:
-        """Write the tasks beside the folder `data`, and what reads it."""
-        tests = [split for split in splits if split.startswith(TEST)]
-        (folder / "splits.py").write_text(READER, encoding="utf-8")
-        for name, content in self._tasks(tests).items():
-            text = yaml.dump(
-                content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100
-            )
-            (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
 
-    @property
-    def _texts(self) -> Texts:
-        return texts_of(self.task.source, self.request)
-
-    def _tasks(self, tests: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """The content of every YAML file, by its name."""
-        texts, name = self._texts, harness_name(self.task.name)
-        written: dict[str, dict[str, Any]] = {}
-        for ending, own, metrics in (
-            ("", _choice(texts), ("acc", "acc_norm", "exact_match")),
-            ("_generate", _generation(texts), ("exact_match",)),
-        ):
-            members = []
-            for split in tests:
-                length = int(split.removeprefix(TEST))
-                member = f"{name}_len{length}{ending}"
-                members.append(member)
-                written[member] = {
-                    "task": member,
-                    **_shared(texts, split, self.task.spec.version),
-                    **own,
-                    "metric_list": [
-                        {"metric": each, "aggregation": "mean", "higher_is_better": True}
-                        for each in metrics
-                    ],
-                }
-            written[name + ending] = {
-                "group": name + ending,
-                "task": members,
-                "aggregate_metric_list": [
-                    {"metric": each, "aggregation": "mean", "weight_by_size": False}
+def _tasks(tests: Sequence[str], writing: Writing) -> dict[str, dict[str, Any]]:
+    """The content of every YAML file, by its name."""
+    task = writing.task
+    texts, name = texts_of(task.source, writing.text), harness_name(task.name)
+    written: dict[str, dict[str, Any]] = {}
+    for ending, own, metrics in (
+        ("", _choice(texts), ("acc", "acc_norm", "exact_match")),
+        ("_generate", _generation(texts), ("exact_match",)),
+    ):
+        members = []
+        for split in tests:
+            length = int(split.removeprefix(TEST))
+            member = f"{name}_len{length}{ending}"
+            members.append(member)
+            written[member] = {
+                "task": member,
+                **_shared(texts, split, task.spec.version),
+                **own,
+                "metric_list": [
+                    {"metric": each, "aggregation": "mean", "higher_is_better": True}
                     for each in metrics
                 ],
-                "metadata": {"version": self.task.spec.version},
             }
-        return written
+        written[name + ending] = {
+            "group": name + ending,
+            "task": members,
+            "aggregate_metric_list": [
+                {"metric": each, "aggregation": "mean", "weight_by_size": False} for each in metrics
+            ],
+            "metadata": {"version": task.spec.version},
+        }
+    return written
 
 
 def read(folder: Path, split: str, declared: Declared) -> Batch:
@@ -155,34 +142,22 @@ def harness_name(task: str) -> str:
 def usage(card: Mapping[str, Any], folder: str) -> str:
     """How the folder of a card is used, as Markdown."""
     name = harness_name(card["task"])
-    command = (
-        "lm_eval run --model hf --model_args pretrained=MODEL "
-        f"--include_path {shlex.quote(folder)} "
-        f"--tasks {name} --num_fewshot 5"
-    )
-    return "\n".join(
-        [
-            f"With lm-evaluation-harness (tested with version {HARNESS_VERSION}; it executes "
-            "`splits.py` of this folder, which reads `data`):\n",
-            f"```sh\n{command}\n```\n",
-            f"`{name}` compares the likelihood of every label after the word: `acc`, `acc_norm` "
-            "(divided by the label's length) and `exact_match` (whether the greedy continuation is "
-            f"the label). `{name}_generate` lets the model write up to the end of the line "
-            "(`exact_match`). Each is a group with one task per length, such as "
-            f"`{name}_len{_first_length(card)}`.{_floors(card)}\n",
-        ]
-    )
-
-
-def _floors(card: Mapping[str, Any]) -> str:
-    if card["supervision"] != "last":
-        return ""
-    return " A model that always gives the same answer scores at most what the table above says."
-
-
-def _first_length(card: Mapping[str, Any]) -> int:
-    return next(
-        (int(name.removeprefix(TEST)) for name in card["splits"] if name.startswith(TEST)), 0
+    tests = [split.removeprefix(TEST) for split in card["splits"] if split.startswith(TEST)]
+    floors = ""
+    if card["supervision"] == "last":
+        floors = (
+            " A model that always gives the same answer scores at most what the table above says."
+        )
+    return (
+        f"With lm-evaluation-harness (tested with version {HARNESS_VERSION}; it executes "
+        "`splits.py` of this folder, which reads `data`):\n\n"
+        "```sh\nlm_eval run --model hf --model_args pretrained=MODEL "
+        f"--include_path {shlex.quote(folder)} --tasks {name} --num_fewshot 5\n```\n\n"
+        f"`{name}` compares the likelihood of every label after the word: `acc`, `acc_norm` "
+        "(divided by the label's length) and `exact_match` (whether the greedy continuation is "
+        f"the label). `{name}_generate` lets the model write up to the end of the line "
+        "(`exact_match`). Each is a group with one task per length, such as "
+        f"`{name}_len{tests[0] if tests else 0}`.{floors}\n"
     )
 
 
@@ -265,4 +240,25 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
 _Dumper.add_representer(str, _text)
 _Dumper.add_representer(
     _Function, lambda dumper, text: dumper.represent_scalar("!function", str(text))
+)
+
+
+def _size(extent: Extent) -> float:
+    request = extent.request
+    in_text = texts_of(extent.source, extent.text).bytes_per_symbol
+    beside = (60 + len(extent.text.prompt)) * request.num_words + in_text * request.num_symbols
+    return jsonl.size(extent) + beside
+
+
+FORMAT: Final = Format(
+    write,
+    read,
+    _size,
+    f"{jsonl.COLUMNS}; `text` (the word as a model reads it, up to the last label that is asked "
+    "for), `choice` (that label's number) and `answer` (what the model is to write), null where no "
+    "label of the word is asked for.\n",
+    "{split}.jsonl",
+    usage=usage,
+    finish=finish,
+    beside=lambda name: name in ("splits.py", "__pycache__") or name.endswith(".yaml"),
 )

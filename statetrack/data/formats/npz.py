@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import struct
 import tokenize
@@ -19,7 +20,10 @@ from numpy.typing import NDArray
 
 from statetrack.data.formats.filling import (
     Declared,
+    Extent,
     Filling,
+    Format,
+    Writing,
     file_size,
     one_line,
 )
@@ -59,7 +63,7 @@ _BAD_HEADER = (
 """What numpy raises for a header that is no header: it is parsed as Python."""
 
 
-def write(folder: Path, split: str, part: Part) -> None:
+def write(folder: Path, split: str, part: Part, writing: Writing) -> None:
     """Write `<split>.npz`: `symbols`, `labels`, `scored` `[N, T]` and `lengths` `[N]`.
 
     As `numpy.savez_compressed` does, but with a few words at a time.
@@ -167,3 +171,24 @@ def _check_shapes(members: Sequence[_Member], declared: Declared, path: Path) ->
                 f"{path}: {member.name} has the shape {member.shape}, but card.json declares "
                 f"{declared.words} words of at most {declared.longest} symbols"
             )
+
+
+def _size(extent: Extent) -> float:
+    return 2 * extent.request.num_words + (extent.entropy + 0.2) * extent.request.num_padded
+
+
+def _example(data: str) -> str:
+    return (
+        f"import numpy as np\n\nwords = np.load({json.dumps(f'{data}.npz')})\n"
+        'print(words["symbols"][0], words["labels"][0], words["lengths"][0])'
+    )
+
+
+FORMAT: Final = Format(
+    write,
+    read,
+    _size,
+    "Arrays, padded with 0 at the end: `symbols`, `labels` and `scored` (whether the "
+    "label is asked for), `[words, longest]`, and `lengths`, `[words]`.\n",
+    example=_example,
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,11 +12,16 @@ from numpy.typing import NDArray
 
 from statetrack.data.formats.filling import (
     Declared,
+    Extent,
     Filling,
+    Flat,
+    Format,
+    Writing,
     file_size,
+    flatten,
     one_line,
 )
-from statetrack.data.formats.flat import Flat, flatten
+from statetrack.data.formats.jsonl import COLUMNS
 from statetrack.data.parts import SYMBOLS_AT_ONCE, Part
 from statetrack.errors import DatasetError, setting
 from statetrack.sources import Batch
@@ -29,7 +35,7 @@ _BYTES_PER_GROUP: Final = 2**21
 """No column is larger than these allow, before it is compressed: a dictionary for each group."""
 
 
-def write(folder: Path, split: str, part: Part) -> None:
+def write(folder: Path, split: str, part: Part, writing: Writing) -> None:
     """Write `<split>-00000-of-00001.parquet`, compressed with zstd.
 
     Its columns are the lists `input`, `target` and `scored`, and `length`.
@@ -172,3 +178,19 @@ def _schema(arrow: Any, batch: Batch) -> Any:
             ("length", arrow.int32()),
         ]
     )
+
+
+def _size(extent: Extent) -> float:
+    return 2 * extent.request.num_words + (extent.entropy + 0.5) * extent.request.num_symbols
+
+
+def _example(data: str) -> str:
+    return (
+        "from glob import glob\n\nimport pyarrow.parquet\n\n"
+        f"files = sorted(glob({json.dumps(f'{data}-*.parquet')}))\n"
+        "words = pyarrow.parquet.ParquetDataset(files).read()\n"
+        "print(words.slice(0, 1).to_pylist())"
+    )
+
+
+FORMAT: Final = Format(write, read, _size, f"{COLUMNS}.\n", "{split}-*.parquet", _example)

@@ -24,11 +24,14 @@ import numpy as np
 from statetrack.data.formats.filling import (
     MOST_BYTES,
     Declared,
+    Extent,
     Filling,
+    Flat,
+    Format,
+    Writing,
     file_size,
     reason,
 )
-from statetrack.data.formats.flat import Flat
 from statetrack.data.parts import SYMBOLS_AT_ONCE, Part
 from statetrack.errors import DatasetError, setting
 from statetrack.sources import LONGEST_ALLOWED, Batch, Source, Unsigned, smallest_type
@@ -42,7 +45,7 @@ _NUMBERS = re.compile(rf" *[0-9]{{1,{_DIGITS}}}(?: +[0-9]{{1,{_DIGITS}}})* *")
 _NAME = re.compile(r"[A-Za-z0-9_.-]+=([0-9]{1,7})\.csv")
 
 
-def write(folder: Path, split: str, part: Part, group: str, seed: int) -> None:
+def write(folder: Path, split: str, part: Part, writing: Writing) -> None:
     """Write the folder `<split>` with a file for each length of the words.
 
     Raises `DatasetError` where a label is left out.
@@ -52,9 +55,9 @@ def write(folder: Path, split: str, part: Part, group: str, seed: int) -> None:
         refuse_left_out(batch)
         for length in np.unique(batch.lengths).tolist():
             words = batch[np.flatnonzero(batch.lengths == length)]
-            path = folder / split / f"{group_name(group)}={length}.csv"
+            path = folder / split / f"{group_name(writing.task.name)}={length}.csv"
             symbols, labels = words.symbols[:, :length], words.labels[:, :length]
-            write_word_problem(path, symbols, labels, seed, append=path.exists())
+            write_word_problem(path, symbols, labels, writing.seed, append=path.exists())
 
 
 def refuse_left_out(batch: Batch) -> None:
@@ -203,3 +206,20 @@ def _numbers(text: str, length: int, where: str, what: str) -> Iterable[int]:
     if len(parts) != length:
         raise DatasetError(f"{where}: {len(parts)} numbers where others have {length}")
     return map(int, parts)
+
+
+def _size(extent: Extent) -> float:
+    request = extent.request
+    per_word = 3 + len(str(request.seed))
+    return per_word * request.num_words + (extent.digits + 2) * request.num_symbols
+
+
+FORMAT: Final = Format(
+    write,
+    read,
+    _size,
+    "A file `GROUP=k.csv` has the words of length k: `seed`, `input` (the symbols) and "
+    "`target` (the label after each).\n",
+    "{split}/*.csv",
+    refuse=refuse_left_out,
+)
