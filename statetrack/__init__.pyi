@@ -11,11 +11,11 @@ from .data import stream as stream
 from .errors import StatetrackError as StatetrackError
 from .evaluation import evaluate as evaluate
 from .evidence.bracket import Bracket as Bracket
-from .evidence.certifying import certify as certify
 from .evidence.extraction import Extracted as Extracted
 from .evidence.extraction import extract as extract
-from .evidence.probing import Probe as Probe
-from .evidence.probing import probe as probe
+from .evidence.searches import Probe as Probe
+from .evidence.searches import certify as certify
+from .evidence.searches import probe as probe
 from .evidence.snapping import Snapped as Snapped
 from .evidence.snapping import snap as snap
 from .evidence.worst_words import stress as stress

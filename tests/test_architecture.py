@@ -12,9 +12,9 @@ import statetrack
 
 PACKAGE = Path(statetrack.__file__).parent
 ORDER = (
-    "text markup usual_names errors extras yaml_text registry plugins settings references scoring "
-    "sources algebra spec protocols data audit ops models predicting training evaluation evidence "
-    "runs sweep atlas report pictures catalogue cli"
+    "text markup colours usual_names errors extras yaml_text registry plugins settings references "
+    "scoring sources algebra spec protocols data audit ops models predicting training evaluation "
+    "evidence runs sweep atlas report pictures catalogue cli"
 ).split()
 """A module imports only from its own station and from those before it."""
 

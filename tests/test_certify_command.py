@@ -13,9 +13,17 @@ import pytest
 import statetrack as st
 from statetrack.cli.app import run as command
 from statetrack.errors import SettingsError
-from statetrack.evidence import Bracket, Certificate, Failure, certifying, word_text
+from statetrack.evidence import (
+    Bracket,
+    Certificate,
+    Exhaustive,
+    Failure,
+    WorstCase,
+    kinds_of,
+    word_text,
+)
 from statetrack.evidence.bracket import ContradictionError
-from statetrack.evidence.rows import not_proven
+from statetrack.evidence.kinds.certificate import not_proven
 from statetrack.report import bracket_lines
 from statetrack.runs import Run
 from tests.computing import Computes, with_wrong_transition
@@ -24,6 +32,7 @@ from tests.test_docs import documented
 
 S3 = st.load_task("s3").automaton
 BINARY = ("0", "1")
+KINDS = [kind.kind for kind in kinds_of("certify")]
 
 
 # --- the bracket ---
@@ -165,7 +174,7 @@ def test_certify_prints_both_ends_and_keeps_the_rows(
     assert "proven: every word of up to 1 symbol is answered" in wrong
     assert "fails: symbol 2 of 1 0: the answer is 0, and 1 is right" in wrong
     kinds = [(row.replica, row.kind) for row in Run.open(runs).evidence()]
-    assert kinds == [(n, kind) for n in (0, 1) for kind in certifying.SEARCHES]
+    assert kinds == [(n, kind) for n in (0, 1) for kind in KINDS]
 
 
 def test_certify_prints_json(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,17 +191,22 @@ def test_certify_prints_json(runs: Path, capsys: pytest.CaptureFixture[str]) -> 
         "answer": "0",
     }
     assert set(row["failure"]) == documented("A failure in certify --json")
-    assert list(row["evidence"]) == list(certifying.SEARCHES)
+    assert list(row["evidence"]) == KINDS
 
 
 def test_a_contradiction_is_an_internal_error_and_its_rows_are_kept(
     runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def refuses(subject: object, **_: object) -> WorstCase:
+        raise SettingsError("no words")
+
     searches = {
-        "exhaustive": lambda subject, **_: exhaustive_of(),
-        "certificate": lambda subject, **_: certificate_of(None),
+        Exhaustive: lambda subject, **_: exhaustive_of(),
+        WorstCase: refuses,
+        Certificate: lambda subject, **_: certificate_of(None),
     }
-    monkeypatch.setattr(certifying, "SEARCHES", searches)
+    for kind, search in searches.items():
+        monkeypatch.setattr(kind, "search", staticmethod(search))
     assert command(["certify", str(runs)]) == 1
     said = capsys.readouterr()
     assert said.out == ""

@@ -67,7 +67,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def run(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A copy of the run, and a kind of evidence that is known."""
-    monkeypatch.setitem(EVIDENCE, "measured", Measured)
+    monkeypatch.setitem(EVIDENCE._things, "measured", Measured)
     return Run.open(shutil.copytree(finished, tmp_path / "run"))
 
 

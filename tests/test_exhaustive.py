@@ -9,7 +9,6 @@ from torch import nn
 
 from statetrack.errors import SettingsError
 from statetrack.evidence import Budget, Subject, find_exhaustive
-from statetrack.evidence.exhaustive import shortest_failure
 from statetrack.models import make_model
 from statetrack.sources import Automaton, reachable
 from statetrack.spec import load_task
@@ -179,6 +178,6 @@ def test_the_failure_of_mamba_on_parity_is_the_shortest():
         loss.backward()
         optimiser.step()
     subject = Subject(model, task)
-    failure = shortest_failure(subject, max_length=14)
+    failure = find_exhaustive(subject, budget=Budget(AMPLE), max_length=14).failure
     assert failure is not None and failure.position > 5
     assert failure.word == first_wrong(subject, failure.position)

@@ -26,8 +26,6 @@ from statetrack.evidence import (
 )
 from statetrack.evidence.extraction.machine import Hypothesis
 from statetrack.evidence.subject import Reader
-from statetrack.report import distinction_lines, extraction_lines
-from statetrack.report.evidence import machine_text
 from statetrack.runs import Run
 from statetrack.sources import Automaton, equivalent, minimise
 from statetrack.spec import load_task
@@ -150,13 +148,14 @@ def test_a_known_word_that_is_too_long_to_learn_from_is_said():
     assert found.equivalent is False and found.extra_states is None and found.complete
     assert (found.difference.period, found.longest) == ((1, 0), 153)
     assert found.difference.word == known.word[: found.difference.position]
-    said = dict(extraction_lines(found, automaton.symbols, automaton.labels))
+    (facts,) = found.lines(automaton)
+    said = dict(facts.rows)
     assert said["compared"].startswith("the network is not equivalent to the task; the shortest")
     assert "all but a longer word that was known to fail" in said["tested"]
-    assert machine_text(found) == "differs (2)"
+    assert found.cell() == "differs (2)"
     right = extract(Computes(automaton), automaton, known=[known])
     assert right.reason == "tested" and right.equivalent
-    assert machine_text(right, fails_at=900) == "equivalent (2), fails at 900"
+    assert right.cell(fails_at=900) == "equivalent (2), fails at 900"
 
 
 def test_no_time_gives_no_machine_and_says_so():
@@ -364,15 +363,15 @@ def test_where_nothing_was_learned_no_machine_is_spoken_of(run_folder, capsys):
 
 def test_metrics_that_no_time_was_left_for_are_not_printed_as_dashes():
     subject = Subject(Computes(automaton_of("parity")), "parity")
-    lines = distinction_lines(find_myhill_nerode(subject, budget=Budget(0.0)))
-    assert lines == [("keeps apart", "not measured: the time was spent")]
+    (facts,) = find_myhill_nerode(subject, budget=Budget(0.0)).lines(subject.automaton)
+    assert facts.rows == [("keeps apart", "not measured: the time was spent")]
 
 
 def test_an_interrupt_keeps_the_machine_that_was_found(run_folder, capsys, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("statetrack.evidence.myhill_nerode.find_myhill_nerode", interrupted)
+    monkeypatch.setattr("statetrack.evidence.nerode_scores.find_myhill_nerode", interrupted)
     assert command(["extract", str(run_folder), "--json", *QUICK]) == 130
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", "interrupted\n")

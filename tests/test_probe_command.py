@@ -10,9 +10,11 @@ import pytest
 
 import statetrack as st
 from statetrack.cli.app import run as command
-from statetrack.evidence import Representation, probing
+from statetrack.evidence import Representation, kinds_of
 from statetrack.runs import Run
 from tests.test_representation import counter, model_of_parts
+
+PARTS = {kind.kind for kind in kinds_of("probe")}
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +76,7 @@ def test_probe_prints_json(runs, capsys):
     printed = json.loads(capsys.readouterr().out)
     (row,) = printed["replicas"]
     assert row["replica"] == 1
-    assert set(row["evidence"]) | set(row["skipped"]) == set(probing.SEARCHES)
+    assert set(row["evidence"]) | set(row["skipped"]) == PARTS
     found = row["evidence"]["representation"]
     assert [plane["integer"] for plane in found["planes"]] in ([1, 2], [2, 1])
 
@@ -98,4 +100,4 @@ def test_a_module_of_ones_own_is_probed():
     assert probe.representation.groups[0].name == "S3"
     assert probe.error_control is not None and probe.error_control.states == 6
     assert probe.myhill_nerode is not None
-    assert set(probing.SEARCHES) <= set(said)
+    assert PARTS <= set(said)

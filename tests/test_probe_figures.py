@@ -10,9 +10,8 @@ import pytest
 
 from statetrack.cli.app import run as command
 from statetrack.evidence import Budget, Subject, find_error_control
-from statetrack.evidence.representation import find_representation
-from statetrack.pictures import draw_probe
-from statetrack.pictures.probe_figures import drawings
+from statetrack.evidence.learned_operators import find_representation
+from statetrack.pictures import draw_evidence
 from tests.test_pictures import texts
 from tests.test_probe_command import run_of
 from tests.test_representation import counter, found, model_of_parts
@@ -43,7 +42,7 @@ def beside_the_run(runs, monkeypatch):
 
 def test_of_a_counter_there_are_four_figures_that_say_what_they_show(tmp_path, errors):
     counting = find_representation(Subject(counter(5, [1, 2]), TASK), budget=Budget(60))
-    written = draw_probe(tmp_path / "new", ".svg", "bilinear on addition", counting, errors)
+    written = draw_evidence([counting, errors], tmp_path / "new", ".svg", "bilinear on addition")
     names = ["eigenvalues", "harmonics", "characters", "error-control"]
     assert [path.stem for path in written] == names
     for path in written:
@@ -58,15 +57,12 @@ def test_of_a_counter_there_are_four_figures_that_say_what_they_show(tmp_path, e
 
 def test_of_a_group_that_does_not_commute_there_are_no_planes_to_draw():
     representation = found(model_of_parts("s3", (2,)), "s3")
-    assert [name for name, _ in drawings("s3", representation, None)] == [
-        "eigenvalues",
-        "characters",
-    ]
-    assert list(drawings("s3", None, None)) == []
+    drawings = [name for name, _ in representation.figures("s3")]
+    assert drawings == ["eigenvalues", "characters"]
 
 
 def test_the_same_figures_have_the_same_bytes(tmp_path, errors):
-    one, two = (draw_probe(tmp_path / name, ".png", "it", None, errors) for name in "ab")
+    one, two = (draw_evidence([errors], tmp_path / name, ".png", "it") for name in "ab")
     assert one[0].read_bytes() == two[0].read_bytes()
 
 

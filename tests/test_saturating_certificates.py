@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from statetrack.evidence import Budget, Subject, find_certificate
+from statetrack.evidence import Budget, Certificate, Subject
 from statetrack.evidence.certificate.saturating import Cover, Network, certify_saturating, contained
 from statetrack.models import MODELS
 from statetrack.ops import FLOAT32, Box, boxes
@@ -44,7 +44,7 @@ def drawn(task, num_words, length):
 @pytest.mark.parametrize(("name", "task"), BUILT)
 def test_networks_built_by_hand_are_proven_for_all_lengths(name, task):
     subject = Subject(built(name, task), task)
-    found = find_certificate(subject, budget=Budget(60))
+    found = Certificate.search(subject, budget=Budget(60))
     assert (found.verdict, found.verdict_real, found.reason) == ("all lengths", "all lengths", "")
     assert found.length is None and found.complete and 0 < found.margin <= 1
     assert not subject.first_errors(drawn(task, 50, 300)).any()

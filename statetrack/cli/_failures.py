@@ -7,13 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from statetrack.cli._json import failure_json
-from statetrack.report import (
-    console,
-    failing_words_line,
-    families_table,
-    window_table,
-    worst_case_lines,
-)
+from statetrack.report import console, drawn, failing_words_line, window_table
 from statetrack.scoring import horizon, plain
 from statetrack.spec import OWN
 from statetrack.text import visible
@@ -56,11 +50,11 @@ class Stressed:
         out = console()
         out.print(f"seed {self.outcome.seed}, lr {self.outcome.lr:g}, worst words")
         names = source.symbols, source.labels
-        for line in worst_case_lines(self.found, *names, self.random_horizon):
+        for line in self.found.beside(self.random_horizon, source):
             out.print(f"  {line}")
         if self.window is not None:
             out.print(window_table(self.window, *names, out.width))
-        out.print(families_table(self.found, source.symbols))
+        out.print(*drawn([self.found.families_tried(source)], indent="  "))
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from rich.text import Text
 
 from statetrack.catalogue import as_text
 from statetrack.data import in_bytes
-from statetrack.evidence import Bracket
-from statetrack.report import drawing, evidence_lines, interval, share, small
+from statetrack.report import drawing, interval, share, small
 from statetrack.runs import read_evidence
 
 LEFT_OUT = ("symbols", "scaled", "words", "floor")
@@ -125,8 +124,8 @@ def _draw_evidence(about: dict[str, Any], console: Console) -> None:
     console.print(Text("evidence", "bold"))
     rows = [each for each in found if each["selected"] and each["task"] == about["task"]]
     where = f"{about['name']}/evidence.jsonl"
-    evidence = [read_evidence(each["evidence"], where) for each in rows]
-    told = dict(evidence_lines(Bracket.of(filter(None, evidence))))
+    evidence = filter(None, (read_evidence(each["evidence"], where) for each in rows))
+    told = {each.kind: each.summary for each in evidence if each.summary}
     lines = [
         (f"  {kind}", told.get(kind, "kept; `statetrack probe` and `--json` show it"))
         for kind in dict.fromkeys(each["evidence"]["kind"] for each in rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +13,6 @@ from statetrack.settings import GREATEST_SEED
 
 if TYPE_CHECKING:
     from statetrack.evidence import Bracket
-    from statetrack.runs import Outcome
     from statetrack.sources import Automaton
 
 PLACE = 3.2
@@ -48,56 +48,36 @@ def certify(
 
     """
     # what follows imports torch, which `--help` does not need
-    from statetrack.cli._json import print_json
-    from statetrack.cli._progress import searching
-    from statetrack.evidence import Bracket, Evidence, search_bounds
-    from statetrack.runs import RUNS, Run, newest_run
-    from statetrack.scoring import plain
-    from statetrack.spec import load_task
+    from statetrack.cli._evidence import Searched
+    from statetrack.evidence import Bracket
 
-    path = newest_run(RUNS).path if run is None else run
-    opened = Run.open(path, device=device, trust_plugin=trust_plugin)
-    tested = opened.task if task is None else load_task(task)
-    found: list[tuple[Outcome, Bracket]] = []
-    for outcome, subject in opened.subjects(replica=replica, everyone=everyone, task=tested):
-        evidence, skipped = [], []
-        with searching(f"replica {outcome.replica}", seconds) as budget:
-            for each in search_bounds(subject, budget=budget, seed=seed):
-                if isinstance(each, Evidence):
-                    evidence.append(opened.add_evidence(each, outcome, tested).evidence)
-                else:
-                    skipped.append(each)
+    opened = Searched(run, task, device, trust_plugin)
+    found = opened.search("certify", replica, everyone, seconds, seed)
+    brackets: dict[int, Bracket] = {}
+    for each in found:
         random = [
             row.first_error
-            for row in opened.rows
-            if row.replica == outcome.replica and row.task in (None, tested.name)
+            for row in opened.run.rows
+            if row.replica == each.outcome.replica and row.task in (None, opened.task.name)
         ]
-        bracket = Bracket.of(evidence, skipped, min(filter(None, random), default=None))
+        wrong_at = min(filter(None, random), default=None)
+        bracket = Bracket.of(each.evidence, each.skipped, wrong_at)
         bracket.require_consistent()
-        found.append((outcome, bracket))
-    about = {"run": str(path), "task": tested.name, "model": opened.experiment.model}
+        brackets[each.outcome.replica] = bracket
+    automaton = opened.task.automaton
     if as_json:
-        selected = opened.summary.selected
-        rows = [
-            _as_json(outcome, selected, bracket, tested.automaton) for outcome, bracket in found
-        ]
-        print_json(plain(about | {"replicas": rows}))
-    else:
-        _draw(about, found, tested.automaton)
+        opened.print_json(found, lambda one: _as_json(brackets[one.outcome.replica], automaton))
+        return
+    for each in found:
+        opened.print_heading(each.outcome)
+        _draw(brackets[each.outcome.replica], automaton)
+    opened.print_end()
 
 
-def _as_json(
-    outcome: Outcome, selected: int | None, bracket: Bracket, automaton: Automaton
-) -> dict[str, Any]:
-    from dataclasses import asdict
-
+def _as_json(bracket: Bracket, automaton: Automaton) -> dict[str, Any]:
     from statetrack.cli._json import failure_json
 
     return {
-        "replica": outcome.replica,
-        "seed": outcome.seed,
-        "lr": outcome.lr,
-        "selected": outcome.replica == selected,
         "verdict": bracket.verdict,
         "proven": bracket.proven,
         "proven_by": bracket.proven_by,
@@ -108,16 +88,11 @@ def _as_json(
     }
 
 
-def _draw(
-    about: dict[str, str], found: list[tuple[Outcome, Bracket]], automaton: Automaton
-) -> None:
+def _draw(bracket: Bracket, automaton: Automaton) -> None:
     from statetrack.report import bracket_lines, console, evidence_lines, facts
 
     to = console()
-    for outcome, bracket in found:
-        to.print(f"{about['model']} on {about['task']}, seed {outcome.seed}, lr {outcome.lr:g}")
-        for line in bracket_lines(bracket, automaton.symbols, automaton.labels):
-            to.print(line)
-        to.print(facts([(f"  {kind}", said) for kind, said in evidence_lines(bracket)]))
-        to.print()
-    to.print(f"run: {about['run']}", soft_wrap=True)
+    for line in bracket_lines(bracket, automaton.symbols, automaton.labels):
+        to.print(line)
+    to.print(facts((f"  {kind}", said) for kind, said in evidence_lines(bracket)))
+    to.print()

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from statetrack.cli import options
+from statetrack.evidence import length_text
 from statetrack.models import MODEL_FACTS
 from statetrack.report import (
     LOOKS,
@@ -20,7 +21,6 @@ from statetrack.report import (
     SHOWN,
     facts,
     interval,
-    length_text,
     plain_table,
     share,
     short_names,

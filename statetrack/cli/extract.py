@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -15,8 +15,9 @@ from statetrack.errors import SettingsError
 from statetrack.settings import GREATEST_SEED
 
 if TYPE_CHECKING:
-    from statetrack.evidence import Budget, Extraction, MyhillNerode, Subject
-    from statetrack.runs import Outcome
+    from statetrack.cli._evidence import Found, Searched
+    from statetrack.evidence import Extraction
+    from statetrack.sources import Automaton
     from statetrack.spec import Task
 
 PLACE = 3.4
@@ -24,19 +25,6 @@ PLACE = 3.4
 
 MOST_STATES_SHOWN = 30
 """The most rows of a transition table that is printed; files and `--json` have all."""
-
-
-SHARE = 0.8
-"""The share of the time that learning the machine may take."""
-
-
-class _Row(NamedTuple):
-    """What was found about one replica."""
-
-    outcome: Outcome
-    found: Extraction
-    apart: MyhillNerode | None
-    machine: Task | None
 
 
 def build(argv: list[str]) -> Callable[..., None]:
@@ -116,62 +104,39 @@ def extract(
         check_path(plot)
         require_writable(plot, "--plot")
     # what follows imports torch, which `--help` does not need
-    from statetrack.cli._json import print_json
+    from statetrack.cli._evidence import Searched
     from statetrack.cli._machine_files import write_text
-    from statetrack.cli._progress import searching
-    from statetrack.evidence import find_extraction, machine_of
-    from statetrack.runs import RUNS, Run, newest_run
-    from statetrack.scoring import plain
-    from statetrack.spec import Task, load_task
+    from statetrack.evidence import Extraction
 
-    path = newest_run(RUNS).path if run is None else run
-    opened = Run.open(path, device=device, trust_plugin=trust_plugin)
-    tested = opened.task if task is None else load_task(task)
-    about = {"run": str(path), "task": tested.name, "model": opened.experiment.model}
-    rows: list[_Row] = []
-    for outcome, subject in opened.subjects(replica=replica, everyone=everyone, task=tested):
-        with searching(f"replica {outcome.replica}", seconds) as budget:
-            found = find_extraction(
-                subject,
-                budget=budget.part(SHARE),
-                seed=seed,
-                algorithm=algorithm,
-                max_states=states,
-                max_words=words,
-                random_words=random_words,
-                max_length=length,
-                known=opened.failures(outcome, tested),
-            )
-            opened.add_evidence(found, outcome, tested)
-            apart = _distinctions(subject, budget, seed)
-        if apart is not None:
-            opened.add_evidence(apart, outcome, tested)
-        machine = None
-        if found.states:
-            machine = Task.from_automaton(
-                machine_of(found, subject.automaton),
-                name=f"{tested.name}-extracted",
-                title=f"The machine that {about['model']} computes, trained on {opened.task.name}",
-                train_length=tested.spec.train_length,
-                test_lengths=tested.spec.test_lengths,
-            )
-        rows.append(_Row(outcome, found, apart, machine))
+    opened = Searched(run, task, device, trust_plugin)
+    caps = {
+        "algorithm": algorithm,
+        "max_states": states,
+        "max_words": words,
+        "random_words": random_words,
+        "max_length": length,
+    }
+    found = opened.search(
+        "extract",
+        replica,
+        everyone,
+        seconds,
+        seed,
+        given=lambda one: {
+            Extraction.kind: {**caps, "known": opened.run.failures(one, opened.task)}
+        },
+    )
+    machines = {each.outcome.replica: _machine(each, opened) for each in found}
     if as_json:
-        selected = opened.summary.selected
-        replicas = [
-            {
-                "replica": row.outcome.replica,
-                "seed": row.outcome.seed,
-                "lr": row.outcome.lr,
-                "selected": row.outcome.replica == selected,
-                **_as_json(row, tested),
-            }
-            for row in rows
-        ]
-        print_json(plain(about | {"replicas": replicas}))
+        opened.print_json(
+            found, lambda one: _as_json(one, machines[one.outcome.replica], opened.task)
+        )
     else:
-        _draw(about, rows, tested)
-    for machine in (row.machine for row in rows):
+        for each in found:
+            opened.print_heading(each.outcome)
+            _draw(each, machines[each.outcome.replica], opened.task.automaton)
+        opened.print_end()
+    for machine in machines.values():
         if machine is None and (out is not None or plot is not None):
             raise SettingsError("no machine was extracted in this time: give more --seconds")
         if machine is not None and out is not None and writer is not None:
@@ -180,6 +145,35 @@ def extract(
             from statetrack.pictures import draw_task
 
             draw_task(machine, plot)
+
+
+def _machine(found: Found, opened: Searched) -> Task | None:
+    """The machine as a task; None where none was extracted."""
+    from statetrack.evidence import machine_of
+    from statetrack.spec import Task
+
+    task = opened.task
+    extraction = _extraction(found)
+    if not extraction.states:
+        return None
+    return Task.from_automaton(
+        machine_of(extraction, task.automaton),
+        name=f"{task.name}-extracted",
+        title=f"The machine that {opened.about['model']} computes, "
+        f"trained on {opened.run.task.name}",
+        train_length=task.spec.train_length,
+        test_lengths=task.spec.test_lengths,
+    )
+
+
+def _extraction(found: Found) -> Extraction:
+    """What was learned. Raises `SettingsError` for a model that does not allow it."""
+    from statetrack.evidence import Extraction
+
+    for each in found.evidence:
+        if isinstance(each, Extraction):
+            return each
+    raise SettingsError(dict(found.skipped)[Extraction.kind])
 
 
 def _writer(out: Path, name: str | None) -> Callable[[Task], str]:
@@ -192,43 +186,31 @@ def _writer(out: Path, name: str | None) -> Callable[[Task], str]:
     return lambda machine: machine_text(machine, form)
 
 
-def _distinctions(subject: Subject, budget: Budget, seed: int) -> MyhillNerode | None:
-    """How well the network keeps apart what the task does; None for a task of too many states."""
-    from statetrack.evidence import find_myhill_nerode
-
-    try:
-        return find_myhill_nerode(subject, budget=budget, seed=seed)
-    except SettingsError:
-        return None
-
-
-def _as_json(row: _Row, tested: Task) -> dict[str, Any]:
+def _as_json(found: Found, machine: Task | None, tested: Task) -> dict[str, Any]:
     from statetrack.cli._json import failure_json
 
-    found = row.found
+    extraction = _extraction(found)
+    others = (each for each in found.evidence if each is not extraction)
     return {
-        "verdict": found.verdict,
-        **asdict(found),
-        "difference": failure_json(found.difference, tested.automaton),
-        "machine": None if row.machine is None else row.machine.spec.automaton,
-        "myhill_nerode": None if row.apart is None else asdict(row.apart),
+        "verdict": extraction.verdict,
+        **asdict(extraction),
+        "difference": failure_json(extraction.difference, tested.automaton),
+        "machine": None if machine is None else machine.spec.automaton,
+        "myhill_nerode": None,
+        **{each.kind.replace("-", "_"): asdict(each) for each in others},
     }
 
 
-def _draw(about: dict[str, str], rows: list[_Row], tested: Task) -> None:
-    from statetrack.report import console, distinction_lines, extraction_lines, facts, transitions
+def _draw(found: Found, machine: Task | None, automaton: Automaton) -> None:
+    from statetrack.evidence import Facts
+    from statetrack.report import console, drawn, transitions
 
     to = console()
-    automaton = tested.automaton
-    for row in rows:
-        outcome = row.outcome
-        to.print(f"{about['model']} on {about['task']}, seed {outcome.seed}, lr {outcome.lr:g}")
-        lines = extraction_lines(row.found, automaton.symbols, automaton.labels)
-        if row.apart is not None:
-            lines += distinction_lines(row.apart)
-        to.print(facts(lines))
+    lines = [line for each in found.evidence for line in each.lines(automaton)]
+    every = [row for line in lines if isinstance(line, Facts) for row in line.rows]
+    for each in drawn([Facts(every), *(line for line in lines if not isinstance(line, Facts))]):
+        to.print(each)
+    to.print()
+    if machine is not None and machine.automaton.num_states <= MOST_STATES_SHOWN:
+        to.print(transitions(machine.automaton))
         to.print()
-        if row.machine is not None and row.found.states <= MOST_STATES_SHOWN:
-            to.print(transitions(row.machine.automaton))
-            to.print()
-    to.print(f"run: {about['run']}", soft_wrap=True)

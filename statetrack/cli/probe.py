@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,8 +13,8 @@ from statetrack.cli import options
 from statetrack.settings import GREATEST_SEED
 
 if TYPE_CHECKING:
-    from statetrack.evidence import Probe
-    from statetrack.runs import Outcome
+    from statetrack.cli._evidence import Found
+    from statetrack.sources import Automaton
 
 PLACE = 3.4
 """Its place among the commands that `statetrack --help` lists."""
@@ -68,93 +69,47 @@ def probe(
 
     """
     # what follows imports torch, which `--help` does not need
-    from statetrack.cli._json import print_json
-    from statetrack.cli._progress import searching
-    from statetrack.evidence import Evidence, Probe, parts_of, search_parts
-    from statetrack.runs import RUNS, Run, newest_run
-    from statetrack.scoring import plain
-    from statetrack.spec import load_task
+    from statetrack.evidence import require_parts
 
-    parts = parts_of([each.strip() for each in only.split(",")] if only else ())
+    parts = [each.strip() for each in only.split(",")] if only else []
+    require_parts(parts)
     if plot is not None:
         from statetrack.pictures import check_path
 
         check_path(plot / f"figure.{plot_as}")
-    path = newest_run(RUNS).path if run is None else run
-    opened = Run.open(path, device=device, trust_plugin=trust_plugin)
-    tested = opened.task if task is None else load_task(task)
-    found: list[tuple[Outcome, Probe]] = []
-    for outcome, subject in opened.subjects(replica=replica, everyone=everyone, task=tested):
-        evidence, skipped = [], []
-        with searching(f"replica {outcome.replica}", seconds) as budget:
-            for each in search_parts(subject, budget=budget, only=parts, seed=seed):
-                if isinstance(each, Evidence):
-                    evidence.append(opened.add_evidence(each, outcome, tested).evidence)
-                else:
-                    skipped.append(each)
-        found.append((outcome, Probe(tuple(evidence), tuple(skipped))))
-    about = {"run": str(path), "task": tested.name, "model": opened.experiment.model}
+    from statetrack.cli._evidence import Searched
+
+    opened = Searched(run, task, device, trust_plugin)
+    found = opened.search("probe", replica, everyone, seconds, seed, only=parts)
     figures: list[Path] = []
-    if plot is not None:
-        figures = _plot(plot, plot_as, about, found)
+    for each in found if plot is not None else ():
+        from statetrack.pictures import draw_evidence
+
+        assert plot is not None
+        folder = plot / f"replica-{each.outcome.replica}" if len(found) > 1 else plot
+        figures += draw_evidence(each.evidence, folder, f".{plot_as}", opened.of)
     if as_json:
-        selected = opened.summary.selected
-        replicas = [_as_json(outcome, selected, probe) for outcome, probe in found]
-        print_json(plain(about | {"replicas": replicas, "figures": list(map(str, figures))}))
-    else:
-        _draw(about, found, figures)
+        opened.print_json(found, _as_json, figures=list(map(str, figures)))
+        return
+    for each in found:
+        opened.print_heading(each.outcome)
+        _draw(each, opened.task.automaton)
+    opened.print_end(figures)
 
 
-def _plot(
-    folder: Path, kind: str, about: dict[str, str], found: list[tuple[Outcome, Probe]]
-) -> list[Path]:
-    """Draw what was found; each of several replicas into a folder of its own."""
-    from statetrack.pictures import draw_probe
-
-    written = []
-    for outcome, probe in found:
-        own = folder / f"replica-{outcome.replica}" if len(found) > 1 else folder
-        of = f"{about['model']} on {about['task']}"
-        written += draw_probe(own, f".{kind}", of, probe.representation, probe.error_control)
-    return written
-
-
-def _as_json(outcome: Outcome, selected: int | None, probe: Probe) -> dict[str, Any]:
-    from dataclasses import asdict
-
+def _as_json(found: Found) -> dict[str, Any]:
     return {
-        "replica": outcome.replica,
-        "seed": outcome.seed,
-        "lr": outcome.lr,
-        "selected": outcome.replica == selected,
-        "evidence": {each.kind: asdict(each) for each in probe.evidence},
-        "skipped": dict(probe.skipped),
+        "evidence": {each.kind: asdict(each) for each in found.evidence},
+        "skipped": dict(found.skipped),
     }
 
 
-def _draw(about: dict[str, str], found: list[tuple[Outcome, Probe]], figures: list[Path]) -> None:
-    from statetrack.evidence import ErrorControl, MyhillNerode, Representation
-    from statetrack.report import (
-        console,
-        distinction_lines,
-        error_control_lines,
-        facts,
-        representation_lines,
-    )
+def _draw(found: Found, automaton: Automaton) -> None:
+    from statetrack.report import console, drawn
 
     to = console()
-    for outcome, probe in found:
-        to.print(f"{about['model']} on {about['task']}, seed {outcome.seed}, lr {outcome.lr:g}")
-        if probe.representation is not None:
-            to.print(Representation.kind, *representation_lines(probe.representation), sep="\n")
-        if probe.myhill_nerode is not None:
-            lines = [(f"  {name}", said) for name, said in distinction_lines(probe.myhill_nerode)]
-            to.print(MyhillNerode.kind, facts(lines), sep="\n")
-        if probe.error_control is not None:
-            to.print(ErrorControl.kind, *error_control_lines(probe.error_control), sep="\n")
-        for kind, reason in probe.skipped:
-            to.print(f"{kind}: not measured: {reason}")
-        to.print()
-    for figure in figures:
-        to.print(f"figure: {figure}", soft_wrap=True)
-    to.print(f"run: {about['run']}", soft_wrap=True)
+    for each in found.evidence:
+        to.print(each.kind, *drawn(each.lines(automaton), indent="  "), sep="\n")
+    for kind, reason in found.skipped:
+        to.print(f"{kind}: not measured: {reason}")
+    to.print()

@@ -56,21 +56,22 @@ def build(argv: list[str]) -> Callable[..., None]:
 
         """
         # what follows imports torch, which `--help` does not need
+        from statetrack.cli._evidence import Searched
         from statetrack.cli._json import print_json
         from statetrack.cli._progress import searching
         from statetrack.evidence import snap_subject
         from statetrack.models import SequenceModel
         from statetrack.report import console, facts
-        from statetrack.runs import RUNS, Run, newest_run, require_new, write_derived
+        from statetrack.runs import require_new, write_derived
         from statetrack.scoring import plain
 
-        path = newest_run(RUNS).path if run is None else run
-        opened = Run.open(path, device=device, trust_plugin=trust_plugin)
+        opened = Searched(run, None, device, trust_plugin)
+        path = opened.path
         folder = path.with_name(f"{path.name}-snapped") if out is None else out
         require_new(folder, force=force)
         if force and folder.resolve() == path.resolve():
             raise SettingsError("--force: a run is not replaced by what is made of it")
-        ((outcome, subject),) = opened.subjects(replica=replica)
+        ((outcome, subject),) = opened.run.subjects(replica=replica)
         with searching(f"replica {outcome.replica}", seconds) as budget:
             found = snap_subject(subject, defect, budget)
         assert isinstance(found.model, SequenceModel)
@@ -81,39 +82,30 @@ def build(argv: list[str]) -> Callable[..., None]:
         }
         command = shlex.join(["statetrack", "snap", *argv])
         made = write_derived(
-            opened, outcome, found.model, folder, about, command=command, force=force
+            opened.run, outcome, found.model, folder, about, command=command, force=force
         )
-        made.add_evidence(found.certificate, made.selected)
+        proof = found.certificate
+        made.add_evidence(proof, made.selected)
         if as_json:
             content = about | {
+                **opened.about,
                 "run": str(made.path),
-                "task": opened.task.name,
-                "model": opened.experiment.model,
                 "dimension": found.dimension,
                 "kind": found.kind,
-                "certificate": asdict(found.certificate),
+                "certificate": asdict(proof),
             }
             print_json(plain(content))
             return
-        to = console()
-        named = f"{opened.experiment.model} on {opened.task.name}"
-        to.print(f"{named}, seed {outcome.seed}, lr {outcome.lr:g}")
-        certificate = found.certificate
-        to.print(
-            facts(
-                [
-                    ("learned operators", f"miss the states by {found.defect:.1e}"),
-                    ("now", f"{found.kind}, dimension {found.dimension}: exact but for rounding"),
-                    ("proven", _proven(certificate.verdict, certificate.length)),
-                    (
-                        "in real arithmetic",
-                        f"{_proven(certificate.verdict_real, certificate.length_real)}; the "
-                        "representation itself: all lengths",
-                    ),
-                ]
-            )
-        )
-        to.print(f"run: {made.path}", soft_wrap=True)
+        real = _proven(proof.verdict_real, proof.length_real)
+        lines = [
+            ("learned operators", f"miss the states by {found.defect:.1e}"),
+            ("now", f"{found.kind}, dimension {found.dimension}: exact but for rounding"),
+            ("proven", _proven(proof.verdict, proof.length)),
+            ("in real arithmetic", f"{real}; the representation itself: all lengths"),
+        ]
+        opened.print_heading(outcome)
+        console().print(facts(lines))
+        console().print(f"run: {made.path}", soft_wrap=True)
 
     return snap
 

@@ -9,18 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from statetrack.evidence.rows import (
-    Certificate,
-    ErrorControl,
-    Evidence,
-    Exhaustive,
-    Extraction,
-    Failure,
-    Verdict,
-    WorstCase,
-)
+from statetrack.evidence.kinds.certificate import Certificate
+from statetrack.evidence.kinds.error_control import ErrorControl
+from statetrack.evidence.kinds.exhaustive import Exhaustive
+from statetrack.evidence.kinds.extraction import Extraction
+from statetrack.evidence.kinds.worst_case import WorstCase
+from statetrack.evidence.records import Evidence, Failure, Verdict
+
+NAMED = ("exhaustive", "worst_case", "extraction", "certificate", "error_control")
+"""The kinds that a bracket has a name for; `others` are the rest of those of `certify`."""
 
 
 class ContradictionError(RuntimeError):
@@ -42,6 +40,7 @@ class Bracket:
     error_control: ErrorControl | None = None
     wrong_at: int | None = None
     skipped: tuple[tuple[str, str], ...] = ()
+    others: tuple[Evidence, ...] = ()
 
     @classmethod
     def of(
@@ -51,38 +50,22 @@ class Bracket:
         wrong_at: int | None = None,
     ) -> Bracket:
         """The bracket of some evidence; of several of one kind the last counts."""
-        found: dict[str, Any] = {}
-        for each in evidence:
-            match each:
-                case Exhaustive():
-                    found["exhaustive"] = each
-                case WorstCase():
-                    found["worst_case"] = each
-                case Extraction():
-                    found["extraction"] = each
-                case Certificate():
-                    found["certificate"] = each
-                case ErrorControl():
-                    found["error_control"] = each
-        return cls(**found, wrong_at=wrong_at, skipped=tuple(skipped))
+        last = {each.kind.replace("-", "_"): each for each in evidence}
+        named = {name: last.pop(name, None) for name in NAMED}
+        others = tuple(each for each in last.values() if "certify" in each.commands)
+        return cls(**named, wrong_at=wrong_at, skipped=tuple(skipped), others=others)  # type: ignore[arg-type]
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """All that was found."""
-        words = (self.exhaustive, self.worst_case, self.extraction)
-        found = (*words, self.certificate, self.error_control)
-        return tuple(each for each in found if each is not None)
+        """All that was found, in the order of the kinds."""
+        named = (getattr(self, name) for name in NAMED)
+        found = [each for each in (*named, *self.others) if each is not None]
+        return tuple(sorted(found, key=lambda each: each.place))
 
     @property
     def _proofs(self) -> list[tuple[float, str]]:
         """The length up to which each proof goes, infinity for every length, and its kind."""
-        proofs: list[tuple[float, str]] = []
-        words, proof = self.exhaustive, self.certificate
-        if words is not None and words.tolerance == 0:
-            proofs.append((math.inf if words.closed else words.length, words.kind))
-        if proof is not None and proof.verdict != "not proven":
-            proofs.append((math.inf if proof.length is None else proof.length, proof.kind))
-        return [each for each in proofs if each[0] > 0]
+        return [(each.proves, each.kind) for each in self.evidence if each.proves > 0]
 
     @property
     def verdict(self) -> Verdict:
@@ -125,10 +108,7 @@ class Bracket:
     @property
     def tried(self) -> bool:
         """Whether the network was asked any word."""
-        reached = self.exhaustive is not None and self.exhaustive.length > 0
-        sought = self.worst_case is not None and self.worst_case.tested > 0
-        learned = self.extraction is not None and self.extraction.words > 0
-        return reached or sought or learned
+        return any(each.tried for each in self.evidence)
 
     @property
     def contradiction(self) -> str | None:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from statetrack.errors import SettingsError
 from statetrack.evidence.affine import affine_maps
 from statetrack.evidence.primitive_words import Periodic, Word, state_after
-from statetrack.evidence.rows import Failure
+from statetrack.evidence.records import Failure
 from statetrack.evidence.subject import Subject
 from statetrack.models import LinearModel
 from statetrack.sources import Automaton

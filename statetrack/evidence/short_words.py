@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from statetrack.evidence.budget import Budget
 from statetrack.evidence.long_words import margins_of
 from statetrack.evidence.primitive_words import Word
+from statetrack.evidence.searches import Budget
 from statetrack.evidence.subject import Subject
 
 AT_ONCE = 4096

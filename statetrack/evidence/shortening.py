@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from statetrack.evidence.budget import Budget
 from statetrack.evidence.primitive_words import Word
+from statetrack.evidence.searches import Budget
 from statetrack.evidence.subject import Subject
 
 MOST_TRIES = 64

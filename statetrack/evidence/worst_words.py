@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from statetrack.evidence.budget import Budget
+from statetrack.evidence.kinds.worst_case import Family, WorstCase
 from statetrack.evidence.long_words import Found, Reading, first_error
 from statetrack.evidence.power_words import (
     LinearForm,
@@ -33,7 +33,8 @@ from statetrack.evidence.primitive_words import (
     periodic_words,
     repeating_part,
 )
-from statetrack.evidence.rows import Failure, Family, WorstCase
+from statetrack.evidence.records import Failure
+from statetrack.evidence.searches import Budget
 from statetrack.evidence.short_words import search_short_words
 from statetrack.evidence.shortening import shorten
 from statetrack.evidence.subject import NO_ANSWER, Subject

@@ -6,7 +6,7 @@ from ._manners import Manner as Manner
 from .looks import Look as Look
 from .looks import width_of as width_of
 from .pictures import draw_task as draw_task
-from .probe_figures import draw_probe as draw_probe
 from .report_figures import draw_report as draw_report
 from .report_figures import usual_kind as usual_kind
 from .saving import check_path as check_path
+from .saving import draw_evidence as draw_evidence

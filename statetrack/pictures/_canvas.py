@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from statetrack.colours import FILL as FILL
+from statetrack.colours import INK as INK
+from statetrack.colours import NOTE as NOTE
+from statetrack.colours import PALETTE as PALETTE
 from statetrack.pictures._bezier import Bezier
 from statetrack.pictures.looks import Look
 from statetrack.sources import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-INK, NOTE, FILL = "#1a1a1a", "#595959", "#f2f2f2"
-PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-"""Colours that colour-blind readers can distinguish (Okabe and Ito 2008)."""
 
 DASHES: tuple[Any, ...] = (
     "solid",

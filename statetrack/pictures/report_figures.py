@@ -15,7 +15,6 @@ from statetrack.pictures.accuracy_by_length import length_figure
 from statetrack.pictures.along_an_axis import axis_figure
 from statetrack.pictures.heat_map import heat_figure
 from statetrack.pictures.looks import Look
-from statetrack.pictures.probe_figures import plane_figure
 from statetrack.pictures.saving import save_figure
 from statetrack.report import Report
 
@@ -39,7 +38,7 @@ def angle_figure(report: Report, choice: Choice, look: Look) -> Drawn:
             f"{entry.run}: no angles of it are known: `statetrack probe {entry.run} --only "
             "representation` finds those of a linear model"
         )
-    figure = plane_figure(found, f"{entry.model} on {entry.task}")
+    figure = found.plane_figure(f"{entry.model} on {entry.task}")
     if look.width or look.height:
         width, height = figure.get_size_inches()
         figure.set_size_inches(

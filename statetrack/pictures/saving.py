@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statetrack.errors import SettingsError
+from statetrack.evidence import Evidence
 from statetrack.pictures.looks import Look
 
 if TYPE_CHECKING:
@@ -67,6 +68,24 @@ def save_figure(draw: Callable[[], Figure], path: Path, look: Look | None = None
         path.write_bytes(content)
     except OSError as problem:
         raise SettingsError(f"{path}: cannot be written: {problem.strerror}") from None
+
+
+def draw_evidence(found: Iterable[Evidence], folder: Path, ending: str, of: str) -> list[Path]:
+    """Draw the figures of some evidence into a folder, one file each; `of` ends the titles.
+
+    `ending` is that of the files: .svg, .png or .pdf. Raises `SettingsError` for another, without
+    matplotlib, and where the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise SettingsError(f"{folder}: cannot be made: {problem.strerror}") from None
+    written = []
+    for name, draw in (drawing for each in found for drawing in each.figures(of)):
+        path = folder / f"{name}{ending}"
+        save_figure(draw, path)
+        written.append(path)
+    return written
 
 
 def _content(draw: Callable[[], Figure], ending: str, path: Path, look: Look | None) -> bytes:

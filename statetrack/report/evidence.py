@@ -1,36 +1,42 @@
-"""Evidence in sentences: what is proven, and the first word that fails."""
+"""Evidence as a terminal draws it: what is proven, the first word that fails, and every kind."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from rich.table import Table
+from rich.console import RenderableType
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from statetrack.evidence import (
-    ENDINGS,
-    SYMBOLS_SHOWN,
+    NONE_FAILS,
+    NONE_TRIED,
     Bracket,
-    Certificate,
-    ErrorControl,
-    Exhaustive,
-    Extraction,
-    Verdict,
-    WorstCase,
+    Columns,
+    Facts,
     failure_text,
-    word_text,
+    number_of,
 )
-from statetrack.report.drawing import facts
-from statetrack.report.table import Table as FactsTable
+from statetrack.evidence import Line as EvidenceLine
+from statetrack.report.table import Line, Styled, Table, facts, plain_columns
 
 if TYPE_CHECKING:
     from statetrack.evidence import FailingWords, Window
+    from statetrack.sources import Automaton
 
 
-NONE_FAILS, NONE_TRIED = "fails: none of the words that were tried", "fails: no word was tried"
-"""What is said where no word is known that fails."""
+def drawn(lines: Iterable[EvidenceLine], indent: str = "") -> Iterator[RenderableType]:
+    """What evidence says of itself; names of facts are indented."""
+    for line in lines:
+        match line:
+            case Facts():
+                yield facts((f"{indent}{name}", value) for name, value in line.rows)
+            case Columns():
+                yield Table(plain_columns(*line.headings, right=line.right), line.rows)
+            case _:
+                yield Text(line)
 
 
 def bracket_lines(bracket: Bracket, symbols: Sequence[str], labels: Sequence[str]) -> list[str]:
@@ -39,7 +45,11 @@ def bracket_lines(bracket: Bracket, symbols: Sequence[str], labels: Sequence[str
     if bracket.verdict == "not proven":
         lines = ["proven: nothing"]
     else:
-        to = "every length" if bracket.proven is None else f"up to {_symbols(bracket.proven)}"
+        to = (
+            "every length"
+            if bracket.proven is None
+            else f"up to {number_of(bracket.proven, 'symbol')}"
+        )
         lines = [f"proven: every word of {to} is answered rightly ({bracket.proven_by})"]
     position = bracket.fails_at
     if failure is not None and failure.position == position:
@@ -57,140 +67,13 @@ def bracket_lines(bracket: Bracket, symbols: Sequence[str], labels: Sequence[str
 
 def evidence_lines(bracket: Bracket) -> list[tuple[str, str]]:
     """Each kind of evidence, and what it says."""
-    told: list[tuple[str, str]] = []
-    for each in bracket.evidence:
-        match each:
-            case Exhaustive():
-                told.append((each.kind, _exhaustive(each)))
-            case WorstCase():
-                told.append((each.kind, _worst_case(each)))
-            case Extraction():
-                told.append((each.kind, _extraction(each)))
-            case Certificate():
-                told.append((each.kind, _certificate(each)))
+    told = [(each.kind, each.summary) for each in bracket.evidence if each.summary]
     return told + [(kind, f"not looked for: {reason}") for kind, reason in bracket.skipped]
-
-
-def _exhaustive(found: Exhaustive) -> str:
-    which = "all words that the task draws" if found.forbids else "all words"
-    if found.closed:
-        what = f"{which} of every length are right: {found.states:,} states lead to no others"
-        return what if found.tolerance == 0 else f"{what} (to {found.tolerance:g}: no proof)"
-    words = "" if found.words is None else f" ({found.words:,})"
-    ended = "" if found.failure is not None else f"; ended: {ENDINGS[found.reason]}"
-    return f"{which} of up to {_symbols(found.length)}{words} are right{ended}"
-
-
-def _worst_case(found: WorstCase) -> str:
-    words = sum(family.words for family in found.families)
-    tried = f"{words:,} words of up to {_symbols(found.tested)} were tried"
-    if found.failure is None:
-        return f"{tried}: none fails"
-    parts = [f"{tried}: the earliest failure is at symbol {found.failure.position:,}"]
-    if found.predicted is not None:
-        parts.append(f"predicted from eigenvalues at {found.predicted:,}")
-    where = found.position_float64
-    parts.append("right in float64" if where is None else f"in float64 at {where:,}")
-    return "; ".join(parts)
-
-
-def _extraction(found: Extraction) -> str:
-    what = f"a machine of {found.states:,} states" if found.states else "no machine was learned"
-    if found.difference is not None:
-        what = f"{what}; the network differs from the task at symbol {found.difference.position:,}"
-    elif found.equivalent:
-        what = f"{what}, equivalent to the task"
-    return f"{what}; {found.words:,} words were read, of up to {_symbols(found.longest)}"
-
-
-def _certificate(found: Certificate) -> str:
-    parts = [f"{_proven(found.verdict, found.length)}, rounding counted"]
-    if (found.verdict_real, found.length_real) != (found.verdict, found.length):
-        parts.append(f"{_proven(found.verdict_real, found.length_real)} in exact arithmetic")
-    if found.method != "none":
-        parts.append(f"method: {found.method}")
-    if found.reason:
-        parts.append(found.reason)
-    return "; ".join(parts)
-
-
-def _proven(verdict: str, length: int | None) -> str:
-    return verdict if length is None else f"proven {verdict} {length:,}"
-
-
-def _symbols(number: int) -> str:
-    return "1 symbol" if number == 1 else f"{number:,} symbols"
-
-
-def length_text(verdict: Verdict, length: int | None) -> str:
-    """What is proven, in a cell of a table: `408`, `all lengths`, or `-` for nothing."""
-    if verdict == "not proven":
-        return "-"
-    return verdict if length is None else f"{length:,}"
-
-
-def machine_text(found: Extraction | None, fails_at: int | None = None) -> str:
-    """The machine extracted, in a cell of a table: `equivalent (6)`, `differs (9)`, `-`.
-
-    Where the network is known to fail on some word all the same: `equivalent (6), fails at 29`.
-    """
-    if found is None:
-        return "-"
-    known = {True: "equivalent", False: "differs", None: "not decided"}[found.equivalent]
-    fails = f", fails at {fails_at:,}" if found.equivalent and fails_at is not None else ""
-    return f"{known} ({found.states:,}){fails}"
-
-
-def precision_text(found: ErrorControl | None) -> str:
-    """The precision that fails first, in a cell of a table: `bfloat16 (at 14)`, `none to 500`."""
-    if found is None:
-        return "-"
-    for row in found.precisions:
-        if row.precision == found.fails_first and row.first_wrong is not None:
-            return f"{row.precision} (at {row.first_wrong:,})"
-    lengths = [row.length for row in found.precisions if not row.reason]
-    return f"none to {min(lengths):,}" if lengths else "-"
-
-
-def worst_case_lines(
-    found: WorstCase, symbols: Sequence[str], labels: Sequence[str], random_horizon: int
-) -> list[str]:
-    """Up to which length all words that were tried are right, and the one that fails first."""
-    words = sum(family.words for family in found.families)
-    beside = f"random words: {random_horizon:,}"
-    cut = "" if found.complete else "; the time was spent before all of them were read"
-    lines = [f"worst-case horizon: {found.horizon:,} ({beside}), over {words:,} words tried{cut}"]
-    failure = found.failure
-    if failure is None:
-        return [*lines, NONE_FAILS if words else NONE_TRIED]
-    lines.append(f"fails: {failure_text(failure, symbols, labels)}")
-    exact = found.position_float64
-    where = [] if found.predicted is None else [f"predicted at {found.predicted:,}"]
-    unknown = "right in float64" if found.complete else "in float64 no wrong answer in the time"
-    where.append(unknown if exact is None else f"in float64 at {exact:,}")
-    return [*lines, "; ".join(where)]
-
-
-def families_table(found: WorstCase, symbols: Sequence[str]) -> FactsTable:
-    """Which words were tried, and how far they were read."""
-    rows = []
-    for family in found.families:
-        said = f"{family.words:,}, read to {_symbols(family.longest)}"
-        if family.settled:
-            said += f"; {family.settled:,} come back to a state, so are right at every length"
-        if family.first_error is not None:
-            said += f"; fails at {family.first_error:,}"
-            if family.failure is not None and len(family.failure.prefix) <= SYMBOLS_SHOWN:
-                said += f" of {word_text(family.failure, symbols)}"
-            if family.predicted is not None:
-                said += f", predicted at {family.predicted:,}"
-        rows.append((f"  {family.name}", said))
-    return facts(rows)
 
 
 def window_table(
     window: Window, symbols: Sequence[str], labels: Sequence[str], width: int
-) -> Table:
+) -> RichTable:
     """What stands around a wrong answer: positions, symbols, labels and answers as columns.
 
     As many positions as a terminal of this width has room for, the wrong one among them.
@@ -213,7 +96,7 @@ def window_table(
     widths = [max(map(cell_len, column)) for column in zip(*rows.values(), strict=True)]
     room = width - max(map(len, rows)) - GAP
     shown = range(*_fitting([each + GAP for each in widths], wrong, room))
-    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, GAP, 0, 0))
+    table = RichTable(box=None, pad_edge=False, show_header=False, padding=(0, GAP, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     for _ in shown:
         table.add_column(justify="right", no_wrap=True)
@@ -252,3 +135,18 @@ def failing_words_line(found: FailingWords) -> str:
         f"length {found.length:,}: {found.failing:,} of {found.words:,} words are answered "
         f"wrongly, of which the earliest {len(found.shown):,}:"
     )
+
+
+def transitions(machine: Automaton) -> Table:
+    """The transition table; a symbol that is never drawn in a state has `-`."""
+    rows = []
+    for state, targets in enumerate(machine.delta.tolist()):
+        label = machine.labels[machine.output[state]] if machine.scored[state] else "-"
+        reached = [
+            machine.states[target] if drawn else Styled("-", style="dim")
+            for target, drawn in zip(targets, machine.drawable[state], strict=True)
+        ]
+        style = "bold" if state == machine.start else None
+        rows.append(Line((machine.states[state], label, *reached), style))
+    columns = plain_columns("state", "label", *machine.symbols)
+    return Table(columns, rows, more="--json has the machine")

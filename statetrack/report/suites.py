@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from statetrack.evidence import WorstCase
+from statetrack.evidence import WorstCase, length_text
 from statetrack.markup import markdown
 from statetrack.report.drawing import share
-from statetrack.report.evidence import length_text, machine_text, precision_text
 from statetrack.report.formats.rich import FittedTable
 from statetrack.runs import EvaluationRow
 from statetrack.sweep import PointResult
@@ -164,17 +163,17 @@ def _in_order(
 
 def _evidence_cells(result: PointResult) -> list[str]:
     selected, bracket = result.selected, result.bracket
-    proof = bracket.certificate
+    proof, machine, errors = bracket.certificate, bracket.extraction, bracket.error_control
     proven = length_text(bracket.verdict, bracket.proven)
     return [
         DIVERGED if selected is None else share(selected.accuracy),
         "-" if selected is None else share(selected.prefix_accuracy),
         f"{result.horizon:,}",
         worst_text(result),
-        machine_text(bracket.extraction, bracket.fails_at),
+        "-" if machine is None else machine.cell(bracket.fails_at),
         "CONTRADICTION" if bracket.contradiction else proven,
         "-" if proof is None else length_text(proof.verdict_real, proof.length_real),
-        precision_text(bracket.error_control),
+        "-" if errors is None else errors.cell,
     ]
 
 

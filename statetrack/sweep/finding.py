@@ -7,34 +7,17 @@ from dataclasses import replace
 
 from statetrack.errors import SettingsError
 from statetrack.evidence import (
+    EVIDENCE,
     Budget,
-    Certificate,
-    ErrorControl,
     Evidence,
     Exhaustive,
     Extraction,
     Failure,
     WorstCase,
-    find_certificate,
-    find_error_control,
-    find_exhaustive,
-    find_extraction,
-    find_worst_case,
 )
 from statetrack.runs import Run
 from statetrack.sweep.results import PointResult
 from statetrack.sweep.searching import KINDS, Searching
-
-Find = Callable[..., Evidence]
-
-FINDERS: dict[str, Find] = {
-    WorstCase.kind: find_worst_case,
-    Exhaustive.kind: find_exhaustive,
-    Extraction.kind: find_extraction,
-    Certificate.kind: find_certificate,
-    ErrorControl.kind: find_error_control,
-}
-"""What finds each kind of evidence."""
 
 SEED = 0
 """The seed of the searches."""
@@ -66,7 +49,9 @@ def with_evidence(
     for kind, seconds in missing.items():
         given = {"known": _failures(found.values())} if kind == Extraction.kind else {}
         try:
-            evidence = FINDERS[kind](subject, budget=Budget(seconds, stop=stop), seed=SEED, **given)
+            evidence = EVIDENCE[kind].search(
+                subject, budget=Budget(seconds, stop=stop), seed=SEED, **given
+            )
         except SettingsError:
             pass
         else:

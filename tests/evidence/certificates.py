@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from statetrack.evidence import Budget, Subject, find_certificate
+from statetrack.evidence import Budget, Certificate, Subject
 from statetrack.models import MODELS
 from statetrack.ops import FLOAT32, Box
 from tests.evidence import machines, networks, words
@@ -105,7 +105,9 @@ SATURATING = (_tanh,)
 def certificate_of(model: nn.Module, table: Table, seconds: float) -> Any:
     """What the program proves."""
     labels = model.num_labels
-    return find_certificate(Subject(model, table.automaton(labels)), budget=Budget(seconds), seed=0)
+    return Certificate.search(
+        Subject(model, table.automaton(labels)), budget=Budget(seconds), seed=0
+    )
 
 
 def case_of(

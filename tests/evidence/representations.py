@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from statetrack.evidence import Budget, Subject
-from statetrack.evidence.representation import find_representation
+from statetrack.evidence.learned_operators import find_representation
 from tests.evidence import machines, networks
 from tests.evidence.checks import Check
 from tests.evidence.machines import Table

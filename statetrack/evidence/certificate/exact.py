@@ -17,9 +17,9 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from statetrack.evidence.budget import Budget
 from statetrack.evidence.certificate.arithmetic import exactly
 from statetrack.evidence.certificate.centres import Transitions
+from statetrack.evidence.searches import Budget
 from statetrack.models import LinearModel
 from statetrack.ops import (
     BlockOperators,

@@ -52,7 +52,6 @@ from dataclasses import dataclass
 import numpy as np
 from torch import nn
 
-from statetrack.evidence.budget import Budget
 from statetrack.evidence.certificate.arithmetic import (
     OWN,
     RANGE,
@@ -72,7 +71,9 @@ from statetrack.evidence.certificate.comparison import UP, Comparison
 from statetrack.evidence.certificate.exact import closes_exactly
 from statetrack.evidence.certificate.rank_space import Pairs, with_rounding
 from statetrack.evidence.certificate.splitting import Part, Splitting, gain, splittings
-from statetrack.evidence.rows import Certificate, Verdict, not_proven
+from statetrack.evidence.kinds.certificate import Certificate, not_proven
+from statetrack.evidence.records import Verdict
+from statetrack.evidence.searches import Budget
 from statetrack.evidence.subject import Subject
 from statetrack.models import LinearModel
 from statetrack.sources import Floats

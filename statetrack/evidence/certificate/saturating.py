@@ -37,8 +37,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from statetrack.evidence.budget import Budget
-from statetrack.evidence.rows import Certificate, Verdict, not_proven
+from statetrack.evidence.kinds.certificate import Certificate, not_proven
+from statetrack.evidence.records import Verdict
+from statetrack.evidence.searches import Budget
 from statetrack.evidence.subject import Subject
 from statetrack.models import WithBoxes
 from statetrack.ops import FLOAT32, UNITS_OF_A_FUNCTION, Box

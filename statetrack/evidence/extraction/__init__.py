@@ -33,7 +33,6 @@ import numpy as np
 from torch import nn
 
 from statetrack.errors import SettingsError, nearest
-from statetrack.evidence.budget import Budget
 from statetrack.evidence.extraction.learners import LEARNERS
 from statetrack.evidence.extraction.machine import Hypothesis, machine_of, num_needed, smallest
 from statetrack.evidence.extraction.oracles import (
@@ -45,7 +44,9 @@ from statetrack.evidence.extraction.oracles import (
     WMethodOracle,
 )
 from statetrack.evidence.extraction.teacher import Stop, Teacher
-from statetrack.evidence.rows import Extraction, Failure
+from statetrack.evidence.kinds.extraction import Extraction
+from statetrack.evidence.records import Failure
+from statetrack.evidence.searches import Budget
 from statetrack.evidence.subject import Reader, Subject
 from statetrack.sources import Automaton, Source, shortest_difference
 from statetrack.spec import Task

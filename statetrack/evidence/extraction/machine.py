@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statetrack.algebra import needed_machine
-from statetrack.evidence.rows import Extraction
+from statetrack.evidence.kinds.extraction import Extraction
 from statetrack.sources import Automaton
 
 Indices = NDArray[np.int64]

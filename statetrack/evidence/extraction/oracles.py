@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from aalpy import Oracle
 
-from statetrack.evidence.budget import Budget
 from statetrack.evidence.extraction.machine import Hypothesis, Indices, Word, smallest
 from statetrack.evidence.extraction.teacher import Stop, Teacher
+from statetrack.evidence.searches import Budget
 from statetrack.sources import Automaton, LengthDistribution, shortest_difference
 
 MOST_SHORT_WORDS = 4096

@@ -11,9 +11,9 @@ import numpy as np
 from aalpy import SUL
 
 from statetrack.algebra import needed_machine
-from statetrack.evidence.budget import Budget
 from statetrack.evidence.extraction.machine import BEFORE, UNASKED, Indices, Word
-from statetrack.evidence.rows import Failure
+from statetrack.evidence.records import Failure
+from statetrack.evidence.searches import Budget
 from statetrack.evidence.subject import NO_ANSWER, Reader
 from statetrack.sources import Automaton, Booleans
 

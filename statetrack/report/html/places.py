@@ -14,7 +14,7 @@ from statetrack.algebra import Need
 from statetrack.report.agreement import Agreement, agreement_of
 from statetrack.report.drawing import interval, share
 from statetrack.report.entries import Entry, Report
-from statetrack.report.evidence import bracket_lines, evidence_lines, precision_text
+from statetrack.report.evidence import bracket_lines, evidence_lines
 from statetrack.report.matrix import worst_text
 from statetrack.report.statistics import FIELDS, horizon_of_entry
 from statetrack.report.verdicts import published_text
@@ -242,7 +242,7 @@ class Place:
         found = self.entry.bracket
         lines = evidence_lines(found)
         if found.error_control is not None:
-            lines.append((found.error_control.kind, f"fails {precision_text(found.error_control)}"))
+            lines.append((found.error_control.kind, f"fails {found.error_control.cell}"))
         return lines
 
     @property

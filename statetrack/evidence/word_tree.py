@@ -40,8 +40,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from statetrack.evidence.budget import Budget
-from statetrack.evidence.rows import Exhaustive, Failure
+from statetrack.evidence.kinds.exhaustive import Exhaustive
+from statetrack.evidence.records import Failure
+from statetrack.evidence.searches import Budget
 from statetrack.evidence.subject import NO_ANSWER, Subject
 from statetrack.models import LinearModel
 from statetrack.sources import UNCOUNTABLE, Automaton, LengthDistribution

@@ -42,8 +42,8 @@ from numpy.typing import NDArray
 
 from statetrack.algebra import Machine, needed_machine
 from statetrack.errors import SettingsError
-from statetrack.evidence.budget import Budget
-from statetrack.evidence.rows import MyhillNerode, NerodeScores
+from statetrack.evidence.kinds.myhill_nerode import MyhillNerode, NerodeScores
+from statetrack.evidence.searches import Budget
 from statetrack.evidence.subject import Subject
 from statetrack.sources import Booleans
 

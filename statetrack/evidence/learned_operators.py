@@ -35,9 +35,9 @@ from statetrack.algebra import (
     needed_machine,
     transition_monoid,
 )
-from statetrack.evidence import rows
 from statetrack.evidence.affine import AffineMaps, affine_maps
-from statetrack.evidence.budget import Budget
+from statetrack.evidence.kinds import representation as rows
+from statetrack.evidence.searches import Budget
 from statetrack.evidence.subject import Subject
 from statetrack.evidence.used_space import UsedSpace, used_space
 from statetrack.sources import Floats, Integers

@@ -1,0 +1,105 @@
+"""The commands that search a run for evidence: open it, search, keep what is found, print it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from statetrack.cli._json import print_json
+from statetrack.cli._progress import searching
+from statetrack.evidence import Evidence, search, sorted_out
+from statetrack.report import console
+from statetrack.runs import RUNS, Outcome, Run, newest_run
+from statetrack.scoring import plain
+from statetrack.spec import Task, load_task
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found about one replica, and what could not be looked for, with the reasons."""
+
+    outcome: Outcome
+    evidence: tuple[Evidence, ...]
+    skipped: tuple[tuple[str, str], ...]
+
+
+class Searched:
+    """A run, opened to be searched for evidence about its replicas on the words of a task."""
+
+    def __init__(
+        self, run: Path | None, task: str | None, device: str | None, trust_plugin: bool
+    ) -> None:
+        self.path = newest_run(RUNS).path if run is None else run
+        self.run = Run.open(self.path, device=device, trust_plugin=trust_plugin)
+        self.task: Task = self.run.task if task is None else load_task(task)
+        self.about = {
+            "run": str(self.path),
+            "task": self.task.name,
+            "model": self.run.experiment.model,
+        }
+
+    @property
+    def of(self) -> str:
+        """The model and the task, as headings and titles have them."""
+        return f"{self.about['model']} on {self.about['task']}"
+
+    def search(
+        self,
+        command: str,
+        replica: int | None,
+        everyone: bool,
+        seconds: float,
+        seed: int,
+        *,
+        only: Collection[str] = (),
+        given: Callable[[Outcome], dict[str, dict[str, Any]]] = lambda outcome: {},
+    ) -> list[Found]:
+        """What the searches of a command find of each replica; each is kept in the run at once.
+
+        `only` names some of the kinds, and `given` has further arguments of their searches.
+        """
+        found = []
+        for outcome, subject in self.run.subjects(
+            replica=replica, everyone=everyone, task=self.task
+        ):
+            own = given(outcome)
+            with searching(f"replica {outcome.replica}", seconds) as budget:
+                every = search(command, subject, budget=budget, seed=seed, only=only, given=own)
+                kept = (
+                    self.run.add_evidence(each, outcome, self.task).evidence
+                    if isinstance(each, Evidence)
+                    else each
+                    for each in every
+                )
+                found.append(Found(outcome, *sorted_out(kept)))
+        return found
+
+    def print_json(
+        self, found: Sequence[Found], entry: Callable[[Found], dict[str, Any]], **more: Any
+    ) -> None:
+        """One object: about the run, and an entry for each replica."""
+        selected = self.run.summary.selected
+        replicas = [
+            {
+                "replica": each.outcome.replica,
+                "seed": each.outcome.seed,
+                "lr": each.outcome.lr,
+                "selected": each.outcome.replica == selected,
+                **entry(each),
+            }
+            for each in found
+        ]
+        print_json(plain(self.about | {"replicas": replicas} | more))
+
+    def print_heading(self, outcome: Outcome) -> None:
+        """The line above what was found about a replica."""
+        console().print(f"{self.of}, seed {outcome.seed}, lr {outcome.lr:g}")
+
+    def print_end(self, figures: Sequence[Path] = ()) -> None:
+        """The files that were written, and the run."""
+        to = console()
+        for figure in figures:
+            to.print(f"figure: {figure}", soft_wrap=True)
+        to.print(f"run: {self.path}", soft_wrap=True)
