@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from statetrack.cli import options
+from statetrack.evidence import kinds_of
 from statetrack.settings import GREATEST_SEED
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 PLACE = 3.4
 """Its place among the commands that `statetrack --help` lists."""
+
+PARTS = ", ".join(kind.kind for kind in kinds_of("probe"))
+"""What can be measured, in that order."""
 
 
 def build(argv: list[str]) -> Callable[..., None]:
@@ -32,7 +36,7 @@ def probe(
     only: Annotated[
         str | None,
         typer.Option(
-            help="Parts, separated by commas: representation, myhill-nerode, error-control.",
+            help=f"Parts, separated by commas: {PARTS}.",
             metavar="PARTS",
         ),
     ] = None,

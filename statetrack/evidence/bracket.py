@@ -57,7 +57,7 @@ class Bracket:
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """All that was found, in the order of the kinds."""
+        """All that was found."""
         named = (getattr(self, name) for name in NAMED)
         found = [each for each in (*named, *self.others) if each is not None]
         return tuple(sorted(found, key=lambda each: each.place))
