@@ -1,4 +1,4 @@
-"""A kind of evidence is one file: it is searched for, kept, read, printed and drawn by its place."""
+"""A kind of evidence is one file: searched for, kept, read, printed and drawn by its place."""
 
 from __future__ import annotations
 
