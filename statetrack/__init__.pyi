@@ -1,7 +1,7 @@
 """The public names of statetrack."""
 
-from .algebra.analysing import Algebra as Algebra
-from .algebra.analysing import analyse as analyse
+from .algebra.analysis import Algebra as Algebra
+from .algebra.analysis import analyse as analyse
 from .algebra.prediction import Prediction as Prediction
 from .audit.answers import SplitScore as SplitScore
 from .audit.answers import score as score

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from aalpy.automata import MooreMachine, MooreState
 
-from statetrack.algebra import Algebra, Prediction, Recurrence, analyse
-from statetrack.algebra.replaying import replay_on
+from statetrack.algebra import Algebra, Prediction, Recurrence, analyse, replay_on
 from statetrack.errors import StatetrackError
 from statetrack.models import MODELS, recurrence_of
 from statetrack.sources import Automaton, format_of

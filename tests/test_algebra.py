@@ -10,8 +10,7 @@ import pytest
 from libsemigroups_pybind11 import Konieczny, ReportGuard, Transf
 
 from statetrack.algebra import Budget, Group, analyse, name_of, needed_machine, transition_monoid
-from statetrack.algebra.groups import factorise
-from statetrack.algebra.naming import invariant_factors
+from statetrack.algebra.groups import factorise, invariant_factors
 from statetrack.predicting import predict
 from statetrack.sources import Automaton, orbits, strong_components
 from statetrack.spec import TASKS, load_task

@@ -20,10 +20,14 @@ from statetrack.algebra.images import (
     settled,
 )
 from statetrack.algebra.krohn_rhodes import cascade_of
-from statetrack.algebra.local import order_shown_by_short_words
-from statetrack.algebra.monoid_facts import facts_of_images
+from statetrack.algebra.monoid import order_of_short_words
+from statetrack.algebra.monoid_facts import (
+    MOST_LISTED,
+    Subgroup,
+    facts_of_images,
+    generated_subgroup,
+)
 from statetrack.algebra.stabilizer_chain import StabilizerChain, Work
-from statetrack.algebra.subgroups import MOST_LISTED, Subgroup, generated_subgroup
 from statetrack.sources import Automaton
 from statetrack.sources.formats import read_machine
 from statetrack.spec import TASKS, load_task
@@ -249,15 +253,15 @@ def test_images_bound_the_group_complexity_as_the_monoid_does() -> None:
 def test_the_order_of_words_is_shown_by_short_ones_only_where_it_matters() -> None:
     flip_flop = [[0, 0, 1], [1, 0, 1]]  # keep, set to 0, set to 1
     both_occurred = [[0, 1, 2], [1, 1, 3], [2, 3, 2], [3, 3, 3]]
-    assert order_shown_by_short_words(analyse(Automaton(flip_flop)).machine)
-    assert not order_shown_by_short_words(analyse(Automaton(both_occurred)).machine)
+    assert order_of_short_words(analyse(Automaton(flip_flop)).machine)
+    assert not order_of_short_words(analyse(Automaton(both_occurred)).machine)
     answers = set()
     for seed in range(30):  # maps that keep the order of the states: aperiodic
         draw = np.random.default_rng(seed)
         delta = np.sort(draw.integers(0, 4, (4, 3)), axis=0)
         delta[:, 0] = np.minimum(np.arange(4) + 1, 3)
         algebra = analyse(Automaton(delta))
-        by_words = order_shown_by_short_words(algebra.machine)
+        by_words = order_of_short_words(algebra.machine) is not None
         answers.add(by_words)
         assert algebra.local_order_matters or not by_words
     assert answers == {False, True}

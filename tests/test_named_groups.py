@@ -7,7 +7,7 @@ import pytest
 from sympy.combinatorics import Permutation, PermutationGroup
 
 from statetrack.algebra import analyse
-from statetrack.algebra.naming import name_of_simple
+from statetrack.algebra.groups import name_of_simple
 from statetrack.errors import TaskError
 from statetrack.predicting import predict
 from statetrack.sources.fields import field_of

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from statetrack.algebra import Budget, Group, Need, Prediction, Size, analyse, transition_monoid
-from statetrack.algebra.characters import real_irreducibles
+from statetrack.algebra.representations import real_irreducibles
 from statetrack.cli import app
 from statetrack.errors import TaskError, UnknownNameError
 from statetrack.models import MODELS, recurrence_of

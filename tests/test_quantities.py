@@ -5,8 +5,15 @@ import itertools
 import numpy as np
 import pytest
 
-from statetrack.algebra import Budget, analyse, identification, needed_machine, transition_monoid
-from statetrack.algebra.fewest import FewestStates, fewest_states
+from statetrack.algebra import (
+    Budget,
+    FewestStates,
+    analyse,
+    fewest_states,
+    identification,
+    needed_machine,
+    transition_monoid,
+)
 from statetrack.algebra.krohn_rhodes import cascade_of, holonomy_levels
 from statetrack.errors import TaskError
 from statetrack.sources import Automaton
@@ -294,7 +301,7 @@ def test_states_that_no_drawn_word_shows_need_not_be_kept(task, states, fewest):
 def test_beyond_the_budget_of_the_search_there_are_bounds(monkeypatch):
     machines = list(random_machines(100, num_states=5))
     exact = [fewest_states(machine) for machine in machines]
-    monkeypatch.setattr("statetrack.algebra.fewest.MOST_STEPS", 3)
+    monkeypatch.setattr("statetrack.algebra.closed_covers.MOST_STEPS", 3)
     rough = [fewest_states(machine) for machine in machines]
     assert all(
         few.low <= one.low <= one.high <= few.high for few, one in zip(rough, exact, strict=True)

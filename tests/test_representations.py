@@ -19,8 +19,7 @@ from statetrack.algebra import (
     needed_machine,
     transition_monoid,
 )
-from statetrack.algebra.characters import real_irreducibles
-from statetrack.algebra.representations import irreducible_parts
+from statetrack.algebra.representations import irreducible_parts, real_irreducibles
 from statetrack.sources import Automaton
 from statetrack.spec import load_task
 

@@ -10,12 +10,7 @@ import torch
 
 from statetrack.algebra import Algebra, Budget, analyse, transition_monoid
 from statetrack.algebra.function_spaces import Construction, completions
-from statetrack.algebra.rank_one_terms import (
-    commuting_dimension,
-    gains_of,
-    num_terms,
-    spanning_terms,
-)
+from statetrack.algebra.representations import commuting_dimension, num_terms
 from statetrack.algebra.smallest_spaces import Choice
 from statetrack.algebra.width_bounds import width_bounds
 from statetrack.evaluation import evaluate
@@ -24,6 +19,7 @@ from statetrack.predicting import predict
 from statetrack.settings import build
 from statetrack.sources import Automaton
 from statetrack.spec import load_task
+from tests.spanning_terms import gains_of, spanning_terms
 
 EIGHT_VALUES = Automaton([[*range(8), state] for state in range(8)])
 """A register: eight symbols write a value, one keeps it."""

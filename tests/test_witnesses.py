@@ -30,8 +30,9 @@ from statetrack.algebra import (
     UnitLayers,
     Witness,
     analyse,
+    replay,
+    replay_on,
 )
-from statetrack.algebra.replaying import replay, replay_on
 from statetrack.errors import TaskError
 from statetrack.sources import Automaton
 from statetrack.sources.formats import read_machine

@@ -6,25 +6,18 @@ states (`statetrack.algebra.images`): from an image of a strong component, only 
 that lead to an image of the same component. Such a symbol maps the one image onto the other, one
 to one, and so does the whole word.
 
-**What is drawn.** Let C be a component, and consider the pairs (J, s) of an image J in C and a
-state s in J. The symbols that stay in C map these pairs one to one, so the pairs fall into *orbits*
-that no such symbol leaves; the states s with (J, s) in one orbit are its *points* in J. Every word
-begins with the *prefix*: a shortest word from the machine's start to a point, of some image of C
-(often it is empty). Behind it, a symbol is drawn uniformly among the k(J) symbols that are
-*allowed* in the image J reached so far: a word that goes on with m symbols, through the images
-J_0, J_1, ..., J_m, has the probability 1 / (k(J_0) k(J_1) ... k(J_(m-1))). Allowed are all symbols
-that stay in C; or, where these mix the points slowly or C is large, those of a *sub-walk*: the
-steps of some short words that lead from one image back to it and generate the group. What is
-compared is how often the label can be guessed without the point, `MIXED_BY` symbols behind the
-prefix (`Walk.guessed`).
+**What is drawn.** The pairs (J, s) of an image J of a component and a state s in J fall into
+*orbits* that no symbol leaves that stays in the component; the states s with (J, s) in one orbit
+are its *points* in J. Every word begins with the *prefix*: a shortest word from the machine's start
+to a point, of some image (often it is empty). Behind it, a symbol is drawn uniformly among those
+that are *allowed* in the image reached so far: all symbols that stay in the component; or, where
+these mix the points slowly or it is large, those of a *sub-walk*: the steps of some short words
+that lead from one image back to it and generate the group. What is compared is how often the label
+can be guessed without the point, `MIXED_BY` symbols behind the prefix (`Walk.guessed`).
 
-**The symbols do not reveal the state.** The allowed symbols and their chances are functions of the
-image alone, and the image is a function of the symbols read before. So had the machine been in
-another point of J_0 after the prefix, the very same words would be drawn with the very same
-chances: only the transitions of the states, which the model has to know, tell where it is. And as
-every allowed word maps the points of J_0 one to one, the point reached depends on the point at the
-beginning however long the word is: no answer that looks at the last n symbols alone is always
-right, for any n.
+**The symbols do not reveal the state** (docs/proofs.md): had the machine been in another point, the
+very same words would be drawn with the very same chances, and no answer that looks at the last n
+symbols alone is always right, for any n.
 
 Letters: S states of the smallest machine, V symbols, N images of a component, P points of an
 image, E steps between images.
@@ -32,17 +25,26 @@ image, E steps between images.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from statetrack.algebra.images import Images, Word, image_groups, images_of, shortest_ways
+from statetrack.algebra.images import Images, Loops, image_groups, images_of
 from statetrack.algebra.machine import needed_machine
+from statetrack.algebra.monoid_facts import Subgroup, generated_subgroup
+from statetrack.algebra.prediction import Word
 from statetrack.algebra.stabilizer_chain import StabilizerChain, TooMuchWorkError
-from statetrack.algebra.subgroups import Subgroup, generated_subgroup
 from statetrack.errors import TaskError
-from statetrack.sources import Automaton, Integers, orbits
+from statetrack.sources import (
+    Automaton,
+    BreadthFirst,
+    Integers,
+    closed,
+    orbits,
+    refined,
+    shortest_ways,
+)
 
 MIXED_BY = 100
 """The number of symbols behind the prefix after which two walks are compared."""
@@ -282,83 +284,28 @@ def _seen(machine: _Quotient, images: Images, orbit: _Orbit) -> _Seen | None:
     # what labels show is how the group moves whole blocks of points that they do not tell apart
     numbers = np.unique(blocks, return_inverse=True)[1].ravel()
     first = np.unique(numbers, return_index=True)[1]
-    moves = numbers[_loops(walked, root).permutations[:, first]]
+    loops = _loops(walked, root)
+    moves = numbers[loops.done_by(np.arange(len(loops.source)))[:, first]]
     return _Seen(_generated(np.unique(moves, axis=0)), steps, points, turns)
 
 
 def _told_apart(machine: _Quotient, seen: _Seen) -> Integers:
     """A class for every pair `[N, P]`: equal where no allowed word leads to different labels."""
-    pair_steps = seen.pair_steps
-    stays = pair_steps >= 0
-    kept = np.where(stays, machine.answers[seen.points.ravel()], -2)
+    steps = seen.pair_steps
+    outside = len(steps)
+    kept = np.where(steps >= 0, machine.answers[seen.points.ravel()], -2)
     classes = np.unique(kept, axis=0, return_inverse=True)[1].ravel()
-    while True:
-        followed = np.column_stack([classes, np.where(stays, classes[pair_steps], -1)])
-        finer = np.unique(followed, axis=0, return_inverse=True)[1].ravel()
-        if finer.max() == classes.max():
-            return classes.reshape(seen.points.shape)
-        classes = finer
+    following = np.vstack([np.where(steps >= 0, steps, outside), np.full(steps.shape[1], outside)])
+    return refined(following, np.append(classes, classes.max() + 1))[:-1].reshape(seen.points.shape)
 
 
-@dataclass(frozen=True, eq=False)
-class _Loops:
-    """Short words from an image back to itself, that together generate the group of its points.
-
-    There is one for every step: a shortest way to its origin, the step, and a shortest way back.
-    They generate: with f(J) and b(J) what the ways to J and back make of the points, the loop of
-    a step x from J to K is f(J) x b(K) = (f(J) x f(K)^-1) (f(K) b(K)); the first factors are
-    Schreier's generators (1927), and the second ones are products of loops, for f(K) b(K) is the
-    loop of the last step of the way to K.
-    """
-
-    permutations: Integers  # [E, P]
-    lengths: Integers  # [E]
-    origin: Integers  # [E]: the image that the step leaves
-    symbol: Integers  # [E]
-    target: Integers  # [E]
-    came: Integers  # [N]: the last step on the way to each image; -1 at the root
-    goes: Integers  # [N]: the first step on the way back; -1 at the root
-
-    def edges(self, loop: int) -> Iterator[int]:
-        """All steps of the loop through a step."""
-        yield loop
-        step = int(self.came[self.origin[loop]])
-        while step >= 0:
-            yield step
-            step = int(self.came[self.origin[step]])
-        step = int(self.goes[self.target[loop]])
-        while step >= 0:
-            yield step
-            step = int(self.goes[self.target[step]])
-
-
-def _loops(seen: _Seen, root: int) -> _Loops:
-    steps, turns = seen.steps, seen.turns
-    origin, symbol = np.nonzero(steps >= 0)
-    target = steps[origin, symbol]
-    roots, size = np.array([root]), len(steps)
-    came, far, levels_out = shortest_ways(roots, origin, target, size)
-    goes, near, levels_back = shortest_ways(roots, target, origin, size)
-    there = np.tile(np.arange(seen.points.shape[1]), (size, 1))
-    for level in levels_out:
-        last = came[level]
-        turned = turns[origin[last], symbol[last]]
-        there[level] = np.take_along_axis(turned, there[origin[last]], axis=1)
-    back = np.tile(np.arange(seen.points.shape[1]), (size, 1))
-    for level in levels_back:
-        first = goes[level]
-        turned = turns[origin[first], symbol[first]]
-        back[level] = np.take_along_axis(back[target[first]], turned, axis=1)
-    moved = np.take_along_axis(turns[origin, symbol], there[origin], axis=1)
-    return _Loops(
-        permutations=np.take_along_axis(back[target], moved, axis=1),
-        lengths=far[origin] + 1 + near[target],
-        origin=origin,
-        symbol=symbol,
-        target=target,
-        came=came,
-        goes=goes,
-    )
+def _loops(seen: _Seen, root: int) -> Loops:
+    """Short words from an image back to itself, that together generate the group of its points."""
+    source, symbol = np.nonzero(seen.steps >= 0)
+    num_symbols, num_points = seen.steps.shape[1], seen.points.shape[1]
+    maps = seen.turns.reshape(-1, num_points)
+    target = seen.steps[source, symbol]
+    return Loops.of(np.array([root]), source, target, source * num_symbols + symbol, maps)
 
 
 def _sub_walk(seen: _Seen, root: int) -> Integers:
@@ -368,24 +315,16 @@ def _sub_walk(seen: _Seen, root: int) -> Integers:
     before.
     """
     loops = _loops(seen, root)
-    by_length = np.argsort(loops.lengths, kind="stable")
+    everything = np.arange(len(loops.source))
+    by_length = np.argsort(loops.lengths(everything), kind="stable")
+    permutations = loops.done_by(by_length)
     group = StabilizerChain(seen.points.shape[1])
-    kept = [
-        loop
-        for loop in _shortest_of_each(loops.permutations, by_length)
-        if group.add(loops.permutations[loop])
-    ]
-    edges = [edge for loop in kept for edge in loops.edges(loop)]
+    firsts = np.sort(np.unique(permutations, axis=0, return_index=True)[1])
+    kept = [int(by_length[place]) for place in firsts if group.add(permutations[place])]
+    edges = loops.map_of[[edge for loop in kept for edge in loops.edges(loop)]]
     only = np.full_like(seen.steps, -1)
-    images, symbols = loops.origin[edges], loops.symbol[edges]
-    only[images, symbols] = seen.steps[images, symbols]
+    only.ravel()[edges] = seen.steps.ravel()[edges]
     return only
-
-
-def _shortest_of_each(permutations: Integers, by_length: Integers) -> list[int]:
-    """The first loop in an order with each permutation, in that order."""
-    _, first = np.unique(permutations[by_length], axis=0, return_index=True)
-    return [int(loop) for loop in by_length[np.sort(first)]]
 
 
 def _walk(automaton: Automaton, seen: _Seen, begun: _Begun) -> Walk:
@@ -431,24 +370,11 @@ def _begun(machine: _Quotient, seen: _Seen, steps: Integers) -> _Begun:
     for image in np.flatnonzero(walked)[::-1].tolist():
         for number, state in enumerate(seen.points[image].tolist()):
             places[state] = image, number
-    prefix, state = _shortest_word(machine, places)
+    search = BreadthFirst([machine.start], lambda state: enumerate(machine.moves[state].tolist()))
+    state = next(state for state, _ in search if state in places)
     image, number = places[state]
-    return _Begun(steps, prefix, image, *_mixing(machine, seen, steps, image, number))
-
-
-def _shortest_word(machine: _Quotient, wanted: Iterable[int]) -> tuple[Word, int]:
-    """A shortest word from the start to a wanted state, and that state."""
-    ends = set(wanted)
-    words: dict[int, Word] = {machine.start: ()}
-    queue = [machine.start]
-    for state in queue:
-        if state in ends:
-            return words[state], state
-        for symbol, target in enumerate(machine.moves[state].tolist()):
-            if target not in words:
-                words[target] = (*words[state], symbol)
-                queue.append(target)
-    raise AssertionError("every state is reachable")
+    mixing = _mixing(machine, seen, steps, image, number)
+    return _Begun(steps, search.word_to(state), image, *mixing)
 
 
 def _mixing(
@@ -497,19 +423,20 @@ def _drawing(automaton: Automaton, walk: _Begun) -> Automaton:
     first = 0 if before else walk.image
     # a pair of the state s and the phase f has the number s * (number of phases) + f
     start = automaton.start * len(follow) + first
-    found = [np.array([start])]
-    seen = found[0]
-    while len(found[-1]):
-        states, phases = np.divmod(found[-1], len(follow))
-        targets = automaton.delta[states] * len(follow) + follow[phases]
-        found.append(np.setdiff1d(targets, seen))
-        seen = np.union1d(seen, found[-1])
-    states, phases = np.divmod(seen, len(follow))
-    targets = automaton.delta[states] * len(follow) + follow[phases]
+
+    def targets_of(pairs: Integers) -> Integers:
+        states, phases = np.divmod(pairs, len(follow))
+        targets: Integers = automaton.delta[states] * len(follow) + follow[phases]
+        return targets
+
+    found = closed(np.array([start]), targets_of)
+    assert found is not None
+    pairs = np.sort(found)
+    states, phases = np.divmod(pairs, len(follow))
     return Automaton(
-        np.searchsorted(seen, targets),
+        np.searchsorted(pairs, targets_of(pairs)),
         automaton.output[states],
-        start=int(np.searchsorted(seen, start)),
+        start=int(np.searchsorted(pairs, start)),
         symbols=automaton.symbols,
         labels=automaton.labels,
         weights=allowed[phases].astype(float),

@@ -1,7 +1,8 @@
-"""Groups of permutations with all elements listed.
+"""Groups of permutations with all elements listed, and their names: Z4, Z2xZ2, S3, D4, Q8, A5.
 
 The product `a b` does a first: as permutations, `(a b)[p] = b[a[p]]`. Elements are numbers from
-0, the identity.
+0, the identity. A name is given only where it is certain: by invariants that no other group of the
+same order has, or by elements that satisfy the defining relations.
 
 Letters: N elements, P points, K generators.
 """
@@ -17,6 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from statetrack.sources import Booleans, Integers, orbits
+
+MATHIEU = {7920: "M11", 95040: "M12", 443520: "M22", 10200960: "M23", 244823040: "M24"}
+"""The Mathieu groups by their orders."""
+MOST_DIMENSIONS = 8
+"""The largest n of the groups PSL(n,q) that are named."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +65,13 @@ class Group:
                 return orders
             orders[open_] += 1
             powers = self.times(powers, open_)
+
+    def powers(self, element: int) -> list[int]:
+        """1, g, g^2, ... of an element g, as many as its order."""
+        powers = [0]
+        while (following := int(self.times(powers[-1], element))) != 0:
+            powers.append(following)
+        return powers
 
     @cached_property
     def exponent(self) -> int:
@@ -210,3 +223,209 @@ def factorise(number: int) -> dict[int, int]:
     if number > 1:
         factors[number] += 1
     return dict(factors)
+
+
+# --- names ---
+
+
+def name_of(group: Group) -> str:
+    """What a group is called, or what is known of it: `order 48, solvable, not abelian`.
+
+    Zn is cyclic, Dn the symmetries of an n-gon, Qn generalised quaternions, Dicn dicyclic, Sn and
+    An permutations, PSL(n,q) and M11 simple groups, Fn the affine maps of a prime field, Hp the
+    Heisenberg group modulo p, `Zp:Zk` a semidirect product of cyclic groups. Abelian groups are
+    written by invariant factors, each a multiple of the one before.
+    """
+    if group.is_abelian:
+        return "x".join(f"Z{factor}" for factor in invariant_factors(group)) or "trivial"
+    for rule in (_simple, _permutations, _affine, _dihedral, _dicyclic, _heisenberg, _linear):
+        name = rule(group)
+        if name:
+            return name
+    return _coprime_product(group) or _product_with_center(group) or _described(group)
+
+
+def invariant_factors(group: Group) -> list[int]:
+    """The orders of the cyclic factors of an abelian group, each dividing the next.
+
+    For a prime p, there are p^(sum of min(e_i, k)) elements with g^(p^k) = 1, from which the
+    exponents e_i of the cyclic factors of p-power order are read off.
+    """
+    orders = Counter(group.orders.tolist())
+    columns: list[list[int]] = []
+    for prime, highest in factorise(len(group)).items():
+        roots = [
+            sum(count for order, count in orders.items() if prime**power % order == 0)
+            for power in range(highest + 2)
+        ]
+        logs = [round(math.log(number, prime)) for number in roots]
+        at_least = [logs[power] - logs[power - 1] for power in range(1, highest + 2)]
+        columns.append([prime ** sum(n > place for n in at_least) for place in range(at_least[0])])
+    longest = max(map(len, columns), default=0)
+    padded = [column + [1] * (longest - len(column)) for column in columns]
+    return [math.prod(factors) for factors in zip(*padded, strict=True)][::-1]
+
+
+def name_of_simple(order: int, has_order_6: bool | None = None) -> str:
+    """A_n, PSL(n,q), M11 or M12, for the order of a simple group that is not abelian; else empty.
+
+    By the classification, the order decides which simple group it is, but for 20160 and orders from
+    4,585,351,680 on, of which none belongs to these families (Kimmerle, Lyons, Sandling and Teague
+    1990). A8 and PSL(3,4) have 20160 elements, of which some of A8 have order 6.
+    """
+    if order == 20160:
+        return {None: "", True: "A8", False: "PSL(3,4)"}[has_order_6]
+    if order in MATHIEU:
+        return MATHIEU[order]
+    size, letters = 60, 5
+    while size < order:
+        letters += 1
+        size *= letters
+    if size == order:
+        return f"A{letters}"
+    for dimension in range(2, MOST_DIMENSIONS + 1):
+        field = 2
+        while field ** (dimension**2 - 1) <= 2 * dimension * order:
+            if _order_of_linear(dimension, field) == order and len(factorise(field)) == 1:
+                return f"PSL({dimension},{field})"
+            field += 1
+    return ""
+
+
+def _order_of_linear(dimension: int, field: int) -> int:
+    """The order of PSL(n,q): at least q^(n^2 - 1) / 2n."""
+    matrices: int = math.prod(field**dimension - field**power for power in range(dimension))
+    return matrices // (field - 1) // math.gcd(dimension, field - 1)
+
+
+def _is_simple(group: Group) -> bool:
+    """Whether the conjugates of every element of prime order generate the group."""
+    if group.is_abelian:
+        return len(group) > 1 and factorise(len(group)) == {len(group): 1}
+    if len(group.derived) < len(group):
+        return False
+    for number in np.unique(group.classes):
+        members = np.flatnonzero(group.classes == number)
+        order = int(group.orders[members[0]])
+        if factorise(order) == {order: 1} and not group.closure(members).all():
+            return False
+    return True
+
+
+def _simple(group: Group) -> str:
+    """The name that the order of a simple group gives it."""
+    return name_of_simple(len(group), bool((group.orders == 6).any())) if _is_simple(group) else ""
+
+
+def _permutations(group: Group) -> str:
+    """S_n and A_n for n up to 4, S_n for n from 5.
+
+    S3, A4 and S4 are the only groups of order 6, 12 and 24 without a center. Without a center and
+    with A_n as commutators of index 2 there is S_n, and two more groups above A6, in which no
+    element has order 6: all automorphisms of other A_n are conjugations by permutations.
+    """
+    order, center = len(group), int(group.center.sum())
+    if center > 1:
+        return ""
+    if order in (6, 12, 24):
+        return {6: "S3", 12: "A4", 24: "S4"}[order]
+    if 2 * len(group.derived) == order and 6 in group.orders:
+        below = _simple(group.derived)
+        return below.replace("A", "S") if below.startswith("A") else ""
+    return ""
+
+
+def _affine(group: Group) -> str:
+    """Zp and a cyclic group of automorphisms: the commutators are Zp, its own centraliser."""
+    prime = len(group.derived)
+    if factorise(prime) != {prime: 1} or (len(group) // prime) % prime == 0:
+        return ""
+    if int(group.center.sum()) > 1 or int((group.orders % prime == 0).sum()) != prime - 1:
+        return ""
+    index = len(group) // prime
+    if index == 2:
+        return f"D{prime}"
+    return f"F{len(group)}" if index == prime - 1 else f"Z{prime}:Z{index}"
+
+
+def _dihedral(group: Group) -> str:
+    """An element r of order n, and s with s^2 = 1 and s r s = r^-1 that is no power of r."""
+    half = len(group) // 2
+    return f"D{half}" if _has_inverting_element(group, half, square=0) else ""
+
+
+def _dicyclic(group: Group) -> str:
+    """An element r of order 2n, and s with s^2 = r^n and s^-1 r s = r^-1."""
+    half = len(group) // 2
+    if half % 2 or not _has_inverting_element(group, half, square=half // 2):
+        return ""
+    is_two_group = set(factorise(len(group))) == {2}
+    return f"Q{len(group)}" if is_two_group else f"Dic{half // 2}"
+
+
+def _has_inverting_element(group: Group, half: int, square: int) -> bool:
+    """Whether some s has s^-1 r s = r^-1 and s^2 = r^square, for an r of order `half`."""
+    candidates = np.flatnonzero(group.orders == half)
+    if len(group) != 2 * half or not len(candidates):
+        return False
+    for element in candidates.tolist():
+        powers = group.powers(element)
+        others = np.setdiff1d(np.arange(len(group)), powers)
+        conjugates = group.times(group.times(group.inverses[others], element), others)
+        fits = (conjugates == group.inverses[element]) & (
+            group.times(others, others) == powers[square]
+        )
+        if fits.any():
+            return True
+    return False
+
+
+def _heisenberg(group: Group) -> str:
+    """Matrices with ones on the diagonal: not abelian, of order p^3, with g^p = 1."""
+    factors = factorise(len(group))
+    if len(factors) != 1 or set(factors.values()) != {3}:
+        return ""
+    (prime,) = factors
+    return f"H{prime}" if group.exponent == prime else ""
+
+
+def _linear(group: Group) -> str:
+    """SL(2,3), with Q8 as commutators in order 24; SL(2,5), perfect of order 120."""
+    order, commutators = len(group), len(group.derived)
+    if order == 24 and commutators == 8:
+        return "SL(2,3)"
+    if order == 120 and commutators == 120:
+        return "SL(2,5)"
+    return ""
+
+
+def _coprime_product(group: Group) -> str:
+    """The direct product of groups of coprime orders: both are normal as sets of some orders."""
+    factors = factorise(len(group))
+    if len(factors) == 1:
+        return ""
+    for prime, power in factors.items():
+        inside = np.array([set(factorise(order)) <= {prime} for order in group.orders.tolist()])
+        outside = group.orders % prime != 0
+        if inside.sum() == prime**power and outside.sum() * prime**power == len(group):
+            names = [name_of(group.subgroup(outside)), name_of(group.subgroup(inside))]
+            return "x".join(names) if not any("," in name for name in names) else ""
+    return ""
+
+
+def _product_with_center(group: Group) -> str:
+    """The direct product of the commutators, where these are perfect, and a center above 1."""
+    commutators, center = group.derived, group.subgroup(group.center)
+    if len(center) == 1:
+        return ""
+    if len(commutators) * len(center) != len(group) or len(commutators.derived) < len(commutators):
+        return ""
+    if int(commutators.center.sum()) > 1:
+        return ""
+    names = [name_of(commutators), name_of(center)]
+    return "x".join(names) if not any("," in name for name in names) else ""
+
+
+def _described(group: Group) -> str:
+    solvable = "not solvable" if group.derived_length is None else "solvable"
+    return f"order {len(group)}, {solvable}, not abelian"

@@ -1,40 +1,24 @@
-"""The images of a machine's states under all words, and the groups that words make on them.
+"""The images of a machine's states under all words, and the holonomy groups of words.
 
 The image of a word is the set of states that it leads to from any state. A symbol maps images to
 images. Between images of one strong component, which all have the same size, symbols are
 bijections; the words that lead from an image I back to itself permute its states, and these
-permutations are the *group of the image*, G(I). A monoid of maps has few images where it has too
-many elements to list, so its groups are found from images (Linton, Pfeiffer, Robertson and Ruskuc
-1998; for the theorems on groups that are used Rhodes and Steinberg 2009, ch. 4 and app. A). Let M
-be the monoid, e and f idempotents of it, and Q all states; words act from the right.
+permutations are the *holonomy group* of the image, G(I), here `ImageGroup`. A monoid of maps has
+few images where it has too many elements to list, so its groups are found from images (Linton,
+Pfeiffer, Robertson and Ruskuc 1998; for the theorems on groups that are used Rhodes and Steinberg
+2009, ch. 4 and app. A). Let M be the monoid, e and f idempotents of it, and Q all states; words act
+from the right. The proofs are in docs/proofs.md.
 
-1. *G(Qe) is the maximal subgroup at e*, as a group of permutations of Qe. Its elements permute Qe.
-   And if a word w permutes Qe, then (e w)^n acts on Qe as the identity for some n > 0; so
-   (e w)^n = e, and e w is in a subgroup whose identity is e.
-2. *The components with the image of an idempotent are the J-classes with one.* If e J f, then in a
-   finite monoid some m is in the R-class of e and the L-class of f: e m = m, and m leads on to e,
-   so Qe and Qm = Qf are in one component. Conversely, if words w and v lead from Qe to Qf and back,
-   then e (w v)^n = e for some n > 0, so e R e w; e w is regular, as e is, and so is f, and regular
-   elements with one image are L-related: e w L f.
-3. By the same argument every image in the component of Qe is the image of a regular element, hence
-   of an idempotent. So G(I) is a maximal subgroup for all images of a component, or for none. It is
-   for the image I = Qu exactly where, for every state q, *some word that keeps I in its component
-   leads q to a state of what it makes of I*. If I is the image of e, then e is such a word. And if
-   there are such words, then one after another they lead all states to states of an image I v of
-   the component (with ways back to I between them); with a word t from there back to I,
-   Q v t = I v t = I, and a power of v t is an idempotent with the image I.
-4. *Every G(I) is a quotient of a subgroup of M.* Words with I w = I make a submonoid N that is
-   mapped onto G(I). For an idempotent e of the least ideal of N, e N e is a group; e is mapped to
-   1, so the group is mapped onto G(I) as well. Every subgroup of M is inside a maximal one. So M is
-   aperiodic exactly where all G(I) are trivial, its groups are solvable exactly where all G(I) are,
-   and the G(I) that are no maximal subgroups have no further composition factors.
-5. *Words of one length make a group* (M is not quasi-aperiodic; Barrington, Compton, Straubing and
-   Therien 1992) *exactly where two words of one length from some I to itself permute it in two
-   ways.* If words of length s make a group with the identity e, take I = Qe. Conversely, let u and
-   v be such words. With v^n for an n that makes it the identity on I, w = u v^(n-1) is as long and
-   acts on I as another element than 1; then all powers of w are made on I by words of one length,
-   for all large multiples of n |v|. Of these take the length s of the stable semigroup: it has a
-   subsemigroup that is mapped onto a group which is not trivial, so by 4 it has such a subgroup.
+1. G(Qe) is the maximal subgroup at e, as a group of permutations of Qe.
+2. The components with the image of an idempotent are the J-classes with one.
+3. G(I) is a maximal subgroup for all images of a component, or for none. It is for the image I = Qu
+   exactly where, for every state q, some word that keeps I in its component leads q to a state of
+   what it makes of I.
+4. Every G(I) is a quotient of a subgroup of M. So M is aperiodic exactly where all G(I) are
+   trivial, its groups are solvable exactly where all G(I) are, and the G(I) that are no maximal
+   subgroups have no further composition factors.
+5. Words of one length make a group (M is not quasi-aperiodic; Barrington, Compton, Straubing and
+   Therien 1992) exactly where two words of one length from some I to itself permute it in two ways.
 
 Letters: I images, S states, V actions, P states of one image, G groups, E steps inside components.
 """
@@ -48,30 +32,23 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from statetrack.algebra.maps import power
+from statetrack.algebra.prediction import Word
 from statetrack.algebra.stabilizer_chain import StabilizerChain, TooMuchWorkError, Work
-from statetrack.sources import Booleans, Integers
-
-Word = tuple[int, ...]
+from statetrack.sources import Booleans, ByPoint, Integers, shortest_ways
 
 MOST_IMAGES = 500_000
 """Most images that are looked for."""
-
 MOST_WORK = 2**31
 """Most entries of a table of images, actions and states that images are found in."""
-
 MOST_INSIDE = 2**30
 """Most entries of a table of steps inside components and states that groups are found in."""
-
 BLOCK = 2**23
 """Entries of a table that are worked on at once."""
-
-
 FEW_LOOPS = 16
 """So many loops are not looked through for equal ones: that takes longer."""
-
 FIRST_LOOPS = 256
 """How many loops are looked at first for those that generate a group, the shortest ones."""
-
 NUM_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1)
 """How many bits of a byte are set."""
 
@@ -107,8 +84,15 @@ class Images:
 
     @cached_property
     def components(self) -> Integers:
-        """The strong component of every image: `[I]`."""
-        return _strong(self.step, self.sizes)
+        """The strong component of every image, `[I]`: by steps between images of one size."""
+        from scipy import sparse
+
+        same = self.sizes[self.step] == self.sizes[:, None]
+        ends = np.concatenate([[0], np.cumsum(same.sum(axis=1))])
+        steps = (np.ones(int(ends[-1]), bool), self.step[same], ends)
+        graph = sparse.csr_array(steps, shape=(len(self), len(self)))
+        found: Integers = sparse.csgraph.connected_components(graph, connection="strong")[1]
+        return found
 
     def word_to(self, image: int) -> Word:
         """A shortest word whose image this is, in actions."""
@@ -121,7 +105,7 @@ class Images:
 
 @dataclass(frozen=True, eq=False)
 class ImageGroup:
-    """The group that words make on one image: one for every strong component of images."""
+    """The holonomy group, that words make on one image: one for every strong component."""
 
     image: int
     points: Integers  # [P]: the states of the image
@@ -164,15 +148,23 @@ def settled(delta: Integers) -> Settled:
         classes, number = merged.ravel(), len(rows)
 
 
-def images_of(actions: Integers, most: int = MOST_IMAGES) -> Images | None:
-    """The images under maps `[V, S]`; None where there are more than `most`, or too large ones."""
+def images_of(
+    actions: Integers, most: int = MOST_IMAGES, *, and_states: bool = False
+) -> Images | None:
+    """The images under maps `[V, S]`; None where there are more than `most`, or too large ones.
+
+    With `and_states`, every set of a single state is among them, whether a word leads to it or not.
+    """
     num_actions, num_states = actions.shape
     width = -(-num_states // 64) * 8
-    first = np.zeros((1, width), np.uint8)
-    first[0, : -(-num_states // 8)] = np.packbits(np.ones(num_states, bool))
-    number: dict[bytes | int, int] = {_keys(first)[0]: 0}
+    begin_with = np.ones((1, num_states), bool)
+    if and_states and num_states > 1:
+        begin_with = np.concatenate([begin_with, np.eye(num_states, dtype=bool)])
+    first = np.zeros((len(begin_with), width), np.uint8)
+    first[:, : -(-num_states // 8)] = np.packbits(begin_with, axis=1)
+    number: dict[bytes | int, int] = {key: place for place, key in enumerate(_keys(first))}
     packed, steps = [first], []
-    found_from, found_by = [np.array([-1])], [np.array([-1])]
+    found_from, found_by = [np.full(len(first), -1)], [np.full(len(first), -1)]
     block, begin = first, 0  # images whose steps are to be taken, and the number of the first
     at_once = max(BLOCK // (num_states * num_actions), 1)
     while len(block):
@@ -219,18 +211,6 @@ def _keys(rows: npt.NDArray[np.uint8]) -> list[bytes | int]:
     return keys
 
 
-def _strong(step: Integers, sizes: Integers) -> Integers:
-    """The strong component of every image, `[I]`: only steps between images of one size count."""
-    from scipy import sparse
-
-    same = sizes[step] == sizes[:, None]
-    ends = np.concatenate([[0], np.cumsum(same.sum(axis=1))])
-    size = (len(step), len(step))
-    graph = sparse.csr_array((np.ones(int(ends[-1]), bool), step[same], ends), shape=size)
-    found: Integers = sparse.csgraph.connected_components(graph, connection="strong")[1]
-    return found
-
-
 @dataclass(frozen=True, eq=False)
 class StateImages:
     """The images of the states of a machine, and their groups, worked out when asked for."""
@@ -260,24 +240,88 @@ class StateImages:
         return tuple(sorted(groups, key=lambda group: -group.order))
 
 
+@dataclass(frozen=True, eq=False)
+class Loops:
+    """Loops through steps inside components: a shortest way to its source, the step, a way back.
+
+    They begin and end at the component's root. All words that lead from a root back to it make the
+    permutations of its points that these loops generate: with f(J) and b(J) what the ways to J and
+    back make of the points, the loop of a step x from J to K is f(J) x b(K) =
+    (f(J) x f(K)^-1) (f(K) b(K)); the first factors are Schreier's generators (1927), and the second
+    ones are products of loops, for f(K) b(K) is the loop of the last step of the way to K.
+    """
+
+    source: Integers  # [E]
+    target: Integers  # [E]
+    map_of: Integers  # [E]: the number of what the step does with points
+    maps: Integers  # [number, P]
+    way_out: Integers  # [N]: the last step on a shortest way from the root; -1 at the root
+    way_back: Integers  # [N]: the first step on a shortest way to the root; -1 at the root
+    out: Integers  # [N, P]: where that way from the root takes the root's points
+    back: Integers  # [N, P]: where that way to the root takes them from here
+    depths: Integers  # [2, N]: the lengths of these ways
+
+    @classmethod
+    def of(
+        cls, roots: Integers, source: Integers, target: Integers, map_of: Integers, maps: Integers
+    ) -> Loops:
+        """Of steps among points 0 .. N - 1, of which some step leads to the last one."""
+        size = int(max(source.max(initial=-1), target.max(initial=-1))) + 1
+        way_out, out_depth, out_levels = shortest_ways(roots, source, target, size)
+        way_back, back_depth, back_levels = shortest_ways(roots, target, source, size)
+        out = np.tile(np.arange(maps.shape[1], dtype=maps.dtype), (size, 1))
+        back = out.copy()
+        for level in out_levels:
+            edges = way_out[level]
+            out[level] = maps[map_of[edges][:, None], out[source[edges]]]
+        for level in back_levels:
+            edges = way_back[level]
+            back[level] = np.take_along_axis(back[target[edges]], maps[map_of[edges]], axis=1)
+        depths = np.array([out_depth, back_depth])
+        return cls(source, target, map_of, maps, way_out, way_back, out, back, depths)
+
+    def done_by(self, edges: Integers) -> Integers:
+        """Where the loop through each step takes the points of its root: `[number, P]`."""
+        moved = self.maps[self.map_of[edges][:, None], self.out[self.source[edges]]]
+        done: Integers = np.take_along_axis(self.back[self.target[edges]], moved, axis=1)
+        return done
+
+    def lengths(self, edges: Integers) -> Integers:
+        """The number of steps of the loops through some steps."""
+        out, back = self.depths[0, self.source[edges]], self.depths[1, self.target[edges]]
+        lengths: Integers = out + 1 + back
+        return lengths
+
+    def edges(self, edge: int) -> list[int]:
+        """All steps of the loop through a step, in their order."""
+        found, place = [edge], int(self.source[edge])
+        while (step := int(self.way_out[place])) >= 0:
+            found.append(step)
+            place = int(self.source[step])
+        found.reverse()
+        place = int(self.target[edge])
+        while (step := int(self.way_back[place])) >= 0:
+            found.append(step)
+            place = int(self.target[step])
+        return found
+
+
 def image_groups(images: Images) -> list[ImageGroup]:
     """The group of one image of every strong component that has a group of more than one element.
 
-    The image is the first one of the component. A tree of shortest ways leads from it to all
-    others, and another one from all others back to it. The loops that go out along the one, take a
-    step inside the component and come back along the other generate its group: Schreier's (1927)
-    generators are such a loop and the inverse, which is a power, of another one.
+    The image is the first one of the component, from which `Loops` go out.
 
     Raises `TooMuchWorkError` for groups that are too large.
     """
     inside = _Inside.of(images)
+    loops_of = inside.loops
     moves = inside.moving()
-    root_of = inside.root[inside.source]
+    root_of = inside.root[loops_of.source]
     roots = np.unique(root_of[moves])
     wanted = np.zeros(len(inside.images), bool)
     wanted[roots] = True
     steps = np.flatnonzero(wanted[root_of])
-    lengths = inside.lengths(steps)
+    lengths = loops_of.lengths(steps)
     # by component; there, steps whose loops move states first, the shortest loops first
     order = np.lexsort([lengths, ~moves[steps], root_of[steps]])
     steps, lengths = steps[order], lengths[order]
@@ -288,15 +332,17 @@ def image_groups(images: Images) -> list[ImageGroup]:
     for root, begin, end in zip(roots.tolist(), begins, ends, strict=True):
         middle = begin + int(moves[steps[begin:end]].sum())
         points = np.flatnonzero(inside.members[root])
-        moved = inside.loops(steps[begin:middle])[:, points]
-        loops = np.searchsorted(points, moved)
+        loops = np.searchsorted(points, loops_of.done_by(steps[begin:middle])[:, points])
         chain, needed = _generators(loops, work)
         groups.append(
             ImageGroup(
                 int(inside.images[root]),
                 points,
                 loops[needed],
-                tuple(inside.word(int(steps[begin + place])) for place in needed),
+                tuple(
+                    tuple(loops_of.map_of[loops_of.edges(int(steps[begin + place]))].tolist())
+                    for place in needed
+                ),
                 chain.order,
                 bool(maximal[root]),
                 _by_length(loops, lengths[begin:middle], lengths[middle:end], chain.order),
@@ -352,26 +398,17 @@ def _by_length(
         divisor = math.gcd(length, other)
         times = pow(length // divisor, -1, other // divisor)
         rest = (divisor - times * length) // other
-        root = _power(permutation, rest % group_order)[_power(root, times % group_order)]
+        root = power(permutation, rest % group_order)[power(root, times % group_order)]
         length = divisor
     return all(
-        bool((_power(root, other // length % group_order) == permutation).all())
+        bool((power(root, other // length % group_order) == permutation).all())
         for other, permutation in known.items()
     )
 
 
-def _power(permutation: Integers, exponent: int) -> Integers:
-    power = np.arange(len(permutation))
-    while exponent:
-        if exponent & 1:
-            power = permutation[power]
-        permutation, exponent = permutation[permutation], exponent >> 1
-    return power
-
-
 @dataclass(frozen=True, eq=False)
 class _Inside:
-    """The steps inside components, and trees of them, on images of at least two states.
+    """The steps inside components, and loops of them, on images of at least two states.
 
     Images are numbered anew, as are their components' first ones, the roots.
     """
@@ -379,94 +416,35 @@ class _Inside:
     images: Integers  # [N]: the number of each in all images
     root: Integers  # [N]
     members: Booleans  # [N, S]
-    actions: Integers  # [V, S]
-    source: Integers  # [E]
-    action: Integers  # [E]
-    target: Integers  # [E]
-    way_out: Integers  # [N]: the last step on a shortest way from the root; -1 at the root
-    way_back: Integers  # [N]: the first step on a shortest way to the root; -1 at the root
-    out: Integers  # [N, S]: where that way from the root takes the root's states
-    back: Integers  # [N, S]: where that way to the root takes the states of the image
-    depths: Integers  # [2, N]: the lengths of these ways
+    loops: Loops  # over actions [V, S]
 
     @classmethod
     def of(cls, images: Images) -> _Inside:
         """Inside the components of some images."""
-        components, sizes = images.components, images.sizes
+        components, num_states = images.components, images.actions.shape[1]
         staying = components[images.step] == components[:, None]
-        kept = np.flatnonzero(staying.any(axis=1) & (sizes > 1))
+        kept = np.flatnonzero(staying.any(axis=1) & (images.sizes > 1))
         place = np.full(len(images), -1)
         place[kept] = np.arange(len(kept))
         source, action = np.nonzero(staying[kept])
         target = place[images.step[kept[source], action]]
-        if len(target) * images.actions.shape[1] > MOST_INSIDE:
+        if len(target) * num_states > MOST_INSIDE:
             raise TooMuchWorkError
         _, first, which = np.unique(components[kept], return_index=True, return_inverse=True)
-        root = first[which]
-        actions = images.actions.astype(np.min_scalar_type(images.actions.shape[1]))
-        everything = np.arange(actions.shape[1], dtype=actions.dtype)
-        way_out, out_depth, out_levels = shortest_ways(first, source, target, len(kept))
-        way_back, back_depth, back_levels = shortest_ways(first, target, source, len(kept))
-        out = np.tile(everything, (len(kept), 1))
-        for level in out_levels:
-            edges = way_out[level]
-            out[level] = actions[action[edges][:, None], out[source[edges]]]
-        back = np.tile(everything, (len(kept), 1))
-        for level in back_levels:
-            edges = way_back[level]
-            back[level] = np.take_along_axis(back[target[edges]], actions[action[edges]], axis=1)
-        return cls(
-            kept,
-            root,
-            images.members_of(kept),
-            actions,
-            source,
-            action,
-            target,
-            way_out,
-            way_back,
-            out,
-            back,
-            np.array([out_depth, back_depth]),
-        )
-
-    def loops(self, edges: Integers) -> Integers:
-        """Where the loop through each step takes the states of its root: `[number, S]`."""
-        moved = self.actions[self.action[edges][:, None], self.out[self.source[edges]]]
-        loops: Integers = np.take_along_axis(self.back[self.target[edges]], moved, axis=1)
-        return loops
+        actions = images.actions.astype(np.min_scalar_type(num_states))
+        loops = Loops.of(first, source, target, action, actions)
+        return cls(kept, first[which], images.members_of(kept), loops)
 
     def moving(self) -> Booleans:
         """Whether the loop through each step moves some state of the root: `[E]`."""
-        at_once = max(BLOCK // self.actions.shape[1], 1)
-        states = np.arange(self.actions.shape[1])
-        moving = np.zeros(len(self.source), bool)
-        for begin in range(0, len(self.source), at_once):
-            edges = np.arange(begin, min(begin + at_once, len(self.source)))
-            moved = self.loops(edges) != states
-            moved &= self.members[self.root[self.source[edges]]]
-            moving[edges] = moved.any(axis=1)
+        num_states, source = self.members.shape[1], self.loops.source
+        at_once = max(BLOCK // num_states, 1)
+        moving = np.zeros(len(source), bool)
+        for begin in range(0, len(source), at_once):
+            edges = np.arange(begin, min(begin + at_once, len(source)))
+            moved = self.loops.done_by(edges) != np.arange(num_states)
+            moving[edges] = (moved & self.members[self.root[source[edges]]]).any(axis=1)
         return moving
-
-    def lengths(self, edges: Integers) -> Integers:
-        """The number of steps of the loops through some steps."""
-        lengths: Integers = (
-            self.depths[0, self.source[edges]] + 1 + self.depths[1, self.target[edges]]
-        )
-        return lengths
-
-    def word(self, edge: int) -> Word:
-        """The loop through a step, in actions."""
-        there, back = [], []
-        image = int(self.source[edge])
-        while (step := int(self.way_out[image])) >= 0:
-            there.append(int(self.action[step]))
-            image = int(self.source[step])
-        image = int(self.target[edge])
-        while (step := int(self.way_back[image])) >= 0:
-            back.append(int(self.action[step]))
-            image = int(self.target[step])
-        return (*reversed(there), int(self.action[edge]), *back)
 
     def maximal(self, roots: Booleans) -> Booleans:
         """Whether the group of each image is a maximal subgroup of the monoid: `[N]`.
@@ -475,70 +453,24 @@ class _Inside:
         leads from the image I to an image of I's component, and from q to a state of that. Searched
         backwards from pairs of an image and a state of it.
         """
-        merging = self.members.copy()
-        arriving = _ByPoint.of(self.target, len(self.images))
+        loops, merging = self.loops, self.members.copy()
+        source, target = loops.source, loops.target
+        arriving = ByPoint.of(target, len(self.images))
         changed = np.flatnonzero(roots[self.root])
-        at_once = max(BLOCK // self.actions.shape[1], 1)
+        at_once = max(BLOCK // merging.shape[1], 1)
         while len(changed):
             edges = arriving.at(changed)
-            edges = edges[~merging[self.source[edges]].all(axis=1)]
-            edges = edges[np.argsort(self.source[edges], kind="stable")]
+            edges = edges[~merging[source[edges]].all(axis=1)]
+            edges = edges[np.argsort(source[edges], kind="stable")]
             changed_now = []
             for begin in range(0, len(edges), at_once):
                 some = edges[begin : begin + at_once]
-                reached = np.take_along_axis(
-                    merging[self.target[some]], self.actions[self.action[some]], axis=1
-                )
-                sources, first = np.unique(self.source[some], return_index=True)
+                actions = loops.maps[loops.map_of[some]]
+                reached = np.take_along_axis(merging[target[some]], actions, axis=1)
+                sources, first = np.unique(source[some], return_index=True)
                 further = np.logical_or.reduceat(reached, first, axis=0) & ~merging[sources]
                 merging[sources] |= further
                 changed_now.append(sources[further.any(axis=1)])
             changed = np.unique(np.concatenate(changed_now)) if changed_now else changed[:0]
         maximal: Booleans = np.logical_and.reduce(merging, axis=1)
         return maximal
-
-
-@dataclass(frozen=True, eq=False)
-class _ByPoint:
-    """Steps in the order of the point at one of their ends."""
-
-    order: Integers  # [E]
-    ends: Integers  # [N + 1]
-
-    @classmethod
-    def of(cls, points: Integers, size: int) -> _ByPoint:
-        """Steps by their points `[E]`, of which there are `size`."""
-        order = np.argsort(points, kind="stable")
-        return cls(order, np.searchsorted(points[order], np.arange(size + 1)))
-
-    def at(self, points: Integers) -> Integers:
-        """The steps at some points, point by point."""
-        counts = self.ends[points + 1] - self.ends[points]
-        first = np.repeat(self.ends[points] - np.cumsum(counts) + counts, counts)
-        steps: Integers = self.order[first + np.arange(counts.sum())]
-        return steps
-
-
-def shortest_ways(
-    roots: Integers, source: Integers, target: Integers, size: int
-) -> tuple[Integers, Integers, list[Integers]]:
-    """Shortest ways from roots along steps, found level by level.
-
-    The step that leads to every point, -1 at a root, `[N]`; its distance, `[N]`; the points of
-    every level.
-    """
-    leaving = _ByPoint.of(source, size)
-    way, depth = np.full(size, -1), np.zeros(size, np.int64)
-    found = np.zeros(size, bool)
-    found[roots] = True
-    level, levels = roots, []
-    while len(level):
-        edges = leaving.at(level)
-        edges = edges[~found[target[edges]]]
-        level, first = np.unique(target[edges], return_index=True)
-        way[level] = edges[first]
-        found[level] = True
-        if len(level):
-            levels.append(level)
-            depth[level] = len(levels)
-    return way, depth, levels

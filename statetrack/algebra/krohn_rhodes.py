@@ -34,18 +34,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from statetrack.algebra.images import ImageGroup, Images, StateImages
+from statetrack.algebra.images import ImageGroup, Images, Loops, StateImages, images_of
+from statetrack.algebra.maps import commute, permute
 from statetrack.algebra.monoid import Monoid
-from statetrack.sources import Booleans, Integers, strong_components
+from statetrack.sources import Booleans, Integers, reachable, strong_components
 
 MOST_SETS = 2_000
 """Most sets of states for which the holonomy decomposition is worked out."""
-
 MOST_MARKS = 2**27
 """Most marks of images by groups that are compared."""
-
 MOST_IDEMPOTENTS = 500
 """Most idempotents of which every pair is compared."""
+AT_ONCE = 256
+"""So many loops are looked at together."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,7 @@ def cascade_of(
 
     `monoid` is None where it is too large to list; then the images of the states tell as much.
     """
-    permuted = bool((np.sort(actions, axis=1) == np.arange(actions.shape[1])).all())
-    if permuted:
+    if permute(actions).all():
         group = int((actions != np.arange(actions.shape[1])).any())
         return Cascade(int(actions.shape[1] > 1), group, group)
     holonomy = holonomy_levels(actions)
@@ -83,120 +83,55 @@ def cascade_of(
         return Cascade(levels, max(int(bool(maximal)), largest - 1), min(known))
     depth = _depth(monoid)
     bounds = [depth, actions.shape[1] - 1, depth if with_groups is None else with_groups]
-    if depth > 1 and _idempotents_commute(monoid):
+    idempotents = monoid.elements[monoid.idempotents].astype(np.int64)
+    if depth > 1 and len(idempotents) <= MOST_IDEMPOTENTS and commute(idempotents):
         bounds.append(1)
     return Cascade(levels, max(min(depth, 1), _largest_full_rank(monoid) - 1), min(bounds))
 
 
 def holonomy_levels(actions: Integers) -> tuple[int, int] | None:
     """The levels of the holonomy decomposition, and those with a group; None beyond the budget."""
-    found = _sets_of_states(actions)
+    found = images_of(actions, MOST_SETS, and_states=True)
     if found is None:
         return None
-    sets, targets = found
-    inside = _inclusions(sets)
-    classes = strong_components(targets)
-    height, with_groups = np.zeros(len(sets), np.int64), set()
-    sizes = sets.sum(axis=1)
+    sizes, counts = found.sizes, found.members.astype(np.float32)
+    # whether the first set lies inside the second and is smaller
+    inside = (counts @ counts.T == sizes[:, None]) & (sizes[:, None] < sizes[None, :])
+    classes = strong_components(found.step)
+    height, with_groups = np.zeros(len(found), np.int64), set()
     # a set leads to smaller ones, or to those of its size that stand in an earlier class
-    for first in _representatives(sizes, classes):
+    first_ones = np.unique(classes, return_index=True)[1].tolist()
+    for first in sorted(first_ones, key=lambda each: (sizes[each], classes[each])):
         members = np.flatnonzero(classes == classes[first])
         if sizes[first] == 1:
             continue
         below: Booleans = np.logical_or.reduce(inside[:, members], axis=1)
-        below[targets[members].ravel()] = True
+        below[found.step[members].ravel()] = True
         below[members] = False
         height[members] = 1 + height[below].max()
-        if _moves_tiles(first, members, sets, targets, inside, actions):
+        within = np.flatnonzero(inside[:, first])
+        tiles = within[~inside[np.ix_(within, within)].any(axis=1)]
+        if _moves_tiles(members, found, found.members[tiles]):
             with_groups.add(int(height[first]))
     return int(height[0]), len(with_groups)
 
 
-def _sets_of_states(actions: Integers) -> tuple[Booleans, Integers] | None:
-    """The images of all states under words and every single state, all states first.
+def _moves_tiles(members: Integers, images: Images, tiles: Booleans) -> bool:
+    """Whether some word that maps the first set of a class onto itself moves some tile.
 
-    Gives `[I, S]`, and the set that every action makes of every set, `[I, K]`.
+    Tiles `[number, S]` are the largest sets inside the first set.
     """
-    num_states = actions.shape[1]
-    everything = np.ones((1, num_states), bool)
-    blocks = [everything, np.eye(num_states, dtype=bool)] if num_states > 1 else [everything]
-    number: dict[bytes, int] = {}
-    sets, targets, place = np.concatenate(blocks), [], 0
-    for row in sets:
-        number[row.tobytes()] = len(number)
-    while place < len(sets):
-        rows, states = np.nonzero(sets[place:])
-        fresh: list[Booleans] = []
-        row_targets = []
-        for action in actions:
-            moved = np.zeros((len(sets) - place, num_states), bool)
-            moved[rows, action[states]] = True
-            row_targets.append([_numbered(row, number, fresh) for row in moved])
-        targets.append(np.array(row_targets).T)
-        place = len(sets)
-        sets = np.concatenate([sets, *(row[None] for row in fresh)])
-        if len(sets) > MOST_SETS:
-            return None
-    return sets, np.concatenate(targets)
-
-
-def _numbered(row: Booleans, number: dict[bytes, int], fresh: list[Booleans]) -> int:
-    key = row.tobytes()
-    if key not in number:
-        number[key] = len(number)
-        fresh.append(row)
-    return number[key]
-
-
-def _inclusions(sets: Booleans) -> Booleans:
-    """Whether the first set lies inside the second and is smaller: `[I, I]`."""
-    counts = sets.astype(np.float32)
-    sizes = counts.sum(axis=1)
-    inside: Booleans = (counts @ counts.T == sizes[:, None]) & (sizes[:, None] < sizes[None, :])
-    return inside
-
-
-def _representatives(sizes: Integers, classes: Integers) -> list[int]:
-    """One set of every class, by size, and by the number of its class among sets of one size."""
-    _, first = np.unique(classes, return_index=True)
-    return sorted(first.tolist(), key=lambda each: (sizes[each], classes[each]))
-
-
-def _moves_tiles(
-    first: int,
-    members: Integers,
-    sets: Booleans,
-    targets: Integers,
-    inside: Booleans,
-    actions: Integers,
-) -> bool:
-    """Whether some word that maps a set onto itself moves the largest sets inside it.
-
-    Such words generate what products of a path to another set of the class, an action, and the way
-    back do (Schreier): within a class, every map that a word makes of one set onto another has an
-    inverse that a word makes.
-    """
-    points = np.flatnonzero(sets[first])
-    within = np.flatnonzero(inside[:, first])
-    tiles = within[~inside[np.ix_(within, within)].any(axis=1)]
-    belongs = set(members.tolist())
-    paths, open_ = {first: points}, [first]
-    while open_:
-        here = open_.pop()
-        for action, there in zip(actions, targets[here].tolist(), strict=True):
-            if there not in belongs:
-                continue
-            reached = action[paths[here]]
-            if there not in paths:
-                paths[there] = reached
-                open_.append(there)
-                continue
-            back = np.empty(sets.shape[1], np.int64)
-            back[paths[there]] = points
-            moved = np.arange(sets.shape[1])
-            moved[points] = back[reached]
-            if any(not sets[tile][moved[sets[tile]]].all() for tile in tiles):
-                return True
+    place = np.full(len(images), -1)
+    place[members] = np.arange(len(members))
+    source, action = np.nonzero(place[images.step[members]] >= 0)
+    target = place[images.step[members[source], action]]
+    if not len(source):
+        return False
+    loops = Loops.of(np.array([0]), source, target, action, images.actions)
+    for begin in range(0, len(source), AT_ONCE):
+        done = loops.done_by(np.arange(begin, min(begin + AT_ONCE, len(source))))
+        if any(not tile[done[:, tile]].all() for tile in tiles):
+            return True
     return False
 
 
@@ -213,14 +148,6 @@ def _depth(monoid: Monoid) -> int:
         below = np.unique(steps[begins[each] : begins[each + 1]])
         depth[each] += max((int(depth[other]) for other in below if other != each), default=0)
     return int(depth.max())
-
-
-def _idempotents_commute(monoid: Monoid) -> bool:
-    """Whether any two idempotents commute; False where there are too many to compare."""
-    if len(monoid.idempotents) > MOST_IDEMPOTENTS:
-        return False
-    maps = monoid.elements[monoid.idempotents].astype(np.int64)
-    return all(bool((maps[:, each] == each[maps]).all()) for each in maps)
 
 
 def _largest_full_rank(monoid: Monoid) -> int:
@@ -251,7 +178,7 @@ def _depth_of_images(images: Images, groups: Sequence[ImageGroup]) -> int | None
     """
     if len(groups) * len(images) > MOST_MARKS:
         return None
-    reached = np.array([_reached(images, group.image) for group in groups])
+    reached = np.array([reachable(images.step, group.image) for group in groups])
     largest_first = sorted(range(len(groups)), key=lambda each: -len(groups[each].points))
     depth: dict[int, int] = {}
     for each in largest_first:
@@ -273,19 +200,8 @@ def _largest_full_image(images: Images, groups: Sequence[ImageGroup]) -> int:
         rank = len(group.points)
         if rank <= largest or group.order != math.factorial(rank):
             continue
-        after = np.flatnonzero(_reached(images, group.image) & (images.sizes == rank - 1))
+        after = np.flatnonzero(reachable(images.step, group.image) & (images.sizes == rank - 1))
         outside = images.packed[after] & ~images.packed[group.image]
         if (outside == 0).all(axis=1).any():
             largest = rank
     return largest
-
-
-def _reached(images: Images, begin: int) -> Booleans:
-    """The images that words lead to from one: `[I]`."""
-    found = np.zeros(len(images), bool)
-    level = np.array([begin])
-    while len(level):
-        found[level] = True
-        further = np.unique(images.step[level])
-        level = further[~found[further]]
-    return found

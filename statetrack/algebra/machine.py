@@ -15,7 +15,17 @@ from functools import cached_property
 
 import numpy as np
 
-from statetrack.sources import Automaton, Booleans, Integers, minimise, reachable, strong_components
+from statetrack.algebra.maps import permute, settled_power
+from statetrack.sources import (
+    Automaton,
+    Booleans,
+    Integers,
+    all_leading_to,
+    leading_to,
+    minimise,
+    reachable,
+    strong_components,
+)
 
 VOID = "void"
 """The name of the void state, unless a state of the automaton has it."""
@@ -82,14 +92,7 @@ class Machine:
             return None
         output = np.where(self.automaton.scored, self.automaton.output, -1)
         asked = self.automaton.scored[:, None] & self.automaton.scored[None, :]
-        apart: Booleans = asked & (output[:, None] != output[None, :])
-        while True:
-            further = apart.copy()
-            for targets in self.delta.T:
-                further |= apart[targets[:, None], targets[None, :]]
-            if (further == apart).all():
-                return apart
-            apart = further
+        return all_leading_to(self.actions, asked & (output[:, None] != output[None, :]))
 
     @cached_property
     def holds_two_states(self) -> bool | None:
@@ -98,19 +101,14 @@ class Machine:
         None where there are too many pairs to tell.
         """
         num_states, num_symbols = self.delta.shape
-        permuted = (np.sort(self.actions, axis=1) == np.arange(num_states)).all(axis=1)
-        if self.complete and num_states > 1 and permuted.any():
+        if self.complete and num_states > 1 and permute(self.actions).any():
             return True
         if self.apart is None or num_states**2 * num_symbols > MOST_PAIR_STEPS:
             return None
         kept = self.apart
-        while True:
-            followed = np.zeros_like(kept)  # by a pair that is kept: fewer in every round
-            for targets in self.delta.T:
-                followed |= kept[targets[:, None], targets[None, :]]
-            if (followed == kept).all():
-                return bool(kept.any())
-            kept = followed
+        while not ((followed := leading_to(self.actions, kept)) == kept).all():
+            kept = followed  # by a pair that is kept: fewer in every round
+        return bool(kept.any())
 
     @cached_property
     def a_symbol_cycles(self) -> bool | None:
@@ -147,11 +145,8 @@ def needed_machine(automaton: Automaton) -> Machine:
 
 def _cycles(action: Integers, apart: Booleans) -> bool:
     """Whether a map has a cycle on which labels distinguish two states."""
-    recurring = np.arange(len(action))
-    while len(image := np.unique(action[recurring])) < len(recurring):
-        recurring = image
-    reached = recurring
-    for _ in range(len(recurring)):
+    reached = recurring = np.unique(settled_power(action[None]))
+    for _ in recurring:
         reached = action[reached]
         if apart[recurring, reached].any():
             return True

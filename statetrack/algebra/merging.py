@@ -1,32 +1,22 @@
-"""Merging: how many of a word's last symbols the state depends on.
+"""Merging: how many of a word's last symbols the state depends on, and which groups that hides.
 
-A word *merges* the states of the smallest machine when all states in which it can be drawn lead to
-one and the same state (`needed_machine`: symbols that are never drawn in a state lead to the void
-one, which does not count here). Let u be the last n symbols of a drawn word.
-
-- If u merges, the state after the word is the same whatever came before u: what came before leads
-  to a state in which u can be drawn. So are its label, and the labels of all that follows: they
-  depend on the last n symbols alone.
-- If u does not merge, they are not enough. Every state but the void one is reached by a drawn word,
-  so u stands behind two drawn words that lead to two states of the smallest machine, and some
-  continuation tells these apart.
-- If u merges, so does every longer end x u of the word, for x leads states to states. So the share
-  of words whose last n symbols merge rises with n.
+A word *merges* the states of the smallest machine, as a synchronising word does (Cerny 1964), when
+all states in which it can be drawn lead to one and the same state (`needed_machine`: symbols that
+are never drawn in a state lead to the void one, which does not count here). Let u be the last n
+symbols of a drawn word. If u merges, the label after the word, and those of all that follows,
+depend on the last n symbols alone; if it does not, they are not enough (docs/proofs.md). If u
+merges, so does every longer end of the word: the share of words whose last n symbols merge rises
+with n.
 
 `share(n)` is that share, of words of `length` symbols as they are drawn. Where symbols are drawn
 alike in every state and at every position, n symbols in a row have one law wherever they stand: the
-share is that of words of n symbols, at any length. Then it either is 0 for every n or tends to 1:
-where a word w merges all states, it does so after anything, so the share of words that do not merge
-falls at least as a power of 1 - P(w) with every |w| symbols (the synchronising words of Cerny
-1964). Else the chances follow the state, and the n symbols are drawn from the state that the
-symbols before them lead to: by weights and slips, at the positions that they have.
+share is that of words of n symbols, at any length, and it either is 0 for every n or tends to 1.
+Else the chances follow the state, and the n symbols are drawn from the state that the symbols
+before them lead to: by weights and slips, at the positions that they have.
 
 So a model that knows nothing but the last n symbols can be right at the end of at least that share
-of the words: accuracy on them tests, but for the rest, at most the last n symbols.
-
-The labels of a machine that was written with an output on every transition are those of pairs of a
-state and the output with which it was entered: all such pairs have merged only when the states have
-and the last output is one, at most one symbol later than the states alone.
+of the words: accuracy on them tests, but for the rest, at most the last n symbols. It is no
+evidence about groups of the machine, for such a model forgets them: words *hide* these.
 
 Letters: I images, S states, K classes of states that every symbol leads alike, V symbols, A actions
 on classes, W states that symbols are drawn in, N nodes: pairs of an image and such a state.
@@ -41,8 +31,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from statetrack.algebra.images import Images, images_of
+from statetrack.algebra.images import Images, image_groups, images_of, settled
 from statetrack.algebra.machine import Machine, needed_machine
+from statetrack.algebra.maps import settled_power
 from statetrack.scoring import rounded_down, wilson
 from statetrack.sources import (
     Automaton,
@@ -50,6 +41,8 @@ from statetrack.sources import (
     Floats,
     Integers,
     Source,
+    all_leading_to,
+    closed,
     minimise,
     reachable,
     strong_components,
@@ -80,6 +73,12 @@ MOST_FOLLOWED: Final = 2**27
 """Most states that sampled words are followed from, in all steps together."""
 ALL: Final = 1 - 1e-12
 """A share that is not told from 1."""
+MOST_STATES: Final = 2**12
+"""Most states of a machine in which groups are looked for."""
+LONGEST_TRIED: Final = 12
+"""Where a machine has more than `MOST_IMAGES` images, words of up to so many symbols are tried."""
+MOST_MOVED: Final = 2**21
+"""Most states that the words tried are followed from, in one step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,20 +371,19 @@ class _Nodes:
     def of(cls, images: Images, classes: _Classes, law: _Law, most: int) -> _Nodes | None:
         """The nodes that drawn words lead to; None where there are more than `most`."""
         num_states = len(law.delta)
-        order = frontier = np.arange(num_states)  # image * W + state
-        seen = set(order.tolist())
         moves: list[tuple[Integers, Integers, Integers]] = []
-        while frontier.size:
-            image, state = np.divmod(frontier, num_states)
+
+        def further(nodes: Integers) -> Integers:  # nodes are numbers image * W + state
+            image, state = np.divmod(nodes, num_states)
             place, symbol = np.nonzero(law.drawable[state])
             there = images.step[image[place], classes.action_of[symbol]]
-            target = there * num_states + law.delta[state[place], symbol]
-            moves.append((frontier[place], symbol, target))
-            frontier = np.array(sorted(set(target.tolist()) - seen), np.int64)
-            seen.update(frontier.tolist())
-            order = np.concatenate([order, frontier])
-            if len(order) > most:
-                return None
+            target: Integers = there * num_states + law.delta[state[place], symbol]
+            moves.append((nodes[place], symbol, target))
+            return target
+
+        order = closed(np.arange(num_states), further, most)
+        if order is None:
+            return None
         source, symbol, target = (np.concatenate(each) for each in zip(*moves, strict=True))
         image, state = np.divmod(source, num_states)
         merged = np.empty(len(source), bool)
@@ -514,14 +512,62 @@ def _never_by_pairs(machine: Machine, classes: _Classes) -> str:
     """That no word merges two states, by all pairs of them; nothing where they are too many."""
     merge = np.eye(len(classes.first), dtype=bool)
     merge |= ~(classes.live[:, None] & classes.live[None, :])
-    left = MOST_FOLLOWED
-    while (left := left - merge.size * len(classes.actions)) >= 0:
-        further = merge.copy()
-        for action in classes.actions:
-            further |= merge[action[:, None], action[None, :]]
-        if (further == merge).all():
-            apart = np.argwhere(~merge)
-            pair = [machine.automaton.states[state] for state in classes.first[apart[:1]].ravel()]
-            return f"no word leads the states {pair[0]} and {pair[1]} to one" if pair else ""
-        merge = further
-    return ""
+    most_rounds = MOST_FOLLOWED // (merge.size * len(classes.actions))
+    merging = all_leading_to(classes.actions, merge, most_rounds)
+    if merging is None or merging.all():
+        return ""
+    apart = classes.first[np.argwhere(~merging)[0]]
+    first, second = (machine.automaton.states[state] for state in apart)
+    return f"no word leads the states {first} and {second} to one"
+
+
+# --- groups that words hide ---
+
+
+def hides_groups(source: Source, length: int) -> bool:
+    """Whether words of a length hide groups of the machine that they are drawn from.
+
+    They do where their merging horizon is far below the length, and the machine has a group.
+    False also where nothing is known: without an automaton, and where no group was found in a
+    machine with many images.
+    """
+    merging, automaton = merging_in(source, length), source.automaton
+    if merging is None or automaton is None or not merging.far_below(length):
+        return False
+    return has_a_group(automaton)
+
+
+@lru_cache(maxsize=16)
+def has_a_group(automaton: Automaton) -> bool:
+    """Whether some drawn words permute states of the smallest machine, and move one.
+
+    Exact where the machine has at most `MOST_IMAGES` images. Where it has more, True is proven by
+    a word, and False says that none of some thousand short words permutes states.
+    """
+    machine = needed_machine(automaton)
+    actions = settled(machine.delta).actions
+    if actions.shape[1] > MOST_STATES:
+        return False
+    images = images_of(np.unique(actions, axis=0), MOST_IMAGES)
+    return _a_word_cycles(actions) if images is None else bool(image_groups(images))
+
+
+def _a_word_cycles(actions: Integers) -> bool:
+    """Whether the powers of one of some random words, or of a symbol, move a state in a circle."""
+    num_actions, num_states = actions.shape
+    random = np.random.Generator(np.random.PCG64(0))
+    words = actions[random.integers(num_actions, size=max(MOST_MOVED // num_states, 1))]
+    cycles = _some_cycle(actions)
+    for _ in range(LONGEST_TRIED):
+        if cycles:
+            return True
+        more = actions[random.integers(num_actions, size=len(words))]
+        words = np.take_along_axis(more, words, axis=1)
+        cycles = _some_cycle(words)
+    return cycles
+
+
+def _some_cycle(maps: Integers) -> bool:
+    """Whether some map `[N, S]` moves a state that its high powers lead to."""
+    recurring = settled_power(maps)
+    return bool((np.take_along_axis(maps, recurring, axis=1) != recurring).any())

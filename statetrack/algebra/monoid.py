@@ -14,11 +14,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from statetrack.sources import Booleans, Integers, strong_components
+from statetrack.algebra.machine import Machine
+from statetrack.algebra.maps import settled_power
+from statetrack.algebra.words import ShortWords
+from statetrack.sources import Booleans, Integers, after_each_length, strong_components
+
+MOST_LOCAL = 400
+"""Most elements e t e whose orders are compared."""
+MOST_WORDS = 2_000
+"""Most words that are tried where the monoid is too large to list."""
+MOST_STEPS = 2**24
+"""Most products that the search for words of one length takes there."""
+MOST_ENTRIES = 2**27
+"""Most entries of tables that are gone through in all: the running time follows them."""
 
 Maps = npt.NDArray[np.unsignedinteger]
 
@@ -199,22 +212,104 @@ def stable_elements(monoid: Monoid, actions: Integers, most_steps: int) -> Boole
     the first length with M_s = M_2s. None where they do not repeat within `most_steps` products.
     """
     table = monoid.times(actions.astype(monoid.elements.dtype))
-    made = np.zeros(len(monoid), bool)
-    made[0] = True
     lengths: dict[bytes, int] = {}
     history: list[Booleans] = []
-    while (key := np.packbits(made).tobytes()) not in lengths:
+    for made in after_each_length(table, 0):
+        key = np.packbits(made).tobytes()
+        if key in lengths:
+            break
         if (len(history) + 1) * table.size > most_steps:
             return None
         lengths[key] = len(history)
         history.append(made)
-        made = np.zeros(len(monoid), bool)
-        made[table[history[-1]].ravel()] = True
     begin = lengths[key]
     period = len(history) - begin
     stable = max(begin, 1)
     stable += -stable % period
     return history[begin + (stable - begin) % period]
+
+
+class LocalOrder(NamedTuple):
+    """Elements or words e, a and b, by number, and a state, from which labels tell orders.
+
+    Let T be the stable semigroup, and e one of its elements with e e = e. The elements e t e with t
+    in T are the words that can be read among words e on the states that e keeps. For a and b in T,
+    labels tell e a e b e from e b e a e.
+    """
+
+    idle: int
+    first: int
+    second: int
+    state: int
+
+
+def local_order(machine: Machine, monoid: Monoid) -> tuple[bool | None, LocalOrder | None]:
+    """Whether labels tell such an order, and one that they tell.
+
+    None where it was not worked out: too many elements, or none found among those looked at.
+    """
+    apart = machine.apart
+    stable = stable_elements(monoid, machine.actions, MOST_STEPS)
+    if apart is None or stable is None:
+        return None, None
+    numbers = np.flatnonzero(stable)
+    maps = monoid.elements[numbers].astype(np.int64)
+    squares = np.take_along_axis(maps, maps, axis=1)
+    entries = MOST_ENTRIES
+    complete = True
+    for idle in np.flatnonzero((squares == maps).all(axis=1)).tolist():
+        kept = maps[idle]
+        local, places = np.unique(kept[maps[:, kept]], axis=0, return_index=True)
+        complete = complete and len(local) <= MOST_LOCAL
+        local = local[:MOST_LOCAL]
+        entries -= maps.size + len(local) * local.size
+        if entries < 0:
+            return None, None
+        if (found := _told_order(local, apart)) is not None:
+            first, second = numbers[places[[found[0], found[1]]]].tolist()
+            return True, LocalOrder(int(numbers[idle]), first, second, found[2])
+    return (False if complete else None), None
+
+
+def order_of_short_words(machine: Machine) -> tuple[LocalOrder, ShortWords] | None:
+    """An order that labels tell, of a monoid that is not listed: e is an action, a and b are words.
+
+    With the words, whose symbols are numbers of actions.
+
+    The monoid has to be aperiodic. Then all high powers of a symbol x are one idempotent e, so
+    words of any length, each between powers of x that fill them up to one and the same length of
+    the stable semigroup, act as e a e and e b e. None where none was found.
+    """
+    if (apart := machine.apart) is None:
+        return None
+    words = ShortWords.of(machine.actions, range(len(machine.actions)), MOST_WORDS)
+    tried, entries = words.maps[:MOST_WORDS], MOST_ENTRIES
+    for number, kept in enumerate(settled_power(machine.actions)):
+        points = np.unique(kept)
+        if len(points) < 2:
+            continue
+        maps = kept[tried[:, points]]  # what each word does among the states that e keeps
+        place = np.zeros(len(kept), np.int64)
+        place[points] = np.arange(len(points))
+        local, places = np.unique(maps, axis=0, return_index=True)
+        local = place[local[:MOST_LOCAL]]
+        entries -= maps.size + len(local) * local.size
+        if entries < 0:
+            return None
+        if (found := _told_order(local, apart[np.ix_(points, points)])) is not None:
+            first, second = places[[found[0], found[1]]].tolist()
+            return LocalOrder(number, first, second, int(points[found[2]])), words
+    return None
+
+
+def _told_order(local: Integers, apart: Booleans) -> tuple[int, int, int] | None:
+    """Two of some maps `[N, P]`, and a point from which labels tell their two orders."""
+    for place, first in enumerate(local):
+        told = apart[local[:, first], first[local]]  # local[:, first] reads `first` first
+        if told.any():
+            second, point = np.argwhere(told)[0].tolist()
+            return place, second, point
+    return None
 
 
 def _kernels(maps: Maps) -> Maps:

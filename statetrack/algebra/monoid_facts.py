@@ -1,27 +1,198 @@
-"""What is known of a transition monoid, from a list of its elements or from images of the states.
+"""What is known of a transition monoid: its groups, and how hard it makes it to find labels.
 
-Where the monoid is too large to list, the groups on images of the states (`image_groups`) tell its
-maximal subgroups, and with them all but its size and what takes a look at single elements.
+Where the monoid is too large to list, the holonomy groups, on images of the states
+(`image_groups`), tell its maximal subgroups, and with them all but its size and what takes a look
+at single elements. From the syntactic monoid follows the complexity class of the labels:
 
-Letters: S states, P points.
+| class | when |
+|---|---|
+| AC0 | quasi-aperiodic: no group among the elements that words of one and the same length make |
+| ACC0 | solvable: every group in the monoid is solvable; and not known to be in AC0 |
+| NC1-complete | a group in the monoid is not solvable, and labels show it |
+
+Star-free languages have an aperiodic monoid (Schützenberger 1965) and are in AC0; (aa)* is in AC0
+too and not star-free.
+
+Letters: S states, P points, K permutations.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
-from statetrack.algebra.groups import Group
+from statetrack.algebra.groups import Group, factorise, name_of, name_of_simple
 from statetrack.algebra.images import ImageGroup, StateImages
 from statetrack.algebra.machine import Machine
+from statetrack.algebra.maps import commute, cycles, order_of, settled_power
 from statetrack.algebra.monoid import Monoid, stable_elements
-from statetrack.algebra.stabilizer_chain import Work
-from statetrack.algebra.subgroups import Subgroup, generated_subgroup, listed_subgroup
+from statetrack.algebra.representations import orbits_of_pairs
+from statetrack.algebra.stabilizer_chain import StabilizerChain, TooMuchWorkError, Work
 from statetrack.sources import Booleans, Integers, orbits
 
+MOST_LISTED = 5_040
+"""The most elements of a group that is given by generators that are listed."""
+FEWEST_OF_GIANT = 12
+"""Groups on so many points or more are first looked at for all, or all even permutations."""
+GIANT_PRODUCTS = 100
+"""The number of elements that are looked at for that."""
+FEWEST_OF_SIMPLE = 5
+"""The alternating group of so many points, or more, is simple."""
 MOST_STABLE_STEPS = 2**25
 """Most products that the search for the stable semigroup may take."""
+
+
+# --- one group ---
+
+
+@dataclass(frozen=True)
+class Subgroup:
+    """A maximal subgroup of a transition monoid.
+
+    `seen` says whether labels show it: whether all states that it moves into each other are told
+    apart by words that are drawn and labels that are asked for. A group that is not seen need
+    not be tracked.
+    """
+
+    name: str
+    order: int
+    seen: bool
+    abelian: bool = False
+    nilpotent: bool = False
+    solvable: bool = False
+    derived_length: int | None = None
+    exponent: int | None = None
+    """The smallest n with g^n = 1 for all g; None where it was not worked out."""
+    squares_length: int | None = None
+    """The least length of a subnormal series whose factors are elementary abelian 2-groups.
+
+    None where there is no such series, and where it was not worked out.
+    """
+
+
+def listed_subgroup(group: Group, seen: bool) -> Subgroup:
+    """What is known of a group whose elements are listed."""
+    return Subgroup(
+        name=name_of(group),
+        order=len(group),
+        abelian=group.is_abelian,
+        nilpotent=group.is_nilpotent,
+        solvable=group.derived_length is not None,
+        derived_length=group.derived_length,
+        exponent=group.exponent,
+        squares_length=_squares_length(group),
+        seen=seen,
+    )
+
+
+def generated_subgroup(
+    permutations: Integers, seen: bool, work: Work | None = None
+) -> Subgroup | None:
+    """What is known of the group that permutations `[K, S]` generate; None for too much work.
+
+    Where it is small enough, its elements are listed.
+    """
+    letter = _giant(permutations)
+    if letter:
+        num_points = permutations.shape[1]
+        order = math.factorial(num_points) // (1 if letter == "S" else 2)
+        return Subgroup(f"{letter}{num_points}", order, seen)
+    try:
+        return _known_of(StabilizerChain(permutations.shape[1], permutations, work), seen)
+    except TooMuchWorkError:
+        return None
+
+
+def _giant(permutations: Integers) -> str:
+    """S or A, where `[K, P]` are surely found to generate all permutations, or all even ones.
+
+    A transitive group contains all even permutations of P points if some element has a cycle of
+    prime length p with P / 2 < p < P - 2 (Jordan 1873; Seress 2003, Permutation Group Algorithms,
+    section 10.2): a power of it is that cycle alone. One in ln P elements or so of such a group
+    has such a cycle; products of generators drawn at random are looked at. Else it is empty.
+    """
+    num_points = permutations.shape[1]
+    if num_points < FEWEST_OF_GIANT or orbits(permutations, num_points).any():
+        return ""
+    draw = np.random.default_rng(0)
+    element = np.arange(num_points)
+    for _ in range(GIANT_PRODUCTS):
+        for chosen in draw.integers(len(permutations), size=num_points // 4):
+            element = permutations[chosen][element]
+        lengths = map(len, cycles(element.tolist()))
+        if any(
+            factorise(length) == {length: 1}
+            for length in lengths
+            if num_points / 2 < length < num_points - 2
+        ):
+            odd = any(sum(len(each) - 1 for each in cycles(g)) % 2 for g in permutations.tolist())
+            return "S" if odd else "A"
+    return ""
+
+
+def _known_of(group: StabilizerChain, seen: bool) -> Subgroup:
+    order = group.order
+    if order <= MOST_LISTED:
+        return listed_subgroup(Group(group.elements()), seen)
+    permutations = np.array(group.generators)
+    moved = (permutations != np.arange(group.num_points)).any(axis=0)
+    num_points = int(moved.sum())
+    everything = math.factorial(num_points)
+    if num_points >= FEWEST_OF_SIMPLE and order in (everything, everything // 2):
+        # S_n is all permutations of n points, and A_n the only half of them that is a group
+        letter = "S" if order == everything else "A"
+        return Subgroup(f"{letter}{num_points}", order, seen)
+    derived = group.commutators(group)
+    length = None if derived.order == order else derived.derived_length()
+    if length is None:
+        renumbered = (np.cumsum(moved) - 1)[permutations[:, moved]]
+        simple = derived.order == order and _has_simple_socle(renumbered)
+        name = name_of_simple(order) if simple else ""
+        return Subgroup(name or f"order {order}, not solvable, not abelian", order, seen)
+    abelian = derived.order == 1
+    return Subgroup(
+        name=f"order {order}, solvable, {'abelian' if abelian else 'not abelian'}",
+        order=order,
+        abelian=abelian,
+        nilpotent=group.is_nilpotent(),
+        solvable=True,
+        derived_length=length + 1,
+        exponent=math.lcm(*map(order_of, group.generators)) if abelian else None,
+        seen=seen,
+    )
+
+
+def _has_simple_socle(permutations: Integers) -> bool:
+    """Whether permutations `[K, S]` surely generate a group above one simple group, its socle.
+
+    A group that is 2-transitive has one minimal normal subgroup, which is simple, or elementary
+    abelian of S elements (Burnside 1911). The latter needs S to be a power of a prime; and where S
+    is a prime, the group then is solvable. What lies above the simple one is solvable (Schreier's
+    conjecture): so a perfect group is simple itself.
+    """
+    states = factorise(permutations.shape[1])
+    is_higher_power = len(states) == 1 and set(states.values()) != {1}
+    return not is_higher_power and len(np.unique(orbits_of_pairs(permutations))) == 2
+
+
+def _squares_length(group: Group) -> int | None:
+    """The steps in which the subgroup of squares, taken again and again, becomes trivial.
+
+    None where it never does.
+    """
+    length = 0
+    while len(group) > 1:
+        if len(group.squares) == len(group):
+            return None
+        group = group.squares
+        length += 1
+    return length
+
+
+# --- the monoid ---
 
 
 @dataclass(frozen=True)
@@ -138,7 +309,8 @@ def facts_of_images(machine: Machine, images: StateImages) -> MonoidFacts | None
     groups = images.groups
     if groups is None:
         return None
-    apart = _apart_as_classes(machine, images.settled.classes)
+    apart = _apart_as_classes(machine, images)
+    quasi_aperiodic, counting_seen = _lengths_by_images(groups, apart)
     work, subgroups = Work(), []
     for group in groups:
         if group.is_maximal:
@@ -154,20 +326,11 @@ def facts_of_images(machine: Machine, images: StateImages) -> MonoidFacts | None
         commutative=commute(machine.actions),
         r_trivial=machine.partially_ordered,
         l_trivial=None if aperiodic else False,
-        quasi_aperiodic=all(group.by_length for group in groups),
-        counting_seen=_counting_seen(groups, apart),
+        quasi_aperiodic=quasi_aperiodic,
+        counting_seen=counting_seen,
         j_classes=None,
         regular_j_classes=None,
         subgroups=_largest_first(subgroups),
-    )
-
-
-def commute(maps: np.ndarray) -> bool:
-    """Whether any two of some maps `[K, S]` give the same in both orders."""
-    return all(
-        bool((second[first] == first[second]).all())
-        for place, first in enumerate(maps)
-        for second in maps[:place]
     )
 
 
@@ -203,34 +366,29 @@ def _groups_of_one_length(
         return alone, not alone
     stable = stable_elements(monoid, machine.actions, MOST_STABLE_STEPS)
     if stable is None:
-        groups = images.groups
-        if groups is None:
+        if (groups := images.groups) is None:
             return None, False
-        apart = _apart_as_classes(machine, images.settled.classes)
-        return all(group.by_length for group in groups), _counting_seen(groups, apart)
+        return _lengths_by_images(groups, _apart_as_classes(machine, images))
     maps = monoid.elements[stable].astype(np.int64)
-    powers = maps
-    for _ in range(len(machine.delta).bit_length()):
-        powers = np.take_along_axis(powers, powers, axis=1)  # m^(2^k), then beyond the S-th
+    powers = settled_power(maps)
     further = np.take_along_axis(maps, powers, axis=1)
     seen = machine.apart is not None and bool(machine.apart[powers, further].any())
     return bool((further == powers).all()), seen
 
 
-def _counting_seen(groups: tuple[ImageGroup, ...], apart: Booleans | None) -> bool:
-    """Whether labels show a group that words of one length make.
+def _lengths_by_images(groups: tuple[ImageGroup, ...], apart: Booleans | None) -> tuple[bool, bool]:
+    """The same from images: words of one length that make a group move a state of an image.
 
-    Such words move a state of the image to another one: in a group that is seen, to one that labels
-    tell from it.
+    In a group that is seen, they move it to one that labels tell from it.
     """
-    return any(
-        not group.by_length and is_seen(apart, group.permutations, group.points) for group in groups
-    )
+    counting = [group for group in groups if not group.by_length]
+    seen = any(is_seen(apart, group.permutations, group.points) for group in counting)
+    return not counting, seen
 
 
-def _apart_as_classes(machine: Machine, classes: Integers) -> Booleans | None:
+def _apart_as_classes(machine: Machine, images: StateImages) -> Booleans | None:
     """Which classes of states labels surely distinguish, whichever state of each it is."""
-    apart = machine.apart
+    apart, classes = machine.apart, images.settled.classes
     if apart is None:
         return None
     order = np.argsort(classes, kind="stable")
@@ -238,3 +396,60 @@ def _apart_as_classes(machine: Machine, classes: Integers) -> Booleans | None:
     rows = np.logical_and.reduceat(apart[np.ix_(order, order)], first, axis=0)
     both: Booleans = np.logical_and.reduceat(rows, first, axis=1)
     return both
+
+
+# --- the complexity class of labels ---
+
+ComplexityClass = Literal["AC0", "ACC0", "NC1-complete", "unknown"]
+
+
+@dataclass(frozen=True)
+class Complexity:
+    """The complexity class of a task's labels, with the theorem that gives it."""
+
+    name: ComplexityClass
+    theorem: str
+    source: str
+
+
+BARRINGTON = "Barrington 1989, J. Comput. Syst. Sci. 38"
+COUNTING = "all groups are solvable: constant depth with counting modulo m; "
+REGULAR = "in NC1, as every regular language is; the monoid "
+
+QUASI_APERIODIC = Complexity(
+    "AC0",
+    "words of one length never make a group: constant depth, polynomial size, no counting",
+    "Barrington, Compton, Straubing and Therien 1992, J. Comput. Syst. Sci. 44",
+)
+SOLVABLE = Complexity(
+    "ACC0",
+    COUNTING + "some word length makes a group, so not AC0",
+    "Barrington and Therien 1988, doi:10.1145/48014.63138",
+)
+SOLVABLE_AT_MOST = replace(SOLVABLE, theorem=COUNTING + "whether AC0 is enough is not known")
+NOT_SOLVABLE = Complexity(
+    "NC1-complete",
+    "a group is not solvable: as hard as evaluating formulas, under AC0 reductions",
+    BARRINGTON,
+)
+NOT_SHOWN = Complexity(
+    "unknown",
+    REGULAR + "has a group that is not solvable, but no label that is asked for shows it",
+    BARRINGTON,
+)
+TOO_LARGE = Complexity("unknown", REGULAR + "is too large to say more", BARRINGTON)
+
+
+def complexity_of(facts: MonoidFacts | None) -> Complexity:
+    """The class of labels with such a monoid; None is a monoid that is too large.
+
+    A group makes labels hard only where they show it.
+    """
+    if facts is None:
+        return TOO_LARGE
+    if not facts.solvable:
+        shown = any(group.seen and not group.solvable for group in facts.subgroups)
+        return NOT_SOLVABLE if shown else NOT_SHOWN
+    if facts.quasi_aperiodic:
+        return QUASI_APERIODIC
+    return SOLVABLE if facts.counting_seen else SOLVABLE_AT_MOST

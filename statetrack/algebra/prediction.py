@@ -1,13 +1,159 @@
-"""A prediction: whether a class of models can track a task, what it takes, and by which theorem."""
+"""A prediction: whether a class of models can track a task, what it takes, and by which theorem.
+
+A *no* carries a witness: words that show it. Nothing here imports numpy, nor do the classes of
+recurrence that are built on it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from statetrack.algebra.witness import Witness
-
 Answer = Literal["yes", "no", "unknown"]
+
+Word = tuple[int, ...]
+
+Kind = Literal["powers", "group", "count", "order", "far order", "merge", "return"]
+"""What words show:
+
+- `powers`: one word w, whose powers take the states round, so that the labels after u w^n v, with u
+  the access and v the suffix, repeat with a period of `order` > 1 and never settle. After some of
+  these words no label may be asked for: the period is the least that the others allow.
+- `group`: words that permute the states as a group of `order` elements, which labels show: after
+  some suffix, two states that the group moves into each other have different labels.
+- `count`: words g and e of one length. As for `powers` with w = g, while e changes none of the
+  states: labels depend on how often g was read among words of its length, modulo `order`.
+- `order`: words x and y, with different labels after u x y v and u y x v.
+- `far order`: words e, x and y of one length, with different labels after u e x e y e v and
+  u e y e x e v, where e changes nothing wherever it stands there.
+- `merge`: one word x that takes two states, each with an access of its own, to one, while labels
+  after the suffix tell these states apart.
+- `return`: words x and y that lead from one state to the other and back: the labels after
+  u (x y)^n v and u (x y)^n x v are different.
+
+A suffix of `powers`, `group` and `count` is not empty, and two states are one there where they
+behave alike from the next symbol on: as the states of a Mealy machine are.
+"""
+
+
+def period_of(labels: Sequence[Hashable | None]) -> int:
+    """The least period of a sequence that goes on for ever, of which these are the first round.
+
+    It divides the length of the round. None stands for what is not known, and may be anything.
+    """
+    return next(
+        period
+        for period in range(1, len(labels) + 1)
+        if len(labels) % period == 0
+        and all(len({*labels[begin::period]} - {None}) <= 1 for begin in range(period))
+    )
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Words that show why a class of models cannot track a task, to be replayed on its automaton.
+
+    States and symbols are numbers of the task's own automaton. Every word can be drawn wherever it
+    is read, and every label that counts is asked for. `statetrack.algebra.replay` checks
+    all that a witness says by running its words.
+    """
+
+    kind: Kind
+    words: tuple[Word, ...]
+    states: tuple[int, ...]
+    accesses: tuple[Word, ...]
+    """Words from the start to some states, the first of `states` first.
+
+    There is one for each state that the words lead to from no earlier one.
+    """
+    suffixes: tuple[Word, ...]
+    """Words after which labels tell states apart."""
+    order: int = 2
+    """The period of the labels, the order of the group, or 2 different labels."""
+    group: str = ""
+    """The name of the group; empty for other kinds."""
+    abelian: bool | None = None
+    """Whether the group is; None for other kinds."""
+    solvable: bool | None = None
+    """Whether the group is; None for other kinds."""
+
+    @property
+    def access(self) -> Word:
+        """A word that leads from the start to the first of the states."""
+        return self.accesses[0]
+
+    @property
+    def says(self) -> str:
+        """One sentence that the words show, in which u is the access and v a suffix."""
+        match self.kind:
+            case "powers":
+                return f"the labels after u w^n v repeat with period {self.order} and never settle"
+            case "group":
+                trait = "not solvable" if not self.solvable else "not abelian"
+                trait = "abelian" if self.abelian else trait
+                name = self.group if self.group.startswith("order ") else f"the group {self.group}"
+                name = name if "order" in name else f"{name}, of order {self.order:,}, {trait}"
+                return (
+                    f"{' and '.join(self.letters)} permute {len(self.states)} states and generate "
+                    f"{name}; labels tell the states apart"
+                )
+            case "count":
+                return (
+                    f"the labels after u g^n v repeat with period {self.order}, while e, as long "
+                    "as g, changes none of these states: labels count g among words of its length"
+                )
+            case "order":
+                return "the labels after u x y v and u y x v are different"
+            case "far order":
+                return (
+                    "the labels after u e x e y e v and u e y e x e v are different, while e, as "
+                    "long as x and y, changes nothing"
+                )
+            case "merge":
+                return "x merges two states, after u and u', that v tells apart"
+            case "return":
+                return (
+                    "x leads to another state and y back: after u (x y)^n v and u (x y)^n x v "
+                    "the labels are different"
+                )
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """The letters that stand for the words in `says`: `x`, `y`, or `x1`, `x2`, `x3` of many."""
+        named: dict[Kind, tuple[str, ...]] = {
+            "powers": ("w",),
+            "count": ("g", "e"),
+            "far order": ("e", "x", "y"),
+        }
+        if self.kind in named:
+            return named[self.kind]
+        few = len(self.words) <= 2
+        return (
+            ("x", "y")[: len(self.words)]
+            if few
+            else tuple(f"x{number}" for number in range(1, len(self.words) + 1))
+        )
+
+    def to_json(self, symbols: Sequence[str], states: Sequence[str]) -> dict[str, Any]:
+        """Plain values, with the names of an automaton's symbols and states."""
+
+        def named(words: tuple[Word, ...]) -> list[list[str]]:
+            return [[symbols[symbol] for symbol in word] for word in words]
+
+        return {
+            "kind": self.kind,
+            "says": self.says,
+            "letters": list(self.letters),
+            "words": named(self.words),
+            "states": [states[state] for state in self.states],
+            "accesses": named(self.accesses),
+            "suffixes": named(self.suffixes),
+            "order": self.order,
+            "group": self.group or None,
+            "abelian": self.abelian,
+            "solvable": self.solvable,
+        }
 
 
 @dataclass(frozen=True)

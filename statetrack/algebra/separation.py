@@ -191,12 +191,6 @@ def is_readable(points: Floats, labels: Labels) -> bool | None:
     return _solved(points, labels).exists
 
 
-def optimum(points: Floats, labels: Labels) -> float | None:
-    """The optimum of the linear program; None where it is too large to be solved."""
-    solution = _solution(_basis(points[labels.asked]), labels)
-    return None if solution is None else solution[0]
-
-
 # --- readouts without a linear program ---
 
 

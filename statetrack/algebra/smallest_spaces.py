@@ -33,11 +33,12 @@ from functools import cached_property
 
 import numpy as np
 
-from statetrack.algebra.rank_one_terms import commuting_dimension, num_terms
 from statetrack.algebra.representations import (
     Part,
+    commuting_dimension,
     commuting_matrix,
     irreducible_parts,
+    num_terms,
     orbits_of_pairs,
 )
 from statetrack.algebra.separation import Labels, Readout, find_readout, is_readable

@@ -2,10 +2,10 @@
 
 Words are found on the smallest machine, and told in the states of the task's own automaton. Words
 that go round through states, or permute them, are found on classes of states that behave alike from
-the next symbol on (`telling`). No group is lost by that: let words permute some states of the
-machine, and let p and q of these be in one class. Some product of these words is not empty and
-leaves p and q where they are; so p = q. And labels that tell p from q do so after a word that is
-not empty: after that product, and the word that told them apart before.
+the next symbol on (`DistinguishingWords`). No group is lost by that: let words permute some states
+of the machine, and let p and q of these be in one class. Some product of these words is not empty
+and leaves p and q where they are; so p = q. And labels that tell p from q do so after a word that
+is not empty: after that product, and the word that told them apart before.
 
 Short words are tried one by one. What is too long for that is found from the groups on images.
 
@@ -14,28 +14,35 @@ Letters: C classes, N words, P places.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statetrack.algebra.arrangements import Arrangements, of_one_length, way_back
 from statetrack.algebra.groups import factorise
-from statetrack.algebra.images import ImageGroup
-from statetrack.algebra.local import local_order, order_by_short_words
-from statetrack.algebra.monoid import stable_elements
-from statetrack.algebra.short_words import ShortWords, power, run
+from statetrack.algebra.images import ImageGroup, StateImages
+from statetrack.algebra.machine import Machine
+from statetrack.algebra.maps import cycles, order_of, power, settled_power
+from statetrack.algebra.monoid import Monoid, local_order, order_of_short_words, stable_elements
+from statetrack.algebra.monoid_facts import (
+    MOST_STABLE_STEPS,
+    Subgroup,
+    generated_subgroup,
+    is_seen,
+)
+from statetrack.algebra.prediction import Witness, Word, period_of
 from statetrack.algebra.stabilizer_chain import StabilizerChain
-from statetrack.algebra.subgroups import Subgroup, generated_subgroup
-from statetrack.algebra.telling import Telling, label_after
-from statetrack.algebra.witness import Witness, Word, period_of
+from statetrack.algebra.words import (
+    ArrangedStates,
+    DistinguishingWords,
+    ShortWords,
+    label_after,
+    of_one_length,
+    run,
+    way_back,
+)
 from statetrack.sources import Booleans, Integers, orbits, strong_components
-
-if TYPE_CHECKING:
-    from statetrack.algebra.analysing import Algebra
 
 MOST_WORDS = 20_000
 """Most words with different actions that are tried, in the order of their lengths."""
@@ -58,9 +65,6 @@ MOST_PAIRS = 600
 MOST_FACTORS = 8
 """Most generators of a group whose products with each other are looked at."""
 
-MOST_STABLE_STEPS = 2**25
-"""Most products that the search for words of one length takes."""
-
 MOST_BEGINNINGS = 256
 """Most states from which a way back is looked for."""
 
@@ -70,10 +74,9 @@ Permutation = tuple[int, ...]
 class Witnesses:
     """The witnesses of a task: each is found when it is asked for first, and kept."""
 
-    def __init__(self, algebra: Algebra) -> None:
-        self._algebra = algebra
-        self._machine = algebra.machine
-        self._tell = Telling(algebra.machine)
+    def __init__(self, machine: Machine, elements: Monoid | None, images: StateImages) -> None:
+        self._machine, self._elements, self._images = machine, elements, images
+        self._tell = DistinguishingWords(machine)
         self._powers: dict[tuple[int | None, bool], Witness | None] = {}
         self._by_group: dict[Subgroup, Witness | None] = {}
 
@@ -103,11 +106,10 @@ class Witnesses:
         if apart is None:
             return None
         numbers = words.of_one_symbol if symbol else np.arange(len(words.maps))
-        last = 1 << int(words.maps.shape[1]).bit_length()  # a power of 2: nothing merges later
-        step = last if settling is None else settling
+        step = 1 << int(words.maps.shape[1]).bit_length() if settling is None else settling
         for begin in range(0, len(numbers), 512):
             some = numbers[begin : begin + 512]
-            recurring, further = power(words.maps[some], last), power(words.maps[some], step)
+            recurring, further = settled_power(words.maps[some]), power(words.maps[some], step)
             told = apart[recurring, np.take_along_axis(further, recurring, axis=1)]
             if told.any():
                 rows = np.flatnonzero(told.any(axis=1))
@@ -149,8 +151,12 @@ class Witnesses:
                 for second, other in some
             ]
             for permutation, word in elements:
-                for cycle in _cycles(permutation):
-                    for size in _periods(len(cycle), settling):
+                for cycle in cycles(permutation):
+                    primes = list(factorise(len(cycle)))
+                    if settling != 1:  # of parts of the cycle, those that do not divide it
+                        primes = [prime for prime in primes if prime > 2]
+                        primes += [4] * (settling is not None and len(cycle) % 4 == 0)
+                    for size in primes:
                         step = len(cycle) // size
                         classes = tuple(int(group.points[place]) for place in cycle[::step])
                         other = classes[2 if size == 4 else 1]
@@ -204,7 +210,7 @@ class Witnesses:
         Of a monoid whose elements are listed, these are cycles of elements that words of one
         length make, once the set of these repeats itself: some such word leaves a cycle as it is.
         """
-        elements, apart = self._algebra.elements, self._tell.classes_apart
+        elements, apart = self._elements, self._tell.classes_apart
         stable = None
         if elements is not None:
             stable = stable_elements(elements, self._machine.actions, MOST_STABLE_STEPS)
@@ -214,7 +220,7 @@ class Witnesses:
         maps = self._tell.class_of[
             elements.elements[stable][:, self._tell.members].astype(np.int64)
         ]
-        recurring = power(maps, 1 << int(maps.shape[1]).bit_length())
+        recurring = settled_power(maps)
         told = apart[recurring, np.take_along_axis(maps, recurring, axis=1)]
         seen = set()
         for row in np.flatnonzero(told.any(axis=1)).tolist():
@@ -326,7 +332,7 @@ class Witnesses:
         """The groups on images, of classes but the void one, and words in symbols."""
         tell, void = self._tell, self._machine.void
         groups = []
-        for group in self._algebra.image_groups or ():
+        for group in self._images.groups or ():
             points, end = self._as_classes(group)
             kept = points != (-1 if void is None else tell.class_of[void])
             permutations = (np.cumsum(kept) - 1)[group.permutations[:, kept]]
@@ -345,10 +351,10 @@ class Witnesses:
         word x takes p to q, x e takes the class of p to that of q.
         """
         tell = self._tell
-        point_of = self._algebra.settled.classes[tell.members]
+        point_of = self._images.settled.classes[tell.members]
         parts = [np.flatnonzero(point_of == point) for point in group.points]
         word = group.words[0]
-        idle = word * _order(group.permutations[0])
+        idle = word * order_of(group.permutations[0])
         reached, end = np.arange(len(point_of)), Word()
         while any((reached[part] != reached[part[0]]).any() for part in parts):
             for symbol in idle:
@@ -359,13 +365,9 @@ class Witnesses:
     @cached_property
     def _seen_groups(self) -> list[tuple[ImageGroup, Subgroup]]:
         """Those that labels show, with what is known of each."""
-        apart = self._tell.classes_apart
-        found = []
-        for group in self._groups if apart is not None else ():
-            assert apart is not None
-            orbit = orbits(group.permutations, len(group.points))
-            moved = (orbit[:, None] == orbit[None, :]) & ~np.eye(len(orbit), dtype=bool)
-            if apart[np.ix_(group.points, group.points)][moved].all():
+        apart, found = self._tell.classes_apart, []
+        for group in self._groups:
+            if is_seen(apart, group.permutations, group.points):
                 facts = generated_subgroup(group.permutations, True)
                 if facts is not None:
                     found.append((group, facts))
@@ -411,63 +413,53 @@ class Witnesses:
     @cached_property
     def far_order(self) -> Witness | None:
         """Two words of one length, whose order labels show among words that change nothing."""
-        tell, elements = self._tell, self._algebra.elements
+        tell, elements, actions = self._tell, self._elements, self._machine.actions
         if elements is None:
             return self._far_order_by_short_words()
-        found = local_order(self._machine, elements)
+        found = local_order(self._machine, elements)[1]
         if found is None:
             return None
-        wanted = [found.idle, found.first, found.second]
-        step = elements.times(self._machine.actions.astype(elements.elements.dtype))
+        wanted = list(found[:3])
+        step = elements.times(actions.astype(elements.elements.dtype))
         history = of_one_length(step, lambda made: bool(made[wanted].all()))
         if history is None:
             return None
-        words = tuple(
-            tuple(tell.symbols[action] for action in way_back(history, step, each))
-            for each in wanted
-        )
-        idle, first, second = (elements.elements[each].astype(np.int64) for each in wanted)
-        begin = idle[found.state]
-        ends = [int(idle[two[idle[one[begin]]]]) for one, two in ((first, second), (second, first))]
-        state, access = tell.ways[found.state]
-        reached = run(self._machine.whole.delta, state, words[0])
-        suffix = tell.suffix(*ends)
-        return Witness("far order", words, (reached,), (access + words[0],), (suffix,))
+        words = [[tell.symbols[action] for action in way_back(history, step, e)] for e in wanted]
+        return self._told_far_apart(found.state, *map(tuple, words))
 
     def _far_order_by_short_words(self) -> Witness | None:
         """The same of a monoid that is not listed, with a word of one symbol that changes nothing.
 
         The monoid is aperiodic: a high power of the symbol is the same with one symbol more.
         """
-        tell, found = self._tell, order_by_short_words(self._machine)
-        if found is None:
+        tell, told = self._tell, order_of_short_words(self._machine)
+        if told is None:
             return None
+        found, short = told
         idle, least = self._machine.actions[found.idle], 1
         reached = idle
         while (idle[reached] != reached).any():
             reached, least = idle[reached], least + 1
-        size = max(least, len(found.first), len(found.second))
+        words = [short.word(found.first), short.word(found.second)]
+        size = max(least, *map(len, words))
         symbol = tell.symbols[found.idle]
-        words = [(symbol,) * size] + [
+        filled = [
             (*(tell.symbols[action] for action in word), *(symbol,) * (size - len(word)))
-            for word in (found.first, found.second)
+            for word in ((), *words)
         ]
-        idle_word, first, second = words
-        delta = self._machine.delta
-        begin = run(delta, found.state, idle_word)
+        return self._told_far_apart(found.state, *filled)
+
+    def _told_far_apart(self, state: int, idle: Word, first: Word, second: Word) -> Witness:
+        tell, delta = self._tell, self._machine.delta
+        begin = run(delta, state, idle)
         ends = [
-            run(delta, begin, (*one, *idle_word, *two, *idle_word))
+            run(delta, begin, (*one, *idle, *two, *idle))
             for one, two in ((first, second), (second, first))
         ]
-        state, access = tell.ways[found.state]
-        reached_state = run(self._machine.whole.delta, state, idle_word)
-        return Witness(
-            "far order",
-            (idle_word, first, second),
-            (reached_state,),
-            (access + idle_word,),
-            (tell.suffix(*ends),),
-        )
+        place, access = tell.ways[state]
+        reached = run(self._machine.whole.delta, place, idle)
+        suffix = tell.suffix(*ends)
+        return Witness("far order", (idle, first, second), (reached,), (access + idle,), (suffix,))
 
     # --- words that merge states, or lead away and back ---
 
@@ -499,6 +491,7 @@ class Witnesses:
         """Two words that lead from one state to another one and back, where labels show it."""
         tell, delta, apart = self._tell, self._machine.delta, self._machine.apart
         component = strong_components(delta)
+        states = ArrangedStates(tell.symbols, self._machine.actions)
         best: tuple[int, Word, int, int] | None = None
         nearest = sorted(tell.ways, key=lambda each: len(tell.ways[each][1]))
         for state in nearest[:MOST_BEGINNINGS]:
@@ -506,7 +499,8 @@ class Witnesses:
                 other = int(delta[state, symbol])
                 if apart is None or component[other] != component[state] or other == state:
                     continue
-                back = self._shortest_way(other, state)
+                back = states.shortest((other,), [(state,)])
+                assert back is not None, "both states are in one strong component"
                 if apart[state, other] and (best is None or len(back) < len(best[1])):
                     best = (symbol, back, state, other)
             if best is not None and len(best[1]) == 1:
@@ -518,12 +512,6 @@ class Witnesses:
         away = int(self._machine.whole.delta[number, symbol])
         suffix = tell.suffix(state, other)
         return Witness("return", ((symbol,), back), (number, away), (access,), (suffix,))
-
-    def _shortest_way(self, begin: int, end: int) -> Word:
-        actions = Arrangements(self._tell.symbols, self._machine.actions)
-        word = actions.shortest((begin,), [(end,)])
-        assert word is not None, "both states are in one strong component"
-        return word
 
     # --- what they share ---
 
@@ -539,36 +527,8 @@ class Witnesses:
         return ShortWords.of(self._tell.class_actions, self._tell.class_symbols, MOST_WORDS)
 
     @cached_property
-    def _arrangements(self) -> Arrangements:
-        return Arrangements(self._tell.class_symbols, self._tell.class_actions)
-
-
-def _periods(length: int, settling: int | None) -> list[int]:
-    """Which parts of a cycle are looked at: prime ones, or 4, that do not divide `settling`."""
-    primes = list(factorise(length))
-    if settling == 1:
-        return primes
-    odd = [prime for prime in primes if prime > 2]
-    return odd + [4] * (settling is not None and length % 4 == 0)
-
-
-def _cycles(permutation: Sequence[int]) -> Iterator[list[int]]:
-    """The cycles of a permutation, without fixed points."""
-    seen: set[int] = set()
-    for begin in range(len(permutation)):
-        if begin in seen:
-            continue
-        cycle = [begin]
-        while permutation[cycle[-1]] != begin:
-            cycle.append(permutation[cycle[-1]])
-        seen.update(cycle)
-        if len(cycle) > 1:
-            yield cycle
-
-
-def _order(permutation: Integers) -> int:
-    """The least number of times that a permutation is done to change nothing."""
-    return math.lcm(*map(len, _cycles(permutation.tolist())))
+    def _arrangements(self) -> ArrangedStates:
+        return ArrangedStates(self._tell.class_symbols, self._tell.class_actions)
 
 
 def _few(

@@ -38,6 +38,7 @@ from .formats._machine import gaps_of as gaps_of
 from .formats._writing import what_is_left_out as what_is_left_out
 from .graphs import BreadthFirst as BreadthFirst
 from .graphs import ByPoint as ByPoint
+from .graphs import after_each_length as after_each_length
 from .graphs import all_leading_to as all_leading_to
 from .graphs import closed as closed
 from .graphs import distances as distances
@@ -63,6 +64,7 @@ from .lengths import LengthDistribution as LengthDistribution
 from .lengths import parse_lengths as parse_lengths
 from .minimising import COPY as COPY
 from .minimising import minimise as minimise
+from .minimising import refined as refined
 from .products import interleave as interleave
 from .products import product as product
 from .randomness import RandomBits as RandomBits

@@ -5,7 +5,8 @@ Letters: N points, K maps, E steps, S states.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -19,25 +20,34 @@ Node = TypeVar("Node", bound=Hashable)
 class BreadthFirst(Generic[Node]):
     """A search breadth first from some nodes, over any nodes; iterating over it runs it.
 
-    It gives every step that it takes, as a node, a symbol and the node reached, also where that was
-    known before. `steps` gives the symbols that can be read in a node, with the nodes they lead to.
+    `steps` gives the symbols that can be read in a node, with the nodes that they lead to. Of every
+    node, the nearest ones first, it gives the node and its steps: a symbol, the node reached, and
+    whether that is found by this step. With `most`, it ends once it has found so many nodes.
     """
 
     def __init__(
-        self, begin: Iterable[Node], steps: Callable[[Node], Iterable[tuple[int, Node]]]
+        self,
+        begin: Iterable[Node],
+        steps: Callable[[Node], Iterable[tuple[int, Node]]],
+        most: float = math.inf,
     ) -> None:
         self.nodes = list(begin)
         """The nodes found so far, nearest first."""
-        self._steps = steps
+        self._steps, self._most = steps, most
         self._before: dict[Node, tuple[Node, int] | None] = dict.fromkeys(self.nodes)
 
-    def __iter__(self) -> Iterator[tuple[Node, int, Node]]:
+    def __iter__(self) -> Iterator[tuple[Node, list[tuple[int, Node, bool]]]]:
         for node in self.nodes:
+            if len(self.nodes) >= self._most:
+                return
+            taken = []
             for symbol, reached in self._steps(node):
-                if reached not in self._before:
+                is_new = reached not in self._before
+                if is_new:
                     self._before[reached] = node, symbol
                     self.nodes.append(reached)
-                yield node, symbol, reached
+                taken.append((symbol, reached, is_new))
+            yield node, taken
 
     def word_to(self, node: Node) -> tuple[int, ...]:
         """A shortest word from where the search began to a node that it found."""
@@ -63,6 +73,20 @@ def distances(successors: Integers, begin: Integers, allowed: Booleans | None = 
         begin, length = np.unique(new) if len(new) > 1 else new, length + 1
         found[begin] = length
     return found
+
+
+def after_each_length(successors: Integers, begin: int) -> Iterator[Booleans]:
+    """Which points words of 0, 1, 2, ... symbols lead to from one, `[N]` each, without an end.
+
+    `successors [N, K]` are the points that K maps lead to, -1 for nowhere.
+    """
+    reached = np.zeros(len(successors) + 1, bool)  # the last one is nowhere
+    reached[begin] = True
+    while True:
+        yield reached[:-1]
+        targets = successors[reached[:-1]]
+        reached = np.zeros_like(reached)
+        reached[targets.ravel()] = True
 
 
 def reachable(delta: Integers, start: int, allowed: Booleans | None = None) -> Booleans:
@@ -145,14 +169,20 @@ def leading_to(actions: Iterable[Integers], pairs: Booleans) -> Booleans:
     return found
 
 
-def all_leading_to(actions: Iterable[Integers], pairs: Booleans) -> Booleans:
-    """The pairs of states `[S, S]` that are among some, or from which a word leads to them."""
-    actions = list(actions)
-    while True:
+def all_leading_to(
+    actions: Sequence[Integers] | Integers, pairs: Booleans, most_rounds: float = math.inf
+) -> Booleans | None:
+    """The pairs of states `[S, S]` that are among some, or from which a word leads to them.
+
+    None where words of `most_rounds` symbols are not enough to tell.
+    """
+    rounds = 0
+    while (rounds := rounds + 1) <= most_rounds:
         further = pairs | leading_to(actions, pairs)
         if (further == pairs).all():
             return pairs
         pairs = further
+    return None
 
 
 def orbits(permutations: Iterable[Integers], num_points: int) -> Integers:

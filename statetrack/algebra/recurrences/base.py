@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from statetrack.algebra.prediction import Answer, Prediction, Size
 
 if TYPE_CHECKING:
-    from statetrack.algebra.analysing import Algebra
-    from statetrack.algebra.subgroups import Subgroup
+    from statetrack.algebra.analysis import Algebra
+    from statetrack.algebra.monoid_facts import Subgroup
 
 Additive = Literal["none", "constant", "input"]
 """The term that is added to the state at every step: none, a constant, or one per symbol."""
@@ -23,6 +24,8 @@ CONSTANT_DEPTH = (
 )
 CASCADE = "Krohn and Rhodes 1965, doi:10.1090/S0002-9947-1965-0188316-1"
 OWN = "own, see statetrack.algebra.recurrences"
+NO_RULE = "no rule for this recurrence"
+FIXED_PRECISION = "Li and Cotterell 2025, arXiv:2505.23623"
 
 
 class Recurrence(abc.ABC):
@@ -66,6 +69,39 @@ def robustness(algebra: Algebra) -> Answer:
     arXiv:2605.07755, Theorem 1, for a word).
     """
     return "no" if algebra.machine.holds_two_states else "unknown"
+
+
+def undecided(algebra: Algebra, why: str = "no rule decides it") -> Prediction:
+    """Unknown, but for robustness."""
+    return Prediction("unknown", why, OWN, robust=robustness(algebra))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Undecided(Recurrence):
+    """A recurrence without a rule, not linear in the state; or attention (`state=False`)."""
+
+    state: bool = True
+
+    @property
+    def has_state(self) -> bool:
+        """As it was said."""
+        return self.state
+
+    def predict(self, algebra: Algebra) -> Prediction:
+        """Unknown."""
+        return Prediction("unknown", NO_RULE, OWN)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UndecidedLinear(LinearRecurrence):
+    """A recurrence that is linear in the state, with any transition."""
+
+    structure: str = "any matrix"
+    eigenvalues: str = "any"
+
+    def predict(self, algebra: Algebra) -> Prediction:
+        """Unknown, but for robustness."""
+        return undecided(algebra, NO_RULE)
 
 
 def visible_groups(algebra: Algebra) -> Sequence[Subgroup]:
@@ -123,17 +159,16 @@ def cascade(
     values; how many layers a cascade takes is known here only where all symbols are resets.
     `least` is a number of layers below which no model does it.
     """
-    robust = robustness(algebra)
-    if algebra.monoid is not None and all(allowed(group) for group in algebra.monoid.subgroups):
-        return Prediction(
-            "yes",
-            f"all groups in the monoid are {what}: a cascade of resets and groups, with a layer "
-            "or more for each factor",
-            source if source == CASCADE else f"{source}; {CASCADE}",
-            (layers.at_least(1 if only_resets(algebra) else None, least=least),),
-            robust=robust,
-        )
-    return Prediction("unknown", "no rule decides it", OWN, robust=robust)
+    if algebra.monoid is None or not all(map(allowed, algebra.monoid.subgroups)):
+        return undecided(algebra)
+    return Prediction(
+        "yes",
+        f"all groups in the monoid are {what}: a cascade of resets and groups, with a layer or "
+        "more for each factor",
+        source if source == CASCADE else f"{source}; {CASCADE}",
+        (layers.at_least(1 if only_resets(algebra) else None, least=least),),
+        robust=robustness(algebra),
+    )
 
 
 def only_resets(algebra: Algebra) -> bool:
@@ -145,3 +180,25 @@ def only_resets(algebra: Algebra) -> bool:
 def is_trivial(group: Subgroup) -> bool:
     """Whether a group has one element."""
     return group.order == 1
+
+
+def occurrences(algebra: Algebra, layers: Size) -> Prediction | None:
+    """Yes, where no word leads back to a state that was left and repeating a symbol does nothing.
+
+    A layer can take the average of 1 over the positions read so far, its own included, at which the
+    layers below say 1, or of 0 if there are none: the operator *once* of temporal logic. A way
+    through the states is a list of symbols, each of which leaves a state; layers say of longer and
+    longer ways whether they were gone (docs/proofs.md, *Occurrences*).
+    """
+    if not algebra.machine.partially_ordered or any(
+        (each[each] != each).any() for each in algebra.machine.actions
+    ):
+        return None
+    return Prediction(
+        "yes",
+        "no word leads back to a state that was left, and reading a symbol twice is as reading it "
+        "once: layers that say whether something has occurred before, by averages over the "
+        "positions where it did",
+        f"{OWN}; {FIXED_PRECISION}",
+        (layers.at_least(None),),
+    )

@@ -1,21 +1,28 @@
-"""One layer with operators that are free parameters: dense, block-diagonal, factored."""
+"""One layer of linear operators that are free parameters, or can be those of any automaton.
+
+Dense, block-diagonal and factored ones; affine maps, transition matrices, and one-hot columns
+times gains.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from statetrack.algebra.prediction import Prediction, Size
+from statetrack.algebra.prediction import Answer, Need, Prediction, Size
 from statetrack.algebra.recurrences.base import (
     BILINEAR,
     OWN,
     Additive,
     LinearRecurrence,
+    beyond_tc0,
     robustness,
+    undecided,
 )
+from statetrack.algebra.recurrences.gains import ComplexLayers
 
 if TYPE_CHECKING:
-    from statetrack.algebra.analysing import Algebra
+    from statetrack.algebra.analysis import Algebra
     from statetrack.algebra.smallest_spaces import Choice
 
 
@@ -172,6 +179,126 @@ class Factored(LinearRecurrence):
         return replace(prediction, theorem=parts, source=OWN, needs=needs)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Affine(LinearRecurrence):
+    """A matrix and an added vector for every input, both linear in the block's input.
+
+    The first state is 0. Let the S states be 0 for the first one and the S - 1 unit vectors for the
+    others. These are the corners of a simplex, and every map of its corners is that of one affine
+    map of the space; and for every corner some affine function is the largest there. So S - 1
+    dimensions do any automaton. Of a group that moves its states, fewer do: the points of a
+    representation, moved by minus the first one.
+
+    Matrix and vector are linear in the embedding of the symbol, so the embeddings need as many
+    dimensions as affinely independent symbols, or one for each number of matrix and vector; the
+    state is added to the residual stream in H more. Without normalisation the logits are affine in
+    the state.
+    """
+
+    hidden: Size
+    width: Size
+    gate_reads_state: bool = False
+    structure: str = "any matrix"
+    eigenvalues: str = "any"
+
+    def predict(self, algebra: Algebra) -> Prediction:
+        """Any automaton, with at most one dimension fewer than states."""
+        hidden = max(algebra.num_states - 1, 1)
+        why = "states as the corners of a simplex, the first one at 0; symbols as affine maps"
+        choice = algebra.space and algebra.space.with_smallest_sum(algebra.space.dimensions)
+        if choice and choice.cost < hidden:
+            hidden = choice.cost
+            why = "a real representation that distinguishes the labels, its first point moved to 0"
+        symbols = len(algebra.machine.actions)
+        width = min(symbols - 1, hidden * (hidden + 1)) + hidden
+        robust: Answer = "unknown" if self.gate_reads_state else robustness(algebra)
+        needs = (self.hidden.at_least(hidden), *unmet(self.width.at_least(width)))
+        return Prediction("yes", why, OWN, needs, robust=robust)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransitionMatrices(LinearRecurrence):
+    """Matrices that can be those of any symbol of an automaton, with a coordinate for each state.
+
+    States are unit vectors, and the matrix of a symbol has a 1 in each column, in the row of the
+    state that the column's state goes to.
+
+    With `from_zero` the first state is 0 and every step adds a function B(x) of its input. One
+    more coordinate, the constant c, makes up for both: the row of c is 0 and B(x) adds 1 to it, so
+    c = 1 after the first symbol. B(x) also adds the unit vector of the state that x leads to from
+    the start, and the column of c has -1 in that row: it takes the addition back at every step but
+    the first, at which c was still 0.
+
+    `dictionary` is the number of matrices to choose from, where they are not made anew for each
+    input; one is needed for each different action of a symbol.
+    """
+
+    state: Size
+    from_zero: bool = False
+    dictionary: Size | None = None
+    structure: str = "any matrix"
+    eigenvalues: str = "any"
+
+    def predict(self, algebra: Algebra) -> Prediction:
+        """Any automaton; whether fewer coordinates suffice is not said."""
+        needs = [self.state.at_least(algebra.num_states + self.from_zero)]
+        if self.dictionary is not None:
+            needs.append(self.dictionary.at_least(len(algebra.machine.actions)))
+        return Prediction(
+            "yes",
+            "states as unit vectors, symbols as their transition matrices",
+            OWN,
+            tuple(needs),
+            robust=robustness(algebra),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneHotTimesDiagonal(LinearRecurrence):
+    """A matrix with one-hot columns times a complex diagonal one, for every symbol (PD-SSM).
+
+    The one-hot matrix has its ones at the largest entries of the columns of a mixture of matrices
+    from a dictionary. A dictionary with a matrix for each action of a symbol gives every symbol its
+    own; with one matrix alone, all symbols have the same, and what depends on the symbol is
+    diagonal: with the identity, a layer of complex gains.
+
+    With `rows`, the ones are at the largest entries of the rows and the diagonal matrix acts last.
+    Where every symbol permutes the states, its permutation matrix has both forms; elsewhere a
+    matrix with one-hot rows is the transpose of a map of states, so a product of them reads a word
+    backwards, and no rule is known.
+    """
+
+    state: Size
+    dictionary: Size
+    layers: Size
+    rows: bool = False
+    structure: str = "one-hot columns x diagonal"
+    eigenvalues: str = "modulus <= 1"
+
+    def predict(self, algebra: Algebra) -> Prediction:
+        """Any automaton, with one coordinate for each state and a matrix for each action."""
+        robust = robustness(algebra)
+        actions = len(algebra.machine.actions)
+        if self.dictionary.value == 1 and actions > 1:
+            found = ComplexLayers(layers=self.layers).predict(algebra)
+            if found.can == "no":
+                found = beyond_tc0(algebra) or replace(found, can="unknown", witness=None)
+            why = f"a dictionary of one matrix leaves complex gains: {found.theorem}"
+            return replace(found, theorem=why, robust=robust)
+        if self.rows and not algebra.is_group:
+            why = "matrices with one-hot rows are maps of states where symbols permute them alone"
+            return undecided(algebra, why)
+        return Prediction(
+            "yes",
+            "one layer whose states are unit vectors simulates any automaton"
+            + (" whose symbols permute the states" if self.rows else "")
+            + ", with a matrix of the dictionary for each action of a symbol",
+            "Terzic et al. 2025, arXiv:2509.22284",
+            (self.state.at_least(algebra.num_states), *unmet(self.dictionary.at_least(actions))),
+            robust=robust,
+        )
+
+
 def dimensions_of(choice: Choice) -> str:
     """`3`, or `2 + 3`, or, of more than six parts, each dimension once."""
     sizes = sorted(part.dimension for part in choice.parts)
@@ -192,3 +319,8 @@ def _bounded(size: int, least: int | None) -> str:
         return ""
     fewer = "no less suffices" if least == size else f"less than {least} does not suffice"
     return f"; {fewer} while products are bounded (averaging)"
+
+
+def unmet(*needs: Need) -> tuple[Need, ...]:
+    """Needs beside the one that counts most: told where the model has too little."""
+    return tuple(need for need in needs if need.met != "yes")

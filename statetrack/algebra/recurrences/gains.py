@@ -18,16 +18,17 @@ from statetrack.algebra.recurrences.base import (
     beyond_tc0,
     cascade,
     is_trivial,
+    occurrences,
     only_resets,
     robustness,
     settling,
+    undecided,
     visible_groups,
 )
-from statetrack.algebra.recurrences.reflexive import occurrences
 
 if TYPE_CHECKING:
-    from statetrack.algebra.analysing import Algebra
-    from statetrack.algebra.subgroups import Subgroup
+    from statetrack.algebra.analysis import Algebra
+    from statetrack.algebra.monoid_facts import Subgroup
 
 Gains = Literal["positive", "real", "complex", "unit"]
 """Between 0 and 1; real; complex; complex of modulus 1, which are rotations of planes."""
@@ -99,7 +100,7 @@ class Diagonal(LinearRecurrence):
                 (self.size.at_least(algebra.num_states),),
                 robust=robust,
             )
-        return Prediction("unknown", "no rule decides it", OWN, robust=robust)
+        return undecided(algebra)
 
     def _refused_without_terms(self, algebra: Algebra) -> Prediction | None:
         """No, where the order of symbols matters, or gains of modulus 1 would have to forget."""
@@ -227,8 +228,7 @@ class FixedPositiveLayers(LinearRecurrence):
                     robust=robust,
                     witness=algebra.witnesses.order_of_symbols,
                 )
-        unknown = Prediction("unknown", "no rule decides it", OWN)
-        return replace(occurred or unknown, robust=robust)
+        return replace(occurred or undecided(algebra), robust=robust)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,13 +238,8 @@ class FixedPhaseLayers(LinearRecurrence):
     With phases 0 they are layers of gains in [0, 1]. With phases of 2 pi / n, and a first write
     that a layer below tells from later ones, a coordinate is a clock: the position modulo n.
     Languages whose syntactic monoid is quasi-aperiodic are star-free over pairs of a symbol and
-    such a position. All of it is in TC0.
-
-    One layer does not count one word among others of its length: what is added is multiplied by 1
-    less the modulus. Let e act as the identity, and g of the same length as an element of a group.
-    A coordinate whose modulus is 1 for all their symbols is turned with the position alone; any
-    other shrinks over g e. So (g e)^n e e (g e)^m and (g e)^(n + 1 + m) lead to states whose
-    distance goes to 0 with growing m, and the group's elements differ by g.
+    such a position. All of it is in TC0. One layer does not count one word among others of its
+    length (docs/proofs.md, *Fixed phases*).
     """
 
     layers: Size
@@ -363,8 +358,7 @@ class UnitLayers(LinearRecurrence):
 
     def predict(self, algebra: Algebra) -> Prediction:
         """Solvable groups."""
-        unknown = Prediction("unknown", "no rule decides it", OWN, robust=robustness(algebra))
-        return _abelian_series(algebra, self.layers) or unknown
+        return _abelian_series(algebra, self.layers) or undecided(algebra)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 from statetrack.algebra.prediction import Prediction, Size
 from statetrack.algebra.recurrences.base import (
     CASCADE,
+    FIXED_PRECISION,
     OWN,
     Recurrence,
     beyond_tc0,
     cascade,
     is_trivial,
+    occurrences,
     settling,
 )
 from statetrack.algebra.recurrences.gains import IN_ORDER
-from statetrack.algebra.recurrences.reflexive import FIXED_PRECISION, occurrences
 
 if TYPE_CHECKING:
-    from statetrack.algebra.analysing import Algebra
+    from statetrack.algebra.analysis import Algebra
 
 SHORTCUTS = "Liu et al. 2022, arXiv:2210.10749"
 SATURATION = "Omlin and Giles 1996, doi:10.1145/235809.235811"

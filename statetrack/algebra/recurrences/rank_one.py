@@ -6,33 +6,9 @@ and every orthogonal matrix with rank(I - A) = n is a product of n reflections (
 Dieudonne). So a head with n factors holds an irreducible part in which rank(I - A(x)) <= n for
 every symbol x, or several for which these ranks sum up to at most n.
 
-*Keys of length 1.* Layers divide a key by the root of |k|^2 + 10^-6, and SiLU bounds its negative
-entries. So along a key with entries of both signs a reflection has the eigenvalue
--1 + 2 x 10^-6 / |k|^2, which comes near to -1 with many entries and is not -1. Yes is said here of
-keys whose length is 1.
-
-*The first state is 0.* With values v = X^T k the state H is (I - A) X, A being the product so far:
-a point X that the operators move, less itself.
-
-*What one query reads.* A query q gives X^T (I - A^T) q, divided by its length. For a basis X these
-are the directions from q to the points A^T q, all on one sphere, and 0 for A = I: different ones
-for different points. So where the states are the elements of the group, and each has a label of its
-own, one head for each part reads them. Otherwise an MLP has to.
-
-*Two layers of single reflections* do addition modulo m: the first reflects at every step, which is
-the position modulo 2; the second reflects about the axis at a pi / m for the symbol a at even
-positions and at -a pi / m at odd ones. Two reflections in a row turn by twice the angle between
-their axes, which is 2 pi (a + b) / m; at odd positions the query is turned by the last symbol.
-
-*Four layers of single reflections* do any group of permutations of S points. Such a permutation is
-a product of at most m = S - 1 swaps, which are reflections. Two layers count positions modulo 2 m,
-the third writes each symbol under the key of its position, so that the last 2 m symbols are known.
-An MLP computes from these, and from the position, the swaps of the last whole block of m symbols,
-of which the fourth layer makes one at each step. What it has not made yet, and the symbols of the
-block since, are known too, and turn the query.
-
-*Resets.* With beta = 1 and one key a layer writes a value over the last one, and with beta = 0 it
-keeps it. So layers of delta rules do every cascade of resets, and with reflections also of groups.
+Keys are taken to have length 1; layers begin with the state 0. docs/proofs.md, *Reflections*, says
+what that means, what one query reads, how two layers of single reflections do addition modulo m,
+how four do any group of permutations, and how delta rules reset.
 """
 
 from __future__ import annotations
@@ -53,10 +29,10 @@ from statetrack.algebra.recurrences.base import (
     robustness,
     settling,
 )
-from statetrack.algebra.recurrences.free import dimensions_of
+from statetrack.algebra.recurrences.free import dimensions_of, unmet
 
 if TYPE_CHECKING:
-    from statetrack.algebra.analysing import Algebra
+    from statetrack.algebra.analysis import Algebra
     from statetrack.algebra.smallest_spaces import Choice, StateSpace
 
 Beta = Literal["unit", "double"]
@@ -159,14 +135,9 @@ class DiagonalMinusRankOne(LinearRecurrence):
 def _without_reflections(algebra: Algebra, sizes: Heads) -> Prediction:
     """What factors with eigenvalues in [0, 1] cannot track: words that cycle through states.
 
-    A factor I - beta k k^T with beta in [0, 1] is symmetric, and shortens every vector that it does
-    not fix. So a product of such factors keeps the length of a vector only if every factor fixes
-    it: of modulus 1 it has the eigenvalue 1 alone, and as a contraction its powers converge. (Its
-    other eigenvalues need not lie in [0, 1]: three projections of the plane have a product with
-    the eigenvalue -1/8.) What is added lies along the keys, so it leaves out what all factors fix:
-    *Contraction* holds, for any number of layers. Gates in [0, 1] that multiply the state or its
-    rows between the factors (Gated DeltaNet, KDA) are symmetric contractions too, and change none
-    of this.
+    *Contraction* holds, for any number of layers (docs/proofs.md, *Factors without reflections*).
+    Gates in [0, 1] that multiply the state or its rows between the factors (Gated DeltaNet, KDA)
+    change none of this.
     """
     refused = settling(
         algebra,
@@ -263,7 +234,7 @@ def _beside(algebra: Algebra, factors: int, sizes: Heads) -> tuple[Need, ...]:
     room = max(min(sizes.key_dim.value, sizes.value_dim.value), largest)
     heads = sizes.heads.at_least(_heads_for(space, choice, factors, room))
     needs = [heads] if heads.value and heads.value > 1 else []
-    needs += [need for need in (keys, values) if need.met != "yes"]
+    needs += unmet(keys, values)
     if not _elements_with_labels_of_their_own(algebra):
         needs.append(sizes.mlp.at_least(None))
     return tuple(needs)

@@ -17,10 +17,10 @@ from scipy.linalg import block_diag
 
 from statetrack.algebra import Algebra
 from statetrack.algebra.function_spaces import Construction
-from statetrack.algebra.rank_one_terms import gains_of, spanning_terms
 from statetrack.algebra.representations import Part
 from statetrack.sources import Floats
 from tests.claims.constructions.base import NotBuilt
+from tests.spanning_terms import gains_of, spanning_terms
 
 SMALL = 1e-9
 """What counts as zero."""

@@ -1,16 +1,4 @@
-"""Few terms a b^T whose span contains all operators of an irreducible part.
-
-By Schur's lemma the matrices that commute with a real irreducible part of dimension d form the real
-numbers, the complex numbers or the quaternions, of dimension 1, 2 or 4. The operators are then the
-matrices over these of d, d/2 or d/4 rows, and a number in such a matrix is a block:
-
-- a real one is a term: d^2 terms;
-- a complex one is [[x, -y], [y, x]] = (x - y) e_1 e_1^T + (x + y) e_2 e_2^T
-  + y (e_1 + e_2)(e_1 - e_2)^T (Gauss): 3 (d/2)^2 = 3/4 d^2 terms;
-- a quaternion w + x i + y j + z k, in the basis (v, iv, jv, kv) of what commutes with it, is a
-  matrix that, with the last three columns negated, is the table q[r xor c] of (-w, x, y, z), a sum
-  of four terms of Hadamard's matrix, but for 2w, -2z, -2x and -2y at (0, 0), (1, 2), (2, 3) and
-  (3, 1): 8 (d/4)^2 = 1/2 d^2 terms.
+"""Terms a b^T whose span contains all operators of an irreducible part, as `num_terms` counts them.
 
 Letters: V matrices, d dimension, K terms.
 """
@@ -19,13 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from statetrack.algebra.representations import COMMUTES, commuting_dimension, commuting_matrices
 from statetrack.sources import Floats
-
-MOST_DIMENSIONS = 16
-"""The largest part for which what commutes with it is worked out: by d^4 numbers."""
-
-COMMUTES = 1e-8
-"""Singular values below this, of the equations of commuting, are rounding."""
 
 COMPLEX_TERMS = (
     np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]),
@@ -39,22 +22,6 @@ QUATERNION_TERMS = (
 )
 
 
-def commuting_dimension(matrices: Floats) -> int:
-    """The dimension, 1, 2 or 4, of what commutes with irreducible matrices `[V, d, d]`.
-
-    1 where the part is too large to work it out.
-    """
-    size = matrices.shape[1]
-    if size % 2 or size > MOST_DIMENSIONS:
-        return 1
-    return len(_commuting(matrices))
-
-
-def num_terms(dimension: int, commuting: int) -> int:
-    """The number of terms for a part, of what commutes with which the dimension is known."""
-    return {1: dimension**2, 2: 3 * dimension**2 // 4, 4: dimension**2 // 2}[commuting]
-
-
 def spanning_terms(matrices: Floats) -> tuple[Floats, Floats]:
     """Columns a `[d, K]` and b `[d, K]` of terms that span irreducible orthogonal matrices."""
     size = matrices.shape[1]
@@ -62,7 +29,7 @@ def spanning_terms(matrices: Floats) -> tuple[Floats, Floats]:
     if kind == 1:
         rows, columns = np.divmod(np.arange(size * size), size)
         return np.eye(size)[:, rows], np.eye(size)[:, columns]
-    units = _imaginary_units(_commuting(matrices))
+    units = _imaginary_units(commuting_matrices(matrices))
     basis = _basis(units, size)
     left, right = COMPLEX_TERMS if kind == 2 else QUATERNION_TERMS
     blocks = [basis[:, begin : begin + kind] for begin in range(0, size, kind)]
@@ -81,19 +48,6 @@ def gains_of(matrices: Floats, left: Floats, right: Floats) -> Floats:
     if np.abs(gains @ terms.T - flat).max() > COMMUTES:
         raise ArithmeticError("the terms do not span the operators")
     return gains
-
-
-def _commuting(matrices: Floats) -> Floats:
-    """An orthonormal basis of the matrices that commute with some, `[dimension, d, d]`."""
-    size = matrices.shape[1]
-    unit = np.eye(size)
-    draw = np.random.default_rng(0)
-    if len(matrices) > 4:
-        matrices = np.tensordot(draw.normal(size=(4, len(matrices))), matrices, 1)
-    equations = np.vstack([np.kron(unit, each.T) - np.kron(each, unit) for each in matrices])
-    _, sizes, rows = np.linalg.svd(equations, full_matrices=False)
-    found: Floats = rows[sizes < COMMUTES * max(float(sizes.max()), 1.0)]
-    return found.reshape(-1, size, size)
 
 
 def _imaginary_units(commuting: Floats) -> list[Floats]:

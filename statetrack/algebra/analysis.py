@@ -16,37 +16,38 @@ from typing import Any
 
 import numpy as np
 
-from statetrack.algebra.characters import character_table, real_irreducibles
-from statetrack.algebra.complexity import TOO_LARGE, Complexity, complexity_of
-from statetrack.algebra.fewest import FewestStates, fewest_states
+from statetrack.algebra.closed_covers import FewestStates, fewest_states
 from statetrack.algebra.function_spaces import (
     Construction,
     FunctionSpaces,
     best_construction,
     completions,
 )
-from statetrack.algebra.groups import Group
 from statetrack.algebra.images import ImageGroup, Images, Settled, StateImages
 from statetrack.algebra.krohn_rhodes import Cascade, cascade_of
-from statetrack.algebra.local import local_order_matters, order_shown_by_short_words
 from statetrack.algebra.machine import Machine, needed_machine
-from statetrack.algebra.monoid import Budget, Monoid, transition_monoid
+from statetrack.algebra.maps import permute
+from statetrack.algebra.monoid import (
+    Budget,
+    Monoid,
+    local_order,
+    order_of_short_words,
+    transition_monoid,
+)
 from statetrack.algebra.monoid_facts import (
+    Complexity,
     MonoidFacts,
+    complexity_of,
     facts_of_group,
     facts_of_images,
     facts_of_listed,
 )
-from statetrack.algebra.representations import MOST_STATES
+from statetrack.algebra.representations import MOST_STATES, Irreducibles, irreducibles_of
 from statetrack.algebra.separation import Labels, noise_horizon, rounding_horizon
 from statetrack.algebra.smallest_spaces import Choice, StateSpace, state_space
-from statetrack.algebra.subgroups import Subgroup
 from statetrack.algebra.width_bounds import Bounds, width_bounds
 from statetrack.algebra.witnesses import Witnesses
-from statetrack.sources import Automaton, Floats, Integers
-
-MOST_CLASSES = 400
-"""Most conjugacy classes of a group whose characters are worked out."""
+from statetrack.sources import Automaton, Floats, Integers, leading_to
 
 MOST_OBSERVED = 256
 """Most states for which the linear dimension of the labels is worked out."""
@@ -59,15 +60,6 @@ NOISE = 0.01
 
 SAME_SPAN = 1e-10
 """Squared lengths below this, as a part of the largest, are rounding."""
-
-
-@dataclass(frozen=True)
-class Irreducibles:
-    """The dimensions of a group's irreducible representations, smallest first."""
-
-    complex: tuple[int, ...]
-    real: tuple[int, ...]
-    real_faithful: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,19 +99,12 @@ class Algebra:
     @property
     def is_group(self) -> bool:
         """Whether every symbol permutes the states: then the monoid is a group."""
-        return _permutes(self.machine)
+        return bool(permute(self.machine.actions).all())
 
     @property
     def complexity(self) -> Complexity:
         """The complexity class of the labels."""
-        if self.monoid is None:
-            return TOO_LARGE
-        return complexity_of(
-            self.monoid.solvable,
-            self.monoid.quasi_aperiodic,
-            shown=any(group.seen and not group.solvable for group in self.monoid.subgroups),
-            counting_shown=self.monoid.counting_seen,
-        )
+        return complexity_of(self.monoid)
 
     @property
     def settled(self) -> Settled:
@@ -166,9 +151,9 @@ class Algebra:
         None where that was not worked out.
         """
         if self.elements is not None:
-            return local_order_matters(self.machine, self.elements)
+            return local_order(self.machine, self.elements)[0]
         if self.monoid is not None and self.monoid.aperiodic:
-            return order_shown_by_short_words(self.machine) or None
+            return order_of_short_words(self.machine) is not None or None
         return None
 
     @cached_property
@@ -177,21 +162,20 @@ class Algebra:
 
         None where there are too many pairs of states to tell.
         """
-        apart, delta = self.machine.apart, self.machine.delta
+        apart, actions = self.machine.apart, self.machine.actions
         if apart is None:
             return None
-        later = (apart[targets[:, None], targets[None, :]] for targets in delta.T)
-        after = np.logical_or.reduce(list(later))
+        after = leading_to(actions, apart)
         return any(
             bool(after[second[first], first[second]].any())
-            for place, first in enumerate(self.machine.actions)
-            for second in self.machine.actions[:place]
+            for place, first in enumerate(actions)
+            for second in actions[:place]
         )
 
     @cached_property
     def witnesses(self) -> Witnesses:
         """Words that show what a model cannot track, found when they are asked for."""
-        return Witnesses(self)
+        return Witnesses(self.machine, self.elements, self.state_images)
 
     @cached_property
     def width_bounds(self) -> Bounds:
@@ -220,7 +204,10 @@ class Algebra:
     @cached_property
     def num_moves(self) -> int:
         """How many pairs of a state and the next one some symbol makes."""
-        return len(np.unique(_moves(self.machine), axis=0))
+        delta, live = self.machine.delta, self.machine.live
+        states = np.repeat(np.arange(len(delta)), delta.shape[1])
+        moves = np.column_stack([states, delta.ravel()])
+        return len(np.unique(moves[live[moves].all(axis=1)], axis=0))
 
     @cached_property
     def linear_dimension(self) -> int | None:
@@ -229,7 +216,22 @@ class Algebra:
         It is the rank of the Hankel matrix of the labels (Carlyle and Paz 1971; Fliess 1974). None
         where there are too many states to work it out.
         """
-        return _linear_dimension(self.machine)
+        machine, most = self.machine, self.num_states
+        if most > MOST_OBSERVED:
+            return None
+        asked = machine.automaton.scored & machine.live
+        output = machine.automaton.output
+        span = (output[:, None] == np.unique(output[asked])) & asked[:, None]
+        basis = _orthonormal(span.astype(np.float64))
+        while basis.shape[1] < most:
+            before = [
+                np.where(machine.live[:, None], basis[action], 0) for action in machine.actions
+            ]
+            larger = _orthonormal(np.column_stack([basis, *before]))
+            if larger.shape[1] == basis.shape[1]:
+                break
+            basis = larger
+        return int(basis.shape[1])
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values; what is not known is None."""
@@ -254,7 +256,17 @@ class Algebra:
             "derived_length": facts and facts.derived_length,
             "j_classes": facts and facts.j_classes,
             "regular_j_classes": facts and facts.regular_j_classes,
-            "subgroups": facts and _counted(facts.subgroups),
+            "subgroups": facts
+            and [
+                {
+                    "name": group.name,
+                    "order": group.order,
+                    "abelian": group.abelian,
+                    "solvable": group.solvable,
+                    "number": number,
+                }
+                for group, number in Counter(facts.subgroups).items()
+            ],
             "irreducible_dimensions": irreducibles
             and {
                 "complex": list(irreducibles.complex),
@@ -292,17 +304,20 @@ def analyse(automaton: Automaton, budget: Budget = DEFAULT_BUDGET) -> Algebra:
     if monoid is None:
         return _without_monoid(machine, images, budget)
     facts, groups = facts_of_listed(machine, monoid, images)
-    whole = groups[0] if monoid.is_group else None
-    return Algebra(
-        machine,
-        facts,
-        order_matters=_order_matters(machine, monoid, facts.commutative),
-        irreducibles=None if whole is None else _irreducibles(whole),
-        space=None if whole is None else _listed_space(machine, whole, monoid.generators),
-        too_large=None,
-        state_images=images,
-        elements=monoid,
-    )
+    irreducibles = space = None
+    if monoid.is_group:
+        group = groups[0]
+        irreducibles = irreducibles_of(group)
+        if len(machine.delta) <= MOST_STATES:  # the space, with one symbol of each conjugacy class
+            classes = group.classes[[group.number_of(action) for action in machine.actions]]
+            _, first, count = np.unique(classes, return_index=True, return_counts=True)
+            generators = monoid.generators.astype(np.int64)
+            space = _space(machine, generators, machine.actions[first], count)
+    if machine.complete or facts.commutative:
+        order_matters: bool | None = not facts.commutative
+    else:
+        order_matters = machine.order_matters(monoid.elements.astype(np.int64))
+    return Algebra(machine, facts, order_matters, irreducibles, space, None, images, monoid)
 
 
 def _without_monoid(machine: Machine, images: StateImages, budget: Budget) -> Algebra:
@@ -310,7 +325,7 @@ def _without_monoid(machine: Machine, images: StateImages, budget: Budget) -> Al
     actions = machine.actions
     too_large = f"the monoid has more than {budget.most_elements:,} elements, or takes too long"
     order_matters = _order_of_symbols_matters(machine)
-    if not _permutes(machine):
+    if not permute(actions).all():
         facts = facts_of_images(machine, images)
         if facts is None:
             too_large += (
@@ -319,24 +334,10 @@ def _without_monoid(machine: Machine, images: StateImages, budget: Budget) -> Al
             )
         return Algebra(machine, facts, order_matters, None, None, too_large, images)
     alone = np.ones(len(actions), np.int64)
-    num_states = len(machine.delta)
-    space = _space(machine, actions, actions, alone) if num_states <= MOST_STATES else None
+    few = len(machine.delta) <= MOST_STATES
+    space = _space(machine, actions, actions, alone) if few else None
     facts = facts_of_group(machine)
-    known = None if facts else too_large
-    return Algebra(machine, facts, order_matters, None, space, known, images)
-
-
-def _permutes(machine: Machine) -> bool:
-    """Whether all symbols permute the states."""
-    moved = np.sort(machine.actions, axis=1)
-    return bool((moved == np.arange(len(machine.delta))).all())
-
-
-def _order_matters(machine: Machine, monoid: Monoid, commutative: bool) -> bool | None:
-    """Whether labels show that words do not commute."""
-    if machine.complete or commutative:
-        return not commutative
-    return machine.order_matters(monoid.elements.astype(np.int64))
+    return Algebra(machine, facts, order_matters, None, space, None if facts else too_large, images)
 
 
 def _order_of_symbols_matters(machine: Machine) -> bool | None:
@@ -355,39 +356,6 @@ def _order_of_symbols_matters(machine: Machine) -> bool | None:
     return False if is_equivalence else None
 
 
-def _irreducibles(group: Group) -> Irreducibles | None:
-    """The dimensions of the irreducible representations; None where there are too many."""
-    if group.is_abelian:
-        real = int((group.orders <= 2).sum())
-        pairs = (len(group) - real) // 2
-        faithful = _num_faithful_of_abelian(group)
-        return Irreducibles((1,) * len(group), (1,) * real + (2,) * pairs, faithful)
-    if int(group.classes.max()) >= MOST_CLASSES:
-        return None
-    degrees = character_table(group).degrees.tolist()
-    real_ones = real_irreducibles(group)
-    return Irreducibles(
-        tuple(degrees),
-        tuple(each.dimension for each in real_ones),
-        tuple(each.dimension for each in real_ones if each.is_faithful),
-    )
-
-
-def _num_faithful_of_abelian(group: Group) -> tuple[int, ...]:
-    """Only cyclic groups have faithful ones: by the elements that generate them."""
-    generating = int((group.orders == len(group)).sum())
-    return (1,) * generating if len(group) <= 2 else (2,) * (generating // 2)
-
-
-def _listed_space(machine: Machine, group: Group, generators: np.ndarray) -> StateSpace | None:
-    """The states' space, with one symbol from each conjugacy class."""
-    if len(machine.delta) > MOST_STATES:
-        return None
-    numbers = [group.number_of(action) for action in machine.actions]
-    _, first, count = np.unique(group.classes[numbers], return_index=True, return_counts=True)
-    return _space(machine, generators.astype(np.int64), machine.actions[first], count)
-
-
 def _space(
     machine: Machine, generators: Integers, symbols: Integers, num_alike: Integers
 ) -> StateSpace:
@@ -404,47 +372,8 @@ def _space(
     )
 
 
-def _moves(machine: Machine) -> Integers:
-    """Pairs of a state and the next one, without those to the void: `[number, 2]`."""
-    states = np.repeat(np.arange(len(machine.delta)), machine.delta.shape[1])
-    targets = machine.delta.ravel()
-    live = machine.live[states] & machine.live[targets]
-    return np.column_stack([states, targets])[live]
-
-
-def _linear_dimension(machine: Machine) -> int | None:
-    """The dimension of the span of the labels' indicators and their images under all words."""
-    automaton, num_states = machine.automaton, int(machine.live.sum())
-    if num_states > MOST_OBSERVED:
-        return None
-    asked = automaton.scored & machine.live
-    span = (automaton.output[:, None] == np.unique(automaton.output[asked])) & asked[:, None]
-    basis = _orthonormal(span.astype(np.float64))
-    while basis.shape[1] < num_states:
-        before = [np.where(machine.live[:, None], basis[action], 0) for action in machine.actions]
-        larger = _orthonormal(np.column_stack([basis, *before]))
-        if larger.shape[1] == basis.shape[1]:
-            break
-        basis = larger
-    return int(basis.shape[1])
-
-
 def _orthonormal(columns: Floats) -> Floats:
     """An orthonormal basis of the span of some columns."""
     squares, vectors = np.linalg.eigh(columns @ columns.T)
     basis: Floats = vectors[:, squares > SAME_SPAN * squares[-1]]
     return basis
-
-
-def _counted(subgroups: tuple[Subgroup, ...]) -> list[dict[str, Any]]:
-    """Groups that are alike, once each, with their number."""
-    return [
-        {
-            "name": group.name,
-            "order": group.order,
-            "abelian": group.abelian,
-            "solvable": group.solvable,
-            "number": number,
-        }
-        for group, number in Counter(subgroups).items()
-    ]

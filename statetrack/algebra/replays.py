@@ -7,15 +7,15 @@ another library. How many permutations some generate is left to a chain of stabi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from statetrack.algebra.prediction import Kind, Witness, Word, period_of
 from statetrack.algebra.stabilizer_chain import StabilizerChain
-from statetrack.algebra.witness import Kind, Witness, Word, period_of
-from statetrack.sources import Automaton
+from statetrack.sources import Automaton, BreadthFirst, orbits
 
 MOST_STEPS = 2**20
 """Most repetitions of a word until the states repeat."""
@@ -71,6 +71,9 @@ class Replayed(NamedTuple):
     confirmed: bool
     says: str
     """What was seen; where it is not confirmed, what was not as the witness says."""
+
+
+_Pair = tuple[int | None, int | None]
 
 
 class _Refuted(Exception):
@@ -131,27 +134,26 @@ class _Walker:
 
     def alike(self, first: int, second: int) -> bool:
         """Whether two states behave alike from the next symbol on: by all pairs that follow."""
-        if first == second:
-            return True
         if (first, second) not in self._alike:
-            self._alike[first, second] = self._follow(first, second)
+            self._alike[first, second] = first == second or self._follow(first, second)
         return self._alike[first, second]
 
     def _follow(self, first: int, second: int) -> bool:
-        seen = {(first, second)}
-        pairs = [(first, second)]
-        for one, other in pairs:
-            for symbol in range(self.steps.num_symbols):
-                left, right = self.steps.step(one, symbol), self.steps.step(other, symbol)
+        step, label = self.steps.step, self.steps.label
+
+        def steps(pair: _Pair) -> Iterator[tuple[int, _Pair]]:
+            one, other = pair
+            if one is not None and other is not None and one != other:
+                for symbol in range(self.steps.num_symbols):
+                    yield symbol, (step(one, symbol), step(other, symbol))
+
+        for _, taken in BreadthFirst[_Pair]([(first, second)], steps):
+            for _, (left, right), _ in taken:
                 if left is None or right is None:
                     if left is not right:
                         return False
-                    continue
-                if self.steps.label(left) != self.steps.label(right):
+                elif label(left) != label(right):
                     return False
-                if left != right and (left, right) not in seen:
-                    seen.add((left, right))
-                    pairs.append((left, right))
         return True
 
 
@@ -204,7 +206,7 @@ def _group(witness: Witness, walk: _Walker) -> str:
     ]
     for each in permutations:
         _need(sorted(each) == list(range(len(states))), "a word does not permute the states")
-    orbit = _orbits(permutations)
+    orbit = orbits(map(np.array, permutations), len(states)).tolist()
     entered = {_place(walk, states, walk.from_start(word)) for word in witness.accesses}
     _need(walk.from_start(witness.access) == states[0], "the access does not lead to the first")
     _need(set(orbit) == {orbit[place] for place in entered}, "a state is not reached")
@@ -226,23 +228,12 @@ def _group(witness: Witness, walk: _Walker) -> str:
 
 
 def _place(walk: _Walker, states: list[int], reached: int) -> int:
-    for place, state in enumerate(states):
-        if state == reached:
-            return place
+    if reached in states:
+        return states.index(reached)
     for place, state in enumerate(states):
         if walk.alike(state, reached):
             return place
     raise _Refuted("a word leads out of the states")
-
-
-def _orbits(permutations: list[list[int]]) -> list[int]:
-    """The orbit of every place, as a number that the places of one orbit share."""
-    orbit = list(range(len(permutations[0])))
-    for place in range(len(orbit)):
-        for each in permutations:
-            old, new = orbit[each[place]], orbit[place]
-            orbit = [new if number == old else number for number in orbit]
-    return orbit
 
 
 def _order(witness: Witness, walk: _Walker) -> str:
