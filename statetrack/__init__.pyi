@@ -31,8 +31,8 @@ from .models._settings import ModelSettings as ModelSettings
 from .plugins import load_plugin as load_plugin
 from .predicting import predict as predict
 from .report.entries import Entry as Entry
-from .report.entries import Report as Report
 from .report.gathering import make_report as make_report
+from .report.wanted import Report as Report
 from .runs.config import Experiment as Experiment
 from .runs.rows import Evaluation as Evaluation
 from .runs.rows import EvaluationRow as EvaluationRow

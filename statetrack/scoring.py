@@ -9,7 +9,8 @@ B words, T time.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -141,6 +142,34 @@ class Tally:
             symbol_accuracy=ratio(self.num_right.sum(), self.num_scored.sum()),
             prefix_accuracy=ratio((self.num_right == self.num_scored)[counted].sum(), total),
             first_error=int(wrong.min()) if len(wrong) else None,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """What several replicas reach together, each in one number; None where that is not known.
+
+    `deviation` is the standard deviation of a sample, None for one replica; `least` and `best` are
+    the range.
+    """
+
+    best: float | None = None
+    median: float | None = None
+    mean: float | None = None
+    deviation: float | None = None
+    least: float | None = None
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """The spread of the values of all replicas, of those that diverged 0."""
+        if not values:
+            return cls()
+        return cls(
+            best=max(values),
+            median=statistics.median(values),
+            mean=statistics.fmean(values),
+            deviation=statistics.stdev(values) if len(values) > 1 else None,
+            least=min(values),
         )
 
 

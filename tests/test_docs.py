@@ -33,7 +33,7 @@ from statetrack.models import MODELS
 from statetrack.plugins import load_plugin
 from statetrack.protocols import Protocol
 from statetrack.references import ids_in, references
-from statetrack.report.long_form import COLUMNS as COLUMNS_OF_REPORTS
+from statetrack.report.plain_values import COLUMNS as COLUMNS_OF_REPORTS
 from statetrack.spec import TaskSpec, load_task
 from statetrack.sweep import Budget, Suite
 from statetrack.sweep.published import PublishedTable

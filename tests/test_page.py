@@ -19,11 +19,11 @@ from statetrack.algebra import Need, Prediction
 from statetrack.evidence import Failure
 from statetrack.report import Entry, Report, page
 from statetrack.report.agreement import agreement_of
-from statetrack.report.files import csv_text
+from statetrack.report.formats.csv import csv_text
 from statetrack.report.html.panels import Axis, panel_of
 from statetrack.report.html.places import Place
 from statetrack.report.html.records import records_of
-from statetrack.report.long_form import long_rows
+from statetrack.report.plain_values import long_form
 from statetrack.sweep import Compared
 from tests.setups import certificate_of, entry_of, outcome_of, row_of, worst_case_of
 
@@ -533,7 +533,7 @@ def test_the_downloads_are_the_rows_of_the_report(opened: _Opened) -> None:
             (r.replica, r.length, r.accuracy) for r in entry.rows
         ]
     names, *lines = csv.reader(io.StringIO(saved("csv")))
-    columns, *expected = csv.reader(io.StringIO(csv_text(long_rows(REPORT))))
+    columns, *expected = csv.reader(io.StringIO(csv_text(long_form(REPORT.entries))))
     assert names == columns and len(lines) == len(expected)
     for line, wanted in zip(lines, expected, strict=True):
         assert list(map(number, line)) == list(map(number, wanted))

@@ -19,15 +19,25 @@ import pytest
 from statetrack.cli import app
 from statetrack.errors import SettingsError
 from statetrack.evidence import Failure
-from statetrack.report import PIPED_WIDTH, Entry, Report, Wanted, drawing, json_text, make_report
-from statetrack.report.files import csv_text, parquet_bytes
-from statetrack.report.formats import Format
-from statetrack.report.latex import latex_text
-from statetrack.report.long_form import COLUMNS, long_rows
-from statetrack.report.markdown import matrix_markdown
-from statetrack.report.matrix import matrix_of, worst_text
+from statetrack.report import (
+    PIPED_WIDTH,
+    Entry,
+    Report,
+    Styled,
+    Table,
+    Wanted,
+    json_text,
+    make_report,
+    text_of,
+    worst_text,
+)
+from statetrack.report.formats.csv import csv_text
+from statetrack.report.formats.latex import latex_text
+from statetrack.report.formats.parquet import parquet_bytes
+from statetrack.report.formats.rich import blocks
+from statetrack.report.matrix import matrix_of
+from statetrack.report.plain_values import COLUMNS, long_form
 from statetrack.report.statistics import statistics_at
-from statetrack.report.terminal import blocks
 from statetrack.scoring import wilson
 from statetrack.sweep import Compared
 from tests.setups import (
@@ -52,6 +62,17 @@ def report_of(*entries: Entry, **changed: Any) -> Report:
         "length": 100,
     }
     return Report(**given | changed)
+
+
+def cells_of(matrix: Table) -> list[list[Styled]]:
+    """The cells by row, without the names and the floors."""
+    rows = [list(line.cells) for line in matrix.lines]
+    return [cells for name, *cells in rows if name != "floor"]
+
+
+def texts_of(matrix: Table) -> list[list[str]]:
+    """The same as readers see them."""
+    return [texts for name, *texts in matrix.texts() if name != "floor"]
 
 
 def population(*accuracies: float | None, lrs: tuple[float, ...] = ()) -> Entry:
@@ -102,8 +123,8 @@ def test_one_replica_has_no_deviation():
 
 def test_the_selected_replica_is_the_one_of_validation_and_not_the_best():
     entry = population(0.5, 1.0)
-    (cell,) = matrix_of(report_of(entry)).cells[0]
-    assert (cell.text, cell.right, cell.value) == ("0.50", "1/2", 0.5)
+    (cell,) = cells_of(matrix_of(report_of(entry)))[0]
+    assert (cell.text, cell.beside, cell.value) == ("0.50", "1/2", 0.5)
 
 
 @pytest.mark.parametrize(
@@ -122,11 +143,11 @@ def test_the_selected_replica_is_the_one_of_validation_and_not_the_best():
 )
 def test_a_table_shows_the_measure_and_the_statistic_that_were_asked_for(measure, of, text):
     matrix = matrix_of(report_of(population(0.5, 1.0)), measure=measure, of=of)
-    assert matrix.cells[0][0].text == text
+    assert texts_of(matrix)[0][0] == text
 
 
 def test_accuracies_are_rounded_down_and_deviations_up():
-    (cell,) = matrix_of(report_of(population(0.999, 1.0)), of="mean").cells[0]
+    (cell,) = cells_of(matrix_of(report_of(population(0.999, 1.0)), of="mean"))[0]
     assert cell.text == "0.99 ± 0.01"
 
 
@@ -138,13 +159,13 @@ def test_a_statistic_over_replicas_is_refused_where_a_measure_has_none(measure):
 
 def test_the_worst_case_is_that_of_all_evidence():
     failure = Failure((0, 1, 0, 0, 1, 1), (), 6, 1, 0)
-    assert worst_text(entry_of()) == "-"
-    assert worst_text(entry_of(evidence=(worst_case_of(),))) == ">= 900"
-    assert worst_text(entry_of(evidence=(worst_case_of(), exhaustive_of()))) == "5"
-    assert worst_text(entry_of(evidence=(worst_case_of(failure),))) == "5"
-    assert worst_text(entry_of(evidence=(certificate_of(None),))) == "all lengths"
+    assert worst_text(entry_of().bracket) == "-"
+    assert worst_text(entry_of(evidence=(worst_case_of(),)).bracket) == ">= 900"
+    assert worst_text(entry_of(evidence=(worst_case_of(), exhaustive_of())).bracket) == "5"
+    assert worst_text(entry_of(evidence=(worst_case_of(failure),)).bracket) == "5"
+    assert worst_text(entry_of(evidence=(certificate_of(None),)).bracket) == "all lengths"
     wrong = entry_of(rows=[row_of(100, 0.5, first_error=9)], evidence=(worst_case_of(),))
-    assert worst_text(wrong) == "8", "a random word that fails counts too"
+    assert worst_text(wrong.bracket) == "8", "a random word that fails counts too"
 
 
 def test_cells_without_a_number_say_why_and_what_to_do():
@@ -158,10 +179,10 @@ def test_cells_without_a_number_say_why_and_what_to_do():
     alike = [entry_of(name, rows=[row_of(100)], notes=("with care",)) for name in ("one", "two")]
     entries = (begun, broken, ahead, gone, untested, here, *alike, unread)
     matrix = matrix_of(report_of(*entries))
-    assert [row[0].text for row in matrix.cells] == [
+    assert [row[0] for row in texts_of(matrix)] == [
         *("unfinished", "failed", "waiting", "diverged", "-", "1.00", "1.00", "1.00")
     ]
-    assert matrix.cells[3][0].right == "0/2"
+    assert cells_of(matrix)[3][0].beside == "0/2"
     said = "\n".join(matrix.notes)
     for text in (
         "not begun: 1 run",
@@ -214,7 +235,7 @@ def test_a_place_without_a_run_is_named():
     matrix = matrix_of(
         report_of(entry_of("a", "x", rows=[row_of(100)]), entry_of("b", "y", rows=[row_of(100)]))
     )
-    assert [[cell.text for cell in row] for row in matrix.cells] == [["1.00", "-"], ["-", "1.00"]]
+    assert texts_of(matrix) == [["1.00", "-"], ["-", "1.00"]]
     assert "no run: 2 of 4 places" in matrix.notes
 
 
@@ -225,7 +246,7 @@ def test_the_caption_says_over_how_many_words_and_replicas():
         "length 100, 50 to 100 words: accuracy at the last position; of the replica that "
         "validation selected; 1 to 2 replicas each; k/n: replicas with every answer right"
     )
-    assert matrix.floors == ("0.30",)
+    assert matrix.texts()[-1] == ["floor", "0.30"]
 
 
 def test_a_length_of_training_is_marked():
@@ -244,18 +265,21 @@ def test_what_is_over_replicas_is_shown_where_all_of_them_were_evaluated():
     report = report_of(entry_of(rows=rows, outcomes=both), length=900)
     assert matrix_of(report).caption.startswith("length 900")
     matrix = matrix_of(report, measure="success")
-    assert matrix.caption.startswith("length 100") and matrix.cells[0][0].text == "1/2"
+    assert matrix.caption.startswith("length 100") and texts_of(matrix)[0][0] == "1/2"
 
 
 def test_the_best_of_a_column_is_marked_and_nothing_where_all_are_equal():
     one, two = entry_of("one", rows=[row_of(100)]), entry_of("two", rows=[row_of(100, 0.5)])
-    assert [row[0].best for row in matrix_of(report_of(one, two)).cells] == [True, False]
+    marked = cells_of(matrix_of(report_of(one, two), best=True))
+    assert [row[0].strong for row in marked] == [True, False]
     same = entry_of("same", rows=[row_of(100)])
-    assert [row[0].best for row in matrix_of(report_of(one, same)).cells] == [False, False]
+    marked = cells_of(matrix_of(report_of(one, same), best=True))
+    assert [row[0].strong for row in marked] == [False, False]
 
 
 def shown(report: Report, width: int, **wanted: Any) -> str:
-    return drawing.text_of(Wanted(**wanted).view(report, width), width)
+    parts = Wanted(**wanted).document(report).parts()
+    return "".join(text_of(part, width) for part in parts)
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
@@ -314,7 +338,7 @@ def test_columns_that_do_not_fit_stand_below():
 
 
 def test_markdown_shows_odd_names_as_they_are():
-    text = matrix_markdown(matrix_of(report_of(entry_of(ODD, ODD, rows=[row_of(100)]))))
+    text = report_of(entry_of(ODD, ODD, rows=[row_of(100)])).to_markdown()
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert len(table) == 4
     assert all(len(re.findall(r"(?<!\\)\|", line)) == 3 for line in table)
@@ -433,7 +457,7 @@ EVERYTHING = report_of(
 
 
 def test_csv_has_a_line_for_each_run_and_length_and_reads_back():
-    rows = list(csv.DictReader(io.StringIO(csv_text(long_rows(EVERYTHING)))))
+    rows = list(csv.DictReader(io.StringIO(csv_text(long_form(EVERYTHING.entries)))))
     assert [(row["row"], row["length"], row["accuracy"]) for row in rows] == [
         (ODD, "10", "1.0"),
         (ODD, "100", "0.5"),
@@ -446,13 +470,14 @@ def test_csv_has_a_line_for_each_run_and_length_and_reads_back():
 
 
 def test_parquet_has_typed_columns_even_where_a_column_is_empty():
-    table = pq.read_table(io.BytesIO(parquet_bytes(long_rows(EVERYTHING))))
+    table = pq.read_table(io.BytesIO(parquet_bytes(long_form(EVERYTHING.entries))))
     types = {name: str(table.schema.field(name).type) for name in table.schema.names}
     assert tuple(types) == COLUMNS
     assert (types["length"], types["accuracy"], types["row"]) == ("int64", "double", "string")
     assert (types["proven_length"], types["selected_lr"]) == ("int64", "double")
     assert table.column("length").to_pylist() == [10, 100, None]
-    only = pq.read_table(io.BytesIO(parquet_bytes(long_rows(EVERYTHING, 10), ("row", "length"))))
+    chosen = long_form(EVERYTHING.entries, 10, ("row", "length"))
+    only = pq.read_table(io.BytesIO(parquet_bytes(chosen)))
     assert only.to_pylist() == [{"row": ODD, "length": 10}, {"row": "waits", "length": None}]
 
 
@@ -485,7 +510,7 @@ def test_the_command_writes_every_format_to_a_file_and_to_standard_output(
     runs, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setenv("COLUMNS", str(PIPED_WIDTH))
-    forms: dict[str, Format] = {
+    forms = {
         "md": "markdown",
         "tex": "latex",
         "csv": "csv",

@@ -100,7 +100,7 @@ def test_the_wheel_has_every_model_and_task_and_trains_them(site: Path, tmp_path
 
 MAKE_A_PAGE = """
 import statetrack
-from statetrack.report.entries import Report
+from statetrack.report.wanted import Report
 from statetrack.report.html import page
 assert "SITE" in statetrack.__file__, statetrack.__file__
 print(page(Report(title="None", entries=(), row_names=(), column_names=(), length=0)))

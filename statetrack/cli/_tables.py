@@ -49,11 +49,12 @@ def require_replaceable(file: Path, *, force: bool) -> None:
         raise SettingsError(f"--out {file}: is there already: name another file, or give --force")
 
 
-def write_document(document: Document, file: Path, form: str | None = None) -> None:
+def write_document(
+    document: Document, file: Path, form: str | None = None, called: str = "table"
+) -> None:
     """Write a document to a file, in the format of its ending or another one, and say so."""
-    content = FORMATS[form or format_of(file)].draw(document)
-    write_file(file, content, "--out")
-    typer.echo(f"table: {file}")
+    write_file(file, FORMATS[form or format_of(file)].draw(document), "--out")
+    typer.echo(f"{called}: {file}")
 
 
 def write_file(file: Path, content: str | bytes, option: str, then: str = "") -> None:

@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from statetrack.cli import _tables as tables
 from statetrack.cli import options
-from statetrack.cli._files import require_writable
-from statetrack.errors import SettingsError, StatetrackError
-from statetrack.report import PIPED_WIDTH, text_of
-from statetrack.report import console as standard_output
+from statetrack.errors import SettingsError
+from statetrack.report import FORMATS, format_of
 
 if TYPE_CHECKING:
-    from statetrack.report import Report, Wanted
-
-Format = Literal["rich", "markdown", "latex", "csv", "parquet", "json", "html"]
+    Format = str
+else:
+    Format = Literal[tuple(FORMATS)]  # found by their files
 Measure = Literal["accuracy", "scaled", "success", "prefix", "horizon", "worst"]
 Of = Literal["selected", "best", "median", "mean"]
 Over = Literal["all", "seeds"]
-
-SUFFIXES: dict[str, Format] = {
-    ".md": "markdown",
-    ".tex": "latex",
-    ".csv": "csv",
-    ".parquet": "parquet",
-    ".json": "json",
-    ".html": "html",
-    ".txt": "rich",
-}
-"""The format of a file by the end of its name, where none is given."""
 
 PLACE = 9.5
 """Its place among the commands that `statetrack --help` lists."""
@@ -55,12 +42,14 @@ def report(
     form: Annotated[
         Format | None,
         typer.Option(
-            "--format", help="By default that of the name of --out, and rich without one."
+            "--format",
+            help="By default that of the name of --out, and rich without one.",
         ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The file; - or none: standard output.")
     ] = None,
+    force: tables.Force = False,
     measure: Annotated[
         Measure | None,
         typer.Option(help="What the table shows; by default the suite's, and else accuracy."),
@@ -125,9 +114,11 @@ def report(
             given = f"--format {form}" if form not in (None, "json") else f"--out {out}"
             raise SettingsError(f"--json: prints JSON: leave it out, or {given}")
         form = "json"
-    to_file = out is not None and str(out) != "-"
+    file = None if out is None or str(out) == "-" else out
+    if form is None:
+        form = "rich" if file is None else format_of(file, "--format, or ")
     wanted = Wanted(
-        form=form or _format_of(out),
+        form=form,
         measure=measure,
         of=of,
         over=over,
@@ -140,56 +131,12 @@ def report(
         published=published,
         transpose=transpose,
     )
-    if wanted.form == "parquet" and not to_file:
+    if form == "parquet" and file is None:
         raise SettingsError("--format parquet: is not text: name a file with --out")
-    if to_file:
-        assert out is not None
-        require_writable(out, "--out")
-    found = make_report(*(runs or []), folder=folder, budget=budget)
-    if not to_file:
-        _print(wanted, found)
+    if file is not None:
+        tables.require_replaceable(file, force=force)
+    found = wanted.document(make_report(*(runs or []), folder=folder, budget=budget))
+    if file is None:
+        tables.show_document(found, form)
     else:
-        assert out is not None
-        _write(out, _content(wanted, found))
-        typer.echo(f"report: {out}")
-
-
-def _format_of(out: Path | None) -> Format:
-    """The format that the name of a file ends in; that of a terminal where there is none.
-
-    Raises `SettingsError` for an ending that says nothing.
-    """
-    if out is None or str(out) == "-":
-        return "rich"
-    if out.suffix not in SUFFIXES:
-        raise SettingsError(
-            f"--out {out}: its name does not say the format: give --format, or a name that ends in "
-            + ", ".join(SUFFIXES)
-        )
-    return SUFFIXES[out.suffix]
-
-
-def _print(wanted: Wanted, found: Report) -> None:
-    if wanted.form == "rich":
-        to = standard_output()
-        to.print(wanted.view(found, to.width))
-    else:
-        content = wanted.of_report(found)
-        assert isinstance(content, str)
-        sys.stdout.write(content)
-
-
-def _content(wanted: Wanted, found: Report) -> bytes:
-    """The content of a file; of a table for a terminal the text alone."""
-    if wanted.form == "rich":
-        content: str | bytes = text_of(wanted.view(found, PIPED_WIDTH), PIPED_WIDTH)
-    else:
-        content = wanted.of_report(found)
-    return content.encode() if isinstance(content, str) else content
-
-
-def _write(out: Path, content: bytes) -> None:
-    try:
-        out.write_bytes(content)
-    except OSError as problem:
-        raise StatetrackError(f"--out {out}: cannot be written: {problem.strerror}") from None
+        tables.write_document(found, file, form, called="report")

@@ -18,7 +18,8 @@ from .drawing import LOOKS as LOOKS
 from .drawing import SHOWN as SHOWN
 from .drawing import plain_table as plain_table
 from .entries import Entry as Entry
-from .entries import Report as Report
+from .entries import short_names as short_names
+from .entries import worst_text as worst_text
 from .estimates import estimates_lines as estimates_lines
 from .estimates import estimates_table as estimates_table
 from .evidence import bracket_lines as bracket_lines
@@ -27,7 +28,6 @@ from .evidence import evidence_lines as evidence_lines
 from .evidence import failing_words_line as failing_words_line
 from .evidence import transitions as transitions
 from .evidence import window_table as window_table
-from .files import json_text as json_text
 from .formats.rich import PIPED_WIDTH as PIPED_WIDTH
 from .formats.rich import FittedTable as FittedTable
 from .formats.rich import console as console
@@ -36,11 +36,11 @@ from .formats.rich import text_of as text_of
 from .gathering import gather_suite as gather_suite
 from .gathering import make_report as make_report
 from .html.rendering import page as page
-from .naming import short_names as short_names
 from .placing import Placeable as Placeable
 from .placing import Placed as Placed
 from .placing import in_order as in_order
 from .placing import places_of as places_of
+from .plain_values import json_text as json_text
 from .repeating import own_settings as own_settings
 from .repeating import train_command as train_command
 from .reproductions import reproduction_page as reproduction_page
@@ -74,4 +74,5 @@ from .verdicts import beside as beside
 from .verdicts import legend as legend
 from .verdicts import summary as summary
 from .verdicts import verdict_table as verdict_table
+from .wanted import Report as Report
 from .wanted import Wanted as Wanted

@@ -11,7 +11,7 @@ from typing import Any
 from statetrack.atlas import AnswerRow, GroupRow, MachineRow, MergingRow
 from statetrack.markup import markdown, markdown_block, markdown_code, markdown_table
 from statetrack.report.drawing import LOOKS, SHOWN
-from statetrack.report.formats.rich import FittedTable
+from statetrack.report.table import Column, Table
 from statetrack.report.tables import framed_table
 
 UNKNOWN = "?"
@@ -30,7 +30,7 @@ LEFT_OUT_FIRST = ("s", UNKNOWN, "cannot", "given", "groups", "out", "in", "famil
 """The columns that a narrow terminal goes without, in this order."""
 
 
-def atlas_table(title: str, rows: Sequence[MachineRow]) -> FittedTable:
+def atlas_table(title: str, rows: Sequence[MachineRow]) -> Table:
     """One line for each machine; those without a row have their error."""
     columns = {
         "machine": [row.name for row in rows],
@@ -100,7 +100,7 @@ def family_lines(rows: Iterable[MachineRow]) -> list[list[str]]:
     return lines
 
 
-def family_table(rows: Iterable[MachineRow]) -> FittedTable:
+def family_table(rows: Iterable[MachineRow]) -> Table:
     """The families, for a terminal."""
     lines = family_lines(rows)
     columns = {
@@ -129,17 +129,15 @@ def model_lines(rows: Sequence[MachineRow]) -> list[list[str]]:
     return lines
 
 
-def models_table(rows: Sequence[MachineRow]) -> FittedTable:
+def models_table(rows: Sequence[MachineRow]) -> Table:
     """The models, for a terminal."""
-    table = FittedTable("on how many machines a class of models", look="framed")
     looks = {SHOWN[answer]: look for answer, look in LOOKS.items()}
-    for heading in MODEL_HEADINGS:
-        is_name = heading == "model"
-        style = looks.get(heading, "")
-        table.add_column(heading, kind="name" if is_name else "number", style=style)
-    for line in model_lines(rows):
-        table.add_row(*line)
-    return table
+    columns = [
+        Column(each, "name" if each == "model" else "number", style=looks.get(each, ""))
+        for each in MODEL_HEADINGS
+    ]
+    title = "on how many machines a class of models"
+    return Table(columns, model_lines(rows), title=title, look="framed")
 
 
 def group_text(group: GroupRow) -> str:

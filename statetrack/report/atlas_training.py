@@ -11,8 +11,8 @@ from typing import Any
 from statetrack.atlas import KINDS, RIGHT, MachineRow, TrainedRow
 from statetrack.markup import markdown, markdown_code, markdown_table
 from statetrack.report.atlas import groups_text, horizon_text
-from statetrack.report.drawing import SHOWN, interval, share
-from statetrack.report.formats.rich import FittedTable
+from statetrack.report.drawing import SHOWN
+from statetrack.report.table import Table, interval, share
 from statetrack.report.tables import framed_table
 from statetrack.runs import Judged
 
@@ -39,9 +39,7 @@ TRAINING_LEGEND = (
 )
 
 
-def training_tables(
-    machines: Sequence[MachineRow], rows: Sequence[TrainedRow]
-) -> Iterator[FittedTable]:
+def training_tables(machines: Sequence[MachineRow], rows: Sequence[TrainedRow]) -> Iterator[Table]:
     """A table for each machine."""
     for machine in machines:
         mine = [row for row in rows if row.machine == machine.name]
@@ -49,7 +47,7 @@ def training_tables(
             yield _table(machine, mine)
 
 
-def _table(machine: MachineRow, rows: Sequence[TrainedRow]) -> FittedTable:
+def _table(machine: MachineRow, rows: Sequence[TrainedRow]) -> Table:
     measured = _measured(rows)
     columns = {
         "model": [row.model for row in rows],

@@ -5,13 +5,14 @@ Tables, files, figures and pages are all drawn from these; torch is not imported
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from statetrack.algebra import Prediction
 from statetrack.evidence import Bracket, Evidence
+from statetrack.report.table import MISSING
 from statetrack.runs import EvaluationRow, Outcome
 from statetrack.sweep import Compared
 
@@ -95,7 +96,7 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class Gathered:
     """The entries of a report, and how their table is read.
 
     `row_names` and `column_names` are in the order of the table; `length` is the one whose
@@ -124,23 +125,31 @@ class Report:
         """The entry at a place of the table."""
         return next((e for e in self.entries if (e.row, e.column) == (row, column)), None)
 
-    def to_markdown(self, **wanted: Any) -> str:
-        """The table as Markdown; `wanted` are the fields of `statetrack.report.formats.Wanted`."""
-        return self._as("markdown", wanted)
 
-    def to_latex(self, **wanted: Any) -> str:
-        """The table as LaTeX; `wanted` likewise."""
-        return self._as("latex", wanted)
+def worst_text(bracket: Bracket) -> str:
+    """The length up to which every word tried is right: `1,701`, or `>= 30,000` without a failure.
 
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """One dictionary for each run and length, with the columns of the CSV: for a data frame."""
-        from statetrack.report.long_form import long_rows
+    A wrong answer to the random words counts too, and a proof of more than was tried: `all lengths`
+    where that is proven. `-` where no word was sought or could be.
+    """
+    if bracket.worst_case is None and bracket.verdict == "not proven":
+        return MISSING
+    if bracket.fails_at is not None:
+        return f"{bracket.right_to:,}"
+    return "all lengths" if bracket.proven is None else f">= {bracket.right_to:,}"
 
-        return [dict(vars(row)) for row in long_rows(self)]
 
-    def _as(self, form: Literal["markdown", "latex"], wanted: Mapping[str, Any]) -> str:
-        from statetrack.report.wanted import Wanted  # which imports this module
+def short_names(runs: Sequence[Path]) -> list[str]:
+    """A name for each folder, in their order: `b`, or `sweep/b` where another has a `b` too.
 
-        content = Wanted(form=form, **wanted).of_report(self)
-        assert isinstance(content, str)
-        return content
+    Folders with the same path have the same name.
+    """
+    found: dict[Path, str] = {}
+    for run in runs:
+        others = [each.parts for each in runs if each != run]
+        for number in range(1, len(run.parts) + 1):
+            end = run.parts[-number:]
+            if all(other[-number:] != end for other in others):
+                break
+        found[run] = "/".join(run.parts[-number:]) if number < len(run.parts) else run.as_posix()
+    return [found[run] for run in runs]

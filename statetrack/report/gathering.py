@@ -15,11 +15,12 @@ from typing import Any
 from statetrack.algebra import Prediction
 from statetrack.errors import RunError, SettingsError, StatetrackError, TaskError, nearest, setting
 from statetrack.predicting import predict
-from statetrack.report.entries import Entry, Report, State
+from statetrack.report.entries import Entry, State
 from statetrack.report.placing import Placeable, in_order, places_of
 from statetrack.report.repeating import train_command
 from statetrack.report.statistics import common_length
 from statetrack.report.training import TrainedPoint, training_lines, training_of
+from statetrack.report.wanted import Report
 from statetrack.runs import (
     RUNS,
     WITHOUT_EFFECT,

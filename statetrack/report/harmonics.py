@@ -12,7 +12,7 @@ from pathlib import Path
 from statetrack.errors import StatetrackError
 from statetrack.evidence import Plane, Representation
 from statetrack.markup import markdown, markdown_table
-from statetrack.report.drawing import share
+from statetrack.report.table import share
 from statetrack.runs import EvidenceRow, RunFolder, latest_evidence
 from statetrack.sweep import PointResult
 

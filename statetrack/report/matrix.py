@@ -1,7 +1,4 @@
-"""The table of a report: a cell for each row and column, what it says, and what must be said of it.
-
-Terminal, Markdown and LaTeX draw the same cells. Numbers are rounded down, as everywhere.
-"""
+"""The table of a report: a cell for each row and column, and what must be said of them."""
 
 from __future__ import annotations
 
@@ -9,12 +6,10 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from statetrack.errors import SettingsError
-from statetrack.report.drawing import share
-from statetrack.report.entries import Entry, Measure, Over, Report
-from statetrack.report.naming import short_names
+from statetrack.report.entries import Entry, Gathered, Measure, Over, short_names, worst_text
 from statetrack.report.statistics import (
     Kind,
     Population,
@@ -22,6 +17,7 @@ from statetrack.report.statistics import (
     horizon_of_entry,
     statistics_at,
 )
+from statetrack.report.table import MISSING, Column, Line, Styled, Table, share
 from statetrack.report.verdicts import summary
 from statetrack.scoring import rounded_up
 from statetrack.sweep import Of
@@ -32,73 +28,32 @@ KINDS: dict[Measure, Kind] = {"accuracy": "accuracy", "scaled": "scaled", "prefi
 OF_SELECTED: tuple[Measure, ...] = ("horizon", "worst")
 """The measures that are known of the selected replica alone."""
 
-MISSING = "-"
-"""Stands where there is no number."""
-
 NAMED = 4
 """The most runs that one note names."""
 
 SINGLE = 20
 """The most notes about single runs."""
 
-
-@dataclass(frozen=True)
-class Cell:
-    """A place of the table: its number as text, and how many replicas are right on every word.
-
-    `value` is the number itself, None where there is none; then the text says why.
-    """
-
-    text: str
-    value: float | None = None
-    right: str = ""
-    best: bool = False
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """The table of a report; `cells` are by row and column, and `floors` by column.
-
-    `caption` says what the numbers are, and `notes` what is missing and why.
-    """
-
-    title: str
-    caption: str
-    row_names: tuple[str, ...]
-    column_names: tuple[str, ...]
-    cells: tuple[tuple[Cell, ...], ...]
-    floors: tuple[str, ...]
-    notes: tuple[str, ...]
-
-    def transposed(self) -> Matrix:
-        """The same with tasks as rows and models as columns; floors are the last column."""
-        cells = [list(column) for column in zip(*self.cells, strict=True)]
-        names = self.row_names
-        if self.floors:
-            names = (*names, "floor")
-            for row, floor in zip(cells, self.floors, strict=True):
-                row.append(Cell(floor))
-        return replace(
-            self,
-            row_names=self.column_names,
-            column_names=names,
-            cells=tuple(map(tuple, cells)),
-            floors=(),
-        )
+MOST_NAMED = 8
+"""The most rows with the same settings whose runs are named below a table."""
 
 
 def matrix_of(
-    report: Report,
+    report: Gathered,
     *,
     measure: Measure | None = None,
     of: Of | None = None,
     over: Over = "all",
     length: int | None = None,
-) -> Matrix:
+    best: bool = False,
+    transpose: bool = False,
+) -> Table:
     """The table of a report, by default of its own measure and length and the selected replicas.
 
-    Without a length, what is `of` several replicas is shown at the longest length that was measured
-    on all of them, but for suites, which have a length of their own.
+    A cell has its number, and beside it how many replicas are right on every word; where there is
+    no number, it says why. With `best` the highest of each column stands out, with `transpose`
+    tasks are rows. Without a length, what is `of` several replicas is shown at the longest length
+    that was measured on all of them, but for suites, which have a length of their own.
 
     Raises `SettingsError` where nothing was evaluated at the length, and for a statistic over
     replicas of a measure that has none.
@@ -123,98 +78,76 @@ def matrix_of(
     found = {(entry.row, entry.column): entry for entry in report.entries}
     table = [
         [
-            _cell(found.get((row, column)), measure, which, over, at)
+            _styled(_cell(found.get((row, column)), measure, which, over, at))
             for column in report.column_names
         ]
         for row in report.row_names
     ]
-    return Matrix(
+    rows, columns = report.row_names, report.column_names
+    shown = any(cell.beside for row in table for cell in row)
+    if best:
+        table = _with_best(table)
+    floors = _floors(report, at) if measure == "accuracy" else []
+    if transpose:
+        table = [list(cells) for cells in zip(*table, strict=True)]
+        rows, columns = columns, (*rows, "floor") if floors else rows
+        for row, floor in zip(table, floors, strict=bool(floors)):
+            row.append(floor)
+    last = len(rows) if floors and not transpose else 0
+    lines = [
+        Line([name, *cells], ends=number == last)
+        for number, (name, cells) in enumerate(zip(rows, table, strict=True), start=1)
+    ]
+    if floors and not transpose:
+        lines.append(Line(["floor", *floors], style="dim"))
+    return Table(
+        [Column("", "name"), *(Column(name, "number") for name in columns)],
+        lines,
         title=report.title,
-        caption=_caption(report, measure, which, over, at)
-        + _legend(over, shown=any(cell.right for row in table for cell in row)),
-        row_names=report.row_names,
-        column_names=report.column_names,
-        cells=tuple(tuple(row) for row in _with_best(table)),
-        floors=_floors(report, at) if measure == "accuracy" else (),
+        caption=_caption(report, measure, which, over, at) + _legend(over, shown=shown),
         notes=(*_notes(report, measure, which, at), *_same_settings(report)),
+        look="matrix",
     )
 
 
-MOST_NAMED = 8
-"""The most rows with the same settings whose runs are named below a table."""
-
-
-def _same_settings(report: Report) -> list[str]:
-    """Which run stands in which row, of rows that differ by their number alone: `lstm (2)`."""
-    alike: dict[tuple[str, str], list[Entry]] = defaultdict(list)
-    for entry in report.entries:
-        alike[re.sub(r" \([0-9]+\)$", "", entry.row), entry.column].append(entry)
-    found = [
-        entry
-        for (row, _), entries in alike.items()
-        if len(entries) > 1 and any(entry.row == row for entry in entries)
-        for entry in sorted(entries, key=lambda entry: (len(entry.row), entry.row))
-    ]
-    if not found or report.suite is not None:
-        return []
-    names = short_names([entry.run for entry in report.entries])
-    short = dict(zip((entry.run for entry in report.entries), names, strict=True))
-    told = [f"{entry.row} on {entry.column} is {short[entry.run]}" for entry in found[:MOST_NAMED]]
-    more = len(found) - len(told)
-    left = f", {more} more (--long --columns row,column,run)" if more else ""
-    return [f"same settings: {', '.join(told)}{left}"]
-
-
-def worst_text(entry: Entry) -> str:
-    """The length up to which every word tried is right: `1,701`, or `>= 30,000` without a failure.
-
-    `all lengths` where that is proven, `-` where no word was sought or could be.
-    """
-    bracket = entry.bracket
-    if bracket.worst_case is None and bracket.verdict == "not proven":
-        return MISSING
-    if bracket.fails_at is not None:
-        return f"{bracket.right_to:,}"
-    return "all lengths" if bracket.proven is None else f">= {bracket.right_to:,}"
-
-
-def _cell(entry: Entry | None, measure: Measure, of: Of, over: Over, length: int) -> Cell:
+def _cell(entry: Entry | None, measure: Measure, of: Of, over: Over, length: int) -> Styled:
     if entry is None:
-        return Cell(MISSING)
+        return Styled(None, MISSING)
     if entry.state != "finished" and not entry.rows:
-        return Cell(entry.state)
+        return Styled(None, entry.state)
     if measure in OF_SELECTED:
         return _cell_of_selected(entry, measure)
     if not entry.at(length):
         gone = entry.state == "finished" and entry.replicas == entry.diverged
-        return Cell(
-            "diverged" if gone else MISSING, right=_right_of_diverged(entry) if gone else ""
+        several = gone and entry.replicas > 1
+        return Styled(
+            None,
+            "diverged" if gone else MISSING,
+            beside=f"0/{entry.replicas}" if several else "",
         )
     found = statistics_at(entry, length, KINDS.get(measure, "accuracy"))
     those = found.over(over)
     if measure == "success":
-        return Cell(f"{those.right}/{those.replicas}" if those.complete else MISSING, those.success)
+        return Styled(
+            those.success, f"{those.right}/{those.replicas}" if those.complete else MISSING
+        )
     value = found.of(of, KINDS[measure], over)
     right = those.complete and those.replicas > 1 and of == "selected"
-    return Cell(
-        _with_deviation(value, those) if of == "mean" else share(value),
+    return Styled(
         value,
-        right=f"{those.right}/{those.replicas}" if right else "",
+        _with_deviation(value, those) if of == "mean" else share(value),
+        beside=f"{those.right}/{those.replicas}" if right else "",
     )
 
 
-def _cell_of_selected(entry: Entry, measure: Measure) -> Cell:
+def _cell_of_selected(entry: Entry, measure: Measure) -> Styled:
     if measure == "horizon":
         reached = horizon_of_entry(entry)
-        return Cell(MISSING) if reached is None else Cell(f"{reached:,}", reached)
-    text = worst_text(entry)
+        return Styled(reached)
+    text = worst_text(entry.bracket)
     if text == MISSING:
-        return Cell(text)
-    return Cell(text, math.inf if text == "all lengths" else entry.bracket.right_to)
-
-
-def _right_of_diverged(entry: Entry) -> str:
-    return f"0/{entry.replicas}" if entry.replicas > 1 else ""
+        return Styled(None, text)
+    return Styled(math.inf if text == "all lengths" else entry.bracket.right_to, text)
 
 
 def _with_deviation(value: float | None, those: Population) -> str:
@@ -223,30 +156,34 @@ def _with_deviation(value: float | None, those: Population) -> str:
     return f"{share(value)} ± {rounded_up(those.deviation)}"
 
 
-def _with_best(table: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
-    """The cells, of which the highest of each column are marked; none where all are equal."""
-    columns = list(zip(*table, strict=True))
+def _styled(cell: Styled) -> Styled:
+    """A cell that stands back where it has no number, and stands out where a run failed."""
+    if cell.text in ("failed", "diverged"):
+        return replace(cell, style="red")
+    return replace(cell, style="dim") if cell.value is None else cell
+
+
+def _with_best(table: Sequence[Sequence[Styled]]) -> list[list[Styled]]:
+    """The cells, of which the highest of each column are strong; none where all are equal."""
     marked = []
-    for cells in columns:
-        values = [cell.value for cell in cells if cell.value is not None]
-        top = max(values, default=None) if len({*values}) > 1 else None
+    for cells in zip(*table, strict=True):
+        values = {cell.value for cell in cells if cell.value is not None}
+        top = max(values) if len(values) > 1 else None
         marked.append(
-            [
-                Cell(cell.text, cell.value, cell.right, best=top is not None and cell.value == top)
-                for cell in cells
-            ]
+            [replace(cell, strong=top is not None and cell.value == top) for cell in cells]
         )
     return [list(row) for row in zip(*marked, strict=True)]
 
 
-def _floors(report: Report, length: int) -> tuple[str, ...]:
+def _floors(report: Gathered, length: int) -> list[Styled]:
     """The accuracy of the best constant answer, by column; empty where nothing was scored."""
     floors = []
     for column in report.column_names:
         inside = [entry for entry in report.entries if entry.column == column]
         shown = {share(row.floor) for entry in inside for row in entry.at(length)}
-        floors.append(" to ".join(sorted({min(shown), max(shown)})) if shown else "")
-    return tuple(floors) if any(floors) else ()
+        text = " to ".join(sorted({min(shown), max(shown)})) if shown else ""
+        floors.append(Styled(None, text, style="dim"))
+    return floors if any(floor.text for floor in floors) else []
 
 
 WHAT: dict[Measure, str] = {
@@ -268,7 +205,7 @@ OF_WHICH: dict[Of, str] = {
 OVER: dict[Over, str] = {"all": "all replicas", "seeds": "the seeds at the selected learning rate"}
 
 
-def _caption(report: Report, measure: Measure, of: Of, over: Over, length: int) -> str:
+def _caption(report: Gathered, measure: Measure, of: Of, over: Over, length: int) -> str:
     """What the numbers are: of which words, of how many, and of which replicas."""
     about = ""
     if measure in OF_SELECTED:
@@ -300,7 +237,28 @@ def _range(numbers: Sequence[int]) -> str:
     return f"{known[0]:,}" if len(known) == 1 else f"{known[0]:,} to {known[-1]:,}"
 
 
-def _notes(report: Report, measure: Measure, of: Of, length: int) -> list[str]:
+def _same_settings(report: Gathered) -> list[str]:
+    """Which run stands in which row, of rows that differ by their number alone: `lstm (2)`."""
+    alike: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+    for entry in report.entries:
+        alike[re.sub(r" \([0-9]+\)$", "", entry.row), entry.column].append(entry)
+    found = [
+        entry
+        for (row, _), entries in alike.items()
+        if len(entries) > 1 and any(entry.row == row for entry in entries)
+        for entry in sorted(entries, key=lambda entry: (len(entry.row), entry.row))
+    ]
+    if not found or report.suite is not None:
+        return []
+    names = short_names([entry.run for entry in report.entries])
+    short = dict(zip((entry.run for entry in report.entries), names, strict=True))
+    told = [f"{entry.row} on {entry.column} is {short[entry.run]}" for entry in found[:MOST_NAMED]]
+    more = len(found) - len(told)
+    left = f", {more} more (--long --columns row,column,run)" if more else ""
+    return [f"same settings: {', '.join(told)}{left}"]
+
+
+def _notes(report: Gathered, measure: Measure, of: Of, length: int) -> list[str]:
     """What is missing and why, what to do, and what a reader must know of single cells."""
     places = len(report.row_names) * len(report.column_names)
     empty = places - len({(entry.row, entry.column) for entry in report.entries if entry.row})
@@ -366,7 +324,10 @@ def _groups(
     ]
     if measure == "worst":
         sought = "no word was sought that fails ({count}; `statetrack certify RUN` does): {runs}"
-        return [*groups, (sought, lambda entry: trained(entry) and worst_text(entry) == MISSING)]
+        return [
+            *groups,
+            (sought, lambda entry: trained(entry) and worst_text(entry.bracket) == MISSING),
+        ]
     if measure == "horizon":
         tested = "not evaluated ({count}; `statetrack eval RUN`): {runs}"
         return [*groups, (tested, lambda entry: trained(entry) and not entry.rows)]

@@ -8,14 +8,13 @@ diverged counts as 0, and as one that failed: its answers would be NaN, and such
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from statetrack.report.entries import Entry, Over
 from statetrack.runs import EvaluationRow, Outcome
-from statetrack.scoring import horizon, wilson
+from statetrack.scoring import Spread, horizon, wilson
 from statetrack.sweep import Of
 
 Kind = Literal["accuracy", "scaled", "prefix"]
@@ -26,25 +25,18 @@ FIELDS = {"accuracy": "accuracy", "scaled": "scaled", "prefix": "prefix_accuracy
 
 
 @dataclass(frozen=True, kw_only=True)
-class Population:
+class Population(Spread):
     """What some replicas reach together at one length, in one kind of accuracy.
 
     `replicas` counts those that diverged too, `evaluated` those that were evaluated at the length,
-    `right` those with every answer right at every scored position of every word. `deviation` is the
-    standard deviation of a sample, None for one replica; `least` and `best` are the range. All of
-    these are None unless every replica that did not diverge was evaluated: the best of some is not
-    the best.
+    `right` those with every answer right at every scored position of every word. The spread is
+    known where every replica that did not diverge was evaluated: the best of some is not the best.
     """
 
     replicas: int
     diverged: int
     evaluated: int
     right: int
-    best: float | None
-    median: float | None
-    mean: float | None
-    deviation: float | None
-    least: float | None
 
     @property
     def complete(self) -> bool:
@@ -149,11 +141,7 @@ def _population(
         diverged=len(outcomes) - len(trained),
         evaluated=len(scored),
         right=sum(row.all_right for row in scored),
-        best=max(known, default=None),
-        median=statistics.median(known) if known else None,
-        mean=statistics.fmean(known) if known else None,
-        deviation=statistics.stdev(known) if len(known) > 1 else None,
-        least=min(known, default=None),
+        **vars(Spread.of(known)),
     )
 
 

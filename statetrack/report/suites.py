@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from statetrack.evidence import WorstCase, length_text
 from statetrack.markup import markdown
-from statetrack.report.drawing import share
 from statetrack.report.formats.rich import FittedTable
+from statetrack.report.table import share
 from statetrack.runs import EvaluationRow
 from statetrack.sweep import PointResult
 

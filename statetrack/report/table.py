@@ -93,7 +93,7 @@ class Column:
         """A cell as readers see it, without what stands beside it."""
         if isinstance(cell, Styled):
             return self.write(cell.value) if cell.text is None else cell.text
-        return cell if isinstance(cell, str) else self.write(cell)
+        return self.write(cell)
 
 
 @dataclass(frozen=True)

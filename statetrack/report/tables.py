@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from statetrack.report.drawing import interval, share, small
-from statetrack.report.formats.rich import FittedTable
+from statetrack.report.table import Column, Line, Table, interval, share, small
 from statetrack.runs import EvaluationRow, Summary
 from statetrack.scoring import Score, horizon
 from statetrack.text import visible
@@ -15,32 +15,36 @@ from statetrack.training import Finish
 MARK = "◀"
 """The mark of the replica that validation selected."""
 
-IN_SUMMARY = "summary.json has them"
-"""Where the columns stand for which a terminal is too narrow."""
+OF_TRAINING = (
+    Column("replica", "number"),
+    Column("seed", "number", write=str),
+    Column("lr", "number", write="{:g}".format),
+    Column("best step", "number", key="best_step", write=str),
+    Column("loss", "number", key="validation_loss", write=small),
+    Column("accuracy", "number", key="validation_accuracy", write=share),
+    Column("", "whole", key="stopped"),
+)
+"""What a table of training says of each replica; the last column marks the selected one."""
 
 
-def training_table(title: str, summary: Summary) -> FittedTable:
+def training_table(title: str, summary: Summary) -> Table:
     """The outcome of each replica of a run; the selected one is marked."""
-    table = FittedTable(title, look="framed", left_out=("best step", "loss"), more=IN_SUMMARY)
-    for heading in ("replica", "seed", "lr", "best step", "loss", "accuracy"):
-        table.add_column(heading, kind="number")
-    table.add_column(kind="whole")
+    rows = []
     for row in summary.replicas:
         chosen = row.replica == summary.selected
         later = row.stopped == "diverged" and not row.diverged
         stopped = "diverged later" if later else row.stopped
         mark = f"{MARK} selected" + later * f", {stopped}" if chosen else stopped
-        table.add_row(
-            str(row.replica),
-            str(row.seed),
-            f"{row.lr:g}",
-            str(row.best_step),
-            small(row.validation_loss),
-            share(row.validation_accuracy),
-            mark,
-            style="bold" if chosen else None,
-        )
-    return table
+        cells = [*(column.value_of(row) for column in OF_TRAINING[:-1]), mark]
+        rows.append(Line(cells, style="bold" if chosen else None))
+    return Table(
+        OF_TRAINING,
+        rows,
+        title=title,
+        look="framed",
+        left_out=("best step", "loss"),
+        more="summary.json has them",
+    )
 
 
 def finish_line(finish: Finish) -> str:
@@ -53,60 +57,76 @@ def finish_line(finish: Finish) -> str:
     )
 
 
-def evaluation_table(title: str, rows: Sequence[EvaluationRow]) -> FittedTable:
-    """Accuracy by length, and by replica where there are several, with interval and floor."""
-    several = len({row.replica for row in rows}) > 1
-    ends = [
-        (several and at[1] != after[1]) or at[0] != after[0]
-        for at, after in _neighbours([(row.words, row.length) for row in rows])
-        if after is not None
-    ] + [False] * bool(rows)
-    bold = [several and row.selected for row in rows]
-    columns = _columns(rows, several)
-    return framed_table(title, columns, left_out=LEFT_OUT_FIRST, ends=ends, bold=bold)
-
-
-def evaluations_table(
-    title: str, runs: Sequence[tuple[str, Sequence[EvaluationRow]]]
-) -> FittedTable:
-    """The same of several runs, named in the first column."""
-    rows = [row for _, own in runs for row in own]
-    names = [name for name, own in runs for _ in own]
-    several = any(len({row.replica for row in own}) > 1 for _, own in runs)
-    shown = [name if name != before else "" for name, before in _neighbours(names, -1)]
-    return framed_table(
-        title,
-        {"run": shown} | _columns(rows, several),
-        left_out=LEFT_OUT_FIRST,
-        names=["run"],
-        ends=[at != after for at, after in _neighbours(names)],
-        bold=[several and row.selected for row in rows],
-    )
-
-
-def _columns(rows: Sequence[EvaluationRow], several: bool) -> dict[str, list[str]]:
-    """The cells of each column by its heading; several replicas have columns of their own."""
-    columns = {"length": [f"{row.length:,}" for row in rows]}
-    if len({row.words for row in rows}) > 1:
-        columns = {"words": [visible(row.words) for row in rows]} | columns
-    if several:
-        columns["seed"] = [str(row.seed) for row in rows]
-        columns["lr"] = [f"{row.lr:g}" for row in rows]
-    columns |= {
-        "accuracy": [share(row.accuracy) for row in rows],
-        "95 % interval": [interval(row.low, row.high) for row in rows],
-        "symbols": [share(row.symbol_accuracy) for row in rows],
-        "prefixes": [share(row.prefix_accuracy) for row in rows],
-        "floor": [share(row.floor) for row in rows],
-        "scaled": [share(row.scaled) for row in rows],
-    }
-    if several:
-        columns[""] = [MARK if row.selected else "" for row in rows]
-    return columns
-
+OF_SCORES = (
+    Column("accuracy", "number", write=share),
+    Column("95 % interval", "number", of=lambda row: interval(row.low, row.high), key="interval"),
+    Column("symbols", "number", key="symbol_accuracy", write=share),
+    Column("prefixes", "number", key="prefix_accuracy", write=share),
+    Column("floor", "number", write=share),
+    Column("scaled", "number", write=share),
+)
+"""What a table of evaluation says of each row."""
 
 LEFT_OUT_FIRST = ("scaled", "symbols", "prefixes", "95 % interval", "floor")
 """The columns that a narrow terminal goes without, in this order."""
+
+
+def evaluation_table(title: str, rows: Sequence[EvaluationRow]) -> Table:
+    """Accuracy by length, and by replica where there are several, with interval and floor."""
+    several = len({row.replica for row in rows}) > 1
+    parts = [(row.words, row.length if several else 0) for row in rows]
+    return _evaluation(title, rows, several, parts)
+
+
+def evaluations_table(title: str, runs: Sequence[tuple[str, Sequence[EvaluationRow]]]) -> Table:
+    """The same of several runs, named in the first column."""
+    rows = [row for _, own in runs for row in own]
+    several = any(len({row.replica for row in own}) > 1 for _, own in runs)
+    names = [name for name, own in runs for _ in own]
+    table = _evaluation(title, rows, several, names)
+    shown = [
+        name if name != before else "" for name, before in zip(names, ["", *names], strict=False)
+    ]
+    lines = [
+        replace(line, cells=[name, *line.cells])
+        for name, line in zip(shown, table.lines, strict=True)
+    ]
+    return replace(table, columns=[Column("run", "name"), *table.columns], rows=lines)
+
+
+def _evaluation(
+    title: str, rows: Sequence[EvaluationRow], several: bool, parts: Sequence[Any]
+) -> Table:
+    """A table with a line between rows of different parts, and the selected replica in bold."""
+    columns = _columns(rows, several)
+    lines = [
+        Line(
+            [column.value_of(row) for column in columns],
+            style="bold" if several and row.selected else None,
+            ends=number < len(rows) and parts[number] != parts[number - 1],
+        )
+        for number, row in enumerate(rows, start=1)
+    ]
+    return Table(
+        columns, lines, title, look="framed", left_out=LEFT_OUT_FIRST, more="--csv has them"
+    )
+
+
+def _columns(rows: Sequence[EvaluationRow], several: bool) -> list[Column]:
+    """The columns that rows need; several replicas have columns of their own."""
+    columns = [Column("length", "number")]
+    if len({row.words for row in rows}) > 1:
+        columns.insert(0, Column("words", "number", of=lambda row: visible(row.words)))
+    if several:
+        columns += [
+            Column("seed", "number", write=str),
+            Column("lr", "number", write="{:g}".format),
+        ]
+    columns += OF_SCORES
+    if several:
+        mark = Column("", "number", of=lambda row: MARK if row.selected else "", key="selected")
+        columns.append(mark)
+    return columns
 
 
 def framed_table(
@@ -117,30 +137,22 @@ def framed_table(
     names: Sequence[str] = (),
     texts: Sequence[str] = (),
     ends: Sequence[bool] = (),
-    bold: Sequence[bool] = (),
     more: str = "--csv has them",
-) -> FittedTable:
+) -> Table:
     """A table of numbers in a frame, of cells by headings, as wide as there is room for.
 
     The columns `names` and `texts` may be broken into lines, `left_out` says which are left out
-    first. `ends` says after which rows a line is drawn, and `bold` which stand out.
+    first. `ends` says after which rows a line is drawn.
     """
-    table = FittedTable(title, look="framed", left_out=left_out, more=more)
-    for heading in columns:
-        is_name = heading in names
-        table.add_column(
-            heading, kind="name" if is_name else "text" if heading in texts else "number"
-        )
-    for number, cells in enumerate(zip(*columns.values(), strict=True)):
-        style = "bold" if bold and bold[number] else None
-        table.add_row(*cells, style=style, end_section=bool(ends) and ends[number])
-    return table
-
-
-def _neighbours(values: Sequence[Any], step: int = 1) -> list[tuple[Any, Any]]:
-    """Each value with the one after it (with step -1: before it), None at the end."""
-    beside = [*values[1:], None] if step == 1 else [None, *values[:-1]]
-    return list(zip(values, beside, strict=True))
+    shown = [
+        Column(each, "name" if each in names else "text" if each in texts else "number")
+        for each in columns
+    ]
+    rows = [
+        Line(cells, ends=bool(ends) and ends[number])
+        for number, cells in enumerate(zip(*columns.values(), strict=True))
+    ]
+    return Table(shown, rows, title=title, look="framed", left_out=left_out, more=more)
 
 
 def closing_sentence(rows: Sequence[Score]) -> str:

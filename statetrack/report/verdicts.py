@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from statetrack.markup import markdown, markdown_table
-from statetrack.report.drawing import share
-from statetrack.report.formats.rich import FittedTable
+from statetrack.markup import markdown
+from statetrack.report.formats.markdown import table_markdown
+from statetrack.report.table import Column, Line, Table, share
 from statetrack.sweep import VERDICTS, Compared, Trust, Verdict, counts
 
 MARKS: Mapping[Trust, str] = {"primary": "", "second-hand": "†", "figure": "‡"}
@@ -14,7 +14,11 @@ MARKS: Mapping[Trust, str] = {"primary": "", "second-hand": "†", "figure": "�
 
 LOOKS: Mapping[Verdict, str] = {"agrees": "green", "differs": "red", "not comparable": "dim"}
 
-COLUMNS = ("row", "column", "source", "published", "measured", "right", "verdict", "why")
+COLUMNS = (
+    *(Column(heading, "name") for heading in ("row", "column", "source")),
+    *(Column(heading, "number") for heading in ("published", "measured", "right")),
+    *(Column(heading) for heading in ("verdict", "why")),
+)
 """`right` counts the replicas with every answer to every test word right, out of all replicas."""
 
 _WORDS: Mapping[Verdict, tuple[str, str]] = {
@@ -24,30 +28,24 @@ _WORDS: Mapping[Verdict, tuple[str, str]] = {
 }
 
 
-def verdict_table(compared: Sequence[Compared]) -> FittedTable:
+def verdict_table(compared: Sequence[Compared]) -> Table:
     """One line for each published number."""
-    table = FittedTable(
-        "published numbers and what was measured",
+    return Table(
+        COLUMNS,
+        [Line(_cells(each), style=LOOKS[each.verdict]) for each in compared],
+        title="published numbers and what was measured",
         look="framed",
         left_out=("why", "right", "source"),
         more="--markdown FILE has them",
     )
-    for name in COLUMNS:
-        number = name in ("published", "measured", "right")
-        is_name = name in ("row", "column", "source")
-        table.add_column(name, kind="number" if number else "name" if is_name else "text")
-    for each in compared:
-        table.add_row(*_cells(each), style=LOOKS[each.verdict])
-    return table
 
 
 def verdicts_markdown(compared: Sequence[Compared]) -> str:
     """The same in Markdown, with the legend and the summary; empty without published numbers."""
     if not compared:
         return ""
-    rows = [[markdown(cell) for cell in _cells(each)] for each in compared]
     after = [markdown(line) for line in (*legend(compared), f"In all: {summary(compared)}")]
-    return markdown_table(COLUMNS, rows) + "".join(f"\n{line}.\n" for line in after)
+    return table_markdown(verdict_table(compared)) + "".join(f"\n{line}.\n" for line in after)
 
 
 def beside(compared: Sequence[Compared], measure: str) -> dict[str, dict[str, float]]:

@@ -1,32 +1,20 @@
-"""A report in the format that is asked for: for a terminal, a paper, or another program."""
+"""A report as it is asked for: what of it, and in which format."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal
-
-from rich.console import Group, RenderableType
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from statetrack.errors import SettingsError
-from statetrack.report.entries import Measure, Over, Report
-from statetrack.report.files import csv_text, json_text, parquet_bytes
+from statetrack.report.entries import Gathered, Measure, Over
 from statetrack.report.html import page
-from statetrack.report.latex import long_latex, matrix_latex
-from statetrack.report.long_form import COLUMNS, MAIN, LongRow, chosen_columns, long_rows
-from statetrack.report.markdown import long_markdown, matrix_markdown
-from statetrack.report.matrix import OF_SELECTED, Matrix, matrix_of
-from statetrack.report.terminal import long_view, matrix_view
-from statetrack.report.verdicts import legend, verdict_table, verdicts_markdown
-from statetrack.sweep import Compared, Of
-
-Format = Literal["rich", "markdown", "latex", "csv", "parquet", "json", "html"]
-
-COMPLETE: tuple[Format, ...] = ("csv", "parquet", "json", "html")
-"""The formats that hold every measure of every run, and not one table."""
-
-WHOLE: tuple[Format, ...] = ("json", "html")
-"""Those of them that have no columns or lengths to choose."""
+from statetrack.report.matrix import OF_SELECTED, matrix_of
+from statetrack.report.plain_values import COLUMNS, MAIN, chosen_columns, long_form, to_json
+from statetrack.report.table import FORMATS, Document, Line, Table
+from statetrack.report.verdicts import legend, summary, verdict_table
+from statetrack.sweep import Of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +26,7 @@ class Wanted:
     as rows. Raises `SettingsError` for what a format has no place for.
     """
 
-    form: Format = "rich"
+    form: str = "rich"
     measure: Measure | None = None
     of: Of | None = None
     over: Over | None = None
@@ -52,18 +40,19 @@ class Wanted:
     transpose: bool = False
 
     def __post_init__(self) -> None:
-        complete = self.form in COMPLETE
+        holds = FORMATS[self.form].holds
+        complete = holds != "tables"
         refused = {
             "measure": complete and self.measure is not None,
             "of": complete and self.of is not None,
             "over": complete and self.over is not None,
             "best": complete and self.best,
-            "length": self.form in WHOLE and self.length is not None,
-            "columns": self.form in WHOLE and self.columns is not None,
+            "length": holds == "everything" and self.length is not None,
+            "columns": holds == "everything" and self.columns is not None,
             "published": self.published and (complete or self.long),
             "transpose": self.transpose and (complete or self.long),
-            "caption": self.form != "latex" and self.caption is not None,
-            "label": self.form != "latex" and self.label is not None,
+            "caption": "caption" not in FORMATS[self.form].options and self.caption is not None,
+            "label": "label" not in FORMATS[self.form].options and self.label is not None,
         }
         if self.published and self.form == "latex":
             raise SettingsError("--published: --format latex has no place for it: markdown has")
@@ -87,59 +76,101 @@ class Wanted:
         if self.columns is not None:
             chosen_columns(self.columns)
 
-    def of_report(self, report: Report) -> str | bytes:
-        """The report as the content of a file; for a terminal see `view`."""
-        match self.form:
-            case "json":
-                return json_text(report)
-            case "csv":
-                return csv_text(self._rows(report), self._columns(COLUMNS))
-            case "parquet":
-                return parquet_bytes(self._rows(report), self._columns(COLUMNS))
-            case "html":
-                return page(report)
-            case "markdown" if self.long:
-                return long_markdown(self._rows(report), self._columns(MAIN))
-            case "markdown":
-                table = matrix_markdown(self._matrix(report), bold=self.best)
-                verdicts = verdicts_markdown(_compared(report)) if self.published else ""
-                return "\n".join(filter(None, [table, verdicts]))
-            case "latex":
-                about = {"caption": self.caption, "label": self.label}
-                if self.long:
-                    return long_latex(self._rows(report), self._columns(MAIN), **about)
-                return matrix_latex(self._matrix(report), bold=self.best, **about)
-        raise AssertionError(f"{self.form} is drawn by `view`")
+    def of_report(self, report: Gathered) -> str | bytes:
+        """The report as the content of a file."""
+        return FORMATS[self.form].draw(self.document(report))
 
-    def view(self, report: Report, width: int) -> RenderableType:
-        """The report for a terminal of a width."""
+    def document(self, report: Gathered) -> Document:
+        """The report, for any format."""
+        given = {"caption": self.caption, "label": self.label}
+        return Document(
+            title=report.title,
+            parts=lambda: self._parts(report),
+            rows=lambda: self._rows(report, COLUMNS),
+            json=lambda: to_json(report),
+            page=lambda: page(report),
+            options={name: text for name, text in given.items() if text is not None},
+        )
+
+    def _parts(self, report: Gathered) -> Sequence[Table | str]:
+        """What a reader is shown: one table, and every published number where that is wanted."""
         if self.long:
-            columns = None if self.columns is None else chosen_columns(self.columns)
-            return long_view(self._rows(report), columns)
-        table = matrix_view(self._matrix(report), width, bold=self.best)
-        compared = _compared(report) if self.published else []
-        return Group(table, verdict_table(compared), *legend(compared)) if compared else table
-
-    def _rows(self, report: Report) -> list[LongRow]:
-        rows = long_rows(report, self.length)
-        if self.length is not None and all(row.length is None for row in rows):
-            raise SettingsError(f"--length {self.length}: no run was evaluated there")
-        return rows
-
-    def _columns(self, default: tuple[str, ...]) -> tuple[str, ...]:
-        return default if self.columns is None else chosen_columns(self.columns)
-
-    def _matrix(self, report: Report) -> Matrix:
-        found = matrix_of(
+            return [self._long(report)]
+        table = matrix_of(
             report,
             measure=self.measure,
             of=self.of,
             over=self.over or "all",
             length=self.length,
+            best=self.best,
+            transpose=self.transpose,
         )
-        return found.transposed() if self.transpose else found
+        compared = [each for entry in report.entries for each in entry.compared]
+        if not (self.published and compared):
+            return [table]
+        verdicts = verdict_table(compared)
+        if self.form == "rich":
+            return [table, verdicts, *legend(compared)]
+        said = (*legend(compared), f"In all: {summary(compared)}")
+        return [table, replace(verdicts, title=""), *(f"{line}." for line in said)]
+
+    def _rows(self, report: Gathered, usual: tuple[str, ...], **look: Any) -> Table:
+        columns = usual if self.columns is None else chosen_columns(self.columns)
+        table = long_form(report.entries, self.length, columns, **look)
+        if self.length is not None and not any(self.length in e.lengths for e in report.entries):
+            raise SettingsError(f"--length {self.length}: no run was evaluated there")
+        return table
+
+    def _long(self, report: Gathered) -> Table:
+        """One line for each run and length; columns that do not fit are named below.
+
+        Of chosen columns, those that do not fit stand in a table below.
+        """
+        table = self._rows(
+            report,
+            MAIN,
+            look="framed",
+            more="--columns chooses, --format csv has all",
+            in_blocks=self.columns is not None,
+        )
+        numbers = [
+            any(isinstance(row[place], int | float) for row in map(_cells, table.rows))
+            for place in range(len(table.columns))
+        ]
+        columns = [
+            replace(
+                column,
+                kind="number"
+                if is_number
+                else "name"
+                if place < 2 and self.columns is None
+                else "text",
+            )
+            for place, (column, is_number) in enumerate(zip(table.columns, numbers, strict=True))
+        ]
+        return replace(table, columns=columns)
 
 
-def _compared(report: Report) -> list[Compared]:
-    """The published numbers of all runs."""
-    return [each for entry in report.entries for each in entry.compared]
+def _cells(row: Line | Sequence[Any]) -> Sequence[Any]:
+    return row.cells if isinstance(row, Line) else row
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report(Gathered):
+    """A report that can be drawn: its entries, and how their table is read.
+
+    `find` gives the entry at a place of the table.
+    """
+
+    def to_markdown(self, **wanted: Any) -> str:
+        """The table as Markdown; `wanted` are the fields of `statetrack.report.Wanted`."""
+        return str(Wanted(form="markdown", **wanted).of_report(self))
+
+    def to_latex(self, **wanted: Any) -> str:
+        """The table as LaTeX; `wanted` likewise."""
+        return str(Wanted(form="latex", **wanted).of_report(self))
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One dictionary for each run and length, with the columns of the CSV: for a data frame."""
+        table = long_form(self.entries)
+        return [dict(zip(table.names, row, strict=True)) for row in table.values()]

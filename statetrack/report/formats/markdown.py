@@ -42,7 +42,7 @@ def _whole(table: Table) -> str:
     said = ": ".join(_line(" ".join(each.split())) for each in (table.title, table.caption) if each)
     text = (f"{said}\n\n" if said else "") + table_markdown(table)
     if table.notes:
-        text += "\n" + "".join(f"- {_line(note)}\n" for note in table.notes)
+        text += "\n" + "".join(f"- {markdown(visible(note, lines=True))}\n" for note in table.notes)
     return text
 
 

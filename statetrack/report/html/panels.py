@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from statetrack.report.drawing import share
 from statetrack.report.entries import Entry
+from statetrack.report.table import share
 from statetrack.runs import EvaluationRow
 
 WIDTH, HEIGHT = 232, 132

@@ -12,11 +12,10 @@ from typing import Literal
 
 from statetrack.algebra import Need
 from statetrack.report.agreement import Agreement, agreement_of
-from statetrack.report.drawing import interval, share
-from statetrack.report.entries import Entry, Report
+from statetrack.report.entries import Entry, Gathered, worst_text
 from statetrack.report.evidence import bracket_lines, evidence_lines
-from statetrack.report.matrix import worst_text
 from statetrack.report.statistics import FIELDS, horizon_of_entry
+from statetrack.report.table import interval, share
 from statetrack.report.verdicts import published_text
 from statetrack.runs import EvaluationRow
 from statetrack.scoring import wilson
@@ -76,7 +75,7 @@ class ReplicaLine:
 class Place:
     """One entry at its place of the table, in words; `number` is its place in the report."""
 
-    report: Report
+    report: Gathered
     entry: Entry
     number: int
 
@@ -178,7 +177,7 @@ class Place:
         if measure == "horizon":
             return f"{horizon_of_entry(self.entry) or 0:,}"
         if measure == "worst":
-            return worst_text(self.entry)
+            return worst_text(self.entry.bracket)
         if measure == "success":
             return share(self.right / self.entry.replicas)
         row = self.selected

@@ -12,13 +12,13 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from statetrack.references import ids_in
-from statetrack.report.drawing import interval, share
-from statetrack.report.entries import Report
+from statetrack.report.entries import Gathered
 from statetrack.report.html import panels
 from statetrack.report.html.places import MARKS, MEASURES, TRUSTS, Place
 from statetrack.report.html.records import records_of
 from statetrack.report.html.row_data import row_data
 from statetrack.report.matrix import WHAT
+from statetrack.report.table import interval, share
 from statetrack.report.verdicts import legend, measured_text, published_text
 from statetrack.text import visible
 
@@ -32,7 +32,7 @@ ADDRESSES = {"arXiv": "https://arxiv.org/abs/{}", "doi": "https://doi.org/{}"}
 """Where a paper of an id is found."""
 
 
-def page(report: Report) -> str:
+def page(report: Gathered) -> str:
     """The report as one HTML file that needs nothing else: no server, no network, no script.
 
     The same report gives the same page.

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from statetrack.report.entries import Entry, Report
-from statetrack.report.long_form import COLUMNS, as_values, long_rows
+from statetrack.report.entries import Entry, Gathered
+from statetrack.report.plain_values import COLUMNS, long_form
 from statetrack.runs import EvaluationRow
 from statetrack.scoring import plain
 
@@ -33,7 +33,7 @@ OF_SCORES = tuple(
 """What a row says of its score."""
 
 
-def row_data(report: Report) -> Mapping[str, Any]:
+def row_data(report: Gathered) -> Mapping[str, Any]:
     """`entries`, `scores` and `rows` as lists of values, in the order of the names of fields.
 
     A row is the number of its entry, the number of its score, and what is said of its replica.
@@ -58,13 +58,13 @@ def row_data(report: Report) -> Mapping[str, Any]:
     }
 
 
-def _long_form(report: Report) -> Mapping[str, Any]:
+def _long_form(report: Gathered) -> Mapping[str, Any]:
     """The report in its long form; what is the same at all lengths of a run stands once.
 
     `once` are the numbers of such columns. A run is their values, and a line of the values of the
     other columns for each length.
     """
-    lines = as_values(long_rows(report))
+    lines = long_form(report.entries).values()
     runs = []
     for entry in report.entries:
         number = max(1, len(entry.lengths))
