@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import torch
 
-from statetrack import comparison
 from statetrack.algebra import analyse
 from statetrack.cli import app
 from statetrack.errors import RunError, SettingsError
@@ -313,10 +312,10 @@ def test_what_runs_have_in_common_is_computed_once(parity, tmp_path, monkeypatch
         recorded = without_its_sizes(shutil.copytree(parity, tmp_path / f"run-{number}"))
     analysed, built = [], []
     monkeypatch.setattr(
-        comparison, "analyse", lambda automaton: analysed.append(1) or analyse(automaton)
+        "statetrack.runs.facts.analyse", lambda automaton: analysed.append(1) or analyse(automaton)
     )
     monkeypatch.setattr(
-        run_module, "make_replica", lambda *a, **k: built.append(1) or made(*a, **k)
+        "statetrack.runs.make_replica", lambda *a, **k: built.append(1) or made(*a, **k)
     )
     made = make_replica
     report = gather_runs([tmp_path])
