@@ -13,17 +13,14 @@ import numpy as np
 import pytest
 
 from statetrack.cli.app import run
-from statetrack.errors import TaskError
+from statetrack.colours import PALETTE
 from statetrack.pictures import MANNERS, Look
-from statetrack.pictures._bezier import FINE, Bezier
-from statetrack.pictures._canvas import PALETTE, Room, Shape
-from statetrack.pictures._nodes import between
-from statetrack.pictures.drawn import drawn_machine, group_of
-from statetrack.pictures.generators import few_generators, symbol_generators
+from statetrack.pictures.canvas import FINE, Bezier, Room, Shape
+from statetrack.pictures.grids import STAYS, TINTS
 from statetrack.pictures.layouts import CLOSEST, _badness, _crossings, circle, layout
-from statetrack.pictures.pictures import _chosen, _drawer
-from statetrack.pictures.state_diagram import most_symbols_at_an_arrow
-from statetrack.pictures.transition_table import STAYS, TINTS
+from statetrack.pictures.machine import drawn_machine, few_generators, group_of, symbol_generators
+from statetrack.pictures.state_diagram import moves_of
+from statetrack.pictures.tasks import WAYS, _chosen
 from statetrack.registry import tasks_folder
 from statetrack.spec import load_task
 
@@ -74,7 +71,7 @@ def joined(machine):
 )
 def test_the_picture_suits_the_task_and_names_every_state_and_symbol(name, manner, capsys):
     task, machine = load_task(name), drawn(name)
-    assert _chosen(task, machine).manner == manner
+    assert _chosen(task, machine)[0] == manner
     assert run(["show", name, "--plot", "it.svg"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("it.svg: ") and len(said.splitlines()) == 1
@@ -104,7 +101,7 @@ def test_what_stands_for_all_dead_states_is_called_dead(name):
 
 
 def test_symbols_at_an_arrow_are_counted_and_not_the_commas_in_their_names():
-    assert most_symbols_at_an_arrow(drawn(ADJACENT)) == 1
+    assert max(map(len, moves_of(drawn(ADJACENT)).values())) == 1
 
 
 def test_symbols_that_are_never_drawn_are_left_out():
@@ -165,13 +162,12 @@ def draw_in_every_manner(name, most, least=0):
     if not task.has_automaton or not least < len(task.automaton.states) <= most:
         return []
     machine, manners = drawn_machine(task), []
-    chosen = _chosen(task, machine).manner
+    chosen, _ = _chosen(task, machine)
     for manner in MANNERS:
-        try:
-            canvas = _drawer(task, machine, manner)(Room())
-        except TaskError as refusal:
+        if refusal := WAYS[manner].refusal(machine):
             assert manner != chosen, refusal
             continue
+        canvas = WAYS[manner].draw(machine, Room())
         figure, letters = canvas.figure(Look(), machine.title)
         assert letters >= 6.9, (name, manner, letters)
         if manner == chosen:
@@ -358,7 +354,8 @@ def test_a_part_of_a_curve_lies_on_the_curve():
     curve = Bezier(np.array([[0.0, 0.0], [1.0, 2.0], [3.0, -1.0], [4.0, 0.5]]))
     part = curve.between(0.25, 0.75)
     assert np.allclose(part.at(FINE), curve.at(0.25 + 0.5 * FINE))
-    kept = between(curve, curve.points[0], curve.points[-1], Shape(0.0, 0.5))
+    ends = curve.points[[0, -1]]
+    kept = curve.outside(lambda points: Shape(0.0, 0.5).gaps(points, ends).min(axis=1))
     ends = kept.at(np.array([0.0, 1.0]))
     assert np.linalg.norm(ends[0]) >= 0.5 and np.linalg.norm(ends[1] - [4, 0.5]) >= 0.5
 

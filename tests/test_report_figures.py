@@ -21,9 +21,9 @@ from statetrack.sweep import Compared
 
 matplotlib = pytest.importorskip("matplotlib")
 
-from statetrack.pictures import Choice, _panels, draw_report, heat_map, usual_kind  # noqa: E402
+from statetrack.pictures import Choice, draw_report, heat_map, sketch, usual_kind  # noqa: E402
+from statetrack.pictures.looks import REPRODUCIBLE, STYLE  # noqa: E402
 from statetrack.pictures.report_figures import KINDS  # noqa: E402
-from statetrack.pictures.saving import REPRODUCIBLE, STYLE  # noqa: E402
 
 LENGTHS = (10, 100, 1000, 20_000)
 
@@ -84,7 +84,9 @@ TWO = report_of(
 )
 
 
-def drawn(report: Report, kind: str, look: Look | None = None, **choice: Any) -> _panels.Drawn:
+def drawn(
+    report: Report, kind: str, look: Look | None = None, **choice: Any
+) -> sketch.CaptionedFigure:
     look = look or Look()
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
@@ -153,9 +155,9 @@ def test_chance_is_drawn_where_it_is_not_the_floor() -> None:
 
 
 def test_thirteen_rows_differ_in_colour_or_dashes_and_in_markers_or_size() -> None:
-    strokes = _panels.strokes_of([str(n) for n in range(28)])
+    strokes = sketch.strokes_of([str(n) for n in range(28)])
     assert len({(one.colour, str(one.dashes)) for one in strokes.values()}) == 28
-    few = _panels.strokes_of([str(n) for n in range(13)]).values()
+    few = sketch.strokes_of([str(n) for n in range(13)]).values()
     assert len({(one.marker, one.scale) for one in few}) == 13
     after = zip([*few], [*few][1:], strict=False)
     assert all(a.dashes != b.dashes and a.marker != b.marker for a, b in after)
@@ -171,7 +173,7 @@ def test_thirteen_rows_differ_in_colour_or_dashes_and_in_markers_or_size() -> No
     ],
 )
 def test_ticks_of_lengths_are_whole_numbers(low: int, high: int, ticks: list[int]) -> None:
-    assert _panels.log_ticks(low, high) == ticks
+    assert sketch.log_ticks(low, high) == ticks
 
 
 # --- heat maps ---

@@ -7,13 +7,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from statetrack.pictures._canvas import DASHES, PALETTE, Canvas, Room, Shape
-from statetrack.pictures._cosets import coset_layouts
-from statetrack.pictures._keys import Sample, write_key, write_legend
-from statetrack.pictures._nodes import Names, between, clearest, fitting_step, ways_to_name
-from statetrack.pictures.drawn import Drawn, group_of
-from statetrack.pictures.generators import Generator, few_generators, generators_of
-from statetrack.pictures.layouts import circle, layout
+from statetrack.colours import PALETTE
+from statetrack.pictures.canvas import DASHES, Canvas, Room
+from statetrack.pictures.layouts import circle, coset_layouts, layout
+from statetrack.pictures.machine import (
+    DrawnMachine,
+    Generator,
+    few_generators,
+    generators_of,
+    group_of,
+)
+from statetrack.pictures.nodes import (
+    Names,
+    Sample,
+    fitting_step,
+    line_between,
+    ways_to_name,
+    write_key,
+    write_legend,
+)
 from statetrack.sources import Floats, Integers
 
 MOST_GENERATORS = len(PALETTE)
@@ -25,18 +37,22 @@ LEAST_GAP, GAP, MOST_GAP = 8.0, 24.0, 60.0
 """The free length between two neighbouring nodes: the least, the usual, and the greatest."""
 
 
-def cayley_graph(drawn: Drawn, most: int, room: Room) -> Canvas:
+def cayley_graph(drawn: DrawnMachine, room: Room, most: int) -> Canvas:
     """The graph of the group that the symbols generate, of at most `most` elements."""
     group = elements_of(drawn, most)
     generators = few_generators(group.generators)
     places = _places([each.action for each in generators])
     canvas = Canvas()
     ways = list(ways_to_name(canvas, group.names, NAME))
-    named, step = _fitting(ways, places, room)
+    for named in ways:  # the first for which there is room, else the smallest
+        steps = [named.shape.step(places, gap) for gap in (LEAST_GAP, GAP, MOST_GAP)]
+        step, fits = fitting_step(places, named.shape, steps, room)
+        if fits:
+            break
     _draw_graph(canvas, generators, step * places, named)
     write_legend(canvas, [_sample(each, place) for place, each in enumerate(generators)], room)
     if named.key:
-        write_key(canvas, list(zip(named.texts, map(_on_one_line, group.names), strict=True)), room)
+        write_key(canvas, list(zip(named.texts, _on_one_line(group.names), strict=True)), room)
     canvas.write_caption(
         ["double ring: the start, which is the identity", *group.said_of_symbols(generators)]
     )
@@ -46,7 +62,7 @@ def cayley_graph(drawn: Drawn, most: int, room: Room) -> Canvas:
 class Elements:
     """The elements of a group with their names, and its generators."""
 
-    def __init__(self, drawn: Drawn, elements: Integers) -> None:
+    def __init__(self, drawn: DrawnMachine, elements: Integers) -> None:
         table = np.stack([_numbers(elements, action) for action in drawn.delta.T], axis=1)
         self.table = table  # [N, V]
         self.symbols = drawn.symbols
@@ -73,7 +89,7 @@ class Elements:
         return said
 
 
-def elements_of(drawn: Drawn, most: int) -> Elements:
+def elements_of(drawn: DrawnMachine, most: int) -> Elements:
     """The elements of the group of a machine, of at most `most`."""
     elements = group_of(drawn.delta, most)
     assert elements is not None, "the group is too large"
@@ -86,7 +102,7 @@ def _numbers(elements: Integers, action: Integers) -> Integers:
     return np.array([known[tuple(action[element].tolist())] for element in elements])
 
 
-def _names(drawn: Drawn, elements: Integers, table: Integers) -> list[str]:
+def _names(drawn: DrawnMachine, elements: Integers, table: Integers) -> list[str]:
     """The state reached from the start, with its label; a shortest word where states repeat."""
     reached = elements[:, drawn.start]
     if len(set(reached.tolist())) == len(elements):
@@ -104,9 +120,10 @@ def _names(drawn: Drawn, elements: Integers, table: Integers) -> list[str]:
     return names
 
 
-def _on_one_line(name: str) -> str:
-    first, _, label = name.partition("\n")
-    return f"{first} [{label}]" if label else first
+def _on_one_line(names: Sequence[str]) -> list[str]:
+    """Names with their labels in brackets."""
+    parts = (name.partition("\n") for name in names)
+    return [f"{first} [{label}]" if label else first for first, _, label in parts]
 
 
 def _places(actions: Sequence[Integers]) -> Floats:
@@ -139,45 +156,22 @@ def _rims(actions: Sequence[Integers]) -> list[list[int]]:
     return list(rims.values())
 
 
-def _fitting(ways: Sequence[Names], places: Floats, room: Room) -> tuple[Names, float]:
-    """The first way to name the nodes for which there is room, else the smallest, and its scale."""
-    for named in ways:
-        steps = [named.shape.step(places, gap) for gap in (LEAST_GAP, GAP, MOST_GAP)]
-        step, fits = fitting_step(places, named.shape, steps, room)
-        if fits:
-            break
-    return named, step
-
-
 def _sample(generator: Generator, place: int) -> Sample:
-    heads = 0 if generator.order == 2 else 2 if generator.back else 1
-    return Sample(generator.text, PALETTE[place], DASHES[place], heads)
+    return Sample(generator.text, PALETTE[place], DASHES[place], generator.heads)
 
 
 def _draw_graph(
     canvas: Canvas, generators: Sequence[Generator], places: Floats, named: Names
 ) -> None:
+    """Arrows; plain lines for a generator of order 2, heads at both ends where a symbol is back."""
+    bends = (0.0, 0.15, -0.15, 0.3, -0.3)
     for number, generator in enumerate(generators):
-        _draw_generator(canvas, generator, places, named.shape, _sample(generator, number))
+        for source, target in enumerate(generator.action.tolist()):
+            if generator.order > 2 or source <= target:
+                line = line_between(places, source, target, named.shape, bends, 3.0)
+                canvas.line(line, PALETTE[number], DASHES[number], generator.heads)
     for number, (place, name) in enumerate(zip(places, named.texts, strict=True)):
         canvas.node(place, named.shape)
         if number == 0:
             canvas.node(place, named.shape, inset=2.0)
         canvas.text(name, place, NAME)
-
-
-def _draw_generator(
-    canvas: Canvas, generator: Generator, places: Floats, shape: Shape, sample: Sample
-) -> None:
-    """Arrows; plain lines for a generator of order 2, heads at both ends where a symbol is back."""
-    for source, target in enumerate(generator.action):
-        if generator.order == 2 and source > target:
-            continue
-        a, b = places[source], places[target]
-        others = np.delete(places, [source, target], axis=0)
-        curve = clearest(a, b, others, shape, (0.0, 0.15, -0.15, 0.3, -0.3), 3.0)
-        kept = between(curve, a, b, shape)
-        if sample.heads:
-            canvas.arrow(kept, sample.colour, sample.style, both=sample.heads == 2)
-        else:
-            canvas.line(kept, sample.colour, sample.style)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from statetrack.pictures._canvas import INK, NOTE, _width
-from statetrack.pictures._chosen import (
+from statetrack.colours import INK, NOTE
+from statetrack.pictures.canvas import text_width
+from statetrack.pictures.looks import Look
+from statetrack.pictures.sketch import (
+    CaptionedFigure,
     Choice,
     Measure,
     entries_at,
+    folded,
     measure_of,
     num_right,
     point_at,
@@ -17,8 +21,6 @@ from statetrack.pictures._chosen import (
     said_of_seeds,
     said_of_words,
 )
-from statetrack.pictures._panels import Drawn, folded
-from statetrack.pictures.looks import Look
 from statetrack.report import Entry, Report
 from statetrack.scoring import rounded_down
 
@@ -43,7 +45,7 @@ _DOWN, _ACROSS = 3.1, 5.4
 """The height and the least width of a cell, in units of the letters."""
 
 
-def heat_figure(report: Report, choice: Choice, look: Look) -> Drawn:
+def heat_figure(report: Report, choice: Choice, look: Look) -> CaptionedFigure:
     """The table of a report: the selected replica's accuracy, and how many replicas are right.
 
     Raises `SettingsError` where no run was evaluated at the length.
@@ -104,12 +106,12 @@ def heat_figure(report: Report, choice: Choice, look: Look) -> Drawn:
         ).set_parse_math(False)
     if look.legend:
         _draw_bar(figure, (width - 3.6 * size) / width, box, size / width, shades)
-    return Drawn(figure, _caption(report, shown, length, measure, choice))
+    return CaptionedFigure(figure, _caption(report, shown, length, measure, choice))
 
 
 def _wide(name: str, size: float) -> float:
     """The width of a name that may have two lines, in points."""
-    return max(_width(line, size) for line in name.split("\n"))
+    return max(text_width(line, size) for line in name.split("\n"))
 
 
 def _names(report: Report) -> tuple[list[str], list[str]]:

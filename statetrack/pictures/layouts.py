@@ -6,16 +6,22 @@ For each given cycle, further layouts have the cycle on the outside and each oth
 of its neighbours (Tutte 1963, doi:10.1112/plms/s3-13.1.743). The layout with the fewest crossings
 is taken.
 
-Letters: S nodes, E edges.
+Of a Cayley graph there are layouts in which the cosets of a subgroup are alike: each, such as a
+cycle of one generator, is drawn in the same shape; cycles are around each other, and cosets beside
+each other, where the other generators lead from one to another.
+
+Letters: S nodes, E edges; of a group N elements, C cosets, H elements of each.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+from scipy.sparse.csgraph import shortest_path
 
-from statetrack.sources import Booleans, Floats, Integers
+from statetrack.sources import Booleans, BreadthFirst, Floats, Integers
 
 ROUNDS, SETTLED = 400, 1e-5
 """The most steps of the fit, and the move below which it has converged."""
@@ -65,7 +71,8 @@ def layout(
         return np.zeros((1, 2))
     joined = edges | edges.T
     np.fill_diagonal(joined, False)
-    wanted = _distances(joined)
+    wanted = shortest_path(joined, unweighted=True)
+    assert np.isfinite(wanted).all(), "the graph is not connected"
     pairs = np.argwhere(np.triu(joined))
     candidates = list(_candidates(joined, wanted, start))
     for rim in rims:
@@ -84,8 +91,11 @@ def layout(
 
 
 def _drawable(candidates: Iterable[Floats]) -> Iterator[Floats]:
-    """Those of which no two nodes are at one place, scaled."""
-    return (_spaced(each) for each in candidates if _closest(each) > SAME_PLACE)
+    """Those of which no two nodes are at one place, scaled until none are closer than `CLOSEST`."""
+    for places in candidates:
+        closest = _closest(places)
+        if closest > SAME_PLACE:
+            yield places * max(1.0, CLOSEST / closest)
 
 
 def circle(order: Integers) -> Floats:
@@ -132,29 +142,11 @@ def _within(rim: Sequence[int], joined: Booleans, evenness: float) -> Floats:
     return found
 
 
-def _spaced(places: Floats) -> Floats:
-    """The layout scaled up until no two nodes are closer than `CLOSEST`."""
-    spaced: Floats = places * max(1.0, CLOSEST / _closest(places))
-    return spaced
-
-
 def _closest(places: Floats) -> float:
     """The least distance of two nodes."""
     apart = np.linalg.norm(places[:, None] - places[None], axis=-1)
     np.fill_diagonal(apart, np.inf)
     return float(apart.min())
-
-
-def _distances(joined: Booleans) -> Floats:
-    """The number of edges on a shortest path between every two nodes, `[S, S]`."""
-    num_nodes = len(joined)
-    distances = np.full((num_nodes, num_nodes), np.inf)
-    reached = np.eye(num_nodes, dtype=bool)
-    for step in range(num_nodes):
-        distances[reached & np.isinf(distances)] = step
-        reached = (reached.astype(np.float64) @ (joined | np.eye(num_nodes, dtype=bool))) > 0
-    assert np.isfinite(distances).all(), "the graph is not connected"
-    return distances
 
 
 def _fitted(places: Floats, wanted: Floats) -> Floats:
@@ -209,26 +201,16 @@ def _walk(joined: Booleans, start: int) -> Integers:
 def _badness(places: Floats, pairs: Integers) -> tuple[float, float]:
     """Crossings plus edges over nodes plus spread, then the length and inequality of edges."""
     lengths = np.linalg.norm(places[pairs[:, 0]] - places[pairs[:, 1]], axis=1)
-    crossings = _tangles(places, pairs)
+    crossings = _crossings(places, pairs) + 2 * int(_near(places, pairs).sum())
     spread = float(np.prod(np.ptp(places, axis=0) + 1)) / len(places)
     excess = SPREAD * max(0.0, np.log2(spread / ENOUGH))
     return round(float(crossings + excess), 6), round(float(lengths.sum() + lengths.std()), 6)
 
 
-def _tangles(places: Floats, pairs: Integers) -> int:
-    """Crossings, and edges over nodes."""
-    return _crossings(places, pairs) + 2 * _edges_over_nodes(places, pairs)
-
-
 def _crossings(places: Floats, pairs: Integers) -> int:
     """The number of crossing pairs of edges without a common end."""
-    return int(_crossing(places, pairs, pairs).sum()) // 2
-
-
-def _crossing(places: Floats, pairs: Integers, others: Integers) -> Booleans:
-    """Which edges cross which others, without a common end."""
     a, b = places[pairs[:, 0], None], places[pairs[:, 1], None]
-    c, d = places[None, others[:, 0]], places[None, others[:, 1]]
+    c, d = places[None, pairs[:, 0]], places[None, pairs[:, 1]]
 
     def side(start: Floats, end: Floats, point: Floats) -> Floats:
         ahead, beside = end - start, point - start
@@ -236,15 +218,9 @@ def _crossing(places: Floats, pairs: Integers, others: Integers) -> Booleans:
         return turned
 
     apart = (side(a, b, c) * side(a, b, d) < -1e-9) & (side(c, d, a) * side(c, d, b) < -1e-9)
-    first, second = pairs[:, None, :], others[None]
+    first, second = pairs[:, None, :], pairs[None]
     common = (first == second).any(axis=2) | (first == second[..., ::-1]).any(axis=2)
-    found: Booleans = apart & ~common
-    return found
-
-
-def _edges_over_nodes(places: Floats, pairs: Integers) -> int:
-    """How many times an edge passes too near a node that is not its end."""
-    return int(_near(places, pairs).sum())
+    return int((apart & ~common).sum()) // 2
 
 
 def _near(places: Floats, pairs: Integers) -> Booleans:
@@ -273,3 +249,134 @@ def _turned(places: Floats, start: int) -> Floats:
         return places
     rotated: Floats = places @ np.array([[x, -y], [y, x]])
     return rotated
+
+
+MOST_AROUND, MOST_BESIDE = 6, 24
+"""The most cycles that are drawn around each other, and cosets beside each other."""
+
+APART = 1.15
+"""The distance of two cycles around each other, in steps."""
+
+TURNS = 48
+"""The directions that are tried for each coset."""
+
+
+def coset_layouts(actions: Sequence[Integers]) -> Iterator[Floats]:
+    """Candidates for positions `[N, 2]`, for each subgroup that one or two generators make.
+
+    Neighbours are about 1 apart.
+    """
+    joined = _joined(actions)
+    for number in (1, 2):
+        for some in itertools.combinations(actions, number):
+            cosets = _cosets(some)
+            if not 1 < len(cosets) < len(joined) // 2:
+                continue
+            between = joined[cosets[:, :, None, None], cosets[None, None]].any(axis=(1, 3))
+            if number == 1 and len(cosets) <= MOST_AROUND:
+                yield _around(cosets, np.asarray(between), joined)
+            if 2 < len(cosets) <= MOST_BESIDE:
+                yield from _beside(cosets, np.asarray(between), joined)
+
+
+def _joined(actions: Sequence[Integers]) -> Booleans:
+    joined = np.zeros((len(actions[0]),) * 2, bool)
+    for action in actions:
+        joined[np.arange(len(action)), action] = True
+    np.fill_diagonal(joined, False)
+    return joined | joined.T
+
+
+def _cosets(actions: Sequence[Integers]) -> Integers:
+    """The cosets of a subgroup, `[C, H]`, each in the order of the same words of its generators.
+
+    For one generator this is the order of its cycle.
+    """
+    ways = [action.tolist() for action in actions]
+    search = BreadthFirst([0], lambda place: enumerate(way[place] for way in ways))
+    for _ in search:
+        pass
+    words = [search.word_to(element) for element in search.nodes]
+    left = set(range(len(actions[0])))
+    found = []
+    while left:
+        coset = []
+        first = min(left)
+        for word in words:
+            element = first
+            for number in word:
+                element = ways[number][element]
+            coset.append(element)
+        left -= set(coset)
+        found.append(coset)
+    return np.array(found)
+
+
+def _around(cosets: Integers, between: Booleans, joined: Booleans) -> Floats:
+    """Cycles around each other, that of the identity outermost."""
+    number, length = cosets.shape
+    order = [0]
+    while len(order) < number:
+        left = [each for each in range(number) if each not in order]
+        near = [each for each in left if between[order[-1], each]]
+        order.append((near or [each for each in left if between[order, each].any()])[0])
+    unit = circle(np.arange(length))
+    smallest = max(float(np.linalg.norm(unit[0])), 0.8)
+    places = np.zeros((cosets.size, 2))
+    placed = np.zeros(cosets.size, bool)
+    for level, coset in enumerate(order):
+        radius = smallest + APART * (number - 1 - level)
+        shape = unit * radius / max(float(np.linalg.norm(unit[0])), 1e-9)
+        _turn(cosets[coset], np.zeros(2), shape, places, placed, joined)
+    return places
+
+
+def _beside(cosets: Integers, between: Booleans, joined: Booleans) -> Iterator[Floats]:
+    """Cosets beside each other: as the graph of cosets is laid out, and on a circle."""
+    first = cosets[0]
+    inside = joined[np.ix_(first, first)]
+    is_cycle = bool((inside.sum(axis=1) <= 2).all())
+    unit = circle(np.arange(len(first))) if is_cycle else layout(inside, 0)
+    unit = unit - unit.mean(axis=0)
+    wide = 2 * float(np.linalg.norm(unit, axis=1).max()) + 0.9
+    number = len(cosets)
+    for centres in (layout(between, 0), circle(np.arange(number))):
+        yield _placed(cosets, wide * centres, unit, joined)
+    if number > 3:
+        middle = np.concatenate([np.zeros((1, 2)), circle(np.arange(number - 1))])
+        radius = float(np.linalg.norm(middle[1]))
+        yield _placed(cosets, wide * max(1.0, 1 / radius) * middle, unit, joined)
+
+
+def _placed(cosets: Integers, centres: Floats, unit: Floats, joined: Booleans) -> Floats:
+    """All cosets at their centres, each turned and mirrored so that lines to others are short."""
+    places = np.zeros((cosets.size, 2))
+    for coset, centre in zip(cosets, centres, strict=True):
+        places[coset] = centre
+    everywhere = np.ones(cosets.size, bool)
+    for _ in range(5):
+        for coset, centre in zip(cosets, centres, strict=True):
+            _turn(coset, centre, unit, places, everywhere, joined)
+    return places
+
+
+def _turn(
+    coset: Integers,
+    centre: Floats,
+    unit: Floats,
+    places: Floats,
+    placed: Booleans,
+    joined: Booleans,
+) -> None:
+    """Place a coset about its centre so that its lines to what is placed are shortest."""
+    edges = joined[coset] & placed
+    edges[:, coset] = False
+    source, target = np.nonzero(edges)
+    angles = 2 * np.pi * np.arange(TURNS) / TURNS
+    turned = np.stack([np.cos(angles), -np.sin(angles), np.sin(angles), np.cos(angles)], axis=1)
+    shapes = np.stack([unit, unit * (1.0, -1.0)])
+    found = np.einsum("tij,mhj->mthi", turned.reshape(-1, 2, 2), shapes).reshape(-1, *unit.shape)
+    apart = centre + found[:, source] - places[target]
+    cost = (np.linalg.norm(apart, axis=2) ** 2).sum(axis=1).round(6)
+    places[coset] = centre + found[int(cost.argmin())]
+    placed[coset] = True

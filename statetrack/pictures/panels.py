@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statetrack.pictures._canvas import INK, PALETTE, Canvas, Room, Shape
-from statetrack.pictures._keys import write_key
-from statetrack.pictures._nodes import between, clearest, ways_to_name
-from statetrack.pictures.drawn import Drawn
-from statetrack.pictures.generators import few_generators, symbol_generators
+from statetrack.colours import INK, PALETTE
+from statetrack.pictures.canvas import Canvas, Room, Shape
 from statetrack.pictures.layouts import circle
+from statetrack.pictures.machine import DrawnMachine, few_generators, symbol_generators
+from statetrack.pictures.nodes import line_between, ways_to_name, write_key
 from statetrack.sources import Floats, Integers
 
 NAME, HEADING = 7.5, 8.5
@@ -33,14 +32,11 @@ class Panel(NamedTuple):
     heads: int
 
 
-def panels_of(drawn: Drawn) -> list[Panel]:
+def panels_of(drawn: DrawnMachine) -> list[Panel]:
     """The panels of a machine: symbols with the same or the inverse action share one."""
     stays = np.arange(len(drawn.states))
     if drawn.is_group:
-        return [
-            Panel(each.text, each.action, 0 if each.order == 2 else 2 if each.back else 1)
-            for each in symbol_generators(drawn)
-        ]
+        return [Panel(each.text, each.action, each.heads) for each in symbol_generators(drawn)]
     found: dict[bytes, tuple[list[str], Integers]] = {}
     for symbol, column in zip(drawn.symbols, drawn.delta.T, strict=True):
         found.setdefault(column.tobytes(), ([], column.copy()))[0].append(symbol)
@@ -51,7 +47,7 @@ def panels_of(drawn: Drawn) -> list[Panel]:
     ]
 
 
-def symbol_panels(drawn: Drawn, room: Room) -> Canvas:
+def symbol_panels(drawn: DrawnMachine, room: Room) -> Canvas:
     """All panels, as many in a row as have room."""
     canvas = Canvas()
     shown = panels_of(drawn)
@@ -89,7 +85,7 @@ def symbol_panels(drawn: Drawn, room: Room) -> Canvas:
     return canvas
 
 
-def _order(drawn: Drawn) -> Integers:
+def _order(drawn: DrawnMachine) -> Integers:
     """The order on the circle: along the first cycle of a group that has one through all states."""
     if drawn.regular_group:
         first = few_generators(symbol_generators(drawn))[0]
@@ -103,7 +99,7 @@ def _order(drawn: Drawn) -> Integers:
 
 def _draw_panel(
     canvas: Canvas,
-    drawn: Drawn,
+    drawn: DrawnMachine,
     panel: Panel,
     places: Floats,
     texts: Sequence[str],
@@ -113,15 +109,9 @@ def _draw_panel(
         twice = target >= 0 and panel.action[target] == source
         if target < 0 or target == source or (twice and panel.heads != 1 and target < source):
             continue
-        a, b = places[source], places[target]
-        others = np.delete(places, [source, target], axis=0)
         bends = (0.2,) if twice and panel.heads == 1 else (0.0, 0.15, -0.15, 0.3, -0.3)
-        curve = clearest(a, b, others, shape, bends, 2.0)
-        kept = between(curve, a, b, shape)
-        if panel.heads:
-            canvas.arrow(kept, PALETTE[0], both=panel.heads == 2)
-        else:
-            canvas.line(kept, PALETTE[0])
+        line = line_between(places, source, target, shape, bends, 2.0)
+        canvas.line(line, PALETTE[0], heads=panel.heads)
     for state, place in enumerate(places):
         canvas.node(place, shape)
         if state == drawn.start:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from statetrack.errors import SettingsError
-from statetrack.evidence import Representation
-from statetrack.pictures._chosen import Choice as Choice
-from statetrack.pictures._panels import Drawn
-from statetrack.pictures.ablation import ablation_figure
-from statetrack.pictures.accuracy_by_length import length_figure
-from statetrack.pictures.along_an_axis import axis_figure
+from statetrack.evidence import Evidence, Representation
 from statetrack.pictures.heat_map import heat_figure
-from statetrack.pictures.looks import Look
-from statetrack.pictures.saving import save_figure
+from statetrack.pictures.looks import Look, save_figure
+from statetrack.pictures.plots import ablation_figure, axis_figure, length_figure
+from statetrack.pictures.sketch import CaptionedFigure
+from statetrack.pictures.sketch import Choice as Choice
 from statetrack.report import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def angle_figure(report: Report, choice: Choice, look: Look) -> Drawn:
+def angle_figure(report: Report, choice: Choice, look: Look) -> CaptionedFigure:
     """The angles, or harmonics, of the planes that a run turns, of which `probe` found some.
 
     Raises `SettingsError` for several runs, and where nothing was found.
@@ -44,10 +41,10 @@ def angle_figure(report: Report, choice: Choice, look: Look) -> Drawn:
         figure.set_size_inches(
             look.width or width, look.height or height * (look.width or width) / width
         )
-    return Drawn(figure, (f"the planes that the selected replica of {entry.run} turns",))
+    return CaptionedFigure(figure, (f"the planes that the selected replica of {entry.run} turns",))
 
 
-KINDS: Mapping[str, Callable[[Report, Choice, Look], Drawn]] = {
+KINDS: Mapping[str, Callable[[Report, Choice, Look], CaptionedFigure]] = {
     "length": length_figure,
     "heat": heat_figure,
     "data": axis_figure,
@@ -84,3 +81,21 @@ def draw_report(
 
     save_figure(draw, path, look)
     return caption
+
+
+def draw_evidence(found: Iterable[Evidence], folder: Path, ending: str, of: str) -> list[Path]:
+    """Draw the figures of some evidence into a folder, one file each; `of` ends the titles.
+
+    `ending` is that of the files: .svg, .png or .pdf. Raises `SettingsError` for another, without
+    matplotlib, and where the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise SettingsError(f"{folder}: cannot be made: {problem.strerror}") from None
+    written = []
+    for name, draw in (drawing for each in found for drawing in each.figures(of)):
+        path = folder / f"{name}{ending}"
+        save_figure(draw, path)
+        written.append(path)
+    return written

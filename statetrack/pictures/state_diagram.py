@@ -11,12 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from statetrack.pictures._bezier import FINE, Bezier
-from statetrack.pictures._canvas import INK, NOTE, Canvas, Room, Shape
-from statetrack.pictures._keys import write_key
-from statetrack.pictures._nodes import Names, between, clearest, fitting_step, ways_to_name
-from statetrack.pictures.drawn import Drawn
+from statetrack.colours import INK, NOTE
+from statetrack.pictures.canvas import FINE, Bezier, Canvas, Room, Shape
 from statetrack.pictures.layouts import layout
+from statetrack.pictures.machine import DrawnMachine
+from statetrack.pictures.nodes import (
+    Names,
+    fitting_step,
+    line_between,
+    ways_to_name,
+    write_key,
+)
 from statetrack.sources import Floats
 
 NAME, SYMBOL, LABEL = 9.5, 8.5, 7.5
@@ -50,11 +55,11 @@ class _Arrow:
     loop: bool
 
 
-def state_diagram(drawn: Drawn, room: Room) -> Canvas:
+def state_diagram(drawn: DrawnMachine, room: Room) -> Canvas:
     """The diagram of a machine."""
     canvas = Canvas()
     edges = np.zeros((len(drawn.states),) * 2, bool)
-    for source, target in _moves(drawn):
+    for source, target in moves_of(drawn):
         edges[source, target] = True
     unit = layout(edges, drawn.start)
     names = _names(drawn)
@@ -65,7 +70,7 @@ def state_diagram(drawn: Drawn, room: Room) -> Canvas:
     for marks, named in itertools.product(symbols, ways):
         moves = {
             pair: _lines([marks[symbol] for symbol in found])
-            for pair, found in _moves(drawn).items()
+            for pair, found in moves_of(drawn).items()
         }
         step, fits = _step(canvas, unit, moves, named.shape, room)
         widest = max(canvas.size(text, SYMBOL)[0] for text in moves.values())
@@ -74,8 +79,9 @@ def state_diagram(drawn: Drawn, room: Room) -> Canvas:
     places = step * unit
     arrows = _arrows(moves, places, named.shape, drawn.start)
     for arrow in arrows:
-        canvas.arrow(arrow.curve, INK)
-    _draw_start(canvas, places[drawn.start], named.shape)
+        canvas.line(arrow.curve, INK, heads=1)
+    head = places[drawn.start] - (named.shape.wide, 0.0)
+    canvas.line(Bezier(np.array([head - (24.0, 0.0), head])), INK, heads=1)
     for state, place in enumerate(places):
         _draw_state(canvas, drawn, state, place, named)
     _write_symbols(canvas, arrows, places, named.shape)
@@ -91,7 +97,7 @@ def state_diagram(drawn: Drawn, room: Room) -> Canvas:
     return canvas
 
 
-def _names(drawn: Drawn) -> list[str]:
+def _names(drawn: DrawnMachine) -> list[str]:
     if not _writes_labels(drawn):
         return [*drawn.states]
     notes = drawn.notes or ()
@@ -135,12 +141,12 @@ def _step(
     return fitting_step(unit, shape, steps, within)
 
 
-def _writes_labels(drawn: Drawn) -> bool:
+def _writes_labels(drawn: DrawnMachine) -> bool:
     """Whether labels are written below the names: not where a ring marks one of two labels."""
     return drawn.labels is not None and drawn.second is None
 
 
-def _caption(drawn: Drawn, numbered: bool) -> list[str]:
+def _caption(drawn: DrawnMachine, numbered: bool) -> list[str]:
     lines = []
     if numbered and _writes_labels(drawn):
         lines += drawn.said_of_labels
@@ -155,23 +161,7 @@ def _caption(drawn: Drawn, numbered: bool) -> list[str]:
     return lines
 
 
-def moves_per_state(drawn: Drawn) -> float:
-    """How many arrows to other states leave a state, on average."""
-    moves = [pair for pair in _moves(drawn) if pair[0] != pair[1]]
-    return len(moves) / len(drawn.states)
-
-
-def num_moves(drawn: Drawn) -> int:
-    """How many arrows there are."""
-    return len(_moves(drawn))
-
-
-def most_symbols_at_an_arrow(drawn: Drawn) -> int:
-    """The largest number of symbols at one arrow."""
-    return max(map(len, _moves(drawn).values()))
-
-
-def _moves(drawn: Drawn) -> dict[tuple[int, int], list[int]]:
+def moves_of(drawn: DrawnMachine) -> dict[tuple[int, int], list[int]]:
     """The symbols that lead from one state to another, for every pair that has some."""
     found: dict[tuple[int, int], list[int]] = {}
     for source, row in enumerate(drawn.delta):
@@ -201,14 +191,11 @@ def _arrows(
         if source == target:
             continue
         both = (target, source) in moves
-        a, b = places[source], places[target]
-        others = np.delete(places, [source, target], axis=0)
         bends = [BEND] if both else [0.0]
         for more in (0.15, 0.3, 0.45, 0.6):
             bends += [BEND + more] if both else [more, -more]
-        curve = clearest(a, b, others, shape, bends, 8.0)
-        kept = between(curve, a, b, shape)
-        arrows.append(_Arrow(kept, text, loop=False))
+        line = line_between(places, source, target, shape, bends, 8.0)
+        arrows.append(_Arrow(line, text, loop=False))
     samples = [arrow.curve.at(FINE[::4]) for arrow in arrows]
     for (source, target), text in moves.items():
         if source == target:
@@ -252,12 +239,9 @@ def _bow(centre: Floats, shape: Shape, angle: float) -> Bezier:
     )
 
 
-def _draw_start(canvas: Canvas, place: Floats, shape: Shape) -> None:
-    tail = place - (shape.wide + 24, 0.0)
-    canvas.arrow(Bezier(np.array([tail, place - (shape.wide, 0.0)])), INK)
-
-
-def _draw_state(canvas: Canvas, drawn: Drawn, state: int, place: Floats, named: Names) -> None:
+def _draw_state(
+    canvas: Canvas, drawn: DrawnMachine, state: int, place: Floats, named: Names
+) -> None:
     canvas.node(place, named.shape, dashed=not drawn.asked[state])
     label = (drawn.notes or drawn.states)[state]
     if _writes_labels(drawn) and not named.key:
@@ -278,7 +262,7 @@ def _write_symbols(canvas: Canvas, arrows: Sequence[_Arrow], places: Floats, sha
         others = [each for place, each in enumerate(samples) if place != number]
         crowd = np.concatenate(others) if others else np.zeros((0, 2))
         best, least = None, np.inf
-        for where in _wheres(arrow):
+        for where in [0.5] if arrow.loop else np.linspace(0.22, 0.78, 29).tolist():
             centre = arrow.curve.at(np.array([where]))[0]
             if arrow.loop:
                 centre = _beyond(arrow.curve, centre, size)
@@ -288,10 +272,6 @@ def _write_symbols(canvas: Canvas, arrows: Sequence[_Arrow], places: Floats, sha
         assert best is not None
         canvas.text(arrow.text, best, SYMBOL, box=tuple(size))
         written.append((best, size))
-
-
-def _wheres(arrow: _Arrow) -> Floats:
-    return np.array([0.5]) if arrow.loop else np.linspace(0.22, 0.78, 29)
 
 
 def _beyond(curve: Bezier, tip: Floats, size: Floats) -> Floats:

@@ -7,43 +7,30 @@ installs; without it, and for anything that cannot be drawn, a `StatetrackError`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from statetrack.errors import TaskError, setting
-from statetrack.pictures._canvas import SMALLEST, UNIT, Canvas, Room
-from statetrack.pictures._manners import Manner
+from statetrack.pictures.canvas import SMALLEST, UNIT, Canvas, Room
 from statetrack.pictures.cayley_graph import MOST_GENERATORS, cayley_graph
-from statetrack.pictures.drawn import Drawn, drawn_machine, group_of
-from statetrack.pictures.generators import (
+from statetrack.pictures.grids import matrix, table_size, transition_table
+from statetrack.pictures.looks import Look, Manner, check_path, save_figure
+from statetrack.pictures.machine import (
     MOST_LINES,
+    DrawnMachine,
+    drawn_machine,
     few_generators,
+    group_of,
     lines_at_a_node,
     symbol_generators,
 )
-from statetrack.pictures.looks import Look
-from statetrack.pictures.matrix import matrix
 from statetrack.pictures.panels import panels_of, symbol_panels
-from statetrack.pictures.saving import check_path, save_figure
-from statetrack.pictures.state_diagram import (
-    most_symbols_at_an_arrow,
-    moves_per_state,
-    num_moves,
-    state_diagram,
-)
-from statetrack.pictures.transition_table import table_size, transition_table
+from statetrack.pictures.state_diagram import moves_of, state_diagram
 from statetrack.spec import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-TITLES: Mapping[Manner, str] = {
-    "diagram": "state diagram",
-    "cayley": "Cayley graph",
-    "panels": "symbols in panels",
-    "table": "transition table",
-    "matrix": "matrix",
-}
 
 MOST_IN_DIAGRAM, MOST_ARROWS, MOST_ELEMENTS, MOST_IN_TABLE, MOST_IN_MATRIX = 40, 90, 120, 144, 600
 """The most states, arrows, elements, rows or columns, and states, that can be distinguished."""
@@ -74,13 +61,6 @@ class Picture(NamedTuple):
     notes: tuple[str, ...]
 
 
-class _Choice(NamedTuple):
-    """How a task is drawn, and why it is not drawn as something simpler."""
-
-    manner: Manner
-    why: str = ""
-
-
 def draw_task(
     task: Task,
     path: Path,
@@ -96,32 +76,29 @@ def draw_task(
     check_path(path)
     look = look or Look()
     drawn = drawn_machine(task)
-    chosen = _chosen(task, drawn) if plot_as is None else _Choice(plot_as)
-    draw = _drawer(task, drawn, chosen.manner)
-    notes = [chosen.why] if chosen.why else []
+    manner, why = _chosen(task, drawn) if plot_as is None else (plot_as, "")
+    way = WAYS[manner]
+    if refusal := way.refusal(drawn):
+        raise TaskError(f"task '{task.name}'{refusal}")
+    notes = [why] if why else []
 
     def figure() -> Figure:
         import matplotlib
 
-        canvas = draw(_room(look, float(matplotlib.rcParams["font.size"]) / UNIT))
+        canvas = way.draw(drawn, _room(look, float(matplotlib.rcParams["font.size"]) / UNIT))
         if caption is not None:
             canvas.write_caption(caption.split("\n") if caption else [])
         found, letters = canvas.figure(look, look.titled(drawn.title))
         if letters < SMALLEST:
-            enough = letters_width(float(found.get_figwidth()), letters)
+            enough = float(found.get_figwidth()) * 7 / letters
             notes.append(
-                f"its smallest letters are {letters:.1f} points high: {enough} inches of width "
+                f"its smallest letters are {letters:.1f} points high: {enough:.1f} inches of width "
                 "would make them 7"
             )
         return found
 
     save_figure(figure, path, look)
-    return Picture(f"{TITLES[chosen.manner]} of {drawn.title}", tuple(notes))
-
-
-def letters_width(width: float, letters: float) -> str:
-    """The width of a figure at which its smallest letters have 7 points."""
-    return f"{width * 7 / letters:.1f}"
+    return Picture(f"{way.title} of {drawn.title}", tuple(notes))
 
 
 def _room(look: Look, scale: float) -> Room:
@@ -132,64 +109,45 @@ def _room(look: Look, scale: float) -> Room:
     return Room(width, max(height, 60.0), look.width is not None)
 
 
-def _chosen(task: Task, drawn: Drawn) -> _Choice:
+def _chosen(task: Task, drawn: DrawnMachine) -> tuple[Manner, str]:
+    """How a task is drawn, and why it is not drawn as something simpler."""
     num_states, num_symbols = drawn.delta.shape
     if FEWEST_ELEMENTS <= num_states <= LEGIBLE_ELEMENTS and drawn.regular_group:
         generators = symbol_generators(drawn)
         if lines_at_a_node(generators) > MOST_LINES:
             one = len(few_generators(generators)) == 1
             if one and num_states <= SMALL_PANELS and len(generators) <= FEW_PANELS:
-                return _Choice("panels")
-            return _Choice("cayley")
+                return "panels", ""
+            return "cayley", ""
         if len(generators) > 1:
-            return _Choice("cayley")
+            return "cayley", ""
     most = FEW_MOVES if num_states <= FEW_STATES else LEGIBLE_MOVES
-    legible = num_states <= LEGIBLE_STATES and moves_per_state(drawn) <= most
-    if legible and most_symbols_at_an_arrow(drawn) <= LEGIBLE_SYMBOLS:
-        return _Choice("diagram")
+    moves = moves_of(drawn)
+    legible = sum(a != b for a, b in moves) <= most * num_states <= most * LEGIBLE_STATES
+    if legible and max(map(len, moves.values())) <= LEGIBLE_SYMBOLS:
+        return "diagram", ""
     if num_states <= MOST_IN_TABLE and num_symbols <= MOST_IN_TABLE:
         width, height = table_size(drawn)
         if width <= TABLE_WIDTH and height <= TABLE_HEIGHT:
-            return _Choice("table")
+            return "table", ""
     if num_states > MOST_IN_MATRIX:
         raise TaskError(
             f"task '{task.name}' is too large to draw: {num_states:,} states and {num_symbols:,} "
             f"symbols, where {MOST_IN_MATRIX} states are the most"
         )
-    return _Choice(
+    return (
         "matrix",
         f"{num_states:,} states x {num_symbols:,} symbols: a table would not fit a page, so a "
         "matrix shows which states lead to which",
     )
 
 
-def _drawer(task: Task, drawn: Drawn, manner: Manner) -> Callable[[Room], Canvas]:
-    """The function that draws a task in a manner; `TaskError` if it cannot be drawn so."""
-    refusals: Mapping[Manner, Callable[[], str]] = {
-        "diagram": lambda: _no_diagram(drawn),
-        "cayley": lambda: _no_cayley_graph(drawn),
-        "panels": lambda: _no_panels(drawn),
-        "table": lambda: _no_table(drawn),
-        "matrix": lambda: _no_matrix(drawn),
-    }
-    if refusal := refusals[manner]():
-        raise TaskError(f"task '{task.name}'{refusal}")
-    drawers: Mapping[Manner, Callable[[Room], Canvas]] = {
-        "diagram": lambda room: state_diagram(drawn, room),
-        "cayley": lambda room: cayley_graph(drawn, MOST_ELEMENTS, room),
-        "panels": lambda room: symbol_panels(drawn, room),
-        "table": lambda room: transition_table(drawn, room),
-        "matrix": lambda room: matrix(drawn, room),
-    }
-    return drawers[manner]
-
-
 def _take(*manners: Manner) -> str:
     return "take " + " or ".join(setting("plot_as", manner) for manner in manners)
 
 
-def _no_diagram(drawn: Drawn) -> str:
-    num_states, arrows = len(drawn.states), num_moves(drawn)
+def _no_diagram(drawn: DrawnMachine) -> str:
+    num_states, arrows = len(drawn.states), len(moves_of(drawn))
     if num_states > MOST_IN_DIAGRAM:
         return (
             f": a diagram of {num_states:,} states cannot be read: {MOST_IN_DIAGRAM} are the most; "
@@ -203,7 +161,7 @@ def _no_diagram(drawn: Drawn) -> str:
     return ""
 
 
-def _no_cayley_graph(drawn: Drawn) -> str:
+def _no_cayley_graph(drawn: DrawnMachine) -> str:
     if not drawn.is_group:
         return (
             " generates no group: not every symbol permutes its states, so it has no Cayley "
@@ -225,7 +183,7 @@ def _no_cayley_graph(drawn: Drawn) -> str:
     return ""
 
 
-def _no_panels(drawn: Drawn) -> str:
+def _no_panels(drawn: DrawnMachine) -> str:
     num_states, number = len(drawn.states), len(panels_of(drawn))
     if num_states > MOST_PANELS or number > MOST_PANELS:
         return (
@@ -237,7 +195,7 @@ def _no_panels(drawn: Drawn) -> str:
     return ""
 
 
-def _no_table(drawn: Drawn) -> str:
+def _no_table(drawn: DrawnMachine) -> str:
     num_states, num_symbols = drawn.delta.shape
     if max(num_states, num_symbols) > MOST_IN_TABLE:
         return (
@@ -247,10 +205,27 @@ def _no_table(drawn: Drawn) -> str:
     return ""
 
 
-def _no_matrix(drawn: Drawn) -> str:
+def _no_matrix(drawn: DrawnMachine) -> str:
     if len(drawn.states) > MOST_IN_MATRIX:
         return (
             f": a matrix of {len(drawn.states):,} states cannot be read: {MOST_IN_MATRIX} are the "
             "most"
         )
     return ""
+
+
+class Way(NamedTuple):
+    """One way to draw a machine: what it is called, why it cannot be, and what draws it."""
+
+    title: str
+    refusal: Callable[[DrawnMachine], str]
+    draw: Callable[[DrawnMachine, Room], Canvas]
+
+
+WAYS: Mapping[Manner, Way] = {
+    "diagram": Way("state diagram", _no_diagram, state_diagram),
+    "cayley": Way("Cayley graph", _no_cayley_graph, partial(cayley_graph, most=MOST_ELEMENTS)),
+    "panels": Way("symbols in panels", _no_panels, symbol_panels),
+    "table": Way("transition table", _no_table, transition_table),
+    "matrix": Way("matrix", _no_matrix, matrix),
+}

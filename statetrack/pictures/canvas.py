@@ -5,23 +5,51 @@ Matplotlib is an optional dependency, imported when something is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statetrack.colours import FILL as FILL
-from statetrack.colours import INK as INK
-from statetrack.colours import NOTE as NOTE
-from statetrack.colours import PALETTE as PALETTE
-from statetrack.pictures._bezier import Bezier
+from statetrack.colours import FILL, INK, NOTE
 from statetrack.pictures.looks import Look
 from statetrack.sources import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+FINE = np.linspace(0, 1, 201)
+"""Parameters at which a curve is evaluated."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bezier:
+    """A curve with control points `[n, 2]`: 2 of them make a line, 3 and 4 a bend."""
+
+    points: Floats
+
+    def at(self, where: Floats) -> Floats:
+        """Points `[N, 2]` at parameters `[N]` from 0 to 1."""
+        from matplotlib.bezier import BezierSegment
+
+        found: Floats = BezierSegment(self.points)(where)
+        return found
+
+    def between(self, start: float, end: float) -> Bezier:
+        """The part between two parameters."""
+        from matplotlib.bezier import split_de_casteljau
+
+        before, _ = split_de_casteljau(self.points, end)
+        return Bezier(np.array(split_de_casteljau(before, start / end)[1]))
+
+    def outside(self, gaps: Callable[[Floats], Floats]) -> Bezier:
+        """The part outside two outlines: `gaps` tells how far points `[N, 2]` are from them."""
+        kept = np.flatnonzero(gaps(self.at(FINE)) > 0)
+        assert len(kept) > 1, "the curve lies within its ends"
+        return self.between(float(FINE[kept[0]]), float(FINE[kept[-1]]))
+
 
 DASHES: tuple[Any, ...] = (
     "solid",
@@ -112,7 +140,7 @@ class Canvas:
     def size(self, text: str, letters: float) -> tuple[float, float]:
         """Width and height of text, which may have several lines."""
         lines = text.split("\n")
-        return max(_width(line, letters) for line in lines), letters * 1.2 * len(lines)
+        return max(text_width(line, letters) for line in lines), letters * 1.2 * len(lines)
 
     def node(
         self, centre: Floats, shape: Shape, *, dashed: bool = False, inset: float = 0.0
@@ -146,11 +174,15 @@ class Canvas:
         )
         self._reach(corner, 2 * centre - corner)
 
-    def line(self, curve: Bezier, colour: str, style: Any = "solid") -> None:
-        """A curve."""
+    def line(self, curve: Bezier, colour: str, style: Any = "solid", heads: int = 0) -> None:
+        """A curve with a head at none of its ends, at its last, or at both."""
         from matplotlib.patches import PathPatch
         from matplotlib.path import Path
 
+        if heads:
+            end = self._head(curve, colour)
+            start = 1 - self._head(Bezier(curve.points[::-1]), colour) if heads == 2 else 0.0
+            curve = curve.between(start, max(end, start + 0.01))
         codes = {2: Path.LINETO, 3: Path.CURVE3, 4: Path.CURVE4}
         num_points = len(curve.points)
         path = Path(curve.points, [Path.MOVETO, *[codes[num_points]] * (num_points - 1)])
@@ -167,14 +199,6 @@ class Canvas:
         )
         places = curve.at(np.linspace(0, 1, 33))
         self._reach(places.min(axis=0), places.max(axis=0))
-
-    def arrow(
-        self, curve: Bezier, colour: str, style: Any = "solid", *, both: bool = False
-    ) -> None:
-        """A curve with a head at its end, or at both."""
-        neck = self._head(curve, colour)
-        start = self._head(Bezier(curve.points[::-1]), colour) if both else 1.0
-        self.line(curve.between(1 - start, max(neck, 1 - start + 0.01)), colour, style)
 
     def _head(self, curve: Bezier, colour: str) -> float:
         """The head at the end of a curve; where on the curve it begins."""
@@ -365,7 +389,7 @@ def _broken(line: str, letters: float, width: float) -> list[str]:
     found = [""]
     for word in line.split(" "):
         longer = f"{found[-1]} {word}" if found[-1] else word
-        if found[-1] and _width(longer, letters) > width:
+        if found[-1] and text_width(longer, letters) > width:
             found.append(word)
         else:
             found[-1] = longer
@@ -373,7 +397,8 @@ def _broken(line: str, letters: float, width: float) -> list[str]:
 
 
 @cache
-def _width(line: str, letters: float) -> float:
+def text_width(line: str, letters: float) -> float:
+    """The width of one line of text, in points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
