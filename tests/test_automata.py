@@ -19,7 +19,8 @@ from statetrack.sources import (
     reachable,
     shortest_difference,
 )
-from statetrack.sources.running import Runner, run_by_steps
+from statetrack.sources.tables import Runner
+from tests.references.reading import run_by_steps
 
 
 def random_machine(

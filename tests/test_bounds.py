@@ -16,9 +16,9 @@ from statetrack.sources import (
     Automaton,
     build_automaton,
     floors,
+    graphs,
     interleave,
     minimise,
-    minimising,
     product,
     reachable,
 )
@@ -310,8 +310,8 @@ def test_both_ways_to_minimise_find_the_same_partition(monkeypatch):
     draw = np.random.default_rng(1)
     for _ in range(30):
         delta, labels = draw.integers(0, 12, (25, 2)), draw.integers(0, 2, 25)
-        first = minimising._numbered(labels)
-        by_rounds = minimising.refined(delta, first).tolist()
-        monkeypatch.setattr(minimising, "MOST_ROUNDS", 0)
-        assert minimising.refined(delta, first).tolist() == by_rounds
+        first = graphs.numbered(labels)
+        by_rounds = graphs.coarsest_partition(delta, first).tolist()
+        monkeypatch.setattr(graphs, "MOST_ROUNDS", 0)
+        assert graphs.coarsest_partition(delta, first).tolist() == by_rounds
         monkeypatch.undo()

@@ -24,7 +24,7 @@ from statetrack.sources import (
     WordStream,
     parse_lengths,
 )
-from statetrack.sources.randomness import below
+from statetrack.sources.randomness import one_of
 from statetrack.spec import TaskSpec, load_task, task_names
 from statetrack.sweep import Suite
 
@@ -110,7 +110,7 @@ def test_random_bits_of_other_seeds_purposes_or_variants_are_others():
 def test_numbers_below_a_bound_reach_both_ends_and_no_further():
     ends = np.array([0, 2**32 - 1], np.uint32)
     for bound in (1, 2, 7, 120, 1000):
-        assert below(bound, ends).tolist() == [0, bound - 1]
+        assert one_of(bound, ends).tolist() == [0, bound - 1]
 
 
 # Lengths
@@ -348,8 +348,6 @@ def test_slips_are_drawn_by_the_position_and_the_state_they_are_made_in():
 
 
 def test_the_first_and_the_last_point_of_the_line_draw_a_symbol_that_is_allowed():
-    from statetrack.sources.symbol_sampler import SymbolSampler
-
     ends = np.array([[0], [2**32 - 1]], np.uint32)
     for automaton, state, first, last in [
         (GATED, 0, 0, 1),
@@ -359,7 +357,7 @@ def test_the_first_and_the_last_point_of_the_line_draw_a_symbol_that_is_allowed(
         (SLIPPING, 1, 1, 2),
         (SLIPPING, 2, 0, 1),
     ]:
-        drawn = SymbolSampler(automaton).draw(ends, np.array([state, state]))
+        drawn = automaton._drawn(ends, np.array([state, state]))
         assert drawn.ravel().tolist() == [first, last]
 
 

@@ -11,8 +11,10 @@ from aalpy.utils import load_automaton_from_file
 
 from statetrack.errors import TaskError
 from statetrack.sources import Automaton, MachineText, automaton_of, equivalent, minimise
-from statetrack.sources.formats import dot, read_machine
-from statetrack.sources.formats._machine import Edge, names_of
+from statetrack.sources.formats import dot
+from statetrack.sources.formats._automata import names_of
+from statetrack.sources.formats._text import Edge
+from tests.references.reading import read_machine
 from tests.refusing import message_of
 
 TURNSTILE = """digraph turnstile {

@@ -8,8 +8,8 @@ import yaml
 
 from statetrack.cli.app import run
 from statetrack.sources import minimise
-from statetrack.sources.running import run_by_steps
 from statetrack.spec import golden_hash, load_task, task_names
+from tests.references.reading import run_by_steps
 
 GOLDEN_FILE = Path(__file__).parent / "golden" / "tasks.yaml"
 

@@ -29,8 +29,8 @@ from statetrack.algebra.monoid_facts import (
 )
 from statetrack.algebra.stabilizer_chain import StabilizerChain, Work
 from statetrack.sources import Automaton
-from statetrack.sources.formats import read_machine
 from statetrack.spec import TASKS, load_task
+from tests.references.reading import read_machine
 
 
 def random_actions(seed: int, most: int = 5) -> np.ndarray:

@@ -22,8 +22,8 @@ from statetrack.sources import (
     minimise,
     read_permutation,
 )
-from statetrack.sources._draws import Draws
-from statetrack.sources._groups import all_permutations, is_even, multiply
+from statetrack.sources.groups import all_permutations, is_even, multiply
+from statetrack.sources.randomness import Draws
 
 
 def made(kind: str, **arguments: object) -> Automaton:

@@ -21,8 +21,8 @@ from statetrack.sources import (
     reachable,
     write_machine,
 )
-from statetrack.sources.formats import read_machine
 from statetrack.spec import list_tasks, load_task
+from tests.references.reading import read_machine
 from tests.refusing import message_of
 
 FORMATS = list(MACHINE_FORMATS)

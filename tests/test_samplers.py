@@ -24,7 +24,7 @@ from statetrack.sources import (
     build_automaton,
     build_source,
 )
-from statetrack.sources.source import LONGEST_WHOLE
+from statetrack.sources.automaton import LONGEST_WHOLE
 from statetrack.spec import load_task, task_names
 
 CPU = torch.device("cpu")

@@ -131,7 +131,7 @@ def test_the_example_of_the_library_runs_as_typed(site: Path, example: Path) -> 
 
 REVEALED = {
     'st.load_task("s3")': "statetrack.spec.task.Task",
-    "batch": "statetrack.sources.batch.Batch",
+    "batch": "statetrack.sources.arrays.Batch",
     "record": "statetrack.training.records.Record",
     "row": "statetrack.scoring.Score",
     "run": "statetrack.runs.run.Run",

@@ -35,8 +35,8 @@ from statetrack.algebra import (
 )
 from statetrack.errors import TaskError
 from statetrack.sources import Automaton
-from statetrack.sources.formats import read_machine
 from tests.claims.cells import algebra_of, automaton_of, tasks_with_automata
+from tests.references.reading import read_machine
 from tests.simulating import Simulated, recurrences, refused
 
 ONE = Size("layers", 1)

@@ -41,8 +41,8 @@ from statetrack.sources import (
     BreadthFirst,
     Integers,
     closed,
+    coarsest_partition,
     orbits,
-    refined,
     shortest_ways,
 )
 
@@ -296,7 +296,9 @@ def _told_apart(machine: _Quotient, seen: _Seen) -> Integers:
     kept = np.where(steps >= 0, machine.answers[seen.points.ravel()], -2)
     classes = np.unique(kept, axis=0, return_inverse=True)[1].ravel()
     following = np.vstack([np.where(steps >= 0, steps, outside), np.full(steps.shape[1], outside)])
-    return refined(following, np.append(classes, classes.max() + 1))[:-1].reshape(seen.points.shape)
+    return coarsest_partition(following, np.append(classes, classes.max() + 1))[:-1].reshape(
+        seen.points.shape
+    )
 
 
 def _loops(seen: _Seen, root: int) -> Loops:

@@ -1,31 +1,59 @@
-"""The automaton: a Moore machine in integer tables, with the weights that words are drawn by.
+"""Sources of words with their labels, and the automaton, which is what most of them are.
 
-Letters: S states, V symbols, C labels, T time.
+A `Source` says where the words of a task, and the labels of their prefixes, come from. An
+`Automaton` is one: a Moore machine in integer tables, with the weights that words are drawn by. So
+is anything else that draws words and labels them: a sampler of a language that is not regular, a
+corpus of recorded words. A new one is a subclass of `Source` that says how words are drawn and
+read; whatever else it leaves out has a default that is right for every source.
+
+Letters: N words, T time, S states, V symbols, C labels, W random integers for a word.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from statetrack.errors import TaskError
-from statetrack.sources import counting, floors
-from statetrack.sources.arrays import Bits, Booleans, Floats, Integers, Unsigned, smallest_type
-from statetrack.sources.batch import Batch, UnlabelledWords
+from statetrack.errors import SettingsError, TaskError
+from statetrack.sources.arrays import (
+    PADDING,
+    Batch,
+    Bits,
+    Booleans,
+    Floats,
+    Integers,
+    Supervision,
+    UnlabelledWords,
+    Unsigned,
+    smallest_type,
+)
+from statetrack.sources.floors import DrawnWords, best_constant
 from statetrack.sources.graphs import reachable
 from statetrack.sources.lengths import LONGEST_ALLOWED, LengthDistribution
 from statetrack.sources.randomness import RandomBits
-from statetrack.sources.running import Runner
-from statetrack.sources.source import Source, check_names
-from statetrack.sources.symbol_sampler import SymbolSampler
+from statetrack.sources.tables import Runner, SymbolSampler, uniform_symbols
+from statetrack.text import LONGEST_NAME, flaw_in, shortened
+
+Purpose = Literal["train", "validation", "test"]
+"""What words are for."""
+
+LONGEST_WHOLE: Final = 100_000
+"""The longest word of a source that draws whole words."""
+
+_HASHED_LENGTHS, _HASHED_WORDS = (1, 2, 5, 12, 37), 64
+"""The words that a source without tables is told apart by: so many of each length."""
+
+UNCOUNTABLE: Final = 2**53
+"""Where counting words stops: `count_words` returns this for any number as large or larger."""
 
 ROUNDING = 1e-12
 """Weights whose sum is this close to 1 are taken as they are."""
@@ -33,6 +61,156 @@ ROUNDING = 1e-12
 MOST_TRANSITIONS = 2**24
 """Most transitions of an automaton that is made from others, or from a group: a larger one would
 not fit into the memory of a small computer."""
+
+
+class Source(ABC):
+    """A distribution over words of each length, and a label after each prefix of any word.
+
+    A drawn word is a function of the random integers given for it: the same integers give the
+    same word on every machine, whichever words are drawn beside it.
+    """
+
+    noun: ClassVar[str] = "a source without states"
+    """What messages call it."""
+
+    prefixes_are_words: ClassVar[bool] = False
+    """Whether the first n symbols of a longer word are distributed like a word of length n."""
+
+    symbols: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def longest_word(self) -> int:
+        """The greatest length that words can have."""
+        return LONGEST_WHOLE
+
+    @property
+    def usual_length(self) -> int:
+        """A length that words often have, where they come from elsewhere."""
+        return self.longest_word
+
+    @property
+    def num_symbols(self) -> int:
+        """V."""
+        return len(self.symbols)
+
+    @property
+    def num_labels(self) -> int:
+        """C, including labels that no drawn word has."""
+        return len(self.labels)
+
+    @abstractmethod
+    def read(self, words: npt.ArrayLike) -> tuple[Unsigned, Booleans]:
+        """The label after every symbol of words `[..., T]`, and whether it is asked for.
+
+        Any word can be read, also one that is never drawn. A label depends on the symbols up to
+        its own position alone. Labels have the smallest unsigned type that holds C.
+        """
+
+    @abstractmethod
+    def num_bits(self, longest: int) -> int:
+        """W: how many 32-bit integers a word takes, when no word is longer than `longest`."""
+
+    @abstractmethod
+    def draw(self, bits: Bits, lengths: Integers, longest: int) -> Unsigned:
+        """Words `[N, longest]` of the given lengths `[N]`, from uniform integers `[N, W]`.
+
+        What stands behind a word's end means nothing. The result has the smallest unsigned type
+        that holds V symbols.
+        """
+
+    def stream(self, bits: RandomBits, num_words: int, length: int, chunk: int) -> Iterator[Batch]:
+        """Words of one length, labelled after every symbol: consecutive pieces `[N, <=T]`.
+
+        Joined along T the pieces are whole words, the same whatever the `chunk` (how many symbols
+        a piece may hold). A source that can continue a word draws piece by piece, in constant
+        memory; by default the words are drawn whole and then cut.
+        """
+        width = self.num_bits(length)
+        lengths = np.full(num_words, length)
+        drawn = bits.read(0, num_words * width).reshape(num_words, width)
+        words = self.label_words(self.draw(drawn, lengths, length), lengths)
+        size = max(1, chunk // num_words)
+        for first in range(0, length, size):
+            yield words.cut(first, min(first + size, length))
+
+    def label_words(
+        self, symbols: Unsigned, lengths: Integers, supervision: Supervision = "every"
+    ) -> Batch:
+        """The batch of the words `symbols[..., :lengths]`: labelled, masked and padded with zeros.
+
+        `every` asks for the label of each prefix, `last` for that of the last prefix only; a
+        prefix whose label the source does not ask for is left out, so `last` then means the last
+        that is asked for.
+        """
+        inside = np.arange(symbols.shape[-1]) < lengths[..., None]  # [..., N, T]
+        labels, asked = self.read(symbols)
+        scored = asked & inside
+        if supervision == "last":
+            scored = _last_of_each(scored)
+        return Batch(symbols * inside, labels * inside, scored, lengths)
+
+    def check_length(self, length: int) -> None:
+        """Raises `SettingsError` for a length that words cannot have."""
+        if length > self.longest_word:
+            reason = "" if self.prefixes_are_words else ", for they are drawn whole"
+            raise SettingsError(
+                f"length {length}: words that come from {self.noun} have at most "
+                f"{self.longest_word} symbols{reason}"
+            )
+
+    def part(self, purpose: Purpose) -> Source:
+        """Where the words for a purpose come from: by default the source itself.
+
+        A source of few words, such as a corpus, keeps those for tests apart.
+        """
+        return self
+
+    @property
+    def automaton(self) -> Automaton | None:
+        """The automaton that the source is, if it is one."""
+        return None
+
+    def count_words(self, lengths: LengthDistribution) -> int | None:
+        """How many words of these lengths can be drawn; None where that is not known.
+
+        A source that counts returns `UNCOUNTABLE` for any number as large or larger.
+        """
+        return None
+
+    def list_words(self, lengths: LengthDistribution) -> tuple[UnlabelledWords, Floats] | None:
+        """All words of these lengths that can be drawn, and how likely each is: `[N]`, sum 1.
+
+        None where they are not known. Asked for only where `count_words` says that they are few.
+        """
+        return None
+
+    def floors(self, lengths: Iterable[int]) -> dict[int, float] | None:
+        """The accuracy of the best constant answer at the last scored position, by length.
+
+        Exact to rounding, for words as they are drawn; None where it is not known and has to be
+        measured on words.
+        """
+        return None
+
+    def fingerprint(self) -> str:
+        """SHA-256 over all that words and labels depend on.
+
+        By default over the first words of several lengths, their labels and all names.
+        """
+        digest = hashlib.sha256()
+        for length in sorted({min(length, self.longest_word) for length in _HASHED_LENGTHS}):
+            raw = np.random.PCG64(np.random.SeedSequence(length))
+            width = self.num_bits(length)
+            bits = (raw.random_raw(_HASHED_WORDS * width) >> np.uint64(32)).astype(np.uint32)
+            symbols = self.draw(bits.reshape(-1, width), np.full(_HASHED_WORDS, length), length)
+            for array in (symbols, *self.read(symbols)):
+                digest.update(np.asarray(array, "<i8").tobytes())
+        digest.update(json.dumps([self.symbols, self.labels]).encode())
+        return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(V={self.num_symbols}, C={self.num_labels})"
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -194,7 +372,7 @@ class Automaton(Source):
     def draw(self, bits: Bits, lengths: Integers, longest: int) -> Unsigned:
         """Words drawn by weights and slips; zeros stand behind the longest of them."""
         reached = int(lengths.max())
-        drawn = self._symbol_sampler.draw(bits[:, :reached])
+        drawn = self._drawn(bits[:, :reached], self.start)
         return np.pad(drawn, ((0, 0), (0, longest - reached))) if reached < longest else drawn
 
     def stream(self, bits: RandomBits, num_words: int, length: int, chunk: int) -> Iterator[Batch]:
@@ -204,7 +382,7 @@ class Automaton(Source):
         for begin in range(0, length, piece_length):
             size = min(piece_length, length - begin)
             drawn = bits.read(begin * num_words, size * num_words).reshape(size, num_words)
-            symbols = np.ascontiguousarray(self._symbol_sampler.draw(drawn.T, state, begin))
+            symbols = np.ascontiguousarray(self._drawn(drawn.T, state, begin))
             states = self.states_after(symbols, state)
             state = states[:, -1].astype(np.int64)
             lengths = np.full(num_words, size)
@@ -216,19 +394,59 @@ class Automaton(Source):
         return self
 
     def count_words(self, lengths: LengthDistribution) -> int:
-        """How many words of these lengths can be drawn, up to `counting.UNCOUNTABLE`."""
-        return counting.count_words(self, lengths)
+        """How many words of these lengths can be drawn; `UNCOUNTABLE` for as many or more."""
+        targets = self.delta[self.drawable]
+        ends_in = np.zeros(self.num_states)  # words of the present length that end there: [S]
+        ends_in[self.start] = 1
+        total = 0.0
+        for length in range(1, lengths.longest + 1):
+            continued = np.broadcast_to(ends_in[:, None], self.drawable.shape)[self.drawable]
+            ends_in = np.zeros(self.num_states)
+            np.add.at(ends_in, targets, continued)
+            if ends_in.sum() >= UNCOUNTABLE:
+                return UNCOUNTABLE  # every word can be continued: longer ones are no fewer
+            if length >= lengths.shortest:
+                total += float(ends_in.sum())
+        return int(min(total, UNCOUNTABLE))
 
     def list_words(self, lengths: LengthDistribution) -> tuple[UnlabelledWords, Floats]:
-        """All words of these lengths that can be drawn, and how likely each is: `[N]`, sum 1."""
-        return counting.list_words(self, lengths)
+        """All words of these lengths that can be drawn, and how likely each is: `[N]`, sum 1.
+
+        In order of length, then of symbols. The caller makes sure by `count_words` that they fit.
+        """
+        words = np.zeros((1, 0), smallest_type(self.num_symbols))
+        states = np.array([self.start])
+        chances = np.array([1.0 / lengths.num_lengths])
+        found: list[Unsigned] = []
+        likely: list[Floats] = []
+        for length in range(1, lengths.longest + 1):
+            parents, drawn = np.nonzero(self.drawable[states])
+            chances = chances[parents] * self.chances_at(length - 1)[states[parents], drawn]
+            words = np.column_stack([words[parents], drawn.astype(words.dtype)])
+            states = self.delta[states[parents], drawn]
+            if length >= lengths.shortest:
+                behind = ((0, 0), (0, lengths.longest - length))
+                found.append(np.pad(words, behind, constant_values=PADDING))
+                likely.append(chances)
+        counts = [len(each) for each in found]
+        all_lengths = np.repeat(np.arange(lengths.shortest, lengths.longest + 1), counts)
+        return UnlabelledWords(np.concatenate(found), all_lengths), np.concatenate(likely)
 
     def floors(self, lengths: Iterable[int]) -> dict[int, float] | None:
         """The accuracy of the best constant answer by length, from the distribution of states.
 
         None where that would take too long (`floors.MOST_WORK`).
         """
-        return floors.best_constant(self, lengths)
+        words = DrawnWords(
+            self.delta,
+            self.start,
+            np.where(self.scored, self.output, -1),
+            self.drawable,
+            self.weights,
+            self.shift_at_slip,
+            self.slip_chance if self.can_slip else None,
+        )
+        return best_constant(words, lengths)
 
     def fingerprint(self) -> str:
         """SHA-256 over tables and names."""
@@ -276,9 +494,39 @@ class Automaton(Source):
         """The label of every state in the smallest type: `[S]`."""
         return self.output.astype(smallest_type(self.num_labels))
 
+    def _drawn(self, bits: Bits, state: npt.ArrayLike, position: int = 0) -> Unsigned:
+        """Symbols `[..., T]` from bits `[..., T]`; `position` symbols led to `state`."""
+        if self.uniform_weights:
+            return uniform_symbols(self.num_symbols, bits)
+        return self._symbol_sampler.draw(bits, state, position)
+
     @cached_property
     def _symbol_sampler(self) -> SymbolSampler:
-        return SymbolSampler(self)
+        slips = self.slip_chance if self.can_slip else None
+        return SymbolSampler(self.delta, self.weights, self.drawable, self.shift_at_slip, slips)
+
+
+def _last_of_each(scored: Booleans) -> Booleans:
+    """`scored` with only the last True of every row left; a row without one stays empty."""
+    from_the_end = scored[..., ::-1]
+    last = scored.shape[-1] - 1 - from_the_end.argmax(axis=-1)
+    only_last = np.zeros_like(scored)
+    np.put_along_axis(only_last, last[..., None], scored.any(axis=-1, keepdims=True), axis=-1)
+    return only_last
+
+
+def check_names(names: Iterable[str], what: str) -> None:
+    """Raise `TaskError` for a name that is not one printable word of at most `LONGEST_NAME`.
+
+    `what` says whose name it is: a state, a symbol or a label.
+    """
+    for name in names:
+        if not name or name.split() != [name]:
+            raise TaskError(
+                f"{what}s: '{shortened(name)}' is no name: it must be text without spaces"
+            )
+        if flaw := flaw_in(name, most=LONGEST_NAME):
+            raise TaskError(f"{what}s: the name '{shortened(name)}' {flaw}")
 
 
 def _integer_table(delta: npt.ArrayLike) -> Integers:

@@ -24,13 +24,22 @@ import numpy as np
 import numpy.typing as npt
 
 from statetrack.errors import SettingsError, TaskError, nearest_or_known
-from statetrack.sources.arrays import Bits, Booleans, Floats, Integers, Unsigned, smallest_type
-from statetrack.sources.automaton import Automaton
-from statetrack.sources.batch import PADDING, Batch, Supervision, UnlabelledWords
-from statetrack.sources.formats._machine import in_order
+from statetrack.sources.arrays import (
+    PADDING,
+    Batch,
+    Bits,
+    Booleans,
+    Floats,
+    Integers,
+    Supervision,
+    UnlabelledWords,
+    Unsigned,
+    smallest_type,
+)
+from statetrack.sources.automaton import LONGEST_WHOLE, Automaton, Purpose, Source
+from statetrack.sources.formats._automata import in_order
 from statetrack.sources.lengths import LengthDistribution
-from statetrack.sources.sampler import one_of
-from statetrack.sources.source import LONGEST_WHOLE, Purpose, Source
+from statetrack.sources.randomness import one_of
 from statetrack.text import shortened
 
 MOST_TRACES: Final = 100_000

@@ -4,21 +4,19 @@ The chain: a word ends in a state and has a last scored label. Where a state is 
 that label; where it is not, the label has to be remembered. So one node for each scored state,
 and one for each unscored state with each label that may have come last.
 
-Letters: N nodes of the chain, M moves: one for each node and symbol that is ever drawn in it.
+Letters: S states, V symbols, N nodes of the chain, M moves: one for each node and symbol that is
+ever drawn in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statetrack.sources.arrays import Floats, Integers
-
-if TYPE_CHECKING:
-    from statetrack.sources.automaton import Automaton
+from statetrack.sources.arrays import Booleans, Floats, Integers
+from statetrack.sources.graphs import closed
 
 MOST_NODES_TO_SQUARE = 512
 """Chains up to this size are advanced by powers of their matrix, larger ones step by step."""
@@ -40,7 +38,20 @@ class _TooMuchWork(Exception):
     """The floor would take more than the bounds of this module."""
 
 
-def best_constant(automaton: Automaton, lengths: Iterable[int]) -> dict[int, float] | None:
+@dataclass(frozen=True, eq=False)
+class DrawnWords:
+    """What a floor depends on: transitions, what is asked, and how symbols are drawn."""
+
+    delta: Integers  # [S, V]
+    start: int
+    asked: Integers  # [S], the label, -1 where none is asked for
+    drawable: Booleans  # [S, V], whether a symbol is ever drawn
+    weights: Floats  # [S, V]
+    shift_at_slip: Floats  # [S, V], what a slip adds to the weights
+    slip_chance: Callable[[int], float] | None  # by position; None where nothing slips
+
+
+def best_constant(words: DrawnWords, lengths: Iterable[int]) -> dict[int, float] | None:
     """The accuracy of the best constant answer on words of each length.
 
     Words are drawn by the weights and slips, and the answer asked for is the label at the last
@@ -48,37 +59,20 @@ def best_constant(automaton: Automaton, lengths: Iterable[int]) -> dict[int, flo
     Exact to rounding, at any length; None, for *not computed*, where the chain has more than
     `MOST_NODES` nodes or takes more than `MOST_WORK`.
     """
+    floors: dict[int, float] = {}
     try:
-        return _best_constant(automaton, sorted(set(lengths)))
+        walk = _Walk(_chain(words), words.slip_chance)
+        for length in sorted(set(lengths)):
+            assert length >= 1, length
+            shares = walk.shares_of_labels_at(length)
+            total = shares.sum()
+            floors[length] = float(shares.max() / total) if total > 0 else float("nan")
     except _TooMuchWork:
         return None
-
-
-def _best_constant(automaton: Automaton, lengths: Sequence[int]) -> dict[int, float]:
-    chain = _chain(automaton)
-    advance = _advance_of(automaton, chain)
-    distribution = np.zeros(len(chain.label))
-    distribution[0] = 1.0
-    floors: dict[int, float] = {}
-    position = 0
-    for length in lengths:
-        assert length >= 1, length
-        distribution = advance(distribution, position, length - position)
-        position = length
-        asked = chain.label >= 0
-        shares = np.bincount(chain.label[asked], distribution[asked])
-        floors[length] = float(shares.max() / shares.sum()) if shares.sum() > 0 else float("nan")
     return floors
 
 
-def _advance_of(automaton: Automaton, chain: _Chain) -> Callable[[Floats, int, int], Floats]:
-    """What takes a distribution at a position a number of steps further."""
-    if automaton.can_slip:
-        return _ChangingSteps(chain, automaton.slip_chance)
-    return _Powers(chain) if len(chain.label) <= MOST_NODES_TO_SQUARE else _Steps(chain)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Chain:
     """Nodes a drawn word can be in, and the moves between them; node 0 is the start."""
 
@@ -89,114 +83,88 @@ class _Chain:
     shift_at_slip: Floats  # [M]
 
 
-def _chain(automaton: Automaton) -> _Chain:
-    remembered = automaton.num_labels + 1  # labels, and -1 for none yet
+def _chain(words: DrawnWords) -> _Chain:
+    remembered = int(words.asked.max()) + 2  # labels, and -1 for none yet: part of a node's number
+    reached: list[Integers] = []  # the targets of all moves, level by level
 
-    def node(states: Integers, labels: Integers) -> Integers:
-        return states * remembered + labels + 1
+    def targets_of(nodes: Integers) -> Integers:
+        states, last = np.divmod(nodes, remembered)
+        place, drawn = np.nonzero(words.drawable[states])
+        targets = words.delta[states[place], drawn]
+        asked = words.asked[targets]
+        reached.append(targets * remembered + np.where(asked >= 0, asked + 1, last[place]))
+        return reached[-1]
 
-    scored, output = automaton.scored, automaton.output
-    frontier = np.array([automaton.start * remembered])
-    found = [frontier]  # frontiers, joined at the end: a chain has as many of them as states
-    seen = set(frontier.tolist())
-    reached: list[Integers] = []
-    while frontier.size:
-        states, last = np.divmod(frontier, remembered)
-        place, drawn = np.nonzero(automaton.drawable[states])
-        targets = automaton.delta[states[place], drawn]
-        labels = np.where(scored[targets], output[targets], last[place] - 1)
-        reached.append(node(targets, labels))
-        new = set(reached[-1].tolist()) - seen
-        seen |= new
-        frontier = np.array(sorted(new), np.int64)
-        found.append(frontier)
-        if len(seen) > MOST_NODES:
-            raise _TooMuchWork
-    known = np.concatenate(found)
+    known = closed(np.array([words.start * remembered]), targets_of, MOST_NODES)
+    if known is None:
+        raise _TooMuchWork
     order = np.argsort(known)
     states = known // remembered
-    source, drawn = np.nonzero(automaton.drawable[states])
+    source, drawn = np.nonzero(words.drawable[states])
     return _Chain(
         label=known % remembered - 1,
         source=source,
         target=order[np.searchsorted(known, np.concatenate(reached), sorter=order)],
-        weight=automaton.weights[states[source], drawn],
-        shift_at_slip=automaton.shift_at_slip[states[source], drawn],
+        weight=words.weights[states[source], drawn],
+        shift_at_slip=words.shift_at_slip[states[source], drawn],
     )
 
 
-class _Powers:
-    """Advances a distribution by repeated squaring of the chain's matrix."""
+class _Walk:
+    """The distribution over a chain's nodes, taken from one length to the next."""
 
-    def __init__(self, chain: _Chain) -> None:
-        matrix = np.zeros((len(chain.label),) * 2)
-        np.add.at(matrix, (chain.source, chain.target), chain.weight)
-        self._powers = [matrix]
+    def __init__(self, chain: _Chain, slip_chance: Callable[[int], float] | None) -> None:
+        self._chain, self._slip_chance = chain, slip_chance
+        self._position = 0
+        self._steps_left = MOST_WORK // max(STEP, len(chain.source))
+        self._distribution = np.zeros(len(chain.label))
+        self._distribution[0] = 1.0
+        self._powers: list[Floats] = []  # of the chain's matrix: 1, 2, 4, ...
 
-    def __call__(self, distribution: Floats, position: int, steps: int) -> Floats:
+    def shares_of_labels_at(self, length: int) -> Floats:
+        """How likely each label is the last one that is asked for, after so many symbols."""
+        steps = length - self._position
+        if self._slip_chance is None and len(self._distribution) <= MOST_NODES_TO_SQUARE:
+            self._square(steps)
+        else:
+            self._step(steps)
+        self._position = length
+        asked = self._chain.label >= 0
+        shares = np.bincount(self._chain.label[asked], weights=self._distribution[asked])
+        return shares.astype(np.float64)
+
+    def _square(self, steps: int) -> None:
+        if not self._powers:
+            matrix = np.zeros((len(self._distribution),) * 2)
+            np.add.at(matrix, (self._chain.source, self._chain.target), self._chain.weight)
+            self._powers.append(matrix)
         for bit in range(steps.bit_length()):
             if bit == len(self._powers):
                 self._powers.append(self._powers[-1] @ self._powers[-1])
             if steps >> bit & 1:
-                distribution = distribution @ self._powers[bit]
-        return distribution
+                self._distribution = self._distribution @ self._powers[bit]
 
+    def _step(self, steps: int) -> None:
+        """Symbol by symbol, and where nothing slips until the distribution repeats itself.
 
-class _Steps:
-    """Advances a distribution symbol by symbol, until it repeats itself.
-
-    It is compared with an earlier one that is renewed after 1, 2, 4, 8, ... steps (Brent's way to
-    find a cycle); once they agree, only the steps that are left modulo the distance count.
-    """
-
-    def __init__(self, chain: _Chain) -> None:
-        self._chain = chain
-        self._work = _Work(chain)
-
-    def __call__(self, distribution: Floats, position: int, steps: int) -> Floats:
-        earlier, distance, patience = distribution, 0, 1
+        It is compared with an earlier one that is renewed after 1, 2, 4, 8, ... steps (Brent's way
+        to find a cycle); once they agree, only the steps that are left modulo the distance count.
+        """
+        chain, weight = self._chain, self._chain.weight
+        earlier, distance, patience = self._distribution, 0, 1
+        place = self._position
         while steps:
-            self._work.count_step()
-            distribution = _step(distribution, self._chain, self._chain.weight)
-            steps -= 1
-            distance += 1
-            if np.abs(distribution - earlier).sum() < SETTLED:
-                steps %= distance
-            if distance == patience:
-                earlier, distance, patience = distribution, 0, 2 * patience
-        return distribution
-
-
-class _ChangingSteps:
-    """Advances a distribution symbol by symbol through a chain whose weights change on the way."""
-
-    def __init__(self, chain: _Chain, slip_chance: Callable[[int], float]) -> None:
-        self._chain = chain
-        self._slip_chance = slip_chance
-        self._work = _Work(chain)
-
-    def __call__(self, distribution: Floats, position: int, steps: int) -> Floats:
-        for place in range(position, position + steps):
-            self._work.count_step()
-            weight = self._chain.weight + self._slip_chance(place) * self._chain.shift_at_slip
-            distribution = _step(distribution, self._chain, weight)
-        return distribution
-
-
-class _Work:
-    """Counts steps; raises `_TooMuchWork` where they are too many."""
-
-    def __init__(self, chain: _Chain) -> None:
-        self._left = MOST_WORK // max(STEP, len(chain.source))
-
-    def count_step(self) -> None:
-        """One more."""
-        self._left -= 1
-        if self._left < 0:
-            raise _TooMuchWork
-
-
-def _step(distribution: Floats, chain: _Chain, weight: Floats) -> Floats:
-    flow = distribution[chain.source] * weight
-    stepped = np.bincount(chain.target, weights=flow, minlength=len(distribution))
-    return stepped.astype(np.float64)
+            self._steps_left -= 1
+            if self._steps_left < 0:
+                raise _TooMuchWork
+            if self._slip_chance is not None:
+                weight = chain.weight + self._slip_chance(place) * chain.shift_at_slip
+            flow = self._distribution[chain.source] * weight
+            stepped = np.bincount(chain.target, weights=flow, minlength=len(chain.label))
+            self._distribution = stepped.astype(np.float64)
+            steps, place, distance = steps - 1, place + 1, distance + 1
+            if self._slip_chance is None:
+                if np.abs(self._distribution - earlier).sum() < SETTLED:
+                    steps %= distance
+                if distance == patience:
+                    earlier, distance, patience = self._distribution, 0, 2 * patience

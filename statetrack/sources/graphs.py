@@ -1,6 +1,6 @@
 """Graph searches: what is reached, by which shortest word, and which points belong together.
 
-Letters: N points, K maps, E steps, S states.
+Letters: N points, K maps, E steps, S states, V symbols.
 """
 
 from __future__ import annotations
@@ -12,9 +12,14 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from statetrack.errors import TaskError
 from statetrack.sources.arrays import Booleans, Integers
 
 Node = TypeVar("Node", bound=Hashable)
+Symbol = TypeVar("Symbol")
+
+MOST_ROUNDS = 100
+"""Rounds of Moore's algorithm before Hopcroft's takes over."""
 
 
 class BreadthFirst(Generic[Node]):
@@ -56,6 +61,46 @@ class BreadthFirst(Generic[Node]):
             node, symbol = before
             word.append(symbol)
         return tuple(reversed(word))
+
+
+class TooManyStates(TaskError):
+    """Words lead to more states than were allowed."""
+
+
+def explore(
+    start: Node,
+    symbols: Sequence[Symbol],
+    step: Callable[[Node, Symbol], Node],
+    most: int | None = None,
+) -> tuple[list[Node], list[list[int]]]:
+    """All states that words lead to, breadth first from `start`, and the table delta `[S, V]`.
+
+    Raises `TooManyStates` as soon as there are more than `most`.
+    """
+    states = [start]
+    number = {start: 0}
+    delta: list[list[int]] = []
+    for state in states:
+        row: list[int] = []
+        for symbol in symbols:
+            target = step(state, symbol)
+            if target not in number:
+                number[target] = len(states)
+                states.append(target)
+                if most is not None and len(states) > most:
+                    raise TooManyStates(f"more than {most} states: too many")
+            row.append(number[target])
+        delta.append(row)
+    return states, delta
+
+
+def renumbered(delta: Integers, start: int) -> tuple[list[int], list[list[int]]]:
+    """The states of a table in the order in which words reach them, and the table of these.
+
+    Shorter words come first, then those whose symbols are earlier.
+    """
+    table = delta.tolist()
+    return explore(start, range(delta.shape[1]), lambda state, symbol: table[state][symbol])
 
 
 def distances(successors: Integers, begin: Integers, allowed: Booleans | None = None) -> Integers:
@@ -161,6 +206,47 @@ def shortest_ways(
     return way, depth, levels
 
 
+def reaching(delta: Integers, goals: Booleans) -> Booleans:
+    """The states from which some word, or none, leads to one of the goals: `[S]` from `[S]`."""
+    states = np.repeat(np.arange(len(delta)), delta.shape[1])
+    way, _, _ = shortest_ways(np.flatnonzero(goals), delta.ravel(), states, len(delta))
+    return goals | (way >= 0)
+
+
+def shortest_word(
+    start: int,
+    num_nodes: int,
+    targets_of: Callable[[Integers], Integers],
+    is_goal: Callable[[Integers], Booleans],
+) -> tuple[int, ...] | None:
+    """A shortest word of one symbol or more that leads from a node to a goal; None without one.
+
+    `targets_of` gives where each symbol leads from nodes `[N]`, as nodes `[N, V]` below
+    `num_nodes`; `is_goal` says which of those are goals, `[N, V]`.
+    """
+    came_from: dict[int, tuple[int, int]] = {}
+    seen = np.zeros(num_nodes, bool)
+    seen[start] = True
+    frontier = np.array([start])
+    while frontier.size:
+        targets = targets_of(frontier)
+        goals = np.argwhere(is_goal(targets))
+        if len(goals):
+            node, word = int(frontier[goals[0, 0]]), [int(goals[0, 1])]
+            while node in came_from:
+                node, symbol = came_from[node]
+                word.append(symbol)
+            return tuple(reversed(word))
+        new, places = np.unique(targets, return_index=True)
+        fresh = ~seen[new]
+        parents, symbols = np.divmod(places[fresh], targets.shape[1])
+        ways = zip(frontier[parents].tolist(), symbols.tolist(), strict=True)
+        frontier = new[fresh]
+        came_from.update(zip(frontier.tolist(), ways, strict=True))
+        seen[frontier] = True
+    return None
+
+
 def leading_to(actions: Iterable[Integers], pairs: Booleans) -> Booleans:
     """The pairs of states `[S, S]` from which some action `[S]` leads to one of some pairs."""
     found = np.zeros_like(pairs)
@@ -249,3 +335,67 @@ def strong_components(successors: Integers) -> Integers:
                         component[opened.pop()] = num_components
                     num_components += 1
     return np.array(component, np.int64)
+
+
+def coarsest_partition(delta: Integers, blocks: Integers) -> Integers:
+    """The coarsest partition `[S]` that is finer than `blocks` and that every symbol respects.
+
+    Blocks are numbered by their first members. A round of Moore's algorithm costs as much as there
+    are states, and few rounds are enough for most automata; a line of states needs as many as it is
+    long, and is left to Hopcroft's.
+    """
+    for _ in range(MOST_ROUNDS):
+        finer = blocks
+        for targets in delta.T:
+            finer = paired(finer, blocks[targets])
+        if finer.max() == blocks.max():
+            return finer
+        blocks = finer
+    return numbered(_split(delta, blocks))
+
+
+def _split(delta: Integers, blocks: Integers) -> Integers:
+    """The same partition, by splitting blocks, the smaller part first (Hopcroft 1971)."""
+    num_states, num_symbols = delta.shape
+    before: list[list[list[int]]] = []  # by symbol and state: the states that it leads here from
+    for targets in delta.T.tolist():
+        into: list[list[int]] = [[] for _ in range(num_states)]
+        for state, target in enumerate(targets):
+            into[target].append(state)
+        before.append(into)
+    block_of = blocks.tolist()
+    members: list[set[int]] = [set() for _ in range(max(block_of) + 1)]
+    for state, block in enumerate(block_of):
+        members[block].add(state)
+    waiting = {(block, symbol) for block in range(len(members)) for symbol in range(num_symbols)}
+    while waiting:
+        splitter, symbol = waiting.pop()
+        touched: dict[int, set[int]] = {}
+        for target in members[splitter]:
+            for state in before[symbol][target]:
+                touched.setdefault(block_of[state], set()).add(state)
+        for block, part in touched.items():
+            if len(part) == len(members[block]):
+                continue
+            members[block] -= part
+            new = len(members)
+            members.append(part)
+            for state in part:
+                block_of[state] = new
+            for each in range(num_symbols):
+                smaller = new if len(part) <= len(members[block]) else block
+                waiting.add((new if (block, each) in waiting else smaller, each))
+    return np.array(block_of)
+
+
+def paired(left: Integers, right: Integers) -> Integers:
+    """Equal pairs get one number. `[S]` from `[S]` and `[S]`, entries from -1."""
+    return numbered((left + 1) * (int(right.max()) + 2) + right + 1)
+
+
+def numbered(keys: Integers) -> Integers:
+    """Equal keys get one number; numbers count up by first appearance. `[S]` from `[S]`."""
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.empty(len(first), np.int64)
+    order[np.argsort(first)] = np.arange(len(first))
+    return order[inverse]

@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from statetrack.errors import TaskError
-from statetrack.sources._exploring import explore
 from statetrack.sources.arrays import Booleans, Integers
 from statetrack.sources.automaton import Automaton
-from statetrack.sources.minimising import COPY, minimise
+from statetrack.sources.equivalence import COPY, minimise
+from statetrack.sources.graphs import explore, reaching
 
 LabelForm = Literal["membership", "next-symbols"]
 WordForm = Literal["uniform", "members", "mixed"]
@@ -67,7 +67,7 @@ def language(
     words are drawn from legal symbols.
     """
     table, members = np.array(delta, np.int64), np.array(accepting, bool)
-    alive = _alive(table, members)
+    alive = reaching(table, members)
     if not alive[0]:
         raise TaskError("the language has no member")
     legal = alive[table] & alive[:, None]
@@ -99,25 +99,9 @@ def can_be_left(delta: npt.ArrayLike, accepting: npt.ArrayLike) -> bool:
     Uniform words of such a language are dead soon, and have the label 0 from then on.
     """
     table, members = np.array(delta, np.int64), np.array(accepting, bool)
-    alive = _alive(table, members)
+    alive = reaching(table, members)
     legal = alive[table] & alive[:, None]
     return bool(alive[0] and not alive.all() and legal[alive].any(axis=1).all())
-
-
-def _alive(delta: Integers, members: Booleans) -> Booleans:
-    """The states from which some word leads to a member: `[S]`."""
-    alive = members.copy()
-    order = np.argsort(delta, axis=None, kind="stable")  # transitions by the state they lead to
-    sources = order // delta.shape[1]
-    ends = np.searchsorted(delta.ravel()[order], np.arange(len(delta) + 1))
-    waiting = np.flatnonzero(alive).tolist()
-    while waiting:
-        state = waiting.pop()
-        before = np.unique(sources[ends[state] : ends[state + 1]])
-        new = before[~alive[before]]
-        alive[new] = True
-        waiting += new.tolist()
-    return alive
 
 
 def _labels(

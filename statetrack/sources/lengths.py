@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statetrack.errors import SettingsError
-from statetrack.sources.randomness import below
+from statetrack.sources.randomness import one_of
 
 LONGEST_ALLOWED: Final = 1_000_000
 MOST_LENGTHS: Final = 10_000
@@ -90,10 +90,7 @@ class LengthDistribution:
 
         `progress` is one number, or an array that broadcasts against `bits`.
         """
-        if self.curriculum == 0.0:
-            return below(self.num_lengths, bits).astype(np.int64) + self.shortest
-        num_lengths = (self.longest_at(progress) - self.shortest + 1).astype(np.uint64)
-        return ((bits * num_lengths) >> np.uint64(32)).astype(np.int64) + self.shortest
+        return one_of(self.longest_at(progress) - self.shortest + 1, bits) + self.shortest
 
 
 def parse_lengths(texts: Sequence[str]) -> list[int]:

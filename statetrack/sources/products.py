@@ -1,23 +1,36 @@
-"""Automata side by side: the label is the tuple of their labels.
+"""Automata side by side, and cascades of them: the label is the tuple of their labels.
 
-Tuples are numbered row by row, so that the last automaton's part changes fastest.
+Side by side, tuples are numbered row by row, so that the last automaton's part changes fastest. In
+a cascade each automaton reads a symbol chosen by the input and the states before it.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from statetrack.errors import TaskError
 from statetrack.sources.arrays import Floats, Integers
 from statetrack.sources.automaton import MOST_TRANSITIONS, Automaton
-from statetrack.sources.graphs import reachable
+from statetrack.sources.graphs import explore, reachable
 
 MOST_FACTORS = 32
 """Most automata side by side: NumPy's arrays have no more axes than that."""
+
+
+LARGEST_CASCADE = 8192
+"""Most states that a cascade may have."""
+
+States = tuple[int, ...]
+"""A state of each automaton of a cascade, or of those before one."""
+
+Feed = Mapping[tuple[States, int], int]
+"""The symbol that an automaton reads, by the states of those before it and the input symbol."""
 
 
 def product(*automata: Automaton) -> Automaton:
@@ -61,6 +74,64 @@ def interleave(*automata: Automaton) -> Automaton:
     return _combined(automata, symbols=tuple(names), moves=moves)
 
 
+def cascade(
+    automata: Sequence[Automaton],
+    feeds: Sequence[Feed],
+    symbols: Sequence[str],
+    labelled: Sequence[int],
+) -> Automaton:
+    """The cascade of automata; its states are the tuples of states that words lead to.
+
+    From states q_1, ..., q_n the input x leads automaton i to delta_i(q_i, f_i(q_1, ...,
+    q_(i-1), x)), where f_i is its feed. The label is that of the automata whose places are in
+    `labelled`, a tuple where they are several, and scored where all of theirs are. Symbols are
+    drawn alike, but not where an automaton would read one that it never draws.
+
+    Raises `TaskError` where there are more than `LARGEST_CASCADE` states.
+    """
+    targets = [automaton.delta.tolist() for automaton in automata]
+    drawable = [automaton.drawable.tolist() for automaton in automata]
+
+    def reads(state: States, symbol: int) -> list[tuple[int, int, int]]:
+        """The place of each automaton, its own state, and the symbol that it reads."""
+        return [
+            (place, state[place], feed[state[:place], symbol]) for place, feed in enumerate(feeds)
+        ]
+
+    def step(state: States, symbol: int) -> States:
+        return tuple(targets[place][own][read] for place, own, read in reads(state, symbol))
+
+    def drawn(state: States, symbol: int) -> bool:
+        return all(drawable[place][own][read] for place, own, read in reads(state, symbol))
+
+    start = tuple(automaton.start for automaton in automata)
+    numbers = range(len(symbols))
+    states, delta = explore(start, numbers, step, LARGEST_CASCADE)
+    shown = [automata[place] for place in labelled]
+    answers = [
+        tuple(int(automata[place].output[state[place]]) for place in labelled) for state in states
+    ]
+    different = sorted(set(answers))
+    number = {answer: label for label, answer in enumerate(different)}
+    return Automaton(
+        delta,
+        [number[answer] for answer in answers],
+        symbols=symbols,
+        states=[
+            _tuple([a.states[own] for a, own in zip(automata, state, strict=True)])
+            for state in states
+        ],
+        labels=[
+            _tuple([a.labels[own] for a, own in zip(shown, answer, strict=True)])
+            for answer in different
+        ],
+        weights=[[float(drawn(state, symbol)) for symbol in numbers] for state in states],
+        scored=[
+            all(automata[place].scored[state[place]] for place in labelled) for state in states
+        ],
+    )
+
+
 def _check_size(automata: Sequence[Automaton], num_symbols: int) -> None:
     if len(automata) > MOST_FACTORS:
         raise TaskError(f"the product has {len(automata)} factors: the most is {MOST_FACTORS}")
@@ -91,10 +162,10 @@ def _combined(
     weights = np.ones(delta.shape)
     slips = np.ones(delta.shape)
     for automaton, place, reads in zip(automata, places, moves, strict=True):
-        delta = delta * automaton.num_states + _moved(automaton, place, reads)
-        weights = weights * _weighed(automaton.weights, place, reads)
+        delta = delta * automaton.num_states + _columns(automaton.delta, place, reads, place)
+        weights = weights * _columns(automaton.weights, place, reads, 1.0)
         at_slip = automaton.slips if automaton.can_slip else automaton.weights
-        slips = slips * _weighed(at_slip, place, reads)
+        slips = slips * _columns(at_slip, place, reads, 1.0)
     start = int(np.ravel_multi_index([automaton.start for automaton in automata], sizes))
     output = np.ravel_multi_index(
         [automaton.output[place] for automaton, place in zip(automata, places, strict=True)],
@@ -124,18 +195,18 @@ def _combined(
     )
 
 
-def _moved(automaton: Automaton, place: Integers, reads: Sequence[int | None]) -> Integers:
-    """The automaton's next state, `[S, V]` of the product."""
-    columns = [place if read is None else automaton.delta[place, read] for read in reads]
-    return np.stack(columns, axis=1)
-
-
-def _weighed(weights: Floats, place: Integers, reads: Sequence[int | None]) -> Floats:
-    """An automaton's share in the weight of a symbol, `[S, V]` of the product."""
-    ones = np.ones(len(place))
-    columns = [ones if read is None else weights[place, read] for read in reads]
+def _columns(
+    table: Integers | Floats, place: Integers, reads: Sequence[int | None], kept: Integers | float
+) -> npt.NDArray[Any]:
+    """An automaton's share in the columns of the product, `[S, V]`; `kept` where it reads none."""
+    alone = np.broadcast_to(kept, place.shape)
+    columns = [alone if read is None else table[place, read] for read in reads]
     return np.stack(columns, axis=1)
 
 
 def _tuples(names: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(f"({'|'.join(parts)})" for parts in itertools.product(*names))
+
+
+def _tuple(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"({'|'.join(names)})"

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from statetrack.sources.batch import Batch, Supervision
+from statetrack.sources.arrays import Batch, Supervision
+from statetrack.sources.automaton import Purpose, Source
 from statetrack.sources.lengths import LengthDistribution
 from statetrack.sources.randomness import RandomBits
-from statetrack.sources.source import Purpose, Source
 
 
 class WordStream:

@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from statetrack.errors import TaskError, TaskWarning, nearest_or_known
 from statetrack.sources import (
     COPY,
@@ -25,6 +27,7 @@ from statetrack.sources import (
     Source,
     WrongTrace,
     automaton_of,
+    distances,
     endings,
     format_of,
     gaps_of,
@@ -183,11 +186,7 @@ def default_lengths(source: Source) -> tuple[tuple[int, int], tuple[int, ...]]:
 
 def default_train_length(automaton: Automaton) -> tuple[int, int]:
     """From 2 to twice the longest of the shortest words that lead to a state, from 10 to 100."""
-    seen = {automaton.start}
-    frontier, depth = seen, 0
-    while frontier := {int(state) for state in automaton.delta[list(frontier)].flat} - seen:
-        seen |= frontier
-        depth += 1
+    depth = int(distances(automaton.delta, np.array([automaton.start])).max())
     return 2, min(max(10, 2 * depth), LONGEST_TRAINED)
 
 

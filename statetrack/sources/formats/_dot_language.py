@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from statetrack.errors import TaskError
-from statetrack.sources.formats._reading import MOST_EDGES
+from statetrack.sources.formats._text import MOST_EDGES
 from statetrack.text import shortened, visible
 
 DEEPEST: Final = 50
@@ -101,15 +101,18 @@ class _Token(NamedTuple):
     line: int
 
 
-_BLANK = re.compile(r"\s*")
-_SIGN = re.compile(r"->|--|[{}\[\];,=:+]")
-_NAME = re.compile(r"[^\W\d]\w*|-?(?:\.\d+|\d+(?:\.\d*)?)")
-_LOOSE = re.compile(r"[^\s,;\"\]]+")
-_QUOTED = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
+_COMMENT = r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/"
+_LINE = r"[^\S\n]*+#[^\n]*+"  # a line that begins with `#` is a comment too
+_BLANK = rf"((?:\A{_LINE})?+ ?+(?:[^\S\n]++|\n(?:{_LINE})?+|{_COMMENT})*+)"
+_SIGN = r"->|--|[{}\[\];,=:+]"
+_NAME = r"[^\W\d]\w*|-?(?:\.\d+|\d+(?:\.\d*)?)"
+_QUOTED = r'"((?:[^"\\]++|\\.)*+)"'
+_TOKEN = re.compile(rf"{_BLANK}(?:({_SIGN})|({_NAME})|{_QUOTED})", re.DOTALL)
+_LOOSE = re.compile(rf"{_BLANK}(?:()([^\s,;\"\]<][^\s,;\"\]]*)|{_QUOTED})", re.DOTALL)
+"""Blanks and comments, and a token behind them: of four groups, the last three are its kinds."""
+
+_NOTHING = re.compile(_BLANK)
 _ANGLE = re.compile(r"[<>]")
-_PLAIN = re.compile(rf"(\s*+)(?:({_SIGN.pattern})|({_NAME.pattern})|{_QUOTED.pattern})", re.DOTALL)
-_LOOSE_PLAIN = re.compile(rf"(\s*+)(?:()([^\s,;\"\]<#/][^\s,;\"\]]*)|{_QUOTED.pattern})", re.DOTALL)
-"""A token behind blanks alone, as nearly all are: of four groups, the last three are its kinds."""
 
 
 class _Parser:
@@ -289,60 +292,32 @@ class _Parser:
         self._num_tokens += 1
         if self._num_tokens > self._most_tokens:
             raise self._wrong(f"more than {self._most_tokens:,} names and signs are too many")
-        if plain := (_LOOSE_PLAIN if loose else _PLAIN).match(self._text, self._place):
-            return self._plain(plain)
-        self._skip()
-        place, line = self._place, self._line
-        if place == len(self._text):
+        if found := (_LOOSE if loose else _TOKEN).match(self._text, self._place):
+            blank, sign, name, quoted = found.groups()
+            line = self._line + blank.count("\n")
+            self._line, self._place = line, found.end()
+            if sign:
+                return _Token(sign, sign, line)
+            if name is not None:
+                return _Token("name", name, line)
+            self._line += quoted.count("\n")
+            return _Token("quoted", _unquoted(quoted), line)
+        blanks = _NOTHING.match(self._text, self._place)
+        assert blanks is not None
+        place, line = blanks.end(), self._move(blanks.end())
+        letter = self._text[place : place + 1]
+        if not letter:
             return _Token("end", "", line)
-        letter = self._text[place]
         if letter == '"':
-            quoted = _QUOTED.match(self._text, place)
-            if quoted is None:
-                raise TaskError(f"line {line}: the quotes that open here are not closed")
-            self._move(quoted.end())
-            return _Token("quoted", _unquoted(quoted[1]), line)
+            raise TaskError(f"line {line}: the quotes that open here are not closed")
         if letter == "<":
             end = self._end_of_html(place, line)
             self._move(end)
             return _Token("html", self._text[place + 1 : end - 1], line)
-        pattern = (_LOOSE,) if loose else (_SIGN, _NAME)
-        for kind in pattern:
-            if found := kind.match(self._text, place):
-                self._move(found.end())
-                return _Token(found[0] if kind is _SIGN else "name", found[0], line)
         if loose:
             return self._next()
         reason = "comments end with `*/`" if letter == "/" else "names with signs go into quotes"
         raise TaskError(f"line {line}: '{visible(letter)}' cannot stand here: {reason}")
-
-    def _plain(self, found: re.Match[str]) -> _Token:
-        blank, sign, name, quoted = found.groups()
-        line = self._line + blank.count("\n")
-        self._line, self._place = line, found.end()
-        if sign:
-            return _Token(sign, sign, line)
-        if name is not None:
-            return _Token("name", name, line)
-        self._line += quoted.count("\n")
-        return _Token("quoted", _unquoted(quoted), line)
-
-    def _skip(self) -> None:
-        """Move over blanks and comments; a line that begins with `#` is a comment."""
-        text, place = self._text, self._place
-        while True:
-            blank = _BLANK.match(text, place)
-            assert blank is not None
-            end = blank.end()
-            first_in_line = place == 0 or "\n" in blank[0]
-            if text.startswith("//", end) or (text.startswith("#", end) and first_in_line):
-                place = text.find("\n", end)
-                place = len(text) if place < 0 else place
-            elif text.startswith("/*", end) and (closed := text.find("*/", end + 2)) >= 0:
-                place = closed + 2
-            else:
-                self._move(end)
-                return
 
     def _end_of_html(self, place: int, line: int) -> int:
         """The place behind the `>` that closes the `<` at a place."""
@@ -353,9 +328,11 @@ class _Parser:
                 return sign.end()
         raise TaskError(f"line {line}: the '<' that opens HTML here is not closed")
 
-    def _move(self, place: int) -> None:
+    def _move(self, place: int) -> int:
+        """Go on to a place, and say in which line that is."""
         self._line += self._text.count("\n", self._place, place)
         self._place = place
+        return self._line
 
 
 def _unquoted(text: str) -> str:

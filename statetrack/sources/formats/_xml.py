@@ -12,7 +12,7 @@ from typing import Final
 from xml.parsers import expat
 
 from statetrack.errors import TaskError
-from statetrack.sources.formats._reading import problem, shown
+from statetrack.sources.formats._text import problem, shown
 
 MOST_ELEMENTS: Final = 600_000
 """The most elements of a file."""

@@ -27,6 +27,19 @@ a `/`, or are labels of an acceptor; other lines are joined. Symbols with `|` or
 brackets are lists of symbols where so fewer transitions are missing and none contradict each other.
 
 Labels in HTML are read without their tags. Arrows with `style=invis` are left out.
+
+What is written is a Moore machine in the dialect of AALpy and LearnLib:
+
+    digraph {
+    __start0 [label="", shape=none];
+    s0 [label="locked|0", shape=record, style=rounded];
+    s1 [label="unlocked|1", shape=record, style=rounded];
+    __start0 -> s0 [label=""];
+    s0 -> s1 [label="coin"];
+    ...
+
+A node's label is the state's name and its output. AALpy's own loader reads neither quotes nor
+backslashes inside labels; a name that has some is written as Graphviz reads it.
 """
 
 from __future__ import annotations
@@ -37,9 +50,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from statetrack.errors import TaskError
+from statetrack.sources.automaton import Automaton
+from statetrack.sources.formats import MACHINE_FORMATS, MachineFormat
 from statetrack.sources.formats._dot_language import Arrow, Attributes, Graph, Node, Text, parse
-from statetrack.sources.formats._machine import ACCEPTED, REJECTED, Edge, MachineText
-from statetrack.text import shortened, visible
+from statetrack.sources.formats._text import (
+    ACCEPTED,
+    REJECTED,
+    Edge,
+    MachineText,
+    problem,
+    shown,
+    steps,
+)
 
 START: Final = "__start"
 """How the name of the node begins from which an arrow leads to the start."""
@@ -50,6 +72,8 @@ _TAG = re.compile(r"<(/?)\s*(\w*)[^>]*>")
 _BREAKING = frozenset({("", "br"), ("/", "br"), ("/", "tr")})
 _FIELDS = re.compile(r"(?<!\\)\|")
 _PORT = re.compile(r"(?<!\\)<[^<>]*>")
+_PLAIN = re.compile(r"[\w.:@,=~+-]+")
+"""Names of states that are written: others could be read as something else."""
 
 
 class _Labelled(NamedTuple):
@@ -120,16 +144,16 @@ def _start_and_arrows(graph: Graph) -> tuple[str, list[Arrow]]:
     marks = {name for name, node in graph.nodes.items() if is_mark(node)}
     for arrow in graph.arrows:
         if arrow.target in marks:
-            raise TaskError(
-                f"line {arrow.line}: an arrow leads to '{_quoted(arrow.target)}', which only marks "
-                "the start"
+            raise problem(
+                arrow.line, f"an arrow leads to {shown(arrow.target)}, which only marks the start"
             )
     marking = [arrow for arrow in graph.arrows if arrow.source in marks]
     for arrow in marking[1:]:
         if arrow.target != marking[0].target:
-            raise TaskError(
-                f"line {arrow.line}: a second start '{_quoted(arrow.target)}': the first is "
-                f"'{_quoted(marking[0].target)}' in line {marking[0].line}"
+            raise problem(
+                arrow.line,
+                f"a second start {shown(arrow.target)}: the first is "
+                f"{shown(marking[0].target)} in line {marking[0].line}",
             )
     arrows = [arrow for arrow in drawn if arrow.source not in marks]
     if not arrows:
@@ -165,9 +189,10 @@ def _lines_of(arrow: Arrow) -> list[str]:
     """The lines of an arrow's label; raises `TaskError` where there is none."""
     lines = _lines(_text_of(arrow.attributes))
     if not lines:
-        raise TaskError(
-            f"line {arrow.line}: the arrow from '{_quoted(arrow.source)}' to "
-            f"'{_quoted(arrow.target)}' has no label: every transition needs its symbol"
+        raise problem(
+            arrow.line,
+            f"the arrow from {shown(arrow.source)} to "
+            f"{shown(arrow.target)} has no label: every transition needs its symbol",
         )
     return lines
 
@@ -252,10 +277,11 @@ def _mixed(
     arrows: Sequence[Arrow], lines: Sequence[Sequence[str]], with_slash: Sequence[bool]
 ) -> TaskError:
     without, having = with_slash.index(False), with_slash.index(True)
-    return TaskError(
-        f"line {arrows[without].line}: the label '{_quoted(' '.join(lines[without]))}' says no "
-        f"output, but '{_quoted(' '.join(lines[having]))}' in line {arrows[having].line} does: "
-        "write input/output on every arrow, or shape=doublecircle for accepting states"
+    return problem(
+        arrows[without].line,
+        f"the label {shown(' '.join(lines[without]))} says no "
+        f"output, but {shown(' '.join(lines[having]))} in line {arrows[having].line} does: "
+        "write input/output on every arrow, or shape=doublecircle for accepting states",
     )
 
 
@@ -280,9 +306,10 @@ def _mealy(labelled: Sequence[_Labelled]) -> list[Edge]:
     cost_of_first, cost_of_last = _faults(first), _faults(last)
     if cost_of_first == cost_of_last and not cost_of_first[0]:
         unclear = next(each for each in labelled if each.label.count(separator) > 1)
-        raise TaskError(
-            f"line {unclear.line}: '{_quoted(unclear.label)}' has several '/', and which one "
-            "separates input from output is not clear: put spaces around that one, in every label"
+        raise problem(
+            unclear.line,
+            f"{shown(unclear.label)} has several '/', and which one "
+            "separates input from output is not clear: put spaces around that one, in every label",
         )
     return first if cost_of_first <= cost_of_last else last
 
@@ -296,7 +323,7 @@ def _split(
     for each in labelled:
         symbol, _, output = parts(each.label, separator)
         if not symbol.strip():
-            raise TaskError(f"line {each.line}: '{_quoted(each.label)}' has no input before '/'")
+            raise problem(each.line, f"{shown(each.label)} has no input before '/'")
         edges.append(Edge(each.source, symbol.strip(), each.target, output.strip(), each.line))
     return edges
 
@@ -340,5 +367,21 @@ def _faults(edges: Sequence[Edge]) -> tuple[bool, int]:
     return contradicted, len(states) * len({symbol for _, symbol in steps}) - len(steps)
 
 
-def _quoted(text: str) -> str:
-    return visible(shortened(text))
+def write(automaton: Automaton) -> str:
+    """The text of a machine: a node for each state, an arrow for each of its symbols."""
+    lines = ["digraph {", '__start0 [label="", shape=none];']
+    for state, label in enumerate(automaton.output.tolist()):
+        name = automaton.states[state]
+        first = name if _PLAIN.fullmatch(name) else f"s{state}"
+        field = re.sub(r"([\\{}|<>\"])", r"\\\1", automaton.labels[label])
+        lines.append(f's{state} [label="{first}|{field}", shape=record, style=rounded];')
+    lines.append(f'__start0 -> s{automaton.start} [label=""];')
+    symbols = [re.sub(r"([\\\"])", r"\\\1", symbol) for symbol in automaton.symbols]
+    lines += [
+        f's{source} -> s{target} [label="{symbols[symbol]}"];'
+        for source, symbol, target in steps(automaton)
+    ]
+    return "\n".join([*lines, "}", ""])
+
+
+MACHINE_FORMATS.register("dot")(MachineFormat((".dot", ".gv"), read, write))

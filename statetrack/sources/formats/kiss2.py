@@ -31,9 +31,18 @@ from typing import Final, NamedTuple
 
 from statetrack.errors import TaskError
 from statetrack.sources.automaton import Automaton
-from statetrack.sources.formats._machine import Edge, MachineText
-from statetrack.sources.formats._reading import add, number_in, problem, rows, shown
-from statetrack.sources.formats._writing import first_label, steps
+from statetrack.sources.formats import MACHINE_FORMATS, MachineFormat
+from statetrack.sources.formats._text import (
+    Edge,
+    MachineText,
+    add,
+    first_label,
+    number_in,
+    problem,
+    rows,
+    shown,
+    steps,
+)
 
 MOST_BITS: Final = 8
 """The most input bits whose vectors are symbols one by one."""
@@ -348,3 +357,6 @@ def _codes(count: int) -> list[str]:
     """So many vectors of bits, as few bits as there need to be."""
     width = max(1, (count - 1).bit_length())
     return [f"{number:0{width}b}" for number in range(count)]
+
+
+MACHINE_FORMATS.register("kiss2")(MachineFormat((".kiss2", ".kiss"), read, write))

@@ -11,7 +11,7 @@ States inside states, parallel ones, history, conditions, data, scripts, service
 without an event are refused: with them a chart is more than an automaton of its states.
 
 What is said is the event of a `<send>` and the text of a `<log>`, in transitions or on entry to
-states; `_events` says how a machine comes of it. A `<final>` state is never left. Elements of other
+states; `_charts` says how a machine comes of it. A `<final>` state is never left. Elements of other
 namespaces, which editors leave behind, are passed over.
 """
 
@@ -23,11 +23,10 @@ from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from statetrack.sources.automaton import Automaton
-from statetrack.sources.formats import _xml
-from statetrack.sources.formats._events import Chart, Reaction, encoded, machine_of
-from statetrack.sources.formats._machine import MachineText
-from statetrack.sources.formats._reading import problem, shown
-from statetrack.sources.formats._xml import Element
+from statetrack.sources.formats import MACHINE_FORMATS, MachineFormat
+from statetrack.sources.formats._charts import Chart, Reaction, encoded, machine_of
+from statetrack.sources.formats._text import MachineText, problem, shown
+from statetrack.sources.formats._xml import Element, parse
 
 NAMESPACE: Final = "http://www.w3.org/2005/07/scxml"
 
@@ -48,7 +47,7 @@ _TEXT = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)\"""", re.DOTALL)
 
 def read(text: str) -> MachineText:
     """The machine of a text; raises `TaskError` with the line of what cannot be read."""
-    root = _xml.parse(text)
+    root = parse(text)
     if root.name != "scxml" or root.space not in ("", NAMESPACE):
         raise problem(root.line, f"a file of SCXML begins with <scxml>, not <{root.name}>")
     states = {}
@@ -189,3 +188,6 @@ def _events(symbols: Sequence[str]) -> list[str]:
         apart = not known.isdisjoint(_patterns(symbol)[1:-1]) or not all(symbol.split("."))
         events.append(encoded(symbol, "*." if apart else "*"))
     return events
+
+
+MACHINE_FORMATS.register("scxml")(MachineFormat((".scxml",), read, write))

@@ -6,7 +6,7 @@
     }}
 
 What is said is `meta.output` of states, else the `entry` actions of states or the `actions` of
-transitions, each by its name; `_events` says how a machine comes of it. `*` matches events that a
+transitions, each by its name; `_charts` says how a machine comes of it. `*` matches events that a
 state does not list, `mouse.*` those that begin so, and transitions of the machine itself those that
 no state's own match. States inside states, guards, delays, services and transitions without an
 event are refused, by their path.
@@ -20,9 +20,9 @@ from typing import Any, Final
 
 from statetrack.errors import TaskError
 from statetrack.sources.automaton import Automaton
-from statetrack.sources.formats._events import Chart, Reaction, encoded, machine_of
-from statetrack.sources.formats._machine import MachineText
-from statetrack.sources.formats._reading import MOST_EDGES, problem, shown
+from statetrack.sources.formats import MACHINE_FORMATS, MachineFormat
+from statetrack.sources.formats._charts import Chart, Reaction, encoded, machine_of
+from statetrack.sources.formats._text import MOST_EDGES, MachineText, problem, shown
 
 MOST_DIGITS: Final = 300
 """The longest whole number."""
@@ -218,3 +218,6 @@ def write(automaton: Automaton) -> str:
     }
     content = {"initial": f"s{automaton.start}", "states": states}
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+MACHINE_FORMATS.register("xstate")(MachineFormat((".xstate.json", ".json"), read, write))

@@ -18,8 +18,7 @@ from pydantic.fields import FieldInfo
 from statetrack.errors import TaskError, nearest, nearest_or_known
 from statetrack.registry import Registry, modules_in
 from statetrack.settings import explain
-from statetrack.sources.automaton import Automaton
-from statetrack.sources.source import Source, check_names
+from statetrack.sources.automaton import Automaton, Source, check_names
 
 KINDS: Registry[Callable[..., Source]] = Registry(
     "automaton kind",

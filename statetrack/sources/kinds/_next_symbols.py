@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from statetrack.sources.arrays import Bits, Booleans, Unsigned, smallest_type
 from statetrack.sources.kinds import argument
-from statetrack.sources.sampler import Sampler, one_of, one_true
+from statetrack.sources.randomness import one_of, one_true
+from statetrack.sources.sampler import Sampler
 
 NONE: Final = "none"
 """The label of a word that no member begins with; the last label of every such language."""

@@ -6,10 +6,10 @@ import itertools
 from typing import Annotated, Literal
 
 from statetrack.errors import TaskError
-from statetrack.sources._exploring import explore
 from statetrack.sources.automaton import MOST_TRANSITIONS, Automaton
+from statetrack.sources.equivalence import minimise
+from statetrack.sources.graphs import explore
 from statetrack.sources.kinds import KINDS, argument
-from statetrack.sources.minimising import minimise
 
 MOST_SYMBOLS = 4096
 

@@ -7,14 +7,14 @@ from typing import Annotated
 from pydantic import Field
 
 from statetrack.errors import TaskError
-from statetrack.sources._groups import (
+from statetrack.sources.automaton import Automaton
+from statetrack.sources.groups import (
     all_permutations,
     chosen_generators,
     cycle_name,
     is_even,
     word_problem,
 )
-from statetrack.sources.automaton import Automaton
 from statetrack.sources.kinds import KINDS, argument
 
 

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from statetrack.sources.arrays import Bits, Unsigned, smallest_type
 from statetrack.sources.kinds import KINDS, argument
 from statetrack.sources.kinds._next_symbols import Language, WordsChoice, from_to, half
-from statetrack.sources.sampler import Sampler, one_of
+from statetrack.sources.randomness import one_of
+from statetrack.sources.sampler import Sampler
 
 OPERATORS = "~+>*^"
 """Of one operand, of two, and so on."""

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from statetrack.sources._groups import named_word_problem
 from statetrack.sources.automaton import Automaton
+from statetrack.sources.groups import named_word_problem
 from statetrack.sources.kinds import KINDS, argument
 
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import numpy as np
 
 from statetrack.errors import TaskError
-from statetrack.sources._exploring import explore
 from statetrack.sources.arrays import Floats
 from statetrack.sources.automaton import Automaton
+from statetrack.sources.graphs import explore
 from statetrack.sources.kinds import KINDS, argument, build_inner
 
 MOST_SYMBOLS = 4096

@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from statetrack.errors import TaskError
-from statetrack.sources._exploring import explore
 from statetrack.sources.automaton import Automaton
+from statetrack.sources.equivalence import minimise
+from statetrack.sources.graphs import explore
 from statetrack.sources.kinds import KINDS, argument
-from statetrack.sources.minimising import minimise
 
 MOST_STATES = 20_000
 

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from statetrack.sources.arrays import Bits, Booleans, Unsigned, smallest_type
 from statetrack.sources.kinds import KINDS, argument
-from statetrack.sources.sampler import Sampler, one_of
+from statetrack.sources.randomness import one_of
+from statetrack.sources.sampler import Sampler
 
 
 @KINDS.register("modular-arithmetic-with-brackets")

@@ -7,14 +7,14 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from statetrack.errors import TaskError
-from statetrack.sources._groups import (
+from statetrack.sources.automaton import Automaton
+from statetrack.sources.groups import (
     Permutation,
     cycle_name,
     generated,
     product_table,
     read_permutation,
 )
-from statetrack.sources.automaton import Automaton
 from statetrack.sources.kinds import KINDS, argument
 
 MOST_POINTS: Final = 64

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import numpy as np
 
-from statetrack.sources._draws import Draws
 from statetrack.sources.automaton import Automaton
 from statetrack.sources.graphs import reachable
 from statetrack.sources.kinds import KINDS, argument
+from statetrack.sources.randomness import Draws
 
 
 @KINDS.register("random-fsm")

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import numpy as np
 
-from statetrack.sources._draws import Draws
-from statetrack.sources._groups import Permutation, multiply
 from statetrack.sources.automaton import Automaton
 from statetrack.sources.graphs import reachable
+from statetrack.sources.groups import Permutation, multiply
 from statetrack.sources.kinds import KINDS, argument
+from statetrack.sources.randomness import Draws
 
 
 @KINDS.register("random-permutations")

@@ -8,14 +8,12 @@ from typing import Annotated, Final, NamedTuple
 import numpy as np
 
 from statetrack.errors import TaskError
-from statetrack.sources._exploring import TooManyStates, explore
-from statetrack.sources.automaton import Automaton
+from statetrack.sources.automaton import Automaton, check_names
+from statetrack.sources.graphs import TooManyStates, coarsest_partition, explore, renumbered
 from statetrack.sources.kinds import KINDS, argument
 from statetrack.sources.languages import LabelForm, WordForm, language
-from statetrack.sources.minimising import refined
 from statetrack.sources.patterns import Nondeterministic, alphabet_of, build, read
 from statetrack.sources.patterns.reading import MOST_SYMBOLS
-from statetrack.sources.source import check_names
 from statetrack.text import shortened
 
 MOST_STATES: Final = 4096
@@ -162,16 +160,9 @@ def _determined(machine: Nondeterministic, num_symbols: int) -> tuple[list[list[
 def _smallest(delta: list[list[int]], accepting: list[bool]) -> tuple[list[list[int]], list[bool]]:
     """The same language with the fewest states, numbered breadth first."""
     table, members = np.array(delta), np.array(accepting)
-    blocks = refined(table, members.astype(np.int64))
+    blocks = coarsest_partition(table, members.astype(np.int64))
     _, firsts = np.unique(blocks, return_index=True)
-    merged = blocks[table[firsts]].tolist()
-    try:
-        order, rows = explore(
-            int(blocks[0]),
-            range(table.shape[1]),
-            lambda block, symbol: merged[block][symbol],
-            MOST_STATES,
-        )
-    except TooManyStates:
-        raise TaskError(f"pattern: its automaton has more than {MOST_STATES:,} states") from None
+    if len(firsts) > MOST_STATES:
+        raise TaskError(f"pattern: its automaton has more than {MOST_STATES:,} states")
+    order, rows = renumbered(blocks[table[firsts]], int(blocks[0]))
     return rows, members[firsts][order].tolist()

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from statetrack.sources.arrays import Bits, Unsigned, smallest_type
 from statetrack.sources.kinds import KINDS, argument
 from statetrack.sources.kinds._next_symbols import Language, WordsChoice
-from statetrack.sources.sampler import Sampler, one_true
+from statetrack.sources.randomness import one_true
+from statetrack.sources.sampler import Sampler
 
 PAIRS = ("()", "[]", "{}", "<>", "+-", "ab")
 

@@ -6,12 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from statetrack.sources._groups import (
-    all_permutations,
-    chosen_generators,
-    word_problem,
-)
 from statetrack.sources.automaton import Automaton
+from statetrack.sources.groups import all_permutations, chosen_generators, word_problem
 from statetrack.sources.kinds import KINDS, argument
 
 

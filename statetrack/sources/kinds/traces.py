@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from statetrack.errors import TaskError
+from statetrack.sources.automaton import Source
 from statetrack.sources.corpus import Corpus, Trace
 from statetrack.sources.kinds import KINDS, argument, build_inner
-from statetrack.sources.source import Source
 
 
 @KINDS.register("traces")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from statetrack.sources._groups import cycle_name, generated, product_table
 from statetrack.sources.automaton import Automaton
+from statetrack.sources.groups import cycle_name, generated, product_table
 from statetrack.sources.kinds import KINDS, argument
 from statetrack.sources.named_groups import ALPHABETS, FAMILIES, Alphabet, alphabet_of, named_group
 

@@ -15,11 +15,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 from statetrack.errors import TaskError
 from statetrack.sources.automaton import Automaton
-from statetrack.sources.formats import _xml
-from statetrack.sources.formats._machine import Edge, MachineText
-from statetrack.sources.formats._reading import add, problem, shown
-from statetrack.sources.formats._writing import steps
-from statetrack.sources.formats._xml import Element
+from statetrack.sources.formats import MACHINE_FORMATS, MachineFormat
+from statetrack.sources.formats._text import Edge, MachineText, add, problem, shown, steps
+from statetrack.sources.formats._xml import Element, parse
 
 _READ: Final = ("fa", "moore", "mealy")
 _NOT_READ: Final = {
@@ -35,7 +33,7 @@ RANGE: Final = re.compile(r"\[(.)-(.)\]")
 
 def read(text: str) -> MachineText:
     """The machine of a text; raises `TaskError` with the line of what cannot be read."""
-    root = _xml.parse(text)
+    root = parse(text)
     if root.name != "structure":
         raise problem(root.line, f"a file of JFLAP begins with <structure>, not <{root.name}>")
     kind = root.word("type")
@@ -132,3 +130,6 @@ def write(automaton: Automaton) -> str:
         for source, symbol, target in steps(automaton)
     ]
     return "\n".join([*lines, "</automaton>", "</structure>", ""])
+
+
+MACHINE_FORMATS.register("jff")(MachineFormat((".jff",), read, write))

@@ -19,8 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from statetrack.sources.formats._machine import Edge, MachineText
-from statetrack.sources.formats._reading import MOST_EDGES, problem, shown
+from statetrack.sources.formats._text import MOST_EDGES, Edge, MachineText, problem, shown
 from statetrack.text import LONGEST_NAME
 
 NOTHING: Final = "-"

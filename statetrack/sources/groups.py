@@ -5,6 +5,13 @@ A permutation of n points is the tuple of their images, counted from 0. The prod
 symbols so far, y_t = y_(t-1) * x_t, and begins with the identity. Elements are ordered as tuples,
 so the identity comes first (Merrill, Petty and Sabharwal 2024, arXiv 2404.08819, number the
 elements of S_n and A_n in the same way).
+
+The word problem of a group of permutations names each label by its cycles. Written as the images
+p(1) ... p(n), a label is an arrangement of n points in n places; after a symbol that multiplies by
+x from the right, place i holds what was in place x(i). So a program with one variable for each
+place, and an assignment for each symbol, keeps the state.
+
+Letters: S states, V symbols, n points.
 """
 
 from __future__ import annotations
@@ -12,6 +19,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -228,3 +236,59 @@ def _alphabet(
     if most > points:
         raise TaskError(f"generators: '{name}', but there are only {points} points to move")
     return [each for each in elements if num_moved(each) <= most]
+
+
+@dataclass(frozen=True)
+class Rearranged:
+    """A symbol after which place i holds what was in place `places[i]`."""
+
+    places: Permutation
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """A symbol after which the places hold `points`, whatever they held before."""
+
+    points: Permutation
+
+
+@dataclass(frozen=True)
+class Arrangements:
+    """The labels of an automaton as arrangements of points 0 .. n-1, and what each symbol does."""
+
+    first: Permutation  # before the first symbol
+    labels: tuple[Permutation, ...]  # [C]
+    symbols: tuple[Rearranged | Replaced, ...]  # [V]
+
+
+def arrangements_of(automaton: Automaton) -> Arrangements | None:
+    """The arrangements that the labels name, or None where they are none.
+
+    None too where a symbol does something else to them in one of the S states: every row of
+    `delta` is checked.
+    """
+    numbers = [int(number) for name in automaton.labels for number in re.findall("[0-9]+", name)]
+    num_points = max(numbers, default=0)
+    if not 2 <= num_points <= len(automaton.labels) or num_points > 26:
+        return None
+    try:
+        labels = tuple(
+            read_permutation(name, num_points) if name.startswith("(") or name == "e" else ()
+            for name in automaton.labels
+        )
+    except TaskError:
+        return None
+    if () in labels:
+        return None
+    held = [labels[label] for label in automaton.output.tolist()]  # [S]
+    symbols: list[Rearranged | Replaced] = []
+    for targets in automaton.delta.T.tolist():
+        after = [held[target] for target in targets]
+        places = tuple(held[0].index(point) for point in after[0])
+        if all(multiply(old, places) == new for old, new in zip(held, after, strict=True)):
+            symbols.append(Rearranged(places))
+        elif len(set(after)) == 1:
+            symbols.append(Replaced(after[0]))
+        else:
+            return None
+    return Arrangements(held[automaton.start], labels, tuple(symbols))

@@ -21,9 +21,18 @@ from __future__ import annotations
 
 from statetrack.errors import TaskError
 from statetrack.sources.automaton import Automaton
-from statetrack.sources.formats._machine import Edge, MachineText
-from statetrack.sources.formats._reading import add, problem, rows, shown, start_mark
-from statetrack.sources.formats._writing import first_label, steps
+from statetrack.sources.formats import MACHINE_FORMATS, MachineFormat
+from statetrack.sources.formats._text import (
+    Edge,
+    MachineText,
+    add,
+    first_label,
+    problem,
+    rows,
+    shown,
+    start_mark,
+    steps,
+)
 
 EMPTY = frozenset({"<eps>", "<epsilon>", "@0@", "@_EPSILON_SYMBOL_@", "ε", "0"})
 """How the empty word is written."""
@@ -117,3 +126,6 @@ def _is_empty(text: str, line: int) -> TaskError:
 
 def _escaped(name: str) -> str:
     return f"\\{name}" if name in EMPTY or name.startswith("\\") else name
+
+
+MACHINE_FORMATS.register("fst")(MachineFormat((".fst", ".att"), read, write))

@@ -18,9 +18,19 @@ import re
 
 from statetrack.errors import TaskError
 from statetrack.sources.automaton import Automaton
-from statetrack.sources.formats._machine import Edge, MachineText
-from statetrack.sources.formats._reading import add, number_in, problem, rows, shown, start_mark
-from statetrack.sources.formats._writing import first_label, steps
+from statetrack.sources.formats import MACHINE_FORMATS, MachineFormat
+from statetrack.sources.formats._text import (
+    Edge,
+    MachineText,
+    add,
+    first_label,
+    number_in,
+    problem,
+    rows,
+    shown,
+    start_mark,
+    steps,
+)
 
 _HIDDEN = ("i", "tau")
 """The labels of a step that nobody sees: the first of CADP, the second of mCRL2."""
@@ -135,3 +145,6 @@ def write(automaton: Automaton) -> str:
 
 def _escaped(name: str) -> str:
     return re.sub(r'([\\/"])', r"\\\1", name)
+
+
+MACHINE_FORMATS.register("aut")(MachineFormat((".aut",), read, write))

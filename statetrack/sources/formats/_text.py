@@ -1,20 +1,57 @@
-"""What the readers of all formats share: bounds, and problems that name their line."""
+"""What a machine file says, whatever its format, and what all readers and writers share."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from statetrack.errors import TaskError
-from statetrack.sources.formats._machine import Edge
-from statetrack.text import shortened
+from statetrack.sources.automaton import Automaton
+from statetrack.text import shortened, visible
 
 MOST_EDGES: Final = 200_000
 """The most transitions of a file, with those that a row stands for written out."""
 
 LONGEST_LINE: Final = 100_000
 """The most characters of a line in a format whose lines are rows."""
+
+ACCEPTED, REJECTED = "yes", "no"
+"""The outputs of an acceptor's states."""
+
+
+class Edge(NamedTuple):
+    """A transition; in a Mealy machine it says an output."""
+
+    source: str
+    symbol: str
+    target: str
+    output: str | None
+    line: int
+
+
+@dataclass(frozen=True)
+class MachineText:
+    """A machine as a file says it.
+
+    A Mealy machine where `outputs` is None; else a Moore machine, or an acceptor where all outputs
+    are `ACCEPTED` or `REJECTED`, whose states have the outputs. `first` is the label of a Mealy
+    machine's start before anything enters it, of a file that says so.
+    """
+
+    start: str
+    edges: Sequence[Edge]
+    outputs: Mapping[str, str] | None
+    first: str | None = None
+
+    @property
+    def noun(self) -> str:
+        """What messages call the machine."""
+        if self.outputs is None:
+            return "Mealy machine"
+        accepts = set(self.outputs.values()) <= {ACCEPTED, REJECTED}
+        return "acceptor" if accepts else "Moore machine"
 
 
 def problem(line: int, what: str) -> TaskError:
@@ -24,7 +61,7 @@ def problem(line: int, what: str) -> TaskError:
 
 def shown(text: str) -> str:
     """A piece of a file as an error quotes it."""
-    return f"'{shortened(text)}'"
+    return f"'{visible(shortened(text))}'"
 
 
 def rows(text: str) -> Iterator[tuple[int, str]]:
@@ -65,3 +102,24 @@ def start_mark(edges: Sequence[Edge], start: str, is_one: Callable[[Edge], bool]
     mark = marks[0]
     beside = any(mark.source in (edge.source, edge.target) for edge in edges if edge is not mark)
     return None if beside else mark
+
+
+def first_label(automaton: Automaton) -> str | None:
+    """The label of the start, where transitions that say the labels would leave it open.
+
+    It is open where nothing enters the start, or where another state goes on like it.
+    """
+    delta, start = automaton.delta, automaton.start
+    alike = int((delta == delta[start]).all(axis=1).sum()) > 1
+    if alike or not (delta == start).any():
+        return automaton.labels[int(automaton.output[start])]
+    return None
+
+
+def steps(automaton: Automaton) -> list[tuple[int, int, int]]:
+    """The transitions, as state, symbol and target, state by state."""
+    return [
+        (state, symbol, target)
+        for state, row in enumerate(automaton.delta.tolist())
+        for symbol, target in enumerate(row)
+    ]
