@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import itertools
 import os
 import shutil
 import sys
@@ -110,14 +111,24 @@ def _change(before: str | None, after: str | None) -> str:
 
 
 def _print_difference(before: str, after: str) -> None:
-    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), n=1, lineterm=""))[
-        2:
-    ]
-    for line in lines[:LINES_OF_A_DIFFERENCE]:
-        cut = len(line) - CHARACTERS_OF_A_LINE
-        print(line if cut <= 0 else f"{line[:CHARACTERS_OF_A_LINE]} ... {cut} more characters")
-    if len(lines) > LINES_OF_A_DIFFERENCE:
-        print(f"... {len(lines) - LINES_OF_A_DIFFERENCE} more lines")
+    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), n=1, lineterm=""))
+    shown = lines[2:][:LINES_OF_A_DIFFERENCE]
+    for line, following in zip(shown, [*shown[1:], ""], strict=True):
+        print(_part_of(line, following if line[:1] == "-" else ""))
+    if len(lines) - 2 > LINES_OF_A_DIFFERENCE:
+        print(f"... {len(lines) - 2 - LINES_OF_A_DIFFERENCE} more lines")
+
+
+def _part_of(line: str, following: str) -> str:
+    """A line; of a long one the part in which the line that follows begins to differ."""
+    if len(line) <= CHARACTERS_OF_A_LINE:
+        return line
+    if following[:1] != "+":
+        return f"{line[:CHARACTERS_OF_A_LINE]} ... {len(line)} characters"
+    pairs = zip(line[1:], following[1:], strict=False)
+    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    part = slice(max(1, same - 60), same + 100)
+    return f"{line[:60]} ... at character {same}: {line[part]}\n    and now {following[part]}"
 
 
 if __name__ == "__main__":

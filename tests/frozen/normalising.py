@@ -25,6 +25,15 @@ REPLACED: tuple[tuple[str, str], ...] = (
     # Durations and sizes that depend on them, in pages about runs.
     (r"\bTIME, [\d.,]+ (?:ms|s|min|h)\b *$", "TIME, DURATION"),
     (r"^( +(?:environment|summary|last|extensions|evidence)\.(?:jsonl?|pt)) .*$", r"\1 SIZE"),
+    (
+        r'("name": "(?:environment|summary|last|extensions|evidence)\.(?:jsonl?|pt)",'
+        r'\n *"bytes": )\d+',
+        r"\1SIZE",
+    ),
+    (r"(\d steps in )[\d.,]+ (?:ms|s|min|h)\b", r"\1SECONDS"),
+    (r"(\btraining )[\d.,]+ (?:ms|s|min|h) in total, [\d.,]+ (?:ms|s|min|h)", r"\1SECONDS"),
+    (r"^\d\d:\d\d:\d\d (?=\w+: )", "TIME "),
+    (r", [\d.,]+ (?:ms|s|min|h)(?= \(\d+ of \d+)", ", SECONDS"),
     # What --verbose tells.
     (r"^\[[\d.]+ s\] (?:torch|CPU time).*$", "[SECONDS] MACHINE"),
     (r"^\[[\d.]+ s\] ", "[SECONDS] "),

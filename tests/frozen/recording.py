@@ -18,7 +18,7 @@ from statetrack.cli.app import main
 
 from .normalising import normalised
 
-LONGEST_NAME = 100
+LONGEST_NAME = 180
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,19 @@ class Recorder:
         change: Callable[[str], str] = lambda text: text,
     ) -> Printed:
         """Record one command line; `change` is applied to both streams."""
-        printed = call(words, environment or {})
+        printed = call(words, environment)
+        self.printed(words, printed, name=name, change=change)
+        return printed
+
+    def printed(
+        self,
+        words: Sequence[str],
+        printed: Printed,
+        *,
+        name: str = "",
+        change: Callable[[str], str] = lambda text: text,
+    ) -> None:
+        """Record what a command line gave earlier."""
         self.text(
             name or " ".join(words) or "nothing",
             f"$ statetrack {shlex.join(words)}\n"
@@ -73,7 +85,6 @@ class Recorder:
             f"--- standard output\n{change(printed.output)}"
             f"--- standard error\n{change(printed.error)}",
         )
-        return printed
 
     def text(self, name: str, text: str) -> None:
         """Record a text under a name that no other output of the section has."""
