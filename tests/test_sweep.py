@@ -43,7 +43,6 @@ from statetrack.sweep import (
     Searching,
     Suite,
     available_cores,
-    finding,
     load_suite,
     points_of,
     run_suite,
@@ -527,7 +526,7 @@ class Asked:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, found: Evidence | None = None) -> None:
         self.seconds: list[float] = []
         self.found = found or worst_case_of()
-        monkeypatch.setattr(finding, "FINDERS", {"worst-case": self})
+        monkeypatch.setattr(type(self.found), "search", staticmethod(self))
 
     def __call__(self, subject: Subject, *, budget: Budget, seed: int) -> Evidence:
         self.seconds.append(budget.seconds)
@@ -584,9 +583,7 @@ def test_evidence_that_was_found_before_a_stop_is_kept(
     in_a_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = Asked(monkeypatch), Asked(monkeypatch, certificate_of(900))
-    finders = {"worst-case": first, "certificate": second}
-    monkeypatch.setattr(finding, "FINDERS", finders)
-    monkeypatch.setattr(searching, "KINDS", tuple(finders))
+    monkeypatch.setattr(searching, "KINDS", ("worst-case", "certificate"))
     points = points_of(suite_of(), Path("out"), {})
     both = Searching(worst=1.0, others=2.0)
     assert not list(run_suite(suite_of(), points, LOCAL, stop_after(3), both))
