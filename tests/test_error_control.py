@@ -11,7 +11,7 @@ import torch
 from statetrack.algebra import needed_machine
 from statetrack.errors import SettingsError
 from statetrack.evidence import Budget, ErrorControl, Subject, find_error_control
-from statetrack.evidence.random_words import RandomWords
+from statetrack.evidence.words import RandomWords
 from statetrack.models import make_model
 from statetrack.spec import load_task
 

@@ -9,8 +9,8 @@ import torch
 from statetrack.algebra.representations import irreducible_parts
 from statetrack.errors import SettingsError
 from statetrack.evidence import Budget, Representation, Subject
-from statetrack.evidence.affine import affine_maps
 from statetrack.evidence.learned_operators import find_representation
+from statetrack.evidence.linear_maps import affine_maps
 from statetrack.models import Bilinear, make_model
 from statetrack.sources import Automaton
 from statetrack.spec import load_task

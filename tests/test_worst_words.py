@@ -17,20 +17,21 @@ from statetrack.evidence.power_words import (
     predict_failures,
     predict_failures_on_leaving,
 )
-from statetrack.evidence.primitive_words import (
+from statetrack.evidence.word_tree import search_short_words
+from statetrack.evidence.words import (
     Periodic,
     drawable_words,
     explicit,
+    follow,
+    idle_runs,
     is_primitive,
     periodic_words,
     repeating_part,
+    sampled_words,
     shortest_words,
-    state_after,
+    words_in_groups,
 )
-from statetrack.evidence.short_words import search_short_words
-from statetrack.evidence.shortening import shorten
-from statetrack.evidence.suspect_words import idle_runs, sampled_words, words_in_groups
-from statetrack.evidence.worst_words import Caps
+from statetrack.evidence.worst_words import Caps, shorten
 from statetrack.models import make_model
 from statetrack.sources import Automaton
 from statetrack.spec import load_task
@@ -182,8 +183,8 @@ def test_words_in_a_group_never_merge_two_of_its_states():
 def test_questions_are_the_shortest_words_that_are_asked_for_a_label():
     automaton = automaton_of("flip-flop")
     questions = questions_of(automaton)
-    for prefix in shortest_words(automaton):
-        state = state_after(automaton, prefix)
+    for state, prefix in shortest_words(automaton).items():
+        assert follow(automaton, prefix)[0] == state
         question = questions[state]
         path = automaton.states_after(np.array(question), state).tolist()
         assert automaton.scored[path[-1]]

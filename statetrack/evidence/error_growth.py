@@ -25,9 +25,9 @@ from torch import Tensor
 from statetrack.algebra import Machine, needed_machine, noise_horizon, rounding_horizon
 from statetrack.evaluation import CHUNK
 from statetrack.evidence.kinds.error_control import ErrorControl, NoiseRow, PrecisionRow, Spread
-from statetrack.evidence.random_words import RandomWords
 from statetrack.evidence.searches import Budget
 from statetrack.evidence.subject import Subject
+from statetrack.evidence.words import RandomWords
 from statetrack.models import LinearModel
 from statetrack.sources import Booleans, Floats, Integers
 

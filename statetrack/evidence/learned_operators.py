@@ -35,11 +35,10 @@ from statetrack.algebra import (
     needed_machine,
     transition_monoid,
 )
-from statetrack.evidence.affine import AffineMaps, affine_maps
 from statetrack.evidence.kinds import representation as rows
+from statetrack.evidence.linear_maps import AffineMaps, UsedSpace, affine_maps, used_space
 from statetrack.evidence.searches import Budget
 from statetrack.evidence.subject import Subject
-from statetrack.evidence.used_space import UsedSpace, used_space
 from statetrack.sources import Floats, Integers
 
 MOST_ELEMENTS = 2000

@@ -23,9 +23,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from statetrack.evidence.primitive_words import Periodic, Word
 from statetrack.evidence.searches import Budget
 from statetrack.evidence.subject import Subject
+from statetrack.evidence.words import Periodic, Word
 from statetrack.sources import Automaton
 from statetrack.training import finite_answers
 

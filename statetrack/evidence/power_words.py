@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statetrack.errors import SettingsError
-from statetrack.evidence.affine import affine_maps
-from statetrack.evidence.primitive_words import Periodic, Word, state_after
+from statetrack.evidence.linear_maps import affine_maps
 from statetrack.evidence.records import Failure
 from statetrack.evidence.subject import Subject
+from statetrack.evidence.words import Periodic, Word, follow
 from statetrack.models import LinearModel
 from statetrack.sources import Automaton
 
@@ -174,14 +174,11 @@ class _Power:
         self._reads = np.stack([form.readout @ form.operator_of(tail) for tail in tails])
         self._orbits: dict[int, _Orbit] = {}
 
+    @np.errstate(all="ignore")  # what overflows is not finite, and says "not known"
     def predict(self, words: Sequence[Periodic], longest: int) -> list[Prediction]:
-        with np.errstate(all="ignore"):  # what overflows is not finite, and says "not known"
-            return self._predict(words, longest)
-
-    def _predict(self, words: Sequence[Periodic], longest: int) -> list[Prediction]:
         last = max(1, -(-longest // len(self._period)))  # repetitions
         states = np.stack([self._form.after(word.prefix) for word in words])  # [U, H]
-        starts = [state_after(self._automaton, word.prefix) for word in words]
+        starts = [follow(self._automaton, word.prefix)[0] for word in words]
         repeats = np.arange(min(STEPS, last))
         logits = []
         for _ in repeats:
@@ -258,9 +255,8 @@ class _Power:
             return None
         high = int(grid[wrong.argmax()])
         low = max(STEPS, int(high / RATIO**2) - 2 * cycle)
-        size = max(1, AT_ONCE // (modes.num_entries + 1))
-        for begin in range(low, high + 1, size):
-            repeats = np.arange(begin, min(begin + size, high + 1))
+        for begin in range(low, high + 1, modes.at_once):
+            repeats = np.arange(begin, min(begin + modes.at_once, high + 1))
             first = self._first_wrong(modes.logits(repeats - STEPS), start, repeats)
             if first is not None:
                 return first
@@ -270,9 +266,8 @@ class _Power:
         self, modes: _Modes, start: int, repeats: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         wrong = np.zeros(len(repeats), bool)
-        size = max(1, AT_ONCE // (modes.num_entries + 1))
-        for begin in range(0, len(repeats), size):
-            piece = slice(begin, begin + size)
+        for begin in range(0, len(repeats), modes.at_once):
+            piece = slice(begin, begin + modes.at_once)
             logits = modes.logits(repeats[piece] - STEPS)
             wrong[piece] = self._wrong(logits, start, repeats[piece]).any(1)
         return wrong
@@ -320,10 +315,10 @@ class _Orbit:
         ends, drawn = [], []
         while state not in seen:
             seen[state] = len(seen)
-            row = [_read(automaton, state, tail) for tail in tails]
+            row = [follow(automaton, tail, state) for tail in tails]
             ends.append([end for end, _ in row])
             drawn.append([allowed for _, allowed in row])
-            state, _ = _read(automaton, state, period)
+            state, _ = follow(automaton, period, state)
         states = np.array(ends)
         return cls(automaton.output[states], automaton.scored[states] & drawn, seen[state])
 
@@ -349,9 +344,9 @@ class _Modes:
     reads: Complexes  # [M, P, C]
 
     @property
-    def num_entries(self) -> int:
-        """Of a row of the largest table that `logits` makes."""
-        return int(max(4 * len(self.values), 2 * self.reads[0].size))
+    def at_once(self) -> int:
+        """Rows of the largest table that `logits` makes."""
+        return max(1, AT_ONCE // (int(max(4 * len(self.values), 2 * self.reads[0].size)) + 1))
 
     def logits(self, repeats: NDArray[np.int64]) -> Floats:
         """Logits [N, P, C] after so many repetitions, each row times a positive number."""
@@ -366,15 +361,6 @@ class _Modes:
         flat = self.reads.reshape(len(self.values), -1)
         logits: Floats = powers.real @ flat.real - powers.imag @ flat.imag
         return np.reshape(logits, (-1, *self.reads.shape[1:]))
-
-
-def _read(automaton: Automaton, state: int, word: Word) -> tuple[int, bool]:
-    """The state after a word, and whether the word can be drawn from a state."""
-    drawn = True
-    for symbol in word:
-        drawn = drawn and bool(automaton.drawable[state, symbol])
-        state = int(automaton.delta[state, symbol])
-    return state, drawn
 
 
 @lru_cache(8)

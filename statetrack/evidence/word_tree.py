@@ -1,4 +1,4 @@
-"""Every word up to a length, by the tree of the states that a model can reach.
+"""Every word up to a length, and the least certain ones, by the tree of the states they lead to.
 
 A node of the tree is a state of the automaton and a state of the model, reached by the same word.
 The answers to all words of n symbols are those at the edges from the nodes of depth n - 1. Where
@@ -24,12 +24,16 @@ that is found need not be the shortest. States of a scale-invariant linear model
 compared after division by their norm: the argmax does not depend on it, but its rounding does, so
 that is done with a tolerance only.
 
+*The least certain words.* Among longer words the shortest wrong answer is sought by a tree whose
+levels are cut down to the words whose right label has the least margin, and some of the others.
+
 B words, D numbers of a state, S states and V symbols of the automaton.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -41,11 +45,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from statetrack.evidence.kinds.exhaustive import Exhaustive
+from statetrack.evidence.long_words import margins_of
 from statetrack.evidence.records import Failure
 from statetrack.evidence.searches import Budget
 from statetrack.evidence.subject import NO_ANSWER, Subject
+from statetrack.evidence.words import Word
 from statetrack.models import LinearModel
-from statetrack.sources import UNCOUNTABLE, Automaton, LengthDistribution
+from statetrack.sources import UNCOUNTABLE, LengthDistribution
 
 Indices = NDArray[np.int64]
 
@@ -90,7 +96,7 @@ def find_exhaustive(
     automaton = subject.automaton
     return Exhaustive(
         length=tree.length,
-        words=_num_words(automaton, tree.length),
+        words=_num_words(subject, tree.length),
         forbids=not bool(automaton.drawable.all()),
         closed=tree.reason == "closed",
         states=tree.states,
@@ -100,19 +106,6 @@ def find_exhaustive(
         complete=tree.reason != "time",
         seconds=time.monotonic() - started,
     )
-
-
-def shortest_failure(
-    subject: Subject, *, max_length: int, max_states: int = MOST_STATES
-) -> Failure | None:
-    """The shortest word with a wrong answer, first in the order of the symbols; None to a length.
-
-    Raises `SettingsError` where there are too many states to tell.
-    """
-    unlimited = Budget(float("inf"))
-    found = find_exhaustive(subject, budget=unlimited, max_states=max_states, max_length=max_length)
-    assert found.failure is not None or found.reason != "states", found
-    return found.failure
 
 
 @dataclass
@@ -127,11 +120,45 @@ class _Tree:
 
 @dataclass(frozen=True)
 class _Level:
-    """The nodes of one depth: the model's state, the automaton's [N], and the words [N, depth]."""
+    """Nodes of one depth: the model's state, the automaton's [N], and the words [N, depth]."""
 
     state: Any
     reached: Indices
     words: Indices
+
+    @classmethod
+    def first(cls, subject: Subject) -> _Level:
+        """The node of the empty word."""
+        return cls(subject.first(1), np.array([subject.automaton.start]), np.zeros((1, 0), int))
+
+    @classmethod
+    def joined(cls, subject: Subject, levels: list[_Level]) -> _Level:
+        """The nodes of several batches."""
+        if len(levels) == 1:
+            return levels[0]
+        return cls(
+            subject.join([each.state for each in levels]),
+            np.concatenate([each.reached for each in levels]),
+            np.concatenate([each.words for each in levels]),
+        )
+
+    def take(self, subject: Subject, rows: Indices) -> _Level:
+        """Some of the nodes."""
+        return _Level(
+            subject.take(self.state, subject.tensor(rows)), self.reached[rows], self.words[rows]
+        )
+
+    def deeper(self, subject: Subject, rows: int = ROWS) -> Iterator[tuple[Tensor, _Level]]:
+        """Logits [B, C] and nodes of all words one symbol longer, in their order, in batches."""
+        automaton = subject.automaton
+        every = np.nonzero(automaton.drawable[self.reached])
+        for first in range(0, len(every[0]), rows):
+            parents, symbols = (each[first : first + rows] for each in every)
+            before = subject.take(self.state, subject.tensor(parents))
+            logits, state = subject.step(symbols, before)
+            reached = automaton.delta[self.reached[parents], symbols]
+            words = np.column_stack([self.words[parents], symbols])
+            yield logits, _Level(state, reached, words)
 
 
 class _Met(Protocol):
@@ -151,79 +178,48 @@ def _grown(
 ) -> _Tree:
     """The tree, level by level, until something ends it."""
     automaton = subject.automaton
-    level = _Level(subject.first(1), np.array([automaton.start]), np.zeros((1, 0), np.int64))
+    level = _Level.first(subject)
     room_of_a_level = max(1, MOST_BYTES // subject.bits(level.state)[0].nbytes)
     met.add(level.state, level.reached, 1)
     tree = _Tree(0, 1, None, "")
     while tree.length != max_length:
         budget.say(f"all words of {tree.length + 1} symbols, {tree.states:,} states")
-        deeper: list[_Level] = []
+        kept: list[_Level] = []
         full, room = False, min(max_states - tree.states, room_of_a_level)
-        for parents, symbols in _edges(automaton, level, rows):
+        for logits, nodes in level.deeper(subject, rows):
             if budget.spent:
                 tree.reason = "time"
                 return tree
-            before = subject.take(level.state, subject.tensor(parents))
-            logits, state = subject.step(symbols, before)
-            answers, reached = (
-                subject.answers_of(logits),
-                automaton.delta[level.reached[parents], symbols],
-            )
-            wrong = automaton.scored[reached] & (answers != automaton.output[reached])
+            answers, labels = subject.answers_of(logits), automaton.output[nodes.reached]
+            wrong = automaton.scored[nodes.reached] & (answers != labels)
             if wrong.any():
                 place = int(wrong.argmax())
-                word = (*level.words[parents[place]].tolist(), int(symbols[place]))
-                tree.failure = _failure(word, automaton, int(reached[place]), int(answers[place]))
+                word, answer = tuple(nodes.words[place].tolist()), int(answers[place])
+                given = None if answer == NO_ANSWER else answer
+                tree.failure = Failure(word, (), len(word), int(labels[place]), given)
                 tree.reason = "failure"
                 return tree
             if full:
                 continue
-            new = met.add(state, reached, room + 1)
-            if len(new) > room:
-                full = True
-                continue
-            room -= len(new)
-            tree.states += len(new)
-            if len(new):
-                words = np.column_stack([level.words[parents[new]], symbols[new]])
-                kept = subject.take(state, subject.tensor(new))
-                deeper.append(_Level(kept, reached[new], words))
+            new = met.add(nodes.state, nodes.reached, room + 1)
+            full = len(new) > room
+            if not full and len(new):
+                room -= len(new)
+                tree.states += len(new)
+                kept.append(nodes.take(subject, new))
         tree.length += 1
-        if full:
-            tree.reason = "states"
+        if full or not kept:
+            tree.reason = "states" if full else "closed"
             return tree
-        if not deeper:
-            tree.reason = "closed"
-            return tree
-        level = _joined(subject, deeper)
+        level = _Level.joined(subject, kept)
     tree.reason = "length"
     return tree
 
 
-def _edges(automaton: Automaton, level: _Level, rows: int) -> Iterator[tuple[Indices, Indices]]:
-    """The parents and symbols of all edges from a level, in the order of the words, in batches."""
-    parents, symbols = np.nonzero(automaton.drawable[level.reached])
-    for first in range(0, len(parents), rows):
-        yield parents[first : first + rows], symbols[first : first + rows]
-
-
-def _joined(subject: Subject, levels: list[_Level]) -> _Level:
-    return _Level(
-        subject.join([each.state for each in levels]),
-        np.concatenate([each.reached for each in levels]),
-        np.concatenate([each.words for each in levels]),
-    )
-
-
-def _failure(word: tuple[int, ...], automaton: Automaton, reached: int, answer: int) -> Failure:
-    label = int(automaton.output[reached])
-    return Failure(word, (), len(word), label, None if answer == NO_ANSWER else answer)
-
-
-def _num_words(automaton: Automaton, length: int) -> int | None:
+def _num_words(subject: Subject, length: int) -> int | None:
     if length == 0:
         return 0
-    count = automaton.count_words(LengthDistribution(1, length))
+    count = subject.automaton.count_words(LengthDistribution(1, length))
     return None if count == UNCOUNTABLE else count
 
 
@@ -282,3 +278,80 @@ class _Neighbourhoods:
         apart = torch.cdist(vectors, known, compute_mode=exact)
         near: Tensor = apart <= self._tolerance * known.norm(dim=1)
         return near
+
+
+# --- the least certain words ---
+
+
+@dataclass(frozen=True)
+class ShortWords:
+    """What the search found: a wrongly answered word, or None, of at most `longest` symbols.
+
+    `words` were read; all words up to `all_up_to` symbols, equal states merged.
+    """
+
+    failing: Word | None
+    words: int
+    longest: int
+    all_up_to: int
+    complete: bool
+
+
+def search_short_words(
+    subject: Subject, *, longest: int, beam: int, budget: Budget, draw: np.random.Generator
+) -> ShortWords:
+    """Search words of rising length, until one is answered wrongly. The model needs a state.
+
+    As long as the words fit into the beam, all of them are read, those with equal states as one;
+    from then on those whose right label has the least margin, and some drawn from the others.
+    """
+    automaton = subject.automaton
+    level = _Level.first(subject)
+    num_read, all_up_to, pruned = 0, 0, False
+    for length in range(1, longest + 1):
+        if budget.spent:
+            return ShortWords(None, num_read, length - 1, all_up_to, complete=False)
+        margins, parts = [], []
+        for logits, nodes in level.deeper(subject):
+            labels = automaton.output[nodes.reached, None]
+            margins.append(margins_of(logits.unsqueeze(1), labels)[:, 0])
+            parts.append(nodes)
+        margin, level = np.concatenate(margins), _Level.joined(subject, parts)
+        num_read += len(margin)
+        scored = automaton.scored[level.reached]
+        wrong = np.flatnonzero(~(margin > 0) & scored)
+        if len(wrong):
+            found = tuple(level.words[wrong[0]].tolist())
+            right_to = all_up_to if pruned else length - 1
+            return ShortWords(found, num_read, length, right_to, complete=True)
+        kept = _Bits(subject).add(level.state, level.reached, len(margin))
+        if len(kept) > beam:
+            margin = np.where(scored, margin, math.inf)
+            kept, pruned = _least_certain(kept, margin, level.reached, beam, draw), True
+        if not pruned:
+            all_up_to = length
+        level = level.take(subject, kept)
+    return ShortWords(None, num_read, longest, all_up_to, complete=True)
+
+
+def _least_certain(
+    rows: NDArray[np.int64],
+    margin: NDArray[np.float64],
+    states: NDArray[np.int64],
+    beam: int,
+    draw: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Three quarters of the beam by margin, the rest drawn from the others.
+
+    The least certain word of every state comes before the second of any: in some states a margin
+    is large whatever the model has got wrong.
+    """
+    ordered = rows[np.argsort(margin[rows], kind="stable")]
+    grouped = np.argsort(states[ordered], kind="stable")
+    counts = np.unique(states[ordered], return_counts=True)[1]
+    ranks = np.empty(len(ordered), np.int64)
+    ranks[grouped] = np.arange(len(ordered)) - np.repeat(np.cumsum(counts) - counts, counts)
+    ordered = ordered[np.argsort(ranks, kind="stable")]
+    first = 3 * beam // 4
+    others = ordered[first:]
+    return np.concatenate([ordered[:first], draw.permutation(others)[: beam - first]])

@@ -26,20 +26,21 @@ from statetrack.evidence.power_words import (
     predict_failures,
     predict_failures_on_leaving,
 )
-from statetrack.evidence.primitive_words import (
+from statetrack.evidence.records import Failure
+from statetrack.evidence.searches import Budget
+from statetrack.evidence.subject import NO_ANSWER, Subject
+from statetrack.evidence.word_tree import search_short_words
+from statetrack.evidence.words import (
     Periodic,
     Word,
     explicit,
+    idle_runs,
     periodic_words,
     repeating_part,
+    sampled_words,
+    words_in_groups,
 )
-from statetrack.evidence.records import Failure
-from statetrack.evidence.searches import Budget
-from statetrack.evidence.short_words import search_short_words
-from statetrack.evidence.shortening import shorten
-from statetrack.evidence.subject import NO_ANSWER, Subject
-from statetrack.evidence.suspect_words import idle_runs, sampled_words, words_in_groups
-from statetrack.sources import Source
+from statetrack.sources import Automaton, Source
 from statetrack.spec import Task
 
 LONGEST = 100_000
@@ -53,6 +54,12 @@ GRACE = 5.0
 
 SAY_EVERY = 50
 """After how many predictions their number is reported."""
+
+MOST_TRIES = 64
+"""Most words that are tried at once while a failing word is made shorter."""
+
+MOST_SYMBOLS = 1 << 21
+"""Most symbols that are read for that in all."""
 
 
 @dataclass(frozen=True)
@@ -144,14 +151,20 @@ class _Search:
         self._form = LinearForm.of(subject)
 
     def run(self) -> WorstCase:
-        """Try all families."""
+        """Try all families, each with a share of the time that is left."""
         started = time.monotonic()
-        self._try(SHORT_WORDS, 0.2, self._short_words)
-        self._try(IDLE, 0.25, self._idle_runs)
-        self._try(POWERS, 0.6, self._powers)
-        self._try(UNCERTAIN, 0.4, self._uncertain_words)
-        self._try(GROUPS, 0.4, self._words_in_groups)
-        self._try(RANDOM, 0.5, self._random_words)
+        families: tuple[tuple[str, float, Callable[[str, Budget], None]], ...] = (
+            (SHORT_WORDS, 0.2, self._short_words),
+            (IDLE, 0.25, self._idle_runs),
+            (POWERS, 0.6, self._powers),
+            (UNCERTAIN, 0.4, self._short_words),
+            (GROUPS, 0.4, self._mixed_words),
+            (RANDOM, 0.5, self._mixed_words),
+        )
+        for name, share, family in families:
+            if self._limit:
+                self._budget.say(name)
+                family(name, self._budget.part(share))
         failing = [family for family in self._families if family.failure is not None]
         worst = min(failing, key=lambda family: family.longest, default=None)
         failure = None if worst is None else worst.failure
@@ -171,25 +184,15 @@ class _Search:
             seconds=round(time.monotonic() - started, 3),
         )
 
-    def _try(self, name: str, share: float, family: Callable[[str, Budget], None]) -> None:
-        if self._limit:
-            self._budget.say(name)
-            family(name, self._budget.part(share))
-
     @property
     def _tested(self) -> int:
         """The length of the longest word that was read."""
         return max((family.longest for family in self._families), default=0)
 
     def _short_words(self, name: str, budget: Budget) -> None:
-        self._search_words(name, *self._caps.short, budget)
-
-    def _uncertain_words(self, name: str, budget: Budget) -> None:
-        self._search_words(name, *self._caps.uncertain, budget)
-
-    def _search_words(self, name: str, length: int, beam: int, budget: Budget) -> None:
         if not self._subject.has_state:
             return
+        length, beam = self._caps.short if name == SHORT_WORDS else self._caps.uncertain
         found = search_short_words(
             self._subject,
             longest=min(length, self._limit),
@@ -273,35 +276,33 @@ class _Search:
             leaving += predict_failures_on_leaving(form, automaton, group, self._limit)
         return staying, leaving
 
-    def _words_in_groups(self, name: str, budget: Budget) -> None:
+    def _mixed_words(self, name: str, budget: Budget) -> None:
+        automaton, most = self._subject.automaton, self._caps.mixed
         length = min(self._caps.mixed_length, self._limit)
-        words = words_in_groups(self._subject.automaton, self._caps.mixed, length, self._draw)
+        if name == GROUPS:
+            words = words_in_groups(automaton, most, length, self._draw)
+        else:
+            words = sampled_words(automaton, most, length, self._seed)
         if words:
             self._read(name, words, length, budget)
 
-    def _random_words(self, name: str, budget: Budget) -> None:
-        length = min(self._caps.mixed_length, self._limit)
-        words = sampled_words(self._subject.automaton, self._caps.mixed, length, self._seed)
-        self._read(name, words, length, budget)
-
     def _read_in_stages(self, name: str, words: Sequence[Periodic], budget: Budget) -> None:
-        for number, (most, length) in enumerate(self._caps.stages):
-            length = (
-                min(length, self._limit) if number + 1 < len(self._caps.stages) else self._limit
-            )
-            title = name if number == 0 else f"{name}, least certain"
+        """Read many words a little way, and those with the least margin on and on."""
+        stages = self._caps.stages
+        for number, (most, length) in enumerate(stages):
             if not words:
                 return
+            is_last = number + 1 == len(stages)
+            title = name if number == 0 else f"{name}, least certain"
+            length = self._limit if is_last else min(length, self._limit)
             reading = self._read(title, words[:most], length, budget)
             if reading.found is not None or reading.read_to >= self._limit:
                 return
-            following = (
-                self._caps.stages[number + 1][0] if number + 1 < len(self._caps.stages) else 0
-            )
-            open_words = [row for row in range(len(reading.words)) if not reading.settled[row]]
+            open_words = np.flatnonzero(~reading.settled).tolist()
             if not open_words:  # all of them are right at every length
                 self._families[-1] = replace(self._families[-1], longest=self._limit)
             open_words.sort(key=lambda row: float(reading.margins[row]))
+            following = 0 if is_last else stages[number + 1][0]
             words = [reading.words[row] for row in open_words[:following]]
 
     def _read(self, name: str, words: Sequence[Periodic], length: int, budget: Budget) -> Reading:
@@ -349,18 +350,17 @@ class _Search:
     def _confirmed(self, word: Periodic, found: Found, family: str) -> Failure | None:
         """The failure of one word, read alone by the model in its own precision."""
         subject = self._subject
-        symbols = _symbols(word, found)
         if not found.question and family not in EXPLICIT:  # on its own, it may fail later
             most = found.position + found.position // 4 + 64
             alone = self._alone(subject, word, min(most, self._longest))
             if alone is None:
                 return None
             word, found = word.with_shortest_prefix(), alone
-            symbols = _symbols(word, found)
         elif found.question and not subject.automaton.all_scored:
             alone = self._alone(subject, word, found.position)
             word, found = word.with_shortest_prefix(), alone or found
-            symbols = _symbols(word, found)
+        length = found.position - len(found.question)
+        symbols = (*word.symbols(0, length).tolist(), *found.question)
         position = int(subject.first_errors(np.array([symbols]))[0])
         if not position:
             return None
@@ -401,10 +401,34 @@ class _Search:
         return found
 
 
-def _symbols(word: Periodic, found: Found) -> Word:
-    """The symbols of a word up to a wrong answer."""
-    length = found.position - len(found.question)
-    return (*word.symbols(0, length).tolist(), *found.question)
+def shorten(subject: Subject, word: Word, budget: Budget) -> Word:
+    """A word whose last answer is wrong, and the first wrong one: at most as long as `word`.
+
+    Pieces of half the word are left out first, then of a quarter, and so on; only drawable words
+    are tried. It ends where no piece can be left out, or the work or the time is spent.
+    """
+    size, left = len(word) // 2, MOST_SYMBOLS
+    while size and left > 0 and not budget.spent:
+        begins = np.unique(np.linspace(0, len(word) - size, MOST_TRIES).astype(int)).tolist()
+        tried = dict.fromkeys(word[:begin] + word[begin + size :] for begin in begins)
+        words = [each for each in tried if each and _is_drawable(subject.automaton, each)]
+        shorter: list[Word] = []
+        if words:
+            left -= len(words) * len(words[0])
+            ends = subject.first_errors(np.array(words)).tolist()
+            shorter = [each[:end] for each, end in zip(words, ends, strict=True) if end]
+        if shorter:
+            word = min(shorter, key=len)
+            size = min(size, len(word) // 2)
+        else:
+            size //= 2
+    return word
+
+
+def _is_drawable(automaton: Automaton, word: Word) -> bool:
+    states = automaton.states_after(np.array(word)).astype(np.int64)
+    before = np.concatenate([[automaton.start], states[:-1]])
+    return bool(automaton.drawable[before, np.array(word)].all())
 
 
 def _first_to_fail(predictions: Sequence[Prediction]) -> list[Prediction]:

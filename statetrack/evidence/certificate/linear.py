@@ -9,7 +9,7 @@ step leads to
     c' (psi(t) + d'),    d' = A(x) d + r(s, x) + f,    |f| <= E(x) |psi(s) + d|
 
 where f is what is rounded (`arithmetic`), or 0 for the weights in exact arithmetic. What factored
-operators round is followed on its own (`rank_space`).
+operators round is followed on its own (`comparison`).
 
 *Parts.* The error is d = sum_j U_j w_j, with coordinates w_j of parts j (`splitting`): U_j spans
 the centres, or those on one block, or the rest. A step maps coordinates by K_i A(x) U_j, so that
@@ -67,9 +67,8 @@ from statetrack.evidence.certificate.centres import (
     Transitions,
     find_centres,
 )
-from statetrack.evidence.certificate.comparison import UP, Comparison
+from statetrack.evidence.certificate.comparison import UP, Comparison, Pairs, with_rounding
 from statetrack.evidence.certificate.exact import closes_exactly
-from statetrack.evidence.certificate.rank_space import Pairs, with_rounding
 from statetrack.evidence.certificate.splitting import Part, Splitting, gain, splittings
 from statetrack.evidence.kinds.certificate import Certificate, not_proven
 from statetrack.evidence.records import Verdict

@@ -18,32 +18,50 @@ really answers wrongly.
 A network that is right for n symbols only may be a machine with n times as many states as the task,
 which L* and KV go on learning: hence the caps on states, words and time. Where a cap ends learning,
 the machine is the last hypothesis, which need not agree with the network.
+
+*The algorithms* are those of AALpy. Angluin's L* (1987, Information and Computation 75(2)) with
+counterexamples processed as by Rivest and Schapire (1993, Information and Computation 103(2)) keeps
+a table of access words and endings, all entries of which are asked for at once; Kearns and
+Vazirani's algorithm (1994, MIT Press) keeps a tree, and asks for far fewer words, though few at a
+time.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from aalpy import run_KV
+from aalpy.learning_algs.deterministic.CounterExampleProcessing import (
+    counterexample_successfully_processed,
+    rs_cex_processing,
+)
+from aalpy.learning_algs.deterministic.ObservationTable import ObservationTable
 from torch import nn
 
 from statetrack.errors import SettingsError, nearest
-from statetrack.evidence.extraction.learners import LEARNERS
-from statetrack.evidence.extraction.machine import Hypothesis, machine_of, num_needed, smallest
+from statetrack.evidence.extraction.machine import (
+    Hypothesis,
+    Word,
+    machine_of,
+    num_needed,
+    smallest,
+)
 from statetrack.evidence.extraction.oracles import (
     Chain,
     KnownWordsOracle,
     RandomWordsOracle,
     ShortWordsOracle,
+    Stop,
     TaskOracle,
+    Teacher,
     WMethodOracle,
 )
-from statetrack.evidence.extraction.teacher import Stop, Teacher
 from statetrack.evidence.kinds.extraction import Extraction
 from statetrack.evidence.records import Failure
 from statetrack.evidence.searches import Budget
@@ -238,3 +256,54 @@ def _tables(
         for label, asked in zip(found.output.tolist(), found.scored.tolist(), strict=True)
     ]
     return tuple(map(tuple, found.delta.tolist())), tuple(output), found.start
+
+
+Learner = Callable[[Teacher, Chain, int], None]
+"""Learns until the oracle finds no word; the last hypothesis is the oracle's. May raise `Stop`."""
+
+
+def by_table(teacher: Teacher, oracle: Chain, max_states: int) -> None:
+    """L*, with a table whose new entries are read at once."""
+    table = _Table(teacher, max_states)
+    table.update_obs_table()
+    word: Word | None = None
+    while True:
+        while rows := table.get_rows_to_close("shortest_first"):
+            table.S.extend(rows)
+            table.update_obs_table(
+                s_set=[(*row, symbol) for row in rows for symbol in teacher.alphabet]
+            )
+        hypothesis = table.gen_hypothesis()
+        if word is None or counterexample_successfully_processed(teacher, word, hypothesis):
+            word = oracle.find_cex(hypothesis)
+            if word is None:
+                return
+        endings = rs_cex_processing(teacher, word, hypothesis, suffix_closedness=False)
+        new = [ending for ending in endings if ending not in table.E]
+        assert new, word
+        table.E.extend(new)
+        table.update_obs_table(e_set=new)
+
+
+def by_tree(teacher: Teacher, oracle: Chain, max_states: int) -> None:
+    """KV."""
+    run_KV(teacher.alphabet, teacher, oracle, "moore", cache_and_non_det_check=False, print_level=0)
+
+
+LEARNERS: Mapping[str, Learner] = {"lstar": by_table, "kv": by_tree}
+"""The algorithms by name."""
+
+
+class _Table(ObservationTable):  # type: ignore[misc]
+    """An observation table that reads all words of an update at once."""
+
+    def __init__(self, teacher: Teacher, max_states: int) -> None:
+        super().__init__(teacher.alphabet, teacher, "moore", prefixes_in_cell=True)
+        self._max_states = max_states
+
+    def update_obs_table(self, s_set: Any = None, e_set: Any = None) -> None:
+        if len(self.S) > self._max_states:
+            raise Stop("states")
+        rows = s_set or [*self.S, *self.s_dot_a()]
+        self.sul.ask(row + ending for row in rows for ending in e_set or self.E)
+        super().update_obs_table(s_set, e_set)

@@ -252,7 +252,7 @@ class Representation(Evidence):
     """The linear representation that a model with one operator per symbol has learned.
 
     Everything is said of the used subspace: what mean hidden states of the automaton's states span,
-    as far as it is read (`statetrack.evidence.used_space`). `growth` is by which factor every
+    as far as it is read (`statetrack.evidence.linear_maps`). `growth` is by which factor every
     symbol's operator makes the mean states longer, in least squares; where answers do not depend on
     the size of states, operators are divided by it for characters and defects.
     """
