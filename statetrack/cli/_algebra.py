@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from statetrack.algebra import NOISE, Algebra, Identification, MonoidFacts
+from statetrack import algebra as theory
+from statetrack import report, spec
 from statetrack.cli._witness import group_words
 from statetrack.predicting import identification_by
-from statetrack.report import share
-from statetrack.spec import WordSpec
 
 Line = tuple[str, str]
 """A name and a text."""
 
 
-def algebra_facts(algebra: Algebra, words: WordSpec) -> list[Line]:
+def algebra_facts(algebra: theory.Algebra, words: spec.WordSpec) -> list[Line]:
     """The algebra of a task that is trained on some words."""
     complexity = algebra.complexity
     found = identification_by(words, algebra.machine)
@@ -30,7 +29,7 @@ def algebra_facts(algebra: Algebra, words: WordSpec) -> list[Line]:
     ]
 
 
-def _states(algebra: Algebra) -> str:
+def _states(algebra: theory.Algebra) -> str:
     """The fewest states; where there can be fewer than states that differ, both."""
     fewest, all_states = algebra.fewest_states, algebra.num_states
     if fewest.low == all_states:
@@ -42,7 +41,7 @@ def _states(algebra: Algebra) -> str:
     )
 
 
-def _monoid(algebra: Algebra) -> Iterator[Line]:
+def _monoid(algebra: theory.Algebra) -> Iterator[Line]:
     facts = algebra.monoid
     if facts is None:
         yield "monoid", f"too large: {algebra.too_large}"
@@ -52,7 +51,7 @@ def _monoid(algebra: Algebra) -> Iterator[Line]:
     yield "groups in it", " · ".join(dict.fromkeys(groups)) or f"none: star-free{_trivial(facts)}"
 
 
-def _size(algebra: Algebra, facts: MonoidFacts) -> str:
+def _size(algebra: theory.Algebra, facts: theory.MonoidFacts) -> str:
     """How many elements there are, or how many images of the states were looked at instead."""
     if facts.size is not None:
         kind = "a group" if algebra.is_group else f"{facts.idempotents} idempotents"
@@ -64,14 +63,14 @@ def _size(algebra: Algebra, facts: MonoidFacts) -> str:
     )
 
 
-def _trivial(facts: MonoidFacts) -> str:
+def _trivial(facts: theory.MonoidFacts) -> str:
     """Which of Green's relations tell all elements apart, beside H."""
     if facts.j_trivial:
         return ", J-trivial"
     return ", R-trivial" * facts.r_trivial + ", L-trivial" * bool(facts.l_trivial)
 
 
-def _cascade(algebra: Algebra) -> str:
+def _cascade(algebra: theory.Algebra) -> str:
     """How many levels are enough, and between what the group complexity lies."""
     cascade = algebra.cascade
     levels = "how many levels are enough is not known"
@@ -82,27 +81,27 @@ def _cascade(algebra: Algebra) -> str:
     return f"{levels}; group complexity {groups}"
 
 
-def _irreducibles(algebra: Algebra) -> Iterator[Line]:
+def _irreducibles(algebra: theory.Algebra) -> Iterator[Line]:
     if algebra.irreducibles is not None:
         sizes = algebra.irreducibles.real
         yield "real irreducibles", f"{len(sizes)}, of dimension {_spread(sizes)}"
 
 
-def _margin(algebra: Algebra) -> Iterator[Line]:
+def _margin(algebra: theory.Algebra) -> Iterator[Line]:
     """The margin of the smallest representation, and how far it reaches."""
     chosen, horizons = algebra.representation, algebra.horizons
     if chosen is None or horizons is None:
         return
     yield (
         "margin",
-        f"{share(chosen.readout.margin, 3)} of the state's norm, in "
+        f"{report.share(chosen.readout.margin, 3)} of the state's norm, in "
         f"{chosen.cost} dimension{'s' * (chosen.cost > 1)}",
     )
     yield (
         "horizon",
         f"at least {_rounded_down(horizons['float32'])} symbols in float32 and "
         f"{_rounded_down(horizons['bfloat16'])} in bfloat16, about "
-        f"{_rounded_down(horizons['noise'])} under noise of {NOISE:.0%} a step",
+        f"{_rounded_down(horizons['noise'])} under noise of {theory.NOISE:.0%} a step",
     )
 
 
@@ -112,7 +111,7 @@ def _rounded_down(number: float) -> str:
     return f"{int(number) // unit * unit:,}"
 
 
-def _identification(found: Identification, words: WordSpec) -> str:
+def _identification(found: theory.Identification, words: spec.WordSpec) -> str:
     """How long the words are that tell the machine from all others as small."""
     shown = f"words of up to {found.enough:,} symbols, not of fewer"
     if found.needed < found.enough:

@@ -13,11 +13,11 @@ from typing import Any
 
 import typer
 
+from statetrack import models
 from statetrack.catalogue import as_text
 from statetrack.cli import options
 from statetrack.cli._usage_errors import UsageError
 from statetrack.errors import SettingsError, StatetrackError, UnknownNameError, nearest
-from statetrack.models import MODEL_FACTS, MODELS
 from statetrack.settings import Settings, build
 
 
@@ -40,7 +40,7 @@ def chosen_models(written: str, option: str = "--models") -> dict[str, Settings]
 
 def _chosen_models(written: str) -> dict[str, Settings]:
     if not written.strip():
-        return {name: MODEL_FACTS[name].settings_class() for name in MODELS}
+        return {name: models.MODEL_FACTS[name].settings_class() for name in models.MODELS}
     found = dict(_chosen(name, words) for name, *words in _split(written))
     if not found:
         raise UnknownNameError(f"--models: '{written}' names no model")
@@ -65,15 +65,15 @@ def _split(written: str) -> Iterator[list[str]]:
 
 def _chosen(name: str, words: Sequence[str]) -> tuple[str, Settings]:
     """A model's own text, and its settings."""
-    if name not in MODELS:
-        hint = nearest(name, MODELS) or " `statetrack list models` shows all."
+    if name not in models.MODELS:
+        hint = nearest(name, models.MODELS) or " `statetrack list models` shows all."
         if "," not in name and not name.startswith("-"):
             raise UnknownNameError(f"--models: there is no model '{name}'.{hint}")
         raise UnknownNameError(
             f"--models: '{name}' is no model: each is written as NAME --option value, with commas "
             "between models"
         )
-    kind = MODEL_FACTS[name].settings_class
+    kind = models.MODEL_FACTS[name].settings_class
     given = _given(name, kind, words)
     settings = build(kind, given, f"--models: {name}")
     shown = [_written(each, getattr(settings, each)) for each in kind.model_fields if each in given]
@@ -120,7 +120,9 @@ def _known_options(name: str, kind: type[Settings]) -> str:
 
 def fields_of_models() -> dict[str, set[str]]:
     """The names of the settings of every model."""
-    return {name: set(facts.settings_class.model_fields) for name, facts in MODEL_FACTS.items()}
+    return {
+        name: set(facts.settings_class.model_fields) for name, facts in models.MODEL_FACTS.items()
+    }
 
 
 def _written(name: str, value: Any) -> str:

@@ -4,32 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from statetrack import evidence, report, runs, sources, spec
 from statetrack.cli._json import failure_json
-from statetrack.report import console, drawn, failing_words_line, window_table
 from statetrack.scoring import horizon, plain
-from statetrack.spec import OWN
 from statetrack.text import visible
-
-if TYPE_CHECKING:
-    from statetrack.evidence import FailingWords, Window, WorstCase
-    from statetrack.runs import EvaluationRow, Outcome, Run
-    from statetrack.sources import Source
-    from statetrack.spec import Task
 
 
 @dataclass(frozen=True)
 class Stressed:
     """The worst case of one replica, beside the horizon of its test words."""
 
-    outcome: Outcome
+    outcome: runs.Outcome
     selected: bool
-    found: WorstCase
-    window: Window | None
+    found: evidence.WorstCase
+    window: evidence.Window | None
     random_horizon: int
 
-    def to_json(self, source: Source) -> dict[str, Any]:
+    def to_json(self, source: sources.Source) -> dict[str, Any]:
         """As `eval --json` prints it: an entry of `stress`."""
         about = _about(self.outcome, self.selected)
         found = self.found
@@ -45,29 +38,29 @@ class Stressed:
         )
         return content
 
-    def draw(self, source: Source) -> None:
+    def draw(self, source: sources.Source) -> None:
         """The report."""
-        out = console()
+        out = report.console()
         out.print(f"seed {self.outcome.seed}, lr {self.outcome.lr:g}, worst words")
         names = source.symbols, source.labels
         for line in self.found.beside(self.random_horizon, source):
             out.print(f"  {line}")
         if self.window is not None:
-            out.print(window_table(self.window, *names, out.width))
-        out.print(*drawn([self.found.families_tried(source)], indent="  "))
+            out.print(report.window_table(self.window, *names, out.width))
+        out.print(*report.drawn([self.found.families_tried(source)], indent="  "))
 
 
 @dataclass(frozen=True)
 class Errors:
     """The test words that one replica answers wrongly."""
 
-    outcome: Outcome
+    outcome: runs.Outcome
     selected: bool
-    found: FailingWords
+    found: evidence.FailingWords
     words: str
     """How the words were drawn."""
 
-    def to_json(self, source: Source) -> dict[str, Any]:
+    def to_json(self, source: sources.Source) -> dict[str, Any]:
         """As `eval --json` prints it: an entry of `errors`."""
         found = self.found
         return _about(self.outcome, self.selected) | {
@@ -78,12 +71,12 @@ class Errors:
             "words": [{"word": each.word} | _window_json(each, source) for each in found.shown],
         }
 
-    def draw(self, source: Source) -> None:
+    def draw(self, source: sources.Source) -> None:
         """The report."""
-        out = console()
+        out = report.console()
         outcome, names = self.outcome, (source.symbols, source.labels)
-        line = failing_words_line(self.found)
-        of = "" if self.words == OWN else f"{visible(self.words)} words, "
+        line = report.failing_words_line(self.found)
+        of = "" if self.words == spec.OWN else f"{visible(self.words)} words, "
         out.print(f"{of}seed {outcome.seed}, lr {outcome.lr:g}: {line}")
         for each in self.found.shown:
             answer = "no answer" if each.answer is None else source.labels[each.answer]
@@ -92,43 +85,46 @@ class Errors:
                 f"word {each.word:,}, position {each.position:,}: the answer is {answer}, and "
                 f"{source.labels[each.label]} is right",
             )
-            out.print(window_table(each, *names, out.width))
+            out.print(report.window_table(each, *names, out.width))
 
 
 def stressed(
-    run: Run, task: Task, rows: Sequence[EvaluationRow], *, seconds: float, seed: int
+    run: runs.Run, task: spec.Task, rows: Sequence[runs.EvaluationRow], *, seconds: float, seed: int
 ) -> Iterable[Stressed]:
     """The worst case of every replica that has rows; each is kept in the run's folder."""
     import numpy as np
 
     from statetrack.cli._progress import searching
-    from statetrack.evidence import Subject, find_worst_case, window_of
 
     selected = run.summary.selected
     for outcome, model in run.models(_replicas(rows)):
-        subject = Subject(model, task)
+        subject = evidence.Subject(model, task)
         with searching(f"replica {outcome.replica}", seconds) as budget:
-            found = find_worst_case(subject, budget=budget, seed=seed)
+            found = evidence.find_worst_case(subject, budget=budget, seed=seed)
         run.add_evidence(found, outcome, task)
         window = None
         if (failure := found.failure) is not None:
-            window = window_of(subject, np.array(failure.word), failure.position)
+            window = evidence.window_of(subject, np.array(failure.word), failure.position)
         mine = [row for row in rows if row.replica == outcome.replica]
         chosen = outcome.replica == selected
         yield Stressed(outcome, chosen, found, window, horizon(mine))
 
 
 def errors_of(
-    run: Run, task: Task, rows: Sequence[EvaluationRow], *, samples: int, seed: int, most: int
+    run: runs.Run,
+    task: spec.Task,
+    rows: Sequence[runs.EvaluationRow],
+    *,
+    samples: int,
+    seed: int,
+    most: int,
 ) -> Iterable[Errors]:
     """The failing test words of the longest length, of every replica that has rows."""
-    from statetrack.evidence import find_failing_words
-
     selected = run.summary.selected
     rows = [row for row in rows if row.words == task.words]
     longest = max((row.length for row in rows), default=0)
     for outcome, model in run.models(_replicas(rows)) if rows else ():
-        found = find_failing_words(
+        found = evidence.find_failing_words(
             model,
             task.source,
             longest,
@@ -140,11 +136,11 @@ def errors_of(
         yield Errors(outcome, outcome.replica == selected, found, task.words)
 
 
-def _replicas(rows: Sequence[EvaluationRow]) -> list[int]:
+def _replicas(rows: Sequence[runs.EvaluationRow]) -> list[int]:
     return list(dict.fromkeys(row.replica for row in rows))
 
 
-def _about(outcome: Outcome, selected: bool) -> dict[str, Any]:
+def _about(outcome: runs.Outcome, selected: bool) -> dict[str, Any]:
     return {
         "replica": outcome.replica,
         "seed": outcome.seed,
@@ -153,7 +149,7 @@ def _about(outcome: Outcome, selected: bool) -> dict[str, Any]:
     }
 
 
-def _window_json(window: Window, source: Source) -> dict[str, Any]:
+def _window_json(window: evidence.Window, source: sources.Source) -> dict[str, Any]:
     """A window by the names of symbols and labels."""
 
     def named(row: Sequence[int | None]) -> list[str | None]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from statetrack import sources, spec
 from statetrack.cli import options
 from statetrack.cli._files import require_writable
 from statetrack.cli._json import print_json
@@ -19,8 +20,6 @@ from statetrack.errors import (
     StatetrackWarning,
     nearest,
 )
-from statetrack.sources import MACHINE_FORMATS, format_of, what_is_left_out, write_machine
-from statetrack.spec import Task, folder_name, is_path, load_task
 from statetrack.text import visible
 
 
@@ -30,28 +29,30 @@ def machine_format(out: Path, name: str | None) -> str:
     Raises `SettingsError` for a format that is not known, and for a name that ends in another way:
     the file could not be read as a task.
     """
-    if name is not None and name not in MACHINE_FORMATS:
-        known = ", ".join(MACHINE_FORMATS)
-        raise SettingsError(f"--format {name}: there are {known}.{nearest(name, MACHINE_FORMATS)}")
-    found = format_of(out.name)
+    if name is not None and name not in sources.MACHINE_FORMATS:
+        known = ", ".join(sources.MACHINE_FORMATS)
+        raise SettingsError(
+            f"--format {name}: there are {known}.{nearest(name, sources.MACHINE_FORMATS)}"
+        )
+    found = sources.format_of(out.name)
     if name is None:
         if found is None:
-            every = ", ".join(form.endings[0] for form in MACHINE_FORMATS.values())
+            every = ", ".join(form.endings[0] for form in sources.MACHINE_FORMATS.values())
             raise SettingsError(
                 f"--out: {out}: the file's name must end in .yaml or in one of {every}"
             )
         return found
     if found != name:
-        endings = " or ".join(MACHINE_FORMATS[name].endings)
+        endings = " or ".join(sources.MACHINE_FORMATS[name].endings)
         raise SettingsError(f"--out: {out}: the name of a file of {name} must end in {endings}")
     return name
 
 
-def machine_text(task: Task, form: str) -> str:
+def machine_text(task: spec.Task, form: str) -> str:
     """The text of a task's machine; warns of what the task says and the file does not."""
-    for sentence in what_is_left_out(task.automaton):
+    for sentence in sources.what_is_left_out(task.automaton):
         warnings.warn(f"{task.name}: left out is {sentence}", StatetrackWarning, stacklevel=2)
-    return write_machine(task.automaton, form)
+    return sources.write_machine(task.automaton, form)
 
 
 def write_machines(
@@ -70,7 +71,7 @@ def write_machines(
         )
     if not names:
         raise SettingsError(f"{options.written('format', form)}: name a task, or several")
-    tasks = [load_task(name) for name in names]
+    tasks = [spec.load_task(name) for name in names]
     if out is not None:
         if len(tasks) > 1:
             raise SettingsError(f"--out {out}: is one file: name one task")
@@ -99,8 +100,8 @@ def write_machines(
         print_json({"machines": [_as_json(*each) for each in zip(tasks, paths, strict=True)]})
 
 
-def _as_json(task: Task, path: Path) -> dict[str, Any]:
-    machine = load_task(str(path)).automaton
+def _as_json(task: spec.Task, path: Path) -> dict[str, Any]:
+    machine = spec.load_task(str(path)).automaton
     sizes = {"states": machine.num_states, "symbols": machine.num_symbols}
     return {"task": task.name, "file": str(path), "bytes": path.stat().st_size} | sizes
 
@@ -108,7 +109,7 @@ def _as_json(task: Task, path: Path) -> dict[str, Any]:
 def _require_machine(path: Path) -> None:
     """Raise `DatasetError` for a file that is no machine: it is not replaced."""
     try:
-        load_task(str(path))
+        spec.load_task(str(path))
     except StatetrackError as problem:
         raise DatasetError(
             f"{path}: is no machine file, and --force replaces nothing else: "
@@ -125,10 +126,10 @@ def write_text(path: Path, text: str) -> None:
         raise SettingsError(f"--out: {path}: cannot be written: {problem.strerror}") from None
 
 
-def _file_name(task: Task, form: str) -> str:
+def _file_name(task: spec.Task, form: str) -> str:
     """The name of a task's file; of a task that comes from a file, its stem."""
     path = Path(task.name)
-    name = folder_name(path.stem if is_path(task.name) else task.name)
+    name = spec.folder_name(path.stem if spec.is_path(task.name) else task.name)
     if not name:
         raise DatasetError(f"task '{task.name}': no file can be named after it: give --out")
-    return name + MACHINE_FORMATS[form].endings[0]
+    return name + sources.MACHINE_FORMATS[form].endings[0]

@@ -7,28 +7,27 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from statetrack import evidence, report
 from statetrack.cli._verbosity import is_quiet
-from statetrack.evidence import Budget
-from statetrack.report import error_console
 
 BETWEEN_LINES = 10.0
 """The least seconds between two lines of progress where there is no terminal."""
 
 
 @contextmanager
-def searching(what: str, seconds: float) -> Iterator[Budget]:
+def searching(what: str, seconds: float) -> Iterator[evidence.Budget]:
     """A budget of so many seconds from now on, whose reports are shown behind `what`.
 
     A terminal has one line, which changes and is removed at the end. Without a terminal a line is
     printed at most every ten seconds, so that short searches print none.
     """
     if is_quiet():
-        yield Budget(seconds)
+        yield evidence.Budget(seconds)
         return
-    console = error_console()
+    console = report.error_console()
     if sys.stderr.isatty():
         with console.status(what) as status:
-            yield Budget(seconds, lambda doing: status.update(f"{what}: {doing}"))
+            yield evidence.Budget(seconds, lambda doing: status.update(f"{what}: {doing}"))
         return
     printed = time.monotonic()
 
@@ -38,4 +37,4 @@ def searching(what: str, seconds: float) -> Iterator[Budget]:
             printed = time.monotonic()
             console.print(f"{what}: {doing}")
 
-    yield Budget(seconds, say)
+    yield evidence.Budget(seconds, say)

@@ -8,30 +8,20 @@ diverged. `of` names the run, where there are several.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import typer
 
-from statetrack.algebra import hides_groups, merging_in, needed_machine
-from statetrack.audit import SOLVED, VIEWS
+from statetrack import algebra, audit, report, runs, scoring, sources, spec
 from statetrack.predicting import identification_by
-from statetrack.report import interval, share
-
-if TYPE_CHECKING:
-    from statetrack.audit import SplitScore
-    from statetrack.runs import EvaluationRow, Summary
-    from statetrack.scoring import Score
-    from statetrack.sources import LengthDistribution
-    from statetrack.spec import Task, WordSpec
 
 
-def warn_of_shortcuts(rows: Iterable[EvaluationRow], of: str = "") -> None:
+def warn_of_shortcuts(rows: Iterable[runs.EvaluationRow], of: str = "") -> None:
     """One line for each shortcut that reaches the selected replica, with the lengths.
 
     It does at a length where its accuracy is not below the 95 % interval of the replica's. Where
     the best constant answer is not either, one line says so of all such lengths.
     """
-    lengths: dict[tuple[str, str], list[EvaluationRow]] = {}
+    lengths: dict[tuple[str, str], list[runs.EvaluationRow]] = {}
     for row in rows:
         name, found = row.shortcut, row.shortcut_accuracy
         if row.selected and name is not None and found is not None and found >= row.low:
@@ -41,53 +31,53 @@ def warn_of_shortcuts(rows: Iterable[EvaluationRow], of: str = "") -> None:
     for (name, _), reached in lengths.items():
         last = reached[-1]
         assert last.shortcut_accuracy is not None
-        told = _told(last, VIEWS[name].shortcut, last.shortcut_accuracy)
+        told = _told(last, audit.VIEWS[name].shortcut, last.shortcut_accuracy)
         typer.echo(
             f"warning: {of}{_where(reached)} {told}; `statetrack audit` gives details", err=True
         )
 
 
-def warn_of_split_shortcuts(scores: Iterable[SplitScore]) -> None:
+def warn_of_split_shortcuts(scores: Iterable[audit.SplitScore]) -> None:
     """One line for each split on which a shortcut reaches the answers that were scored."""
     for each in scores:
         name, found = each.shortcut, each.shortcut_accuracy
         if name is not None and found is not None and found >= each.low:
-            told = _told(each, VIEWS[name].shortcut, found, more="")
+            told = _told(each, audit.VIEWS[name].shortcut, found, more="")
             typer.echo(
                 f"warning: on {each.split} {told}; `statetrack audit` gives details", err=True
             )
 
 
-def _standing(row: Score, found: float) -> str:
+def _standing(row: scoring.Score, found: float) -> str:
     """How the accuracy of a shortcut stands to that of a model that it is not clearly below."""
-    if found >= SOLVED:
+    if found >= audit.SOLVED:
         return "solves"
     if row.low <= row.floor:  # then what shortcuts reach tells nothing of the model
         return "floor"
     return "above" if found > row.high else "equal" if found == row.accuracy else "within"
 
 
-def _told(row: Score, shortcut: str, found: float, more: str = " (more: --samples)") -> str:
-    model = share(row.accuracy)
+def _told(row: scoring.Score, shortcut: str, found: float, more: str = " (more: --samples)") -> str:
+    model = report.share(row.accuracy)
     words = "1 word does" if row.sequences == 1 else f"{row.sequences:,} words do"
     match _standing(row, found):
         case "solves":
             return (
-                f"{shortcut} is right on {share(found)}, the model on {model}: this is no evidence "
+                f"{shortcut} is right on {report.share(found)}, the model on {model}: this is no evidence "
                 "of state tracking"
             )
         case "floor":
             return (
-                f"the model is right on {model} (95 % interval {interval(row.low, row.high)}), not "
-                f"above the best constant answer ({share(row.floor)})"
+                f"the model is right on {model} (95 % interval "
+                f"{report.interval(row.low, row.high)}), not above the best constant answer ({report.share(row.floor)})"
             )
         case "above":
-            return f"the model is right on {model}, and {shortcut} on more ({share(found)})"
+            return f"the model is right on {model}, and {shortcut} on more ({report.share(found)})"
         case "equal":
             return f"the model is right on {model}, no more than {shortcut}"
     return (
-        f"the model is right on {model} (95 % interval {interval(row.low, row.high)}), and "
-        f"{shortcut} on {share(found)}: {words} not tell them apart{more}"
+        f"the model is right on {model} (95 % interval {report.interval(row.low, row.high)}), and "
+        f"{shortcut} on {report.share(found)}: {words} not tell them apart{more}"
     )
 
 
@@ -107,17 +97,17 @@ def validation_remark(
     """
     if accuracy is None or strongest is None or strongest[1] < accuracy:
         return ""
-    view, found = VIEWS[strongest[0]], strongest[1]
+    view, found = audit.VIEWS[strongest[0]], strongest[1]
     of = f"validation words, which have the training lengths ({lengths}),"
-    if accuracy < SOLVED:
-        more = "no fewer" if share(found) == share(accuracy) else "more"
+    if accuracy < audit.SOLVED:
+        more = "no fewer" if report.share(found) == report.share(accuracy) else "more"
         return (
-            f"warning: the model is right on {share(accuracy)} of the labels of {of} and "
-            f"{view.shortcut} on {more} ({share(found)}): it has not learned the task; train it "
+            f"warning: the model is right on {report.share(accuracy)} of the labels of {of} and "
+            f"{view.shortcut} on {more} ({report.share(found)}): it has not learned the task; train it "
             "for more --steps, or with other --lrs or --seeds"
         )
     evaluate = f"`statetrack eval {run} --length {test_length}`"
-    both = f"right on {share(found)} of their labels, the model on {share(accuracy)}"
+    both = f"right on {report.share(found)} of their labels, the model on {report.share(accuracy)}"
     if view.counts_all:  # longer words have keys that it has never met
         return (
             f"note: accuracy on {of} is not yet state tracking: a table of {view.sees}, made from "
@@ -131,7 +121,7 @@ def validation_remark(
     )
 
 
-def warn_of_divergence(summary: Summary, of: str = "") -> None:
+def warn_of_divergence(summary: runs.Summary, of: str = "") -> None:
     """One line for each replica that diverged."""
     for outcome in summary.diverged:
         typer.echo(
@@ -141,9 +131,9 @@ def warn_of_divergence(summary: Summary, of: str = "") -> None:
         )
 
 
-def warn_of_nonfinite_logits(rows: Iterable[EvaluationRow], of: str = "") -> None:
+def warn_of_nonfinite_logits(rows: Iterable[runs.EvaluationRow], of: str = "") -> None:
     """One line for each replica with a logit that is NaN or infinite, with its first position."""
-    first: dict[int, tuple[int, EvaluationRow]] = {}
+    first: dict[int, tuple[int, runs.EvaluationRow]] = {}
     for row in rows:
         found = row.nonfinite_from
         if found is not None and (row.replica not in first or found < first[row.replica][0]):
@@ -157,7 +147,7 @@ def warn_of_nonfinite_logits(rows: Iterable[EvaluationRow], of: str = "") -> Non
 
 
 def warn_of_trained_lengths(
-    rows: Iterable[EvaluationRow], trained: LengthDistribution, of: str = ""
+    rows: Iterable[runs.EvaluationRow], trained: sources.LengthDistribution, of: str = ""
 ) -> None:
     """One line where test words are not longer than those of training."""
     lengths = sorted({row.length for row in rows if row.length <= trained.longest})
@@ -172,11 +162,11 @@ def warn_of_trained_lengths(
         )
 
 
-def warn_of_short_training_words(task: Task, words: WordSpec) -> None:
+def warn_of_short_training_words(task: spec.Task, words: spec.WordSpec) -> None:
     """One line where words of the training lengths cannot identify the task's machine."""
     if not task.has_automaton:
         return
-    machine = needed_machine(task.automaton)
+    machine = algebra.needed_machine(task.automaton)
     found = identification_by(words, machine)
     if found.by_words_up_to(words.lengths.longest) is False and found.replaced is not None:
         state, symbol, target = found.replaced
@@ -190,11 +180,11 @@ def warn_of_short_training_words(task: Task, words: WordSpec) -> None:
         )
 
 
-def warn_of_hidden_groups_in_training(task: Task) -> None:
+def warn_of_hidden_groups_in_training(task: spec.Task) -> None:
     """One line where random words of the test lengths hide groups of the task's machine."""
     length = max(task.spec.test_lengths)
-    merging = merging_in(task.source, length)
-    if merging is not None and hides_groups(task.source, length):
+    merging = algebra.merging_in(task.source, length)
+    if merging is not None and algebra.hides_groups(task.source, length):
         typer.echo(
             f"warning: words of {task.name} hide its groups: {merging.summary}, so that a test at "
             f"length {length:,} asks for no more than these; {INSIDE}",
@@ -202,11 +192,13 @@ def warn_of_hidden_groups_in_training(task: Task) -> None:
         )
 
 
-def warn_of_hidden_groups(rows: Iterable[EvaluationRow], task: Task, of: str = "") -> None:
+def warn_of_hidden_groups(
+    rows: Iterable[runs.EvaluationRow], task: spec.Task, of: str = ""
+) -> None:
     """One line where test words, drawn as the task's, hide groups of its machine."""
     length = max((row.length for row in rows if row.words == task.words), default=0)
-    merging = merging_in(task.source, length) if length else None
-    if merging is not None and hides_groups(task.source, length):
+    merging = algebra.merging_in(task.source, length) if length else None
+    if merging is not None and algebra.hides_groups(task.source, length):
         typer.echo(
             f"warning: {of}these words hide the groups of {task.name}: "
             f"{merging.limit_of(length)}; {INSIDE}",
@@ -218,7 +210,7 @@ INSIDE = "train and test on words that stay inside a group as well (--words grou
 """What is to be done about words that hide groups."""
 
 
-def _where(rows: list[EvaluationRow]) -> str:
+def _where(rows: list[runs.EvaluationRow]) -> str:
     first, last = rows[0].length, rows[-1].length
     if len(rows) == 1:
         return f"at length {last:,}"

@@ -9,9 +9,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from statetrack.algebra import Algebra, Witness, Word, label_after
-from statetrack.report import drawing
-from statetrack.sources import Automaton
+from statetrack import algebra as theory
+from statetrack import report, sources
 
 Line = tuple[str, str]
 """A name and a text."""
@@ -31,7 +30,9 @@ MOST_GROUPS = 2
 """The most groups whose words `show` has, the largest ones."""
 
 
-def draw_witnesses(numbers: Mapping[Witness, int], automaton: Automaton, console: Console) -> None:
+def draw_witnesses(
+    numbers: Mapping[theory.Witness, int], automaton: sources.Automaton, console: Console
+) -> None:
     """Print witnesses under their numbers; nothing where there are none."""
     if not numbers:
         return
@@ -39,10 +40,10 @@ def draw_witnesses(numbers: Mapping[Witness, int], automaton: Automaton, console
     console.print(Text.assemble(("witness words", "bold"), (f"  {EXPLAINED}", "dim")))
     for witness, number in numbers.items():
         lines = [(f"{number}", witness.says), *_lines(witness, automaton)]
-        console.print(Padding(drawing.facts(lines), (0, 0, 0, 2)))
+        console.print(Padding(report.drawing.facts(lines), (0, 0, 0, 2)))
 
 
-def group_words(algebra: Algebra) -> Iterator[Line]:
+def group_words(algebra: theory.Algebra) -> Iterator[Line]:
     """Words that generate the largest groups that labels show, one line for each group."""
     facts = algebra.monoid
     seen = [group for group in facts.subgroups if group.seen and group.order > 1] if facts else []
@@ -56,7 +57,7 @@ def group_words(algebra: Algebra) -> Iterator[Line]:
             yield "by words", f"{witness.group}: {words}, on {len(witness.states)} states"
 
 
-def word_text(word: Word, symbols: Sequence[str]) -> str:
+def word_text(word: theory.Word, symbols: Sequence[str]) -> str:
     """A word by the names of its symbols: `a^3 b`; how long it is where it is not shown whole."""
     runs = [(symbols[symbol], len(list(run))) for symbol, run in groupby(word)]
     shown = [name if count == 1 else f"{name}^{count}" for name, count in runs[:MOST_SHOWN]]
@@ -65,7 +66,7 @@ def word_text(word: Word, symbols: Sequence[str]) -> str:
     return " ".join(shown) or "(no symbol)"
 
 
-def _lines(witness: Witness, automaton: Automaton) -> Iterator[Line]:
+def _lines(witness: theory.Witness, automaton: sources.Automaton) -> Iterator[Line]:
     symbols = automaton.symbols
     for letter, word in zip(witness.letters, witness.words, strict=True):
         size = f"  ({len(word)} symbols)" if len(word) > 1 else ""
@@ -83,16 +84,16 @@ def _lines(witness: Witness, automaton: Automaton) -> Iterator[Line]:
         yield "states", _states(witness, automaton)
 
 
-def _labels(witness: Witness, automaton: Automaton) -> str:
+def _labels(witness: theory.Witness, automaton: sources.Automaton) -> str:
     """The labels after the word's powers, for one period and the beginning of the next."""
-    found = [label_after(automaton, state, witness.suffixes[0]) for state in witness.states]
+    found = [theory.label_after(automaton, state, witness.suffixes[0]) for state in witness.states]
     again = (found * 2)[: witness.order + 2]
     shown = again if len(again) <= MOST_LABELS else found[: MOST_LABELS - 1]
     names = ["(not asked for)" if label is None else automaton.labels[label] for label in shown]
     return ", ".join([*names, "..."])
 
 
-def _states(witness: Witness, automaton: Automaton) -> str:
+def _states(witness: theory.Witness, automaton: sources.Automaton) -> str:
     names = [automaton.states[state] for state in witness.states[:MOST_STATES]]
     more = len(witness.states) - len(names)
     return " ".join(names) + (f" and {more} more, in --json" if more else "")

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
+from statetrack import algebra, data, report, sources, spec
+from statetrack import audit as audits
 from statetrack.catalogue import AuditSettings
 from statetrack.cli import options
+from statetrack.cli._json import print_json
+from statetrack.errors import DatasetError, SettingsError, UnknownNameError
+from statetrack.scoring import Accuracies
+from statetrack.text import visible
 
 PLACE = 8
 """Its place among the commands that `statetrack --help` lists."""
@@ -42,9 +51,236 @@ def build(argv: list[str]) -> Callable[..., None]:
             statetrack audit parity --length 100 --words group
 
         """
-        from statetrack.cli._audit import show_audit  # numpy, which `--help` does not need
-
         settings = options.collect(AuditSettings, values)
         show_audit(what, settings, length or (), given, as_json)
 
     return options.with_settings(audit, options.parameters(AuditSettings, "Words of a task"))
+
+
+Merges = Mapping[str, Any] | None
+"""How soon words merge the states of a machine, as `Merging.to_json` has it; None: not known."""
+
+MOST_SPLITS_SHOWN = 4
+"""With more splits than this, only the strongest shortcut of each is shown."""
+MOST_LENGTHS_SHOWN = 12
+"""A split with more lengths than this is shown in one line."""
+
+
+def show_audit(
+    what: str,
+    settings: AuditSettings,
+    lengths: Sequence[str],
+    given: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Audit a task or a dataset and print the result; `given` are options about words."""
+    is_dataset = _is_folder(what)
+    if is_dataset:
+        if given:
+            raise SettingsError(f"{given[0]}: {what} is a dataset, whose words are given")
+        name, (found, merging) = what, _of_dataset(Path(what))
+    else:
+        task = _load(what).with_words(settings.words)
+        name, (found, merging) = task.name, _of_task(task, settings, lengths)
+    if as_json:
+        kind = "dataset" if is_dataset else "task"
+        drawn = {} if is_dataset else {"words": task.words}
+        print_json({"name": name, "type": kind} | drawn | found.to_json() | {"merging": merging})
+    else:
+        other = not is_dataset and task.words != spec.OWN
+        title = f"{name}, {visible(task.words)} words" if other else name
+        _draw(title, found, merging, report.console())
+
+
+def _is_folder(text: str) -> bool:
+    return text not in spec.TASKS and Path(text).is_dir()
+
+
+def _load(name: str) -> spec.Task:
+    try:
+        return spec.load_task(name)
+    except UnknownNameError as error:
+        raise UnknownNameError(f"{error} Nor is there a folder of that name.") from None
+
+
+def _of_dataset(folder: Path) -> tuple[audits.Audit, Merges]:
+    """The audit of the words in a folder, and what its card says of the states that merge."""
+    dataset = data.read_dataset(folder)
+    train = dataset.splits.pop("train", None)
+    if train is None or not dataset.splits:
+        raise DatasetError(f"{folder}: an audit needs the split train and at least one more")
+    parts = [
+        audits.Part(batch, {batch.symbols.shape[1]: name}) for name, batch in dataset.splits.items()
+    ]
+    return audits.audit(train, parts, dataset.card["labels"]), dataset.card.get("merging")
+
+
+def _of_task(
+    task: spec.Task, settings: AuditSettings, test_lengths: Sequence[str]
+) -> tuple[audits.Audit, Merges]:
+    """The audit of words drawn for it, and how soon the longest of them merge its states."""
+    tests = sources.parse_lengths(test_lengths) or sorted(task.spec.test_lengths)
+    words = spec.WordSpec.of(
+        task, train_length=settings.train_length, supervision=settings.supervision
+    )
+    longest, seed = words.lengths.longest, settings.seed
+    _check_size("--length", tests[-1], settings.samples)
+    _check_size("--train-length", longest, max(settings.train_samples, settings.samples))
+    parts = [
+        audits.draw_held_out(task, words, settings.samples, seed),
+        *audits.draw_tests(task, tests, settings.samples, seed, longest),
+    ]
+    merging = algebra.merging_in(task.source, tests[-1])
+    train = audits.draw_train(task, words, settings.train_samples, seed)
+    found = audits.audit(train, parts, task.source.labels)
+    return found, None if merging is None else merging.to_json()
+
+
+def _check_size(flag: str, length: int, num_words: int) -> None:
+    if length * num_words > audits.MOST_SYMBOLS:
+        raise SettingsError(
+            f"{flag} {length}: {num_words} words of that length have {length * num_words} symbols, "
+            f"the most is {audits.MOST_SYMBOLS}: take shorter or fewer words"
+        )
+
+
+def _draw(name: str, found: audits.Audit, merging: Merges, to: Console) -> None:
+    of = f" of {found.num_train:,}" if found.num_fitted < found.num_train else ""
+    about = f"  shortcuts fitted on {found.num_fitted:,}{of} training words\n"
+    to.print(Text.assemble((name, "bold"), about))
+    to.print(_word_table(found.splits))
+    if len(found.splits) <= MOST_SPLITS_SHOWN:
+        for split in found.splits:
+            to.print(Text(f"\n{split.split}", "bold"))
+            to.print(_shortcut_table(split))
+    else:
+        to.print(Text("\nthe strongest shortcut of each split; --json has all\n"))
+        to.print(_strongest_table(found.splits))
+    to.print()
+    for line in [*verdict(found), *_windows(found, merging)]:
+        to.print(Text(line))
+
+
+def _word_table(splits: Sequence[audits.SplitAudit]) -> report.FittedTable:
+    """The number of words, their lengths, those among training words, and the label shares."""
+    headings = ("split", "length", "words", "in training", "labels", "floor", "its label")
+    table = report.plain_table(*headings, right=headings[1:-1], left_out=("its label", "labels"))
+    for split in splits:
+        some = split.lengths if len(split.lengths) <= MOST_LENGTHS_SHOWN else ()
+        for index, facts in enumerate(some):
+            table.add_row(
+                "" if index else split.split,
+                f"{facts.length:,}",
+                f"{facts.words:,}",
+                report.share(facts.in_training),
+                str(facts.labels),
+                report.share(facts.floor),
+                Text(facts.most_frequent),
+            )
+        if not some:
+            table.add_row(
+                split.split,
+                f"{split.shortest:,}-{split.longest:,}",
+                f"{split.words:,}",
+                report.share(split.in_training),
+                "",
+                report.share(split.floor),
+                "",
+            )
+    return table
+
+
+NUMBERS = ("accuracy", "95 % interval", "symbols", "words")
+"""The columns of a shortcut: as in the table of `eval`, and whole words."""
+
+
+def _numbers(counted: Accuracies) -> list[Text]:
+    between = report.interval(counted.low, counted.high)
+    values = counted.accuracy, counted.symbol_accuracy, counted.prefix_accuracy
+    first, *others = (Text(report.share(each), _look(each)) for each in values)
+    return [first, Text(between), *others]
+
+
+def _look(value: float) -> str:
+    return "bold red" if value >= audits.SOLVED else ""
+
+
+def _shortcut_table(split: audits.SplitAudit) -> report.FittedTable:
+    left_out = ("symbols", "words")
+    table = report.plain_table("shortcut", "sees", *NUMBERS, right=NUMBERS, left_out=left_out)
+    for name, counted in split.shortcuts.items():
+        table.add_row(name, audits.VIEWS[name].sees, *_numbers(counted))
+    return table
+
+
+def _strongest_table(splits: Sequence[audits.SplitAudit]) -> report.FittedTable:
+    left_out = ("symbols", "words", "95 % interval")
+    headings = ("split", "floor", "shortcut", *NUMBERS)
+    table = report.plain_table(*headings, right=("floor", *NUMBERS), left_out=left_out)
+    for split in splits:
+        name = split.strongest
+        table.add_row(
+            split.split, report.share(split.floor), name, *_numbers(split.shortcuts[name])
+        )
+    return table
+
+
+def verdict(found: audits.Audit) -> list[str]:
+    """The result of an audit, as sentences."""
+    tests = "the held-out words" if _only_held_out(found) else "the test words"
+    if not found.test_splits:
+        return [f"no position of {tests} is scored: there is no result"]
+    if found.solved_by:
+        others = f" (so do {', '.join(found.solved_by[1:])})" if found.solved_by[1:] else ""
+        lines = [
+            f"SOLVED: '{found.solved_by[0]}', which sees {_sees(found.solved_by[0])}, is right on "
+            f"{audits.SOLVED:.0%} or more of {tests}{others}: accuracy there is no evidence of "
+            "state tracking"
+        ]
+    elif found.helped_by:
+        name, split = max(
+            ((name, split) for name in found.helped_by for split in found.test_splits),
+            key=lambda pair: pair[1].shortcuts[pair[0]].accuracy - pair[1].floor,
+        )
+        lines = [
+            f"HELPED: '{name}', which sees {_sees(name)}, is right on "
+            f"{report.share(split.shortcuts[name].accuracy)} of {split.split}, where the best "
+            f"constant answer is right on {report.share(split.floor)}: compare accuracies with that"
+        ]
+    else:
+        lines = [
+            f"no shortcut is more than {audits.CLEARLY} above the best constant answer on {tests}"
+        ]
+    for split in found.test_splits:
+        if split.floor >= audits.SOLVED:
+            lines.append(
+                f"a constant answer is right on {report.share(split.floor)} of {split.split}"
+            )
+    held_out = [name for name in found.held_out_solved_by if name not in found.solved_by]
+    if held_out and not _only_held_out(found):
+        lines.append(
+            f"'{held_out[0]}', which sees {_sees(held_out[0])}, is right on {audits.SOLVED:.0%} or "
+            f"more of {audits.HELD_OUT}: accuracy at training lengths is no evidence"
+        )
+    for split in found.splits:
+        if split.in_training:
+            lines.append(
+                f"{report.share(split.in_training)} of the words of {split.split} are also "
+                "training words"
+            )
+    return lines
+
+
+def _windows(found: audits.Audit, merging: Merges) -> list[str]:
+    """How many symbols a window must have to be right on most words, where these are few."""
+    longest = max((split.longest for split in found.test_splits), default=0)
+    line = algebra.window_line(merging, longest) if merging else ""
+    return [line] if line else []
+
+
+def _only_held_out(found: audits.Audit) -> bool:
+    return all(split.split == audits.HELD_OUT for split in found.test_splits)
+
+
+def _sees(name: str) -> str:
+    return audits.VIEWS[name].sees

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import csv
+import itertools
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from statetrack import algebra, pictures, report, sources, spec
+from statetrack import runs as running
 from statetrack.cli import options
-from statetrack.errors import SettingsError
+from statetrack.cli._failures import Errors, Stressed, errors_of, stressed
+from statetrack.cli._verbosity import progress_bar
+from statetrack.cli._warnings import (
+    warn_of_divergence,
+    warn_of_hidden_groups,
+    warn_of_nonfinite_logits,
+    warn_of_shortcuts,
+    warn_of_trained_lengths,
+)
+from statetrack.cli.options import written
+from statetrack.errors import RunError, SettingsError, StatetrackError
 from statetrack.settings import GREATEST_SEED
+from statetrack.text import visible
 
 PLACE = 3
 """Its place among the commands that `statetrack --help` lists."""
@@ -110,29 +129,18 @@ def evaluate(
         raise SettingsError("--csv has rows of accuracies only: leave out --stress and --errors")
     if plot is not None:
         from statetrack.cli._files import require_writable
-        from statetrack.pictures import check_path
 
-        check_path(plot)
+        pictures.check_path(plot)
         require_writable(plot, "--plot")
     # what follows imports torch, which `--help` does not need
-    from statetrack.cli._evaluating import (
-        Asked,
-        draw_figure,
-        evaluate_runs,
-        refuse_failed,
-        runs_asked_for,
-        warn_about,
-    )
-    from statetrack.sources import parse_lengths
-    from statetrack.spec import load_task
 
-    lengths = tuple(parse_lengths(length or []))
+    lengths = tuple(sources.parse_lengths(length or []))
     if plot is not None and len(lengths) < 2:
         raise SettingsError(
             "--plot: is drawn by length: give two lengths or more, such as --length 10-10000:x10"
         )
     asked = Asked(
-        task=None if task is None else load_task(task),
+        task=None if task is None else spec.load_task(task),
         lengths=lengths,
         words=tuple(dict.fromkeys(words or ())),
         samples=samples,
@@ -161,3 +169,393 @@ def evaluate(
     for each in found.evaluated:
         warn_about(each, named=chosen.several)
     refuse_failed(found)
+
+
+CURVE_FROM = 5
+"""The least number of lengths for which a curve is drawn below the table."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How runs are to be evaluated; `lengths` are by default those of the task.
+
+    Without `words`, test words are drawn as those of training are.
+    """
+
+    task: spec.Task | None
+    lengths: tuple[int, ...]
+    words: tuple[str, ...]
+    samples: int
+    seed: int
+    everyone: bool
+    errors: int
+    stress: float | None
+    device: str | None
+    trust_plugin: bool
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A run that cannot be evaluated, and why."""
+
+    run: Path
+    error: str
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The folders to evaluate; with `several`, what is printed is about a list of runs."""
+
+    folders: tuple[Path, ...]
+    failed: tuple[Failed, ...] = ()
+    several: bool = False
+
+
+def runs_asked_for(given: Sequence[Path]) -> Chosen:
+    """The runs that a command line names: run folders, or folders that hold them at any depth.
+
+    Raises `RunError` where the only folder given is no run and holds none, and where none is given
+    and there is no run.
+    """
+    if not given:
+        return Chosen((running.newest_run(running.RUNS).path,))
+    if len(given) == 1 and not _holds_runs(given[0]):
+        return Chosen((given[0],))
+    folders: dict[Path, Path] = {}
+    failed = []
+    for place in given:
+        try:
+            for folder in running.find_run_folders([place]):
+                folders.setdefault(folder.resolve(), folder)
+        except RunError as problem:
+            failed.append(Failed(place, str(problem)))
+    return Chosen(tuple(folders.values()), tuple(failed), several=True)
+
+
+def _holds_runs(place: Path) -> bool:
+    """Whether a folder is no run itself, and holds any."""
+    try:
+        return running.find_run_folders([place]) != [place]
+    except RunError:
+        return False
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The scores of one run, with what `--stress` and `--errors` found."""
+
+    run: running.Run
+    task: spec.Task
+    samples: int
+    everyone: bool
+    rows: tuple[running.EvaluationRow, ...]
+    stress: tuple[Stressed, ...] | None
+    errors: tuple[Errors, ...] | None
+    kinds: tuple[spec.Task, ...]
+    """The task with every kind of words that was tested on."""
+
+    @cached_property
+    def merging(self) -> dict[str, algebra.Merging | None]:
+        """How soon the words of every kind, of the longest length, merge the states of the task."""
+        longest = max((row.length for row in self.rows), default=1)
+        return {kind.words: algebra.merging_in(kind.source, longest) for kind in self.kinds}
+
+    @property
+    def about(self) -> dict[str, str]:
+        """The run's folder, its task and its model."""
+        return {
+            "run": str(self.run.path),
+            "task": self.run.task.name,
+            "model": self.run.experiment.model,
+        }
+
+    @property
+    def unfinished(self) -> dict[str, int] | None:
+        """The step of the checkpoint and the number of steps, of a run that has not finished."""
+        now = self.run.unfinished
+        return None if now is None else {"step": now.summary.steps, "steps": now.steps}
+
+    def to_json(self) -> dict[str, Any]:
+        """As `eval --json` prints it."""
+        found: dict[str, Any] = {**self.about, "unfinished": self.unfinished}
+        found["rows"] = [row.to_json() for row in self.rows]
+        found["merging"] = {
+            words: merging and merging.to_json() for words, merging in self.merging.items()
+        }
+        found["extended_at"] = list(self.run.experiment.training.extended_at)
+        if self.stress is not None:
+            found["stress"] = [each.to_json(self.task.source) for each in self.stress]
+        if self.errors is not None:
+            found["errors"] = [each.to_json(self.task.source) for each in self.errors]
+        return found
+
+    def csv_rows(self) -> list[dict[str, Any]]:
+        """The rows as `eval --csv` prints them."""
+        now = self.unfinished
+        step = {"unfinished_step": None if now is None else now["step"]}
+        return [self.about | row.to_json() | step for row in self.rows]
+
+    def draw(self) -> None:
+        """The table, the curve, and what follows."""
+        out = report.console()
+        rows = self.rising
+        out.print(report.evaluation_table(f"{self.title}, {self.samples:,} words", rows))
+        if len({row.length for row in rows}) >= CURVE_FROM:
+            for kind, mine in self.by_words.items():
+                if len(self.by_words) > 1:
+                    typer.echo(f"words: {visible(kind)}")
+                coloured = out.color_system is not None and not out.no_color
+                curve = report.accuracy_curve(
+                    mine, width=out.width, coloured=coloured, ascii_only=out.in_ascii
+                )
+                typer.echo(curve)
+        self.draw_sentences()
+        self.draw_words()
+        typer.echo(f"run: {self.about['run']}")
+
+    @property
+    def rising(self) -> list[running.EvaluationRow]:
+        """The rows in rising order of length, kind by kind of words."""
+        kinds = list(dict.fromkeys(row.words for row in self.rows))
+        return sorted(self.rows, key=lambda row: (kinds.index(row.words), row.length))
+
+    @property
+    def by_words(self) -> dict[str, list[running.EvaluationRow]]:
+        """The rising rows of each kind of words."""
+        kinds: dict[str, list[running.EvaluationRow]] = {}
+        for row in self.rising:
+            kinds.setdefault(row.words, []).append(row)
+        return kinds
+
+    @property
+    def title(self) -> str:
+        """The model, the tasks, and that the run has not finished."""
+        trained, tested = self.about["task"], self.task.name
+        where = f"on {tested}" if tested == trained else f"of {trained} on {tested}"
+        title = f"{self.about['model']} {where}"
+        if [*self.by_words] not in ([], [spec.OWN]):
+            title += f", {', '.join(map(visible, self.by_words))} words"
+        return title if self.run.unfinished is None else f"{title}, {self.run.unfinished}"
+
+    def draw_sentences(self, before: str = "") -> None:
+        """One sentence for each replica, and what the words test at most."""
+        out = report.console()
+        for kind, rows in self.by_words.items():
+            of = f"{visible(kind)} words, " if len(self.by_words) > 1 else ""
+            for replica in dict.fromkeys(row.replica for row in rows):
+                mine = [row for row in rows if row.replica == replica]
+                about = f"{of}seed {mine[0].seed}, lr {mine[0].lr:g}"
+                out.print(f"{before}{about}: {report.closing_sentence(mine)}")
+            merging, longest = self.merging[kind], max(row.length for row in rows)
+            if merging is not None and (limit := merging.limit_of(longest)):
+                on = f"{visible(kind)} words" if len(self.by_words) > 1 else "these words"
+                out.print(f"{before}on {on}, {limit}")
+
+    def draw_words(self) -> None:
+        """The worst words, and those that fail."""
+        for one in self.stress or ():
+            one.draw(self.task.source)
+        for other in self.errors or ():
+            other.draw(self.task.source)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The evaluations of all runs, and the runs that could not be evaluated."""
+
+    evaluated: tuple[Evaluated, ...]
+    failed: tuple[Failed, ...]
+    several: bool
+
+    def print_json(self) -> None:
+        """One object: of the run, or with `runs` and `failed`."""
+        content: dict[str, Any]
+        if self.several:
+            failed = [{"run": str(each.run), "error": each.error} for each in self.failed]
+            content = {"runs": [each.to_json() for each in self.evaluated], "failed": failed}
+        else:
+            content = self.evaluated[0].to_json()
+        typer.echo(running.to_json(content))
+
+    def print_csv(self) -> None:
+        """The rows of all runs."""
+        rows = [row for each in self.evaluated for row in each.csv_rows()]
+        if rows:
+            writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+
+    def draw(self) -> None:
+        """A table of all runs, with their sentences."""
+        if not self.several:
+            self.evaluated[0].draw()
+            return
+        if not self.evaluated:
+            return
+        out = report.console()
+        paths = [str(each.run.path) for each in self.evaluated]
+        below = _common_folder(paths)
+        names = [os.path.relpath(path, below) if below else path for path in paths]
+        marked = [
+            name if each.run.unfinished is None else f"{name} ({each.run.unfinished})"
+            for name, each in zip(names, self.evaluated, strict=True)
+        ]
+        words = f"{self.evaluated[0].samples:,} words"
+        number = "1 run" if len(names) == 1 else f"{len(names)} runs"
+        title = f"{number} in {below}, {words}" if below else f"{number}, {words}"
+        tables = [(mark, each.rising) for mark, each in zip(marked, self.evaluated, strict=True)]
+        out.print(report.evaluations_table(title, tables))
+        for name, each in zip(names, self.evaluated, strict=True):
+            each.draw_sentences(f"{name} ({each.title}): ")
+            each.draw_words()
+
+
+def draw_figure(found: Found, path: Path) -> tuple[str, ...]:
+    """Draw accuracy by length of what was evaluated; what the caption is to say."""
+    return pictures.draw_report(
+        report_of(found), "length", path, pictures.Choice(), pictures.Look()
+    )
+
+
+def report_of(found: Found) -> report.Report:
+    """The scores as a report, whose columns are the tasks that were tested on."""
+    asked = [
+        report.Placeable(each.run.experiment.model, each.task.name, each.run.experiment.values())
+        for each in found.evaluated
+    ]
+    places = report.places_of(asked)
+    rows, columns = report.in_order(asked, places)
+    entries = [
+        entry
+        for each, place in zip(found.evaluated, places, strict=True)
+        for entry in _entries(each, place)
+    ]
+    title = found.evaluated[0].title if len(entries) == 1 else f"{len(entries)} runs"
+    return report.Report(
+        title=title,
+        entries=tuple(entries),
+        row_names=tuple(rows),
+        column_names=tuple(columns),
+        length=max((row.length for entry in entries for row in entry.rows), default=0),
+    )
+
+
+def _entries(found: Evaluated, place: report.Placed) -> Iterator[report.Entry]:
+    """An entry for each kind of words: their accuracies do not stand in one curve."""
+    run, summary = found.run, found.run.summary
+    entry = report.Entry(
+        row=place.row,
+        column=place.column,
+        axes=place.axes,
+        run=run.path,
+        state="finished" if run.unfinished is None else "unfinished",
+        model=run.experiment.model,
+        task=found.task.name,
+        settings=run.experiment.values(),
+        replicas=len(summary.replicas),
+        diverged=len(summary.diverged),
+        steps=summary.steps,
+        trained_to=run.words.lengths.longest,
+        outcomes=summary.replicas,
+        selected=summary.selected,
+        rows=found.rows,
+    )
+    if len(found.by_words) < 2:
+        yield entry
+        return
+    for kind, rows in found.by_words.items():
+        row = f"{entry.row}, {kind} words" if entry.row else f"{kind} words"
+        yield replace(entry, row=row, axes={**entry.axes, "words": kind}, rows=tuple(rows))
+
+
+def refuse_failed(found: Found) -> None:
+    """Raise `RunError`, in one line, where any run could not be evaluated."""
+    if not found.failed:
+        return
+    names = [str(each.run) for each in found.failed]
+    shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    number = len(names) + len(found.evaluated)
+    raise RunError(f"{len(names)} of {number} runs could not be evaluated: {shown}")
+
+
+def _common_folder(paths: Sequence[str]) -> str:
+    """The folder that holds all runs; empty where that is the current one or a root."""
+    if len(paths) < 2:
+        return ""
+    try:
+        common = os.path.commonpath(paths)
+    except ValueError:  # some absolute, others not
+        return ""
+    return "" if common in ("", ".", os.sep) or common in paths else common
+
+
+def evaluate_runs(chosen: Chosen, asked: Asked) -> Found:
+    """Evaluate the runs one after the other.
+
+    Of several, those that cannot be evaluated are named on standard error at once; a single one
+    raises its error.
+    """
+    failed = list(chosen.failed)
+    for each in failed:
+        _say_failed(each)
+    evaluated = []
+    for path in chosen.folders:
+        try:
+            evaluated.append(_evaluate(path, asked, said=f"{path}" if chosen.several else ""))
+        except StatetrackError as problem:
+            if not chosen.several:
+                raise
+            failed.append(Failed(path, problem.message(written)))
+            _say_failed(failed[-1])
+    return Found(tuple(evaluated), tuple(failed), chosen.several)
+
+
+def _say_failed(failed: Failed) -> None:
+    line = visible(" ".join(failed.error.splitlines()))
+    named = line if str(failed.run) in failed.error else f"{failed.run}: {line}"
+    report.error_console().print(f"warning: not evaluated: {named}")
+
+
+def _evaluate(path: Path, asked: Asked, *, said: str) -> Evaluated:
+    running.RunFolder.open(path)  # where there is none, this is said before torch is imported
+
+    run = running.Run.open(
+        path, device=asked.device, trust_plugin=asked.trust_plugin, unfinished=True
+    )
+    tested = asked.task or run.task
+    kinds = [run.tested(asked.task, words) for words in asked.words or (None,)]
+    lengths = asked.lengths or tested.spec.test_lengths
+    if asked.stress is not None:
+        run.require_automaton(tested)
+    everyone = asked.everyone and run.summary.selected is not None  # of none `score` says why
+    scoring = itertools.chain.from_iterable(
+        run.score(lengths, num_words=asked.samples, seed=asked.seed, everyone=everyone, task=kind)
+        for kind in kinds
+    )
+    bar = progress_bar(
+        scoring, desc=visible(f"evaluating {said}".strip()), unit="row", leave=False, delay=1.0
+    )
+    rows = tuple(bar)
+    worst: tuple[Stressed, ...] | None = None
+    wrong: tuple[Errors, ...] | None = None
+    if asked.stress is not None:
+        worst = tuple(stressed(run, tested, rows, seconds=asked.stress, seed=asked.seed))
+    if asked.errors:
+        given = {"samples": asked.samples, "seed": asked.seed, "most": asked.errors}
+        wrong = tuple(each for kind in kinds for each in errors_of(run, kind, rows, **given))
+    return Evaluated(run, tested, asked.samples, everyone, rows, worst, wrong, tuple(kinds))
+
+
+def warn_about(found: Evaluated, *, named: bool) -> None:
+    """The warnings about one run's scores; `named` with its folder."""
+    of = f"{found.run.path}: " if named else ""
+    if found.everyone:
+        warn_of_divergence(found.run.summary, of)
+    warn_of_nonfinite_logits(found.rows, of)
+    warn_of_trained_lengths(found.rows, found.run.words.lengths, of)
+    for kind, rows in found.by_words.items():
+        about = f"{of}on {kind} words " if len(found.by_words) > 1 else of
+        warn_of_shortcuts(rows, about)
+    if not any(task.words.startswith("group") for task in found.kinds):
+        for task in found.kinds:
+            warn_of_hidden_groups(found.rows, task, of)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any, get_args
 
 import typer
+from rich.text import Text
 
+from statetrack import data, report, sources, spec
 from statetrack.catalogue import GenSettings
 from statetrack.cli import options
+from statetrack.cli._json import print_json
+from statetrack.cli._verbosity import note, progress_bar
+from statetrack.errors import DatasetError, SettingsError, setting
 
 PLACE = 1
 """Its place among the commands that `statetrack --help` lists."""
@@ -19,11 +28,7 @@ def build(argv: list[str]) -> Callable[..., None]:
     """The command `statetrack gen`; with a format of machines, its options are others."""
     formats = get_args(GenSettings.model_fields["format"].annotation)
     if options.peek(argv, "--format") not in (None, *formats):
-        from statetrack.sources import (
-            MACHINE_FORMATS,
-        )  # numpy, which `--help` does not need
-
-        if options.peek(argv, "--format") in MACHINE_FORMATS:
+        if options.peek(argv, "--format") in sources.MACHINE_FORMATS:
             return gen_machines
     return options.with_settings(gen, options.parameters(GenSettings, "Dataset"))
 
@@ -61,8 +66,6 @@ def gen(
         statetrack gen parity --format dot --out parity.dot
 
     """
-    from statetrack.cli._gen import write_datasets  # numpy, which `--help` does not need
-
     settings = options.collect(GenSettings, given)
     write_datasets(tasks or (), settings, out, test_length or (), as_json, force=force)
 
@@ -94,3 +97,282 @@ def gen_machines(
     from statetrack.cli._machine_files import write_machines  # numpy, which `--help` does not need
 
     write_machines([*(tasks or ()), *context.args], format, out, as_json, force=force)
+
+
+STARTER_SET = ("parity", "modular-addition", "s3", "random-fsm")
+"""Written where no task is named: two abelian groups, a non-abelian group, and no group."""
+
+MOST_WORDS_HELD, MOST_SYMBOLS_HELD = 2**20, 2**25
+"""The largest split that is drawn in memory, with its padding; larger ones go over the disk."""
+
+SAID_FIRST = 100_000_000
+"""From how many bytes on the size is said before anything is drawn."""
+
+
+def write_datasets(
+    names: Sequence[str],
+    settings: GenSettings,
+    out: Path | None,
+    test_lengths: Sequence[str],
+    as_json: bool,
+    *,
+    force: bool = False,
+) -> None:
+    """Write a dataset for each task, or for the starter set, and show what was written."""
+    loaded = [spec.load_task(name).with_words(settings.words) for name in names or STARTER_SET]
+    text = _text(settings)
+    folders = _folders(loaded, out, force=force)
+    lengths = sources.parse_lengths(test_lengths) if test_lengths else None
+    table = report.drawing.plain_table(
+        "task",
+        "split",
+        "words",
+        "length",
+        "size",
+        right=("words", "length", "size"),
+        more="card.json has them",
+    )
+    requests = [_request(task, settings, lengths) for task in loaded]
+    _check_room(loaded, requests, folders, settings, text)
+    steps = list(zip(loaded, requests, folders, strict=True))
+    cards = []
+    for task, request, folder in progress_bar(steps, desc="writing", leave=False):
+        cards.append(_write(folder, task, request, settings, text, force=force))
+        _add_rows(table, cards[-1], folder)
+    if as_json:
+        print_json({"datasets": [_as_json(*each) for each in zip(folders, cards, strict=True)]})
+        return
+    to = report.drawing.console()
+    to.print(table)
+    for folder in folders:
+        to.print(Text.assemble("written to ", (str(folder), "bold")), soft_wrap=True)
+    to.print(Text(f"what is in it and how to read it: {folders[0] / 'README.md'}"), soft_wrap=True)
+
+
+def _as_json(folder: Path, card: dict[str, Any]) -> dict[str, Any]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    written = [
+        {"name": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size}
+        for path in files
+    ]
+    return {"folder": str(folder), "files": written, "card": card}
+
+
+def _folders(tasks: Sequence[spec.Task], out: Path | None, *, force: bool) -> list[Path]:
+    """The folder of each task's dataset; raises, before anything is drawn, where one is in use.
+
+    With `force`, datasets may be there.
+    """
+    if out is not None and len(tasks) == 1:
+        folders = [out]
+    else:
+        folders = [(out or Path("data")) / _folder_name(task) for task in tasks]
+    for folder in folders:
+        if folders.count(folder) > 1:
+            raise DatasetError(f"{folder}: two of the tasks would be written there: name each once")
+    taken = [str(path) for path in folders if _is_taken(path)]
+    if taken and not force:
+        raise DatasetError(
+            f"{', '.join(taken)}: already there, and nothing is written over: "
+            "choose another --out, remove what is there first, or replace a dataset by --force"
+        )
+    for name in taken:
+        data.require_replaceable(Path(name))
+    return folders
+
+
+def _is_taken(path: Path) -> bool:
+    return path.is_file() or (path.is_dir() and any(path.iterdir()))
+
+
+def _folder_name(task: spec.Task) -> str:
+    """The name of a task's folder; of a task file, its stem; with the words, if not its own."""
+    name = spec.folder_name(Path(task.name).stem if spec.is_path(task.name) else task.name)
+    if task.words != spec.OWN:
+        name += f"-{spec.folder_name(task.words)}"
+    if not name:
+        raise DatasetError(
+            f"task '{task.name}': no folder can be named after it: give --out, and this task alone"
+        )
+    return name
+
+
+def _text(settings: GenSettings) -> data.TextRequest:
+    """How words are written; raises where that is asked for of a format that has no text."""
+    if settings.format != "lm-eval":
+        for name in ("text", "prompt", "reveal"):
+            value = getattr(settings, name)
+            if value != GenSettings.model_fields[name].default:
+                raise SettingsError(
+                    f"{setting(name, value)} is for {setting('format', 'lm-eval')}: "
+                    "the other formats hold numbers"
+                )
+    elif settings.test_samples == 0:
+        raise SettingsError(
+            f"{setting('format', 'lm-eval')} asks for test words: give "
+            f"{setting('test_samples')} of 1 or more"
+        )
+    return data.TextRequest(settings.text, settings.prompt, settings.reveal)
+
+
+def _of_text(settings: GenSettings) -> tuple[str, ...]:
+    """The settings that the words of this dataset do not depend on."""
+    if settings.format != "lm-eval":
+        return "text", "prompt", "reveal"
+    return ("reveal",) if settings.text == "tokens" else ("prompt",)
+
+
+def _request(
+    task: spec.Task, settings: GenSettings, test_lengths: list[int] | None
+) -> data.Request:
+    supervision = settings.supervision
+    if supervision == "task" and settings.format == "lm-eval":
+        supervision = "last"  # all that the harness asks for
+    words = spec.WordSpec.of(task, train_length=settings.length, supervision=supervision)
+    return data.Request(
+        words.lengths,
+        settings.samples,
+        settings.validation_samples,
+        tuple(test_lengths or task.spec.test_lengths),
+        settings.test_samples,
+        words.supervision,
+        settings.seed,
+    )
+
+
+def _check_room(
+    tasks: Sequence[spec.Task],
+    requests: Sequence[data.Request],
+    folders: Sequence[Path],
+    settings: GenSettings,
+    text: data.TextRequest,
+) -> None:
+    """Say how large the datasets will be where that is much; raises where the disk is too full."""
+    sizes = [
+        data.estimate_size(task.source, request, settings.format, text)
+        for task, request in zip(tasks, requests, strict=True)
+    ]
+    total = sum(sizes[1:], sizes[0])
+    total.check_room(folders[0])
+    if total.written >= SAID_FIRST:
+        shown = f"{total.num_words:,} words, {total.num_symbols:,} symbols: "
+        shown += f"about {data.in_bytes(total.written)} on the disk"
+        if any(map(_is_large, requests)):
+            shown += f", and {data.in_bytes(total.beside)} more until they are written"
+        note(shown)
+
+
+def _is_large(request: data.Request) -> bool:
+    """Whether the words are drawn onto the disk: it is slower, but takes no more memory."""
+    return any(
+        number > MOST_WORDS_HELD or number * lengths.longest > MOST_SYMBOLS_HELD
+        for number, lengths in request.sizes
+    )
+
+
+def _write(
+    folder: Path,
+    task: spec.Task,
+    request: data.Request,
+    settings: GenSettings,
+    text: data.TextRequest,
+    *,
+    force: bool,
+) -> dict[str, Any]:
+    """Draw one dataset and write it; its card."""
+    command = _command(task, settings, request)
+    if _is_large(request):
+        with _ended_cleanly(), _Bars() as bars:
+            return data.write_large_dataset(
+                folder,
+                task,
+                request,
+                format=settings.format,
+                command=command,
+                text=text,
+                progress=bars.show,
+                force=force,
+            )
+    splits = data.draw_splits(
+        task.source,
+        request.lengths,
+        request.num_train,
+        request.num_validation,
+        request.test_lengths,
+        request.num_test,
+        request.supervision,
+        request.seed,
+    )
+    how: dict[str, Any] = {"format": settings.format, "command": command, "text": text}
+    return data.write_dataset(folder, task, splits, **how, force=force)
+
+
+@contextmanager
+def _ended_cleanly() -> Iterator[None]:
+    """Let SIGTERM end the program as an interrupt does, so that no unfinished folder is left."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    earlier = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, earlier)
+
+
+class _Bars:
+    """A bar for each stage of drawing and writing one dataset, on a terminal."""
+
+    def __init__(self) -> None:
+        self._stage, self._bar = "", progress_bar(disable=True)
+
+    def __enter__(self) -> _Bars:
+        return self
+
+    def __exit__(self, *of: object) -> None:
+        self._bar.close()
+
+    def show(self, stage: str, done: int, total: int) -> None:
+        """Show how far a stage is."""
+        if stage != self._stage:
+            self._bar.close()
+            self._stage = stage
+            self._bar = progress_bar(
+                total=total, desc=stage, unit=" words", unit_scale=True, leave=False
+            )
+        self._bar.update(min(done, total) - self._bar.n)
+
+
+def _command(task: spec.Task, settings: GenSettings, request: data.Request) -> str:
+    """The command line that writes this dataset again, with nothing left to defaults."""
+    resolved = settings.model_dump() | {
+        "words": task.words,
+        "length": str(request.lengths),
+        "supervision": request.supervision,
+    }
+    for name in _of_text(settings):
+        del resolved[name]
+    words = [word for name, value in resolved.items() for word in (options.flag(name), str(value))]
+    tests = sorted(set(request.test_lengths)) if request.num_test else []
+    words += [word for length in tests for word in ("--test-length", str(length))]
+    return shlex.join(["statetrack", "gen", task.name, *words])
+
+
+def _add_rows(table: report.FittedTable, card: dict[str, Any], folder: Path) -> None:
+    for index, (split, facts) in enumerate(card["splits"].items()):
+        shortest, longest = facts["shortest"], facts["longest"]
+        table.add_row(
+            Text("" if index else card["task"]),
+            split,
+            f"{facts['words']:,}",
+            str(longest) if shortest == longest else f"{shortest}-{longest}",
+            data.in_bytes(_bytes_of(split, folder / "data")),
+            end_section=index == len(card["splits"]) - 1,
+        )
+
+
+def _bytes_of(split: str, folder: Path) -> int:
+    """The size of a split's files: `split.*`, `split-*`, or what is in the folder `split`."""
+    files = [*folder.glob(f"{split}.*"), *folder.glob(f"{split}-*"), *folder.glob(f"{split}/*")]
+    return sum(path.stat().st_size for path in files)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
+from statetrack import algebra, audit, report
+from statetrack import data as datasets
 from statetrack.cli import options
+from statetrack.cli._json import print_json
+from statetrack.cli._warnings import warn_of_split_shortcuts
 
 PLACE = 8.5
 """Its place among the commands that `statetrack --help` lists."""
@@ -48,6 +53,78 @@ def score(
         statetrack score test_len500.npy --data data/s3 --json
 
     """
-    from statetrack.cli._score import show_scores  # numpy, which `--help` does not need
-
     show_scores(answers, data, as_json)
+
+
+TRAINED = ("train", "validation")
+"""The splits whose words have the training lengths."""
+
+
+def show_scores(paths: Sequence[Path], data: Path, as_json: bool) -> None:
+    """Score the answers in some files and print the result."""
+    dataset = datasets.read_dataset(data)
+    files = datasets.answer_files(paths, dataset.splits)
+    answers = {
+        name: datasets.read_answers(path, dataset.splits[name]) for name, path in files.items()
+    }
+    scores = audit.score(answers, dataset)
+    merging = dataset.card.get("merging")
+    if as_json:
+        rows = [each.to_json() for each in scores]
+        task = dataset.card["task"]
+        print_json({"data": str(data), "task": task, "rows": rows, "merging": merging})
+    else:
+        _draw(f"answers on {dataset.card['task']}, {data}", scores)
+        tested = [each.length for each in scores if each.split not in TRAINED]
+        line = algebra.window_line(merging, max(tested)) if merging and tested else ""
+        if line:
+            report.console().print(Text(line))
+    warn_of_split_shortcuts(scores)
+
+
+def _draw(title: str, scores: Sequence[audit.SplitScore]) -> None:
+    columns = {
+        "split": [each.split for each in scores],
+        "length": [_span(each) for each in scores],
+        "words": [f"{each.sequences:,}" for each in scores],
+        "accuracy": [report.share(each.accuracy) for each in scores],
+        "95 % interval": [report.interval(each.low, each.high) for each in scores],
+    }
+    if not all(each.last_only for each in scores):
+        columns |= {
+            "symbols": [
+                "" if each.last_only else report.share(each.symbol_accuracy) for each in scores
+            ],
+            "prefixes": [
+                "" if each.last_only else report.share(each.prefix_accuracy) for each in scores
+            ],
+        }
+    columns |= {
+        "floor": [report.share(each.floor) for each in scores],
+        "shortcut": [
+            "" if each.shortcut_accuracy is None else report.share(each.shortcut_accuracy)
+            for each in scores
+        ],
+    }
+    out = report.console()
+    first = ("words", "symbols", "prefixes", "95 % interval", "shortcut", "floor")
+    out.print(
+        report.framed_table(title, columns, left_out=first, names=["split"], more="--json has them")
+    )
+    whole = [each for each in scores if not each.last_only]
+    for about, some in (
+        ("training lengths", [each for each in whole if each.split in TRAINED]),
+        ("test lengths", [each for each in whole if each.split not in TRAINED]),
+    ):
+        if some:
+            out.print(f"{about}: {report.closing_sentence(some)}")
+    if len(whole) < len(scores):
+        out.print(
+            "one answer for a word is that at its last label: nothing is said of the others",
+        )
+
+
+def _span(of: audit.SplitScore) -> str:
+    if audit.of.shortest == audit.of.length:
+        return f"{audit.of.length:,}"
+    return f"{audit.of.shortest:,}-{audit.of.length:,}"
