@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from statetrack import algebra as theory
 from statetrack import report, spec
 from statetrack.cli._witness import group_words
-from statetrack.predicting import identification_by
 
 Line = tuple[str, str]
 """A name and a text."""
@@ -16,6 +15,8 @@ Line = tuple[str, str]
 def algebra_facts(algebra: theory.Algebra, words: spec.WordSpec) -> list[Line]:
     """The algebra of a task that is trained on some words."""
     complexity = algebra.complexity
+    from statetrack.predicting import identification_by
+
     found = identification_by(words, algebra.machine)
     return [
         ("states needed", _states(algebra)),

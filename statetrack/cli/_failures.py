@@ -8,7 +8,6 @@ from typing import Any
 
 from statetrack import evidence, report, runs, sources, spec
 from statetrack.cli._json import failure_json
-from statetrack.scoring import horizon, plain
 from statetrack.text import visible
 
 
@@ -24,6 +23,8 @@ class Stressed:
 
     def to_json(self, source: sources.Source) -> dict[str, Any]:
         """As `eval --json` prints it: an entry of `stress`."""
+        from statetrack.scoring import plain  # numpy, which `--help` does not need
+
         about = _about(self.outcome, self.selected)
         found = self.found
         content: dict[str, Any] = plain(
@@ -95,6 +96,7 @@ def stressed(
     import numpy as np
 
     from statetrack.cli._progress import searching
+    from statetrack.scoring import horizon
 
     selected = run.summary.selected
     for outcome, model in run.models(_replicas(rows)):

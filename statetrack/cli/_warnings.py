@@ -8,11 +8,14 @@ diverged. `of` names the run, where there are several.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import typer
 
-from statetrack import algebra, audit, report, runs, scoring, sources, spec
-from statetrack.predicting import identification_by
+from statetrack import algebra, audit, report, runs, sources, spec
+
+if TYPE_CHECKING:
+    from statetrack.scoring import Score
 
 
 def warn_of_shortcuts(rows: Iterable[runs.EvaluationRow], of: str = "") -> None:
@@ -48,7 +51,7 @@ def warn_of_split_shortcuts(scores: Iterable[audit.SplitScore]) -> None:
             )
 
 
-def _standing(row: scoring.Score, found: float) -> str:
+def _standing(row: Score, found: float) -> str:
     """How the accuracy of a shortcut stands to that of a model that it is not clearly below."""
     if found >= audit.SOLVED:
         return "solves"
@@ -57,19 +60,20 @@ def _standing(row: scoring.Score, found: float) -> str:
     return "above" if found > row.high else "equal" if found == row.accuracy else "within"
 
 
-def _told(row: scoring.Score, shortcut: str, found: float, more: str = " (more: --samples)") -> str:
+def _told(row: Score, shortcut: str, found: float, more: str = " (more: --samples)") -> str:
     model = report.share(row.accuracy)
     words = "1 word does" if row.sequences == 1 else f"{row.sequences:,} words do"
     match _standing(row, found):
         case "solves":
             return (
-                f"{shortcut} is right on {report.share(found)}, the model on {model}: this is no evidence "
-                "of state tracking"
+                f"{shortcut} is right on {report.share(found)}, the model on {model}: this is no "
+                "evidence of state tracking"
             )
         case "floor":
             return (
                 f"the model is right on {model} (95 % interval "
-                f"{report.interval(row.low, row.high)}), not above the best constant answer ({report.share(row.floor)})"
+                f"{report.interval(row.low, row.high)}), not above the best constant answer "
+                f"({report.share(row.floor)})"
             )
         case "above":
             return f"the model is right on {model}, and {shortcut} on more ({report.share(found)})"
@@ -103,8 +107,8 @@ def validation_remark(
         more = "no fewer" if report.share(found) == report.share(accuracy) else "more"
         return (
             f"warning: the model is right on {report.share(accuracy)} of the labels of {of} and "
-            f"{view.shortcut} on {more} ({report.share(found)}): it has not learned the task; train it "
-            "for more --steps, or with other --lrs or --seeds"
+            f"{view.shortcut} on {more} ({report.share(found)}): it has not learned the task; "
+            "train it for more --steps, or with other --lrs or --seeds"
         )
     evaluate = f"`statetrack eval {run} --length {test_length}`"
     both = f"right on {report.share(found)} of their labels, the model on {report.share(accuracy)}"
@@ -167,6 +171,8 @@ def warn_of_short_training_words(task: spec.Task, words: spec.WordSpec) -> None:
     if not task.has_automaton:
         return
     machine = algebra.needed_machine(task.automaton)
+    from statetrack.predicting import identification_by
+
     found = identification_by(words, machine)
     if found.by_words_up_to(words.lengths.longest) is False and found.replaced is not None:
         state, symbol, target = found.replaced

@@ -12,13 +12,11 @@ from rich.text import Text
 
 from statetrack import algebra as theory
 from statetrack import report, spec
-from statetrack.catalogue import describe_algebra
 from statetrack.cli import options
 from statetrack.cli._algebra import algebra_facts
 from statetrack.cli._chosen_models import chosen_models
 from statetrack.cli._json import print_json
 from statetrack.cli._witness import draw_witnesses
-from statetrack.predicting import predict
 
 PLACE = 7
 """Its place among the commands that `statetrack --help` lists."""
@@ -64,6 +62,9 @@ SHORT = {"yes": "yes", "no": "no", "unknown": "?"}
 
 def show_predictions(tasks: Sequence[str], models: str, as_json: bool) -> None:
     """Print the predictions for models on tasks; for all of them, where none is named."""
+    from statetrack.catalogue import describe_algebra  # numpy, which `--help` does not need
+    from statetrack.predicting import predict
+
     chosen = chosen_models(models)
     loaded = {name: spec.load_task(name) for name in tasks or _with_automata()}
     algebras = {name: theory.analyse(task.automaton) for name, task in loaded.items()}

@@ -125,6 +125,6 @@ def _draw(title: str, scores: Sequence[audit.SplitScore]) -> None:
 
 
 def _span(of: audit.SplitScore) -> str:
-    if audit.of.shortest == audit.of.length:
-        return f"{audit.of.length:,}"
-    return f"{audit.of.shortest:,}-{audit.of.length:,}"
+    if of.shortest == of.length:
+        return f"{of.length:,}"
+    return f"{of.shortest:,}-{of.length:,}"
