@@ -6,56 +6,109 @@ list are made when its rows are needed: only some lists need torch.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from statetrack.errors import StatetrackError
-from statetrack.scoring import plain
-
-if TYPE_CHECKING:
-    from statetrack.runs import EvaluationRow, RunFolder
+from statetrack.report import Column, Kind, Table, share
+from statetrack.text import visible
 
 Row = dict[str, Any]
 
+RUN_FOLDERS = (Path("runs"), Path("sweeps"), Path("suites"))
+"""Where runs are looked for: what `train`, `sweep` and `reproduce` make."""
 
-@dataclass(frozen=True)
+ALGEBRA = ("group", "monoid", "aperiodic", "commutative", "solvable", "complexity")
+"""What `list tasks` can be asked about the algebra of a task, which takes longer to find."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Listing:
-    """One list: its description, how its rows are found, and the text for an empty list.
+    """One list: its description, its columns, how its rows are found, and the text of an empty one.
 
-    `rows` takes the folders that hold runs; `note` gives a line about all of the rows. `keys` are
-    those of its rows. `more` gives properties of a row, of which `more_keys` are the names, that
-    take longer to find: they are there for who asks for them.
+    `rows` takes the folders that hold runs; `note` gives a line about all of the rows. `columns`
+    are shown, of them `numbers` on the right, `whole` never broken, and `left_out` first where a
+    terminal is narrow; `keys` are those that rows have, where these are more. `more` gives
+    properties of a row, of which `more_keys` are the names, that take longer to find: they are
+    there for who asks for them.
     """
 
     about: str
     rows: Callable[[Sequence[Path]], Iterator[Row]]
-    keys: tuple[str, ...]
+    columns: Sequence[str]
+    numbers: Sequence[str] = ()
+    whole: Sequence[str] = ("name",)
+    left_out: Sequence[str] = ()
+    keys: Sequence[str] = ()
     empty: str = "none yet"
-    note: Callable[[], str] | None = None
-    more: Callable[[Row], Row] | None = None
-    more_keys: tuple[str, ...] = ()
+    note: Callable[[], str] = str
+    more: Callable[[Row], Row] = field(default=lambda row: {})
+    more_keys: Sequence[str] = ()
 
     def filtered(self, folders: Sequence[Path], written: Sequence[str]) -> list[Row]:
         """The rows that fulfil every condition, with the further properties that these ask for.
 
         Raises `SettingsError` for a condition that no row of this list can have.
         """
-        from statetrack.catalogue.filtering import conditions_of
+        from statetrack.catalogue.conditions import conditions_of
 
-        conditions = conditions_of(written, (*self.keys, *self.more_keys))
+        conditions = conditions_of(written, (*(self.keys or self.columns), *self.more_keys))
         first = [each for each in conditions if each.asked not in self.more_keys]
         asked = [each.asked for each in conditions if each.asked in self.more_keys]
         found = [row for row in self.rows(folders) if all(each.holds(row) for each in first)]
-        if asked and self.more is not None:
-            names = dict.fromkeys(asked)
-            found = [row | _only(self.more(row), names) for row in found]
+        if asked:
+            found = [row | _only(self.more(row), asked) for row in found]
         return [row for row in found if all(each.holds(row) for each in conditions)]
 
+    def table(self, rows: Sequence[Row]) -> Table:
+        """The rows that could be loaded, for readers."""
+        known = [_shown(row) for row in rows if "error" not in row]
+        return Table.of(self._columns(rows), known, left_out=self.left_out)
 
-def _only(row: Row, names: Iterable[str]) -> Row:
+    def values(self, rows: Sequence[Row]) -> Table:
+        """All that is known of every row, for programs."""
+        keys = dict.fromkeys([*self.keys, *(key for row in rows for key in row)])
+        return Table(
+            [Column(key) for key in keys], [[row.get(key) for key in keys] for row in rows]
+        )
+
+    def _columns(self, rows: Sequence[Row]) -> list[Column]:
+        """The columns of a table, and behind the first those that were asked for."""
+        more = [name for name in self.more_keys if any(name in row for row in rows)]
+
+        def kind(name: str) -> Kind:
+            if name in self.numbers:
+                return "number"
+            return "whole" if name in self.whole else "text" if name != self.columns[0] else "name"
+
+        names = (self.columns[0], *more, *self.columns[1:])
+        return [Column(name, kind(name), write=_written) for name in names]
+
+
+def _shown(row: Row) -> Row:
+    """A row of runs as readers see it."""
+    if row.get("needs_plugin"):
+        row = row | {"state": f"{row['state']}, needs its plugin"}
+    if row.get("started"):
+        row = row | {"started": row["started"][:16].replace("T", " ")}
+    return row
+
+
+def _written(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return share(value, digits=4)
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value)
+    return visible(str(value))
+
+
+def _only(row: Row, names: Sequence[str]) -> Row:
     return {name: row.get(name) for name in names}
 
 
@@ -80,10 +133,6 @@ def _tasks(_: Sequence[Path]) -> Iterator[Row]:
     yield from rows_of_tasks()
 
 
-ALGEBRA = ("group", "monoid", "aperiodic", "commutative", "solvable", "complexity")
-"""What `list tasks` can be asked about the algebra of a task, which takes longer to find."""
-
-
 def _algebra(row: Row) -> Row:
     """The names of the groups in a task's monoid, its size, and what holds of it."""
     from statetrack.algebra import analyse
@@ -106,162 +155,107 @@ def _algebra(row: Row) -> Row:
 
 
 def _kinds(_: Sequence[Path]) -> Iterator[Row]:
-    from statetrack.sources import KINDS, arguments_of
+    from statetrack.catalogue.tasks import rows_of_kinds
 
-    for name in KINDS:
-        yield {
-            "name": name,
-            "arguments": [argument.name for argument in arguments_of(name)],
-            "summary": (inspect.getdoc(KINDS[name]) or "").partition("\n")[0],
-        }
+    yield from rows_of_kinds()
 
 
 def _protocols(_: Sequence[Path]) -> Iterator[Row]:
     from statetrack.protocols import PROTOCOLS
 
-    for name in PROTOCOLS:
-        try:
-            protocol = PROTOCOLS[name]
-        except StatetrackError as error:
-            yield {"name": name, "error": str(error)}
-            continue
-        yield {"name": name, "title": protocol.title, "reference": protocol.reference}
+    yield from _of_registry(PROTOCOLS, lambda each: {})
 
 
 def _suites(_: Sequence[Path]) -> Iterator[Row]:
     from statetrack.sweep import SUITES
 
-    for name in SUITES:
+    yield from _of_registry(
+        SUITES, lambda suite: {"models": len(suite.models), "tasks": len(suite.tasks)}
+    )
+
+
+def _of_registry(registry: Mapping[str, Any], counted: Callable[[Any], Row]) -> Iterator[Row]:
+    """A row for each file of a registry, with its title and its reference."""
+    for name in registry:
         try:
-            suite = SUITES[name]
+            found = registry[name]
         except StatetrackError as error:
             yield {"name": name, "error": str(error)}
             continue
-        yield {
-            "name": name,
-            "models": len(suite.models),
-            "tasks": len(suite.tasks),
-            "title": suite.title,
-            "reference": suite.reference,
-        }
-
-
-RUN_FOLDERS = (Path("runs"), Path("sweeps"), Path("suites"))
-"""Where runs are looked for: what `train`, `sweep` and `reproduce` make."""
+        about = {"title": found.title, "reference": found.reference}
+        yield {"name": name, **counted(found), **about}
 
 
 def _runs(folders: Sequence[Path]) -> Iterator[Row]:
-    from statetrack.runs import find_runs_below
+    from statetrack.catalogue.runs import rows_of_runs
 
-    for run in find_runs_below(folders):
-        try:
-            yield _run(run)
-        except (StatetrackError, OSError) as error:
-            yield {"name": run.path.as_posix(), "error": str(error)}
-
-
-def _run(run: RunFolder) -> Row:
-    config = run.config()
-    finished = run.finished
-    summary = run.summary() if finished else None
-    records = [] if finished else run.records()
-    if summary is not None:
-        step, chosen = summary.steps, summary.chosen
-        best = None if chosen is None else chosen.validation_accuracy
-        state = "diverged" if chosen is None else "finished"
-    else:
-        state = "unfinished"
-        step = max((record.step for record in records), default=0)
-        seen = [r.validation_accuracy for r in records if r.validation_accuracy is not None]
-        best = max(seen, default=None)
-    measured = _measured(run) if finished else None
-    return {
-        "run": run.path.as_posix(),
-        "model": config.get("model"),
-        "task": config.get("task"),
-        "accuracy": None if measured is None else plain(measured.accuracy),
-        "length": None if measured is None else measured.length,
-        "state": state,
-        "needs_plugin": _needs_plugin(run),
-        "step": step,
-        "steps": config.get("steps"),
-        "validation": best,
-        "started": started_of(run),
-    }
-
-
-def _measured(run: RunFolder) -> EvaluationRow | None:
-    """The last score of the selected replica at the longest length, on words as it trained on."""
-    config = run.config()
-    words = ("task", config.get("words", "task"))
-    rows = [row for row in run.evaluations() if row.selected and row.words in words]
-    own = {None, config.get("task")}
-    if not own.issuperset(row.task for row in rows):  # rows have the task's one way of writing
-        own.add(run.task_name())
-    rows = [row for row in rows if row.task in own]
-    longest = max((row.length for row in rows), default=0)
-    return next((row for row in reversed(rows) if row.length == longest), None)
-
-
-def started_of(run: RunFolder) -> str | None:
-    """When training began, UTC, ISO 8601, where the run says so."""
-    try:
-        started = run.environment().get("started")
-    except StatetrackError:
-        return None
-    return started if isinstance(started, str) else None
-
-
-def _needs_plugin(run: RunFolder) -> bool:
-    """Whether the run can be opened only with its plugin; most runs have none."""
-    if not run.plugins:
-        return False
-    from statetrack.runs import needs_plugin  # numpy, which a list does without
-
-    return needs_plugin(run)
+    yield from rows_of_runs(folders)
 
 
 LISTINGS: Mapping[str, Listing] = {
     "models": Listing(
-        "Architectures that `--model` takes: whether the recurrence is linear, what multiplies its "
-        "state (with the eigenvalues), what computes it, and how large state and weights are at "
-        "default settings.",
-        _models,
-        keys=(
+        about=(
+            "Architectures that `--model` takes: whether the recurrence is linear, what multiplies "
+            "its state (with the eigenvalues), what computes it, and how large state and weights "
+            "are at default settings."
+        ),
+        rows=_models,
+        columns=(
             *("name", "family", "linear", "transition", "kernels", "state", "parameters"),
             *("summary", "source"),
         ),
+        numbers=("state", "parameters"),
+        whole=("name", "linear"),
+        left_out=("source", "family", "summary", "kernels", "parameters", "state"),
         note=_about_models,
     ),
     "tasks": Listing(
-        "Tasks that `--task` takes; a file of your own works too, and a machine in DOT. Without a "
-        "number of states the words come from a sampler.",
-        _tasks,
+        about=(
+            "Tasks that `--task` takes; a file of your own works too, and a machine in DOT. "
+            "Without a number of states the words come from a sampler."
+        ),
+        rows=_tasks,
+        columns=("name", "states", "symbols", "labels", "title", "reference"),
+        numbers=("states", "symbols", "labels"),
+        left_out=("reference", "labels", "symbols"),
         keys=("name", "states", "symbols", "labels", "title", "kind", "version", "reference"),
         more=_algebra,
         more_keys=ALGEBRA,
     ),
     "kinds": Listing(
-        "Kinds of automata and samplers that a task file can name.",
-        _kinds,
-        keys=("name", "arguments", "summary"),
+        about="Kinds of automata and samplers that a task file can name.",
+        rows=_kinds,
+        columns=("name", "arguments", "summary"),
+        left_out=("arguments",),
     ),
     "protocols": Listing(
-        "Published training protocols that `--protocol` takes.",
-        _protocols,
-        keys=("name", "title", "reference"),
+        about="Published training protocols that `--protocol` takes.",
+        rows=_protocols,
+        columns=("name", "title", "reference"),
+        left_out=("reference",),
         empty="There are no protocols yet.",
     ),
     "suites": Listing(
-        "Tables of models x tasks that `statetrack reproduce` makes.",
-        _suites,
-        keys=("name", "models", "tasks", "title", "reference"),
+        about="Tables of models x tasks that `statetrack reproduce` makes.",
+        rows=_suites,
+        columns=("name", "models", "tasks", "title", "reference"),
+        numbers=("models", "tasks"),
+        left_out=("reference", "models", "tasks"),
         empty="There are no suites yet.",
     ),
     "runs": Listing(
-        "Runs, also those inside sweeps and suites, oldest first: the accuracy of the selected "
-        "replica at the longest length that was evaluated.",
-        _runs,
+        about=(
+            "Runs, also those inside sweeps and suites, oldest first: the accuracy of the selected "
+            "replica at the longest length that was evaluated."
+        ),
+        rows=_runs,
+        columns=(
+            *("run", "model", "task", "accuracy", "length", "state", "started", "validation"),
+            *("step", "steps"),
+        ),
+        numbers=("accuracy", "length", "validation", "step", "steps"),
+        whole=("run", "started", "model"),
+        left_out=("steps", "step", "validation", "state", "started"),
         keys=(
             *("run", "model", "task", "accuracy", "length", "state", "needs_plugin", "step"),
             *("steps", "validation", "started"),

@@ -1,16 +1,24 @@
-"""Models as rows: family, recurrence, kernels and size."""
+"""Models as rows: family, recurrence, kernels and size; and what a file says of its fidelity.
+
+After `Source:` the docstring of a model's file has a paragraph
+
+    Checked: CODE @ COMMIT, to 6e-6 in tests/references/test_x.py.
+
+(or several such sentences, each beginning with `Checked:`; after the name of the test a remark may
+follow a semicolon), and a paragraph `Departures:` that lists every known difference.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from statetrack.algebra import LinearRecurrence
-from statetrack.catalogue.fidelity import comparisons, departures
 from statetrack.catalogue.options import describe, flag
 from statetrack.errors import StatetrackError
 from statetrack.extras import missing_kernels
@@ -141,3 +149,52 @@ def sizes_of(name: str) -> dict[str, int | None]:
 def _kernels_of(kind: type[Settings]) -> list[str]:
     """The kernels that can compute the recurrence of such settings, by their `--kernel` names."""
     return ["torch", "fla"] if issubclass(kind, KernelSettings) else ["torch"]
+
+
+_STATEMENT = re.compile(
+    r"Checked: (?P<against>.+?),? to (?P<difference>0|\d(?:\.\d+)?e-\d+)"
+    r" in (?P<test>tests/[\w/]+\.py)(?:; (?P<remark>.+))?\."
+)
+_FORM = "Checked: WHOSE CODE, to 6e-6 in tests/references/test_x.py."
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """One comparison of a model with other code, or with the same function written another way."""
+
+    against: str
+    difference: float
+    """The largest difference that the test allows; 0: every number is the same."""
+    test: str
+    """The test's file, from the root of the repository."""
+    remark: str | None
+    """What else is said, such as that no code was released."""
+
+
+def comparisons(description: str) -> tuple[Fidelity, ...]:
+    """What the paragraph `Checked:` of a file's docstring says; empty where there is none.
+
+    Raises `StatetrackError` where the paragraph is not of the stated form.
+    """
+    found = []
+    for sentence in re.split(r" (?=Checked: )", _paragraph(description, "Checked") or ""):
+        if not sentence:
+            continue
+        match = _STATEMENT.fullmatch(sentence)
+        if match is None:
+            raise StatetrackError(f"'{sentence}' is not of the form '{_FORM}'")
+        difference = float(match["difference"])
+        found.append(Fidelity(match["against"], difference, match["test"], match["remark"]))
+    return tuple(found)
+
+
+def departures(description: str) -> str | None:
+    """The paragraph `Departures:` of a file's docstring, without that word; None: there is none."""
+    said = _paragraph(description, "Departures")
+    return None if said is None else said.removeprefix("Departures: ")
+
+
+def _paragraph(description: str, word: str) -> str | None:
+    """The paragraph that begins with a word and a colon, on one line."""
+    found = re.search(rf"(?:^|\n\n)({word}: .+?)(?:\n\n|\s*\Z)", description, re.DOTALL)
+    return " ".join(found[1].split()) if found else None

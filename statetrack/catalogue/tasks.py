@@ -1,17 +1,22 @@
-"""Tasks as rows: their symbols, labels, states, lengths and examples."""
+"""Tasks and kinds as rows; one task: its words, its algebra and what follows; one kind."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from statetrack.algebra import merging_in
+from statetrack.algebra import Algebra, merging_in
 from statetrack.data import stream_words
 from statetrack.errors import StatetrackError, UnknownNameError, nearest
 from statetrack.models import MODELS
+from statetrack.predicting import identification_by, predict
+from statetrack.settings import Settings
+from statetrack.sources import KINDS, arguments_of
 from statetrack.spec import (
     TASKS,
     Task,
+    WordSpec,
     arguments_that_can_be_set,
     golden_hash,
     group_meant,
@@ -117,3 +122,112 @@ def _made_up_example(task: Task) -> dict[str, str]:
         word.append(allowed[(place * place + 1) % len(allowed)])
         state = int(automaton.delta[state, word[-1]])
     return {task.format_word(word): task.format_labels(word)}
+
+
+def describe_algebra(
+    task: Task, algebra: Algebra | None, models: Mapping[str, Settings]
+) -> dict[str, Any]:
+    """A task's algebra, which words identify its machine, and the predictions for models.
+
+    As plain values; null where the task has no algebra. `models` are the settings of every model,
+    by the text that is the key of its prediction. A prediction has the number of its witness among
+    all different ones, counted from 0.
+    """
+    if algebra is None:
+        return {"algebra": None, "identification": None, "predictions": None, "witnesses": None}
+    found = {name: predict(algebra, settings) for name, settings in models.items()}
+    witnesses = list(dict.fromkeys(each.witness for each in found.values() if each.witness))
+    automaton = algebra.machine.whole
+    return {
+        "algebra": algebra.to_json(),
+        "identification": _describe_identification(WordSpec.of(task), algebra),
+        "predictions": {
+            name: each.to_json()
+            | {"witness": witnesses.index(each.witness) if each.witness else None}
+            for name, each in found.items()
+        },
+        "witnesses": [each.to_json(automaton.symbols, automaton.states) for each in witnesses],
+    }
+
+
+def _describe_identification(words: WordSpec, algebra: Algebra) -> dict[str, Any]:
+    found, automaton = identification_by(words, algebra.machine), algebra.machine.automaton
+    replaced = None
+    if found.replaced is not None:
+        state, symbol, target = found.replaced
+        replaced = {
+            "state": automaton.states[state],
+            "symbol": automaton.symbols[symbol],
+            "target": automaton.states[target],
+        }
+    return {
+        "needed": found.needed,
+        "enough": found.enough,
+        "identified": found.by_words_up_to(words.lengths.longest),
+        "replaced": replaced,
+    }
+
+
+def rows_of_kinds() -> Iterator[Row]:
+    """A row for every kind of automaton or sampler."""
+    for name in KINDS:
+        yield {
+            "name": name,
+            "arguments": [argument.name for argument in arguments_of(name)],
+            "summary": (inspect.getdoc(KINDS[name]) or "").partition("\n")[0],
+        }
+
+
+def describe_kind(name: str) -> dict[str, Any]:
+    """All facts about a kind, as plain values: the output of `show --json`.
+
+    The example is the automaton of the task that says least. Raises `UnknownNameError` for a kind
+    that does not exist.
+    """
+    documentation = inspect.getdoc(KINDS[name]) or ""
+    used = dict(_tasks_of(name))
+    described = [spec for spec in used.values() if spec["kind"] == name]
+    return {
+        "name": name,
+        "type": "kind",
+        "summary": documentation.partition("\n")[0],
+        "description": documentation,
+        "arguments": [
+            {
+                "name": each.name,
+                "help": each.help,
+                "required": each.required,
+                "default": _plain(each.default),
+            }
+            for each in arguments_of(name)
+        ],
+        "example": min(described, key=lambda spec: len(str(spec)), default=None),
+        "tasks": list(used),
+    }
+
+
+def _tasks_of(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The shipped tasks whose automaton, or a part of it, is of a kind; and that automaton."""
+    for task_name, task in list_tasks():
+        if isinstance(task, StatetrackError):
+            continue
+        automaton = dict(task.spec.automaton)
+        if name in _kinds_in(automaton):
+            yield task_name, automaton
+
+
+def _kinds_in(description: Any) -> Iterator[str]:
+    if isinstance(description, dict):
+        if isinstance(kind := description.get("kind"), str):
+            yield kind
+        description = list(description.values())
+    if isinstance(description, list | tuple):
+        for each in description:
+            yield from _kinds_in(each)
+
+
+def _plain(value: Any) -> Any:
+    """A default as JSON has it; what JSON has not, as text."""
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    return value if value is None or isinstance(value, str | int | float) else str(value)

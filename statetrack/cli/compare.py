@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from statetrack.cli import _tables as tables
 from statetrack.cli import options
 from statetrack.evidence import length_text
 from statetrack.models import MODEL_FACTS
@@ -19,9 +21,12 @@ from statetrack.report import (
     LOOKS,
     NO_BREAK,
     SHOWN,
+    Column,
+    Document,
+    Table,
     facts,
     interval,
-    plain_table,
+    plain_columns,
     share,
     short_names,
 )
@@ -67,6 +72,23 @@ COUNTED: Mapping[str, str] = {
 }
 """The names of marks in the last line, where they differ from the mark."""
 
+_OF_SELECTED = ("verdict", "horizon", "length", "sequences", "accuracy", "low", "high", "floor")
+_SOUGHT = ("fails_at", "worst_case", "proven", "proven_length", "machine")
+
+
+def _of_selected(name: str) -> Column:
+    return Column(name, of=lambda one: one.selected and getattr(one.selected, name))
+
+
+VALUES = (
+    Column("run", of=lambda one: one.run.as_posix()),
+    *map(Column, ("outcome", "task", "model", "predicted", "identified")),
+    *map(_of_selected, (*_OF_SELECTED, *_SOUGHT)),
+    *map(Column, ("num_replicas", "num_diverged", "num_evaluated", "num_tracking")),
+    *map(Column, ("reason", "advice")),
+)
+"""What files for programs have of each run; `--json` has all."""
+
 PLACE = 9
 """Its place among the commands that `statetrack --help` lists."""
 
@@ -83,6 +105,9 @@ def compare_runs(
             metavar="[RUNS ...]", help="Run folders, or folders that hold some; by default runs."
         ),
     ] = None,
+    *,
+    out: tables.Out = None,
+    force: tables.Force = False,
     as_json: options.PrintJson = False,
 ) -> None:
     """Compare the measured results of runs with their predictions, and mark every disagreement.
@@ -93,8 +118,10 @@ def compare_runs(
     Examples:
         statetrack compare
         statetrack compare runs/one runs/other --json
+        statetrack compare --out compared.md
 
     """
+    file = tables.wanted_file(out, force=force, as_json=as_json)
     from statetrack.runs import (  # numpy, which `--help` does not need
         compare,
         find_run_folders,
@@ -102,53 +129,81 @@ def compare_runs(
     )
 
     found = compare(find_run_folders(runs or [Path("runs")]))
-    if as_json:
+    if file is not None:
+        tables.write_document(_document(found), file)
+    elif as_json:
         typer.echo(to_json([one.to_json() for one in found], indent=2))
     else:
         _draw(found, standard_output())
 
 
-def _draw(found: Sequence[Comparison], console: Console) -> None:
-    readable = [one for one in found if one.readable]
+def _document(found: Sequence[Comparison]) -> Document:
+    """The comparisons for a file: a table for each task, and the sentences of the terminal."""
+
+    def parts() -> Iterator[Table | str]:
+        for task, runs in _by_task(found):
+            yield replace(_table(runs), title=task)
+            for one in runs:
+                if one.outcome != "agree":
+                    told = [f"{one.run.as_posix()}: {one.reason}"]
+                    yield "; ".join(told + [f"{name}: {said}" for name, said in _more(one)])
+        yield from map(_unreadable, (one for one in found if not one.readable))
+        yield _last_line(found).plain
+
+    return Document(
+        title="measured and predicted",
+        parts=lambda: list(parts()),
+        rows=lambda: Table.of(VALUES, found),
+        json=lambda: [one.to_json() for one in found],
+    )
+
+
+def _by_task(found: Sequence[Comparison]) -> Iterator[tuple[str, list[Comparison]]]:
+    readable = (one for one in found if one.readable)
     for task, runs in groupby(readable, lambda one: one.task):
-        _draw_task(task or "", list(runs), console)
+        yield task or "", list(runs)
+
+
+def _draw(found: Sequence[Comparison], console: Console) -> None:
+    for task, runs in _by_task(found):
+        console.print(Text(task, "bold"))
+        console.print(_table(runs))
+        console.print()
+        for one in runs:
+            if one.outcome != "agree":
+                _explain(one, console)
     for one in found:
         if not one.readable:
-            mark, look = MARKS[one.outcome]
-            line = ": ".join(filter(None, [str(one.run), mark, one.reason, one.advice]))
-            console.print(Text(line, look), soft_wrap=True)
+            console.print(Text(_unreadable(one), MARKS[one.outcome][1]), soft_wrap=True)
     console.print(_last_line(found))
 
 
-def _draw_task(task: str, runs: Sequence[Comparison], console: Console) -> None:
-    console.print(Text(task, "bold"))
+def _unreadable(one: Comparison) -> str:
+    return ": ".join(filter(None, [str(one.run), MARKS[one.outcome][0], one.reason, one.advice]))
+
+
+def _table(runs: Sequence[Comparison]) -> Table:
+    """The runs on one task; they are named where models and settings do not tell them apart."""
     evidence = [name for name in EVIDENCE if any(_evidence(one)[name] != "-" for one in runs)]
     models = [_model(one) for one in runs]
     alike = len({model.plain for model in models}) < len(models)
     names = short_names([one.run for one in runs]) if alike else []
     headings = ("model", *["run"] * alike, "predicted", "measured", *NUMBERS, *evidence, "")
-    table = plain_table(
-        *headings,
-        right=(*NUMBERS, *evidence),
-        whole=("predicted", "measured"),
-        left_out=LEFT_OUT,
-    )
+    rows = []
     for place, one in enumerate(runs):
-        mark, look = MARKS[one.outcome]
         cells = _numbers(one) | _evidence(one)
-        table.add_row(
-            models[place],
-            *names[place : place + 1],
-            _predicted(one),
-            MEASURED[one.selected.verdict] if one.selected else "-",
-            *(cells[name] for name in (*NUMBERS, *evidence)),
-            Text(mark, look),
+        rows.append(
+            [
+                models[place],
+                *names[place : place + 1],
+                _predicted(one),
+                MEASURED[one.selected.verdict] if one.selected else "-",
+                *(cells[name] for name in (*NUMBERS, *evidence)),
+                Text(*MARKS[one.outcome]),
+            ]
         )
-    console.print(table)
-    console.print()
-    for one in runs:
-        if one.outcome != "agree":
-            _explain(one, console)
+    columns = plain_columns(*headings, right=(*NUMBERS, *evidence), whole=("predicted", "measured"))
+    return Table(columns, rows, left_out=LEFT_OUT)
 
 
 def _model(one: Comparison) -> Text:
@@ -217,14 +272,17 @@ def _explain(one: Comparison, console: Console) -> None:
     """The run, the reason for its outcome, and what to do."""
     look = MARKS[one.outcome][1]
     console.print(Text.assemble((one.run.as_posix(), "bold"), ": ", (one.reason, look)))
+    if rows := _more(one):
+        console.print(facts((f"  {name}", said) for name, said in rows))
+    console.print()
+
+
+def _more(one: Comparison) -> list[tuple[str, str]]:
+    """The theorem that a disagreeing run stands against, and what to do."""
     rows = []
     if one.disagrees and one.prediction is not None:
-        rows.append(("  theorem", f"{one.prediction.theorem} ({one.prediction.source})"))
-    if one.advice:
-        rows.append(("  try", one.advice))
-    if rows:
-        console.print(facts(rows))
-    console.print()
+        rows.append(("theorem", f"{one.prediction.theorem} ({one.prediction.source})"))
+    return rows + ([("try", one.advice)] if one.advice else [])
 
 
 def _last_line(found: Sequence[Comparison]) -> Text:

@@ -3,65 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
-from statetrack.catalogue import ALGEBRA, LISTINGS, RUN_FOLDERS, Row
+from statetrack.catalogue import LISTINGS, RUN_FOLDERS, Listing, Row
+from statetrack.cli import _tables as tables
 from statetrack.cli import options
 from statetrack.cli._json import print_json
 from statetrack.errors import SettingsError, UnknownNameError, nearest
-from statetrack.report import console, plain_table, share
-from statetrack.text import visible
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The columns of a list, those with numbers, and which a narrow terminal goes without first."""
-
-    shown: tuple[str, ...]
-    right: tuple[str, ...] = ()
-    whole: tuple[str, ...] = ("name",)
-    left_out: tuple[str, ...] = ()
-
-
-_OF_MODELS = ("linear", "transition", "kernels", "state", "parameters")
-
-COLUMNS: Mapping[str, Columns] = {
-    "models": Columns(
-        ("name", "family", *_OF_MODELS, "summary", "source"),
-        right=("state", "parameters"),
-        whole=("name", "linear"),
-        left_out=("source", "family", "summary", "kernels", "parameters", "state"),
-    ),
-    "tasks": Columns(
-        ("name", "states", "symbols", "labels", "title", "reference"),
-        right=("states", "symbols", "labels"),
-        left_out=("reference", "labels", "symbols"),
-    ),
-    "kinds": Columns(("name", "arguments", "summary"), left_out=("arguments",)),
-    "protocols": Columns(("name", "title", "reference"), left_out=("reference",)),
-    "suites": Columns(
-        ("name", "models", "tasks", "title", "reference"),
-        right=("models", "tasks"),
-        left_out=("reference", "models", "tasks"),
-    ),
-    "runs": Columns(
-        (
-            *("run", "model", "task", "accuracy", "length", "state", "started", "validation"),
-            *("step", "steps"),
-        ),
-        right=("accuracy", "length", "validation", "step", "steps"),
-        whole=("run", "started", "model"),
-        left_out=("steps", "step", "validation", "state", "started"),
-    ),
-}
-"""The columns of each list; `--json` has everything."""
+from statetrack.report import Document, Table, console, plain_columns
 
 PLACE = 4
 """Its place among the commands that `statetrack --help` lists."""
@@ -93,6 +47,8 @@ def listing(
             help="Where `list runs` looks, at any depth; by default runs, sweeps and suites.",
         ),
     ] = None,
+    out: tables.Out = None,
+    force: tables.Force = False,
     as_json: options.PrintJson = False,
 ) -> None:
     """List models, tasks, automaton kinds, protocols, suites or runs.
@@ -104,12 +60,14 @@ def listing(
         statetrack list tasks
         statetrack list tasks --filter "group=S3 states<=6"
         statetrack list models --filter linear --json
+        statetrack list tasks --out tasks.csv
         statetrack list runs --filter "task=s3 accuracy>=0.99"
 
     """
     if not what:
-        if wanted:
-            raise SettingsError(f"--filter: say which list: one of {', '.join(LISTINGS)}")
+        if wanted or out:
+            option = "--filter" if wanted else "--out"
+            raise SettingsError(f"{option}: say which list: one of {', '.join(LISTINGS)}")
         _explain(as_json)
         return
     if what not in LISTINGS:
@@ -117,13 +75,22 @@ def listing(
         raise UnknownNameError(
             f"there is no list of '{what}'.{nearest(what, LISTINGS)} There are: {known}."
         )
+    file = tables.wanted_file(out, force=force, as_json=as_json)
     chosen = LISTINGS[what]
     folders = RUN_FOLDERS if folder is None else (folder,)
     rows = chosen.filtered(folders, wanted or ())
-    if as_json:
+    document = Document(
+        title=what,
+        parts=lambda: list(_parts(chosen, rows)),
+        rows=lambda: chosen.values(rows),
+        json=lambda: rows,
+    )
+    if file is not None:
+        tables.write_document(document, file)
+    elif as_json:
         print_json(rows)
     elif rows:
-        _draw(COLUMNS[what], rows, chosen.note() if chosen.note else "", console())
+        _draw(chosen, rows)
     elif wanted:
         console().print(Text(f"none of the {what} matches --filter {shlex.join(wanted)}"))
     else:
@@ -136,41 +103,28 @@ def _explain(as_json: bool) -> None:
     if as_json:
         print_json({name: chosen.about for name, chosen in LISTINGS.items()})
         return
-    table = plain_table("command", "what it lists")
-    for name, chosen in LISTINGS.items():
-        table.add_row(f"statetrack list {name}", chosen.about)
-    console().print(table)
+    about = [[f"statetrack list {name}", chosen.about] for name, chosen in LISTINGS.items()]
+    console().print(Table(plain_columns("command", "what it lists"), about))
 
 
-def _draw(shown: Columns, rows: list[Row], note: str, to: Console) -> None:
-    more = [name for name in ALGEBRA if any(name in row for row in rows)]
-    columns = (shown.shown[0], *more, *shown.shown[1:])
-    table = plain_table(*columns, right=shown.right, whole=shown.whole, left_out=shown.left_out)
-    broken = []
-    for row in rows:
-        if "error" in row:
-            broken.append(row)
-            continue
-        if row.get("needs_plugin"):
-            row = row | {"state": f"{row['state']}, needs its plugin"}
-        if row.get("started"):
-            row = row | {"started": row["started"][:16].replace("T", " ")}
-        table.add_row(*(_cell(row[column]) for column in columns))
-    if table.row_count:
+def _broken(rows: Sequence[Row]) -> list[str]:
+    """What is said of rows that could not be loaded."""
+    return [f"{row['name']}: {row['error']}" for row in rows if "error" in row]
+
+
+def _parts(chosen: Listing, rows: Sequence[Row]) -> Iterator[Table | str]:
+    if (table := chosen.table(rows)).rows:
+        yield table
+    if note := chosen.note():
+        yield note
+    yield from _broken(rows)
+
+
+def _draw(chosen: Listing, rows: Sequence[Row]) -> None:
+    to = console()
+    if (table := chosen.table(rows)).rows:
         to.print(table)
-    if note:
+    if note := chosen.note():
         to.print(Text(note, "dim"))
-    for row in broken:
-        to.print(Text(f"{row['name']}: {row['error']}", style="red"), soft_wrap=True)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return share(value, digits=4)
-    if isinstance(value, list):
-        return ", ".join(str(item) for item in value)
-    return visible(str(value))
+    for line in _broken(rows):
+        to.print(Text(line, style="red"), soft_wrap=True)

@@ -50,6 +50,7 @@ from .table import FORMATS as FORMATS
 from .table import NO_BREAK as NO_BREAK
 from .table import Column as Column
 from .table import Document as Document
+from .table import Kind as Kind
 from .table import Line as Line
 from .table import ReportFormat as ReportFormat
 from .table import Styled as Styled

@@ -18,7 +18,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from statetrack.catalogue.fidelity import comparisons
+from statetrack.catalogue.models import comparisons
 from statetrack.models import MODEL_FACTS
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "authors"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from statetrack.catalogue.fidelity import Comparison, comparisons, departures
+from statetrack.catalogue.models import Fidelity, comparisons, departures
 from statetrack.errors import StatetrackError
 from statetrack.models import MODEL_FACTS, MODELS
 from tests.references import recorded
@@ -46,8 +46,8 @@ def test_comparisons_are_read_from_their_sentences():
         "Departures: none\nknown.\n\nB batch."
     )
     assert comparisons(text) == (
-        Comparison("some/code @ 01ab (a layer)", 6e-6, "tests/a.py", None),
-        Comparison("against an identity", 0.0, "tests/b/c.py", "no code was released"),
+        Fidelity("some/code @ 01ab (a layer)", 6e-6, "tests/a.py", None),
+        Fidelity("against an identity", 0.0, "tests/b/c.py", "no code was released"),
     )
     assert departures(text) == "none known."
     assert comparisons("A model.") == () and departures("A model.") is None

@@ -1,4 +1,4 @@
-"""Which rows of a list are wanted: words and conditions, as `statetrack list --filter` takes them.
+"""Conditions on the rows of a list: what `statetrack list --filter` takes.
 
     linear-attention            a word that stands in any text of the row
     linear                      a property of yes or no that holds
