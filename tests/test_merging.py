@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from statetrack.algebra import Machine, Merging, hidden_groups, merging, merging_of, needed_machine
+from statetrack.algebra import Machine, Merging, merging, merging_of, needed_machine
 from statetrack.algebra.images import Images
 from statetrack.audit import Shortcuts, draw_tests, draw_train
 from statetrack.cli.app import run
@@ -327,9 +327,9 @@ def test_words_hide_groups_where_they_merge_what_groups_permute(
     name: str, has: bool, hides: bool
 ) -> None:
     task = load_task(name)
-    assert not task.has_automaton or hidden_groups.has_a_group(task.automaton) == has
-    assert hidden_groups.hides_groups(task.source, 500) == hides
-    assert not hidden_groups.hides_groups(task.source, 10)
+    assert not task.has_automaton or merging.has_a_group(task.automaton) == has
+    assert merging.hides_groups(task.source, 500) == hides
+    assert not merging.hides_groups(task.source, 10)
 
 
 def test_among_many_images_a_word_that_cycles_proves_a_group(
@@ -338,13 +338,13 @@ def test_among_many_images_a_word_that_cycles_proves_a_group(
     toggled_by_a_word_of_two = Automaton([[1, 3, 0], [3, 2, 1], [3, 0, 2], [3, 3, 0]])
     shifts = Automaton([[1, 0], [2, 0], [2, 0]])
     expected = {toggled_by_a_word_of_two: False, shifts: False, Automaton(BROKER): True}
-    by_images = {each: hidden_groups.has_a_group(each) for each in expected}
-    monkeypatch.setattr(hidden_groups, "images_of", _no_images)
-    monkeypatch.setattr(hidden_groups, "MOST_MOVED", 2**12)
-    hidden_groups.has_a_group.cache_clear()
+    by_images = {each: merging.has_a_group(each) for each in expected}
+    monkeypatch.setattr(merging, "images_of", _no_images)
+    monkeypatch.setattr(merging, "MOST_MOVED", 2**12)
+    merging.has_a_group.cache_clear()
     for automaton, found in by_images.items():
-        assert hidden_groups.has_a_group(automaton) == found
-    hidden_groups.has_a_group.cache_clear()
+        assert merging.has_a_group(automaton) == found
+    merging.has_a_group.cache_clear()
     assert set(by_images.values()) == {True, False}
 
 

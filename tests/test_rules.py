@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from statetrack.algebra import Algebra, analyse, local
+from statetrack.algebra import Algebra, analyse, monoid
 from statetrack.models import MODELS, SequenceModel
 from statetrack.predicting import predict
 from statetrack.settings import Settings, build
@@ -331,7 +331,7 @@ def test_one_fixed_operator_is_refused_where_far_words_of_one_length_show_their_
 def test_the_search_for_local_orders_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     parity = load_task("parity").automaton
     assert analyse(parity).local_order_matters is False
-    monkeypatch.setattr(local, "MOST_ENTRIES", 0)
+    monkeypatch.setattr(monoid, "MOST_ENTRIES", 0)
     assert analyse(parity).local_order_matters is None
     assert analyse(load_task("register").automaton).local_order_matters is None
 

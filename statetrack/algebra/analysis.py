@@ -51,13 +51,10 @@ from statetrack.sources import Automaton, Floats, Integers, leading_to
 
 MOST_OBSERVED = 256
 """Most states for which the linear dimension of the labels is worked out."""
-
 ROUNDING = {"float32": 2.0**-23, "bfloat16": 2.0**-7}
 """The most that a step is taken to move the state off by rounding, as a part of its norm."""
-
 NOISE = 0.01
 """The standard deviation of noise at every step along one direction, as a part of that norm."""
-
 SAME_SPAN = 1e-10
 """Squared lengths below this, as a part of the largest, are rounding."""
 

@@ -29,19 +29,14 @@ from statetrack.algebra.machine import Machine
 
 MOST_FOLDED = 1_000
 """Most states of a machine that is looked at as a cover at all."""
-
 MOST_SEARCHED = 80
 """Most states of a machine for which the exact search is made."""
-
 MOST_LEADS = 600
 """Most pairs of a set and a symbol in this search, which is as deep."""
-
 MOST_STEPS = 100_000
 """Most states that this search puts into sets or follows."""
-
 MOST_CLIQUES = 5_000
 """Most sets of states that are tried for one of which any two are told apart."""
-
 NOWHERE = -1
 
 
@@ -86,9 +81,8 @@ def fewest_states(machine: Machine) -> FewestStates:
 class _Cover:
     """The states to be put into sets, the further one last."""
 
-    targets: list[
-        list[int]
-    ]  # [S + 1][V], of S states that are entered; NOWHERE where a symbol is not drawn
+    # [S + 1][V], of S states that are entered; NOWHERE where a symbol is not drawn
+    targets: list[list[int]]
     against: list[int]  # [S + 1]: the states that each is told apart from, as a set
 
     @classmethod
@@ -201,23 +195,28 @@ class _Search:
         self._sets = [0] * size
         self._against = [0] * size
         self._leads: list[list[int]] = [[NOWHERE] * self._num_symbols for _ in range(size)]
+        first = len(self._cover.targets) - 1
         try:
-            if not all(self._put(state, place) for place, state in enumerate(self._alone)):
-                return False
-            return any(self._with(len(self._cover.targets) - 1, place) for place in self._places())
+            return all(self._put(state, place) for place, state in enumerate(self._alone)) and any(
+                self._completed([first], place) for place in self._places()
+            )
         except _BeyondBudgetError:
             return None
 
-    def _with(self, state: int, place: int) -> bool:
-        """Whether a cover can be completed once a state is in a set; otherwise it is undone."""
-        before = self._saved()
-        if self._put(state, place) and self._complete():
+    def _completed(
+        self, states: Iterable[int], place: int, lead: tuple[int, int] | None = None
+    ) -> bool:
+        """Whether a cover can be completed once states are in a set; otherwise it is undone.
+
+        `lead` is a set and a symbol that leads from it to this one.
+        """
+        before = [*self._sets], [*self._against], [[*row] for row in self._leads]
+        if lead is not None:
+            self._leads[lead[0]][lead[1]] = place
+        if all(self._put(state, place) for state in states) and self._complete():
             return True
         self._sets, self._against, self._leads = before
         return False
-
-    def _saved(self) -> tuple[list[int], list[int], list[list[int]]]:
-        return [*self._sets], [*self._against], [[*row] for row in self._leads]
 
     def _places(self) -> list[int]:
         """The sets that have members, and the first that has none."""
@@ -248,33 +247,29 @@ class _Search:
 
     def _complete(self) -> bool:
         """Whether the sets can be led into sets by every symbol: the one with fewest ways first."""
-        fewest: tuple[int, int, list[int]] | None = None
+        fewest: tuple[tuple[int, int], int, list[int]] | None = None
         for place, members in enumerate(self._sets):
             for symbol, leads in enumerate(self._leads[place]):
                 if leads != NOWHERE:
                     continue
-                reached = [self._cover.targets[each][symbol] for each in _members(members)]
-                self._spend(len(reached))
-                wanted = _as_set(each for each in reached if each != NOWHERE)
+                self._spend(members.bit_count())
+                wanted = self._reached(members, symbol)
                 if not wanted:
                     continue
                 ways = [each for each in self._places() if not self._against[each] & wanted]
                 if fewest is None or len(ways) < len(fewest[2]):
-                    fewest = place, symbol, ways
+                    fewest = (place, symbol), wanted, ways
                 if not ways:
                     return False
         if fewest is None:
             return True
-        place, symbol, ways = fewest
-        for way in ways:
-            before = self._saved()
-            self._leads[place][symbol] = way
-            reached = [self._cover.targets[each][symbol] for each in _members(self._sets[place])]
-            fits = all(self._put(each, way) for each in reached if each != NOWHERE)
-            if fits and self._complete():
-                return True
-            self._sets, self._against, self._leads = before
-        return False
+        lead, wanted, ways = fewest
+        return any(self._completed(_members(wanted), way, lead) for way in ways)
+
+    def _reached(self, members: int, symbol: int) -> int:
+        """The states that a symbol leads to from some."""
+        targets = (self._cover.targets[each][symbol] for each in _members(members))
+        return _as_set(each for each in targets if each != NOWHERE)
 
 
 class _BeyondBudgetError(Exception):

@@ -15,10 +15,8 @@ functions by U, a random element of the algebra that the symbols generate has nu
 of its eigenvalues; the smallest invariant space above U with such a vector is the next candidate
 (Norton's and Parker's MeatAxe 1984, over floating-point numbers). Every candidate is closed under
 all symbols up to rounding, which is checked. Where a type of step occurs several times, one is
-drawn: so what is found is enough, and need not be the smallest.
-
-*Words that are never drawn* leave A(x) free outside of the states in which x is drawn. Several ways
-to complete the machine are tried.
+drawn: so what is found is enough, and need not be the smallest. Words that are never drawn leave
+A(x) free outside of the states in which x is drawn: several ways to complete the machine are tried.
 
 Letters: S states, V symbols, H dimensions.
 """
@@ -41,37 +39,26 @@ from statetrack.sources import Floats, Integers
 
 MOST_STATES = 128
 """Most states of a machine whose function spaces are searched."""
-
 MOST_THOROUGH = 24
 """Most states for which spaces of many more dimensions than the least are looked for."""
-
 LEVELS = (2, 3, 5, 8, 13, 21, 34, 55, 89, MOST_STATES)
 """Dimensions up to which spaces are searched, one after the other."""
-
 MOST_SPACES = 30
 """Most spaces that a search goes through; of functions on more than 40 states fewer."""
-
 FEW_PRODUCTS = Budget(most_elements=2_000, most_products=20_000)
 """How large a monoid may be for symbols that are products of others to be left out."""
-
 MOST_PROGRAMS = 16
 """Most spaces, of functions on 20 states with two labels, that a search tries to read from."""
-
 MOST_DRAWN_TWICE = 12
 """Most states for which spaces are drawn twice."""
-
 MOST_EIGENVALUES = 40
 """Most eigenvalues of a random element whose null vectors are followed."""
-
 NEW_DIRECTION = 1e-7
 """Lengths below this, of images of unit vectors, are rounding."""
-
 CLOSED = 1e-8
 """How far images of a basis may lie outside of its span."""
-
 SAME_EIGENVALUE = 1e-5
 """Eigenvalues this close, as a part of the largest, are one."""
-
 BESIDE = 1e-10
 """How far beside an eigenvalue the inverse is taken whose largest vectors are null vectors."""
 

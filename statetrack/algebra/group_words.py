@@ -48,19 +48,14 @@ from statetrack.sources import (
 
 MIXED_BY = 100
 """The number of symbols behind the prefix after which two walks are compared."""
-
 MOST_PAIRS = 2**17
 """Components with more pairs of an image and a point are walked by a sub-walk alone."""
-
 BIAS_AT = (10, 20, 50, MIXED_BY)
 """The numbers of symbols behind the prefix for which bias and guesses are given."""
-
 SMALL_BIAS = 0.1
 """A walk on a whole component with a bias below this is not compared with a sub-walk."""
-
 MOST_TRIED = 8
 """So many orbits with one group are looked at for one on which labels show the whole of it."""
-
 MOST_ROOTS = 32
 """Sub-walks are made from the short words of so many images of the component."""
 

@@ -29,7 +29,6 @@ from statetrack.sources import (
 
 VOID = "void"
 """The name of the void state, unless a state of the automaton has it."""
-
 MOST_PAIR_STEPS = 2**26
 """Most entries of the table of pairs of states and symbols that is worked through."""
 

@@ -54,7 +54,6 @@ LEVELS: Final = (0.5, 0.9, MERGED, 0.999)
 """The shares whose numbers of symbols are shown."""
 FAR_BELOW: Final = 5
 """A merging horizon is far below a length that is at least so many times as long."""
-
 LONGEST: Final = 2**12
 """The longest words that are looked at; those of longer tests are taken to be as long."""
 MOST_TRANSITIONS: Final = 2**20

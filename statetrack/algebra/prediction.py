@@ -36,6 +36,23 @@ A suffix of `powers`, `group` and `count` is not empty, and two states are one t
 behave alike from the next symbol on: as the states of a Mealy machine are.
 """
 
+SAYS: dict[Kind, str] = {
+    "powers": "the labels after u w^n v repeat with period {order} and never settle",
+    "count": "the labels after u g^n v repeat with period {order}, while e, as long as g, changes "
+    "none of these states: labels count g among words of its length",
+    "order": "the labels after u x y v and u y x v are different",
+    "far order": "the labels after u e x e y e v and u e y e x e v are different, while e, as long "
+    "as x and y, changes nothing",
+    "merge": "x merges two states, after u and u', that v tells apart",
+    "return": "x leads to another state and y back: after u (x y)^n v and u (x y)^n x v the labels "
+    "are different",
+}
+LETTERS: dict[Kind, tuple[str, ...]] = {
+    "powers": ("w",),
+    "count": ("g", "e"),
+    "far order": ("e", "x", "y"),
+}
+
 
 def period_of(labels: Sequence[Hashable | None]) -> int:
     """The least period of a sequence that goes on for ever, of which these are the first round.
@@ -86,54 +103,25 @@ class Witness:
     @property
     def says(self) -> str:
         """One sentence that the words show, in which u is the access and v a suffix."""
-        match self.kind:
-            case "powers":
-                return f"the labels after u w^n v repeat with period {self.order} and never settle"
-            case "group":
-                trait = "not solvable" if not self.solvable else "not abelian"
-                trait = "abelian" if self.abelian else trait
-                name = self.group if self.group.startswith("order ") else f"the group {self.group}"
-                name = name if "order" in name else f"{name}, of order {self.order:,}, {trait}"
-                return (
-                    f"{' and '.join(self.letters)} permute {len(self.states)} states and generate "
-                    f"{name}; labels tell the states apart"
-                )
-            case "count":
-                return (
-                    f"the labels after u g^n v repeat with period {self.order}, while e, as long "
-                    "as g, changes none of these states: labels count g among words of its length"
-                )
-            case "order":
-                return "the labels after u x y v and u y x v are different"
-            case "far order":
-                return (
-                    "the labels after u e x e y e v and u e y e x e v are different, while e, as "
-                    "long as x and y, changes nothing"
-                )
-            case "merge":
-                return "x merges two states, after u and u', that v tells apart"
-            case "return":
-                return (
-                    "x leads to another state and y back: after u (x y)^n v and u (x y)^n x v "
-                    "the labels are different"
-                )
+        if self.kind != "group":
+            return SAYS[self.kind].format(order=self.order)
+        trait = "not solvable" if not self.solvable else "not abelian"
+        trait = "abelian" if self.abelian else trait
+        name = self.group if self.group.startswith("order ") else f"the group {self.group}"
+        name = name if "order" in name else f"{name}, of order {self.order:,}, {trait}"
+        return (
+            f"{' and '.join(self.letters)} permute {len(self.states)} states and generate {name}; "
+            "labels tell the states apart"
+        )
 
     @property
     def letters(self) -> tuple[str, ...]:
         """The letters that stand for the words in `says`: `x`, `y`, or `x1`, `x2`, `x3` of many."""
-        named: dict[Kind, tuple[str, ...]] = {
-            "powers": ("w",),
-            "count": ("g", "e"),
-            "far order": ("e", "x", "y"),
-        }
-        if self.kind in named:
-            return named[self.kind]
-        few = len(self.words) <= 2
-        return (
-            ("x", "y")[: len(self.words)]
-            if few
-            else tuple(f"x{number}" for number in range(1, len(self.words) + 1))
-        )
+        if self.kind in LETTERS:
+            return LETTERS[self.kind]
+        if len(self.words) <= 2:
+            return ("x", "y")[: len(self.words)]
+        return tuple(f"x{number}" for number in range(1, len(self.words) + 1))
 
     def to_json(self, symbols: Sequence[str], states: Sequence[str]) -> dict[str, Any]:
         """Plain values, with the names of an automaton's symbols and states."""

@@ -169,17 +169,13 @@ def _powers(witness: Witness, walk: _Walker) -> str:
     """
     word, suffix = witness.words[0], witness.suffixes[0]
     _need(bool(word), "the word is empty")
-    states = [walk.from_start(witness.access)]
-    seen = {states[0]: 0}
-    while (reached := walk.after(states[-1], word)) not in seen:
-        seen[reached] = len(states)
-        states.append(reached)
-        _need(len(states) <= MOST_STEPS, "the states do not repeat soon enough")
-    cycle = states[seen[reached] :]
-    _need(
-        cycle == list(witness.states),
-        "the word does not take the first state round through the others",
-    )
+    seen = {walk.from_start(witness.access): 0}
+    while (reached := walk.after(next(reversed(seen)), word)) not in seen:
+        seen[reached] = len(seen)
+        _need(len(seen) <= MOST_STEPS, "the states do not repeat soon enough")
+    cycle = list(seen)[seen[reached] :]
+    around = "the word does not take the first state round through the others"
+    _need(cycle == list(witness.states), around)
     labels = [walk.asked(state, suffix) for state in cycle]
     period = period_of(labels)
     _need(period == witness.order, f"the period of the labels is {period}, not {witness.order}")

@@ -16,17 +16,12 @@ boundary between its label and another one, over the largest norm of a point,
 
 It does not change when points or rows are scaled or turned, and it is at most 1.
 
-*Horizons.* Let all operators be orthogonal, and let every step add to the state a disturbance e_t.
-An orthogonal operator keeps the length of what was added before, so after T steps the state is off
-by a sum of T turned disturbances, and its label is right as long as the component of that sum along
-the normal of a boundary is less than the distance from it, margin x norm.
-
-- Noise that is independent, and along every direction of standard deviation sigma x norm, is so
-  after every turn. The component after T steps has the standard deviation sigma x norm x sqrt(T):
-  `noise_horizon` is the T at which the margin is z of them, (margin / (z sigma))^2.
-- Rounding of which no more is known than that each step moves the state by at most
-  epsilon x norm adds up to T epsilon x norm at worst: `rounding_horizon` is margin / epsilon. No
-  state is misread before; later one may be.
+*Horizons.* Let all operators be orthogonal, and let every step add to the state a disturbance. Its
+label is right as long as the component of their sum along the normal of a boundary is less than the
+distance from it, margin x norm. Independent noise of standard deviation sigma x norm along every
+direction reaches that at `noise_horizon`, (margin / (z sigma))^2 steps for z deviations; rounding
+that moves the state by at most epsilon x norm a step not before `rounding_horizon`, margin /
+epsilon (docs/proofs.md).
 
 Letters: S states, C labels, H coordinates, U the span of the coordinates.
 """
@@ -46,7 +41,6 @@ if TYPE_CHECKING:
 
 CLEAR = 1e-6
 """Readouts whose logits, of magnitude 1 at most, are this far apart give every state its label."""
-
 NO_MORE_THAN_ROUNDING = 1e-8
 """An optimum up to this is taken for 0.
 
@@ -54,24 +48,18 @@ The program is solved to 1e-9, and its data are rounded to about 1e-15. Its true
 of determinants of its data. On thousands of random labels of small groups and machines, all optima
 were either below 1e-12 or above 1e-3; one between this value and `CLEAR` is left undecided.
 """
-
 SOLVED_TO = 1e-9
 
 MOST_ENTRIES = 60_000
 """Most entries that are not 0 of a linear program that is solved."""
-
 MOST_PIVOTS = 20_000
 """Most steps of the simplex method."""
-
 MOST_GAPS = 400
 """Most pairs of a state and another label for which the widest readout is worked out."""
-
 SAME_POINT = 1e-7
 """Points this close, as a part of the largest, are one."""
-
 RANK = 1e-9
 """Singular values below this, as a part of the largest, are rounding."""
-
 LIKELY = 3.0
 """Standard deviations within which noise is expected to stay."""
 

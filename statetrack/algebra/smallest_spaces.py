@@ -5,20 +5,11 @@ Symbols permute the points as they permute the states, and all points of a part 
 So where the points are all different, they are the rows of a readout: the scalar product of a
 point with itself is the largest. Where states share labels, `separation` looks for the rows.
 
-*That no fewer suffice.* Take a linear model without additive terms whose products are bounded and
-whose labels are right by a margin. Let K be the closure of the pairs (P_w, g_w) of a word's product
-and its group element: a compact semigroup. It has an idempotent (E, 1) with K' = (E, 1) K (E, 1) a
-compact group, which maps onto the tracked group, as every word w gives (E P_w E, g_w). The average
-Q over the kernel of that map is a projection that commutes with K', and g -> Q P_g is a
-representation on the range of Q. Logits are linear, and all words that are averaged over have the
-same labels after every further word: so the averaged model is right by the same margin. Averaged
-over the words that lead to one state, its logits become functions f_c of the states, x ->
-w_c . rho(g) h with g the start moved to x: they lie in the sum of all parts of R^S isomorphic to
-parts of rho. E and Q lie in the closed algebra of the products, so they have the blocks that the
-operators have: blocks of size d give parts of dimension d at most. And where every A(x) is a
-contraction, E is an orthogonal projection; a vector in the range of Q that A(x) fixes is fixed by
-Q E A(x) E, so parts have rank(I - rho(x)) <= rank(I - A(x)). Whether such f_c are right everywhere
-is decided by the linear program in `separation`.
+No fewer suffice, for linear models without additive terms whose products are bounded and whose
+labels are right by a margin: averaged, such a model is a representation of the group, whose parts
+are no larger than the model's blocks, with rank(I - rho(x)) <= rank(I - A(x)) where every A(x) is a
+contraction (docs/proofs.md, *Parts that suffice*). Whether the functions that it reads are right
+everywhere is decided by the linear program in `separation`.
 
 Letters: S states, C labels, V symbols, d the dimension of a part.
 """
@@ -26,8 +17,9 @@ Letters: S states, C labels, V symbols, d the dimension of a part.
 from __future__ import annotations
 
 import heapq
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -46,25 +38,18 @@ from statetrack.sources import Booleans, Floats, Integers
 
 FULL_RANK = 1e-6
 """Singular values above this count."""
-
 SAME_KIND = 1e-9
 """Parts between which a random commuting matrix is, relatively, larger are of one kind."""
-
 MOST_SETS = 20_000
 """Most sets of states, or of parts, that a search for the cheapest parts goes through."""
-
 MOST_PROGRAMS = 40
 """Most linear programs that such a search solves, of 100 states and two labels at most."""
-
 DRAWS = 3
 """How often copies of parts are drawn before more of them are taken."""
-
 WIDENING_DRAWS = 24
 """How often copies of parts are drawn for the one whose points are the farthest apart."""
-
 MOST_WIDENED = 256
 """Most states for which copies of parts are compared so."""
-
 MOST_LEFT_OUT = 12
 """Most parts that are tried to be left out where that takes linear programs."""
 
@@ -115,7 +100,7 @@ class StateSpace:
     @cached_property
     def codimensions(self) -> tuple[int, ...]:
         """For every part, the largest codimension of the subspace that a symbol fixes."""
-        return tuple(int(each.max()) for each in self._codimensions)
+        return tuple(map(self.codimension_of, self.parts))
 
     def codimension_of(self, part: Part) -> int:
         """The largest codimension of the subspace of a part that a symbol fixes."""
@@ -132,20 +117,14 @@ class StateSpace:
         num_symbols = int(self.num_alike.sum())
         terms = [0] * len(self.parts)
         for places in self.kinds.values():
-            part, codimensions = self.parts[places[0]], self._codimensions[places[0]]
+            part = self.parts[places[0]]
             size = part.dimension
-            even = size % 2 == 0
-            commuting = commuting_dimension(part.matrices(self.generators)) if even else 1
+            commuting = commuting_dimension(part.matrices(self.generators)) if size % 2 == 0 else 1
             everything = num_terms(size, commuting)
-            beside_identity = size + int(codimensions @ self.num_alike)
+            beside_identity = size + int(self._fixed_codimensions(part) @ self.num_alike)
             for place in places:
                 terms[place] = min(everything, size * num_symbols, beside_identity)
         return tuple(terms)
-
-    @cached_property
-    def _codimensions(self) -> tuple[Integers, ...]:
-        """For every part, the rank of I - A(x) for every symbol, `[V]`."""
-        return tuple(self._fixed_codimensions(part) for part in self.parts)
 
     def _fixed_codimensions(self, part: Part) -> Integers:
         """The rank of I - A(x) in a part for every symbol, `[V]`."""
@@ -212,18 +191,13 @@ class StateSpace:
         """
         kinds = self.kinds
         price = {kind: min(costs[place] for place in places) for kind, places in kinds.items()}
-        heap: list[tuple[int, tuple[int, ...]]] = [(0, ())]
         too_few: list[set[int]] = []
         best: Choice | None = None
         bound: int | None = None
         programs = self._most_programs
-        while heap and programs > 0 and len(heap) < MOST_SETS:
-            cost, chosen = heapq.heappop(heap)
-            if best is not None and cost >= best.cost:
+        for cost, chosen in cheapest_sets([price[kind] for kind in kinds], MOST_SETS):
+            if programs <= 0 or (best is not None and cost >= best.cost):
                 break
-            following = range(chosen[-1] + 1 if chosen else 0, len(kinds))
-            for kind in following:
-                heapq.heappush(heap, (cost + price[kind], (*chosen, kind)))
             places = [place for kind in chosen for place in kinds[kind]]
             if not chosen or not self._tell_apart(places):
                 continue
@@ -391,6 +365,18 @@ class StateSpace:
                 if readout is not None and readout.margin >= whole.margin / 2:
                     kept = others
         return kept
+
+
+def cheapest_sets(
+    costs: Sequence[int], most: float = math.inf
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Sets of places with the sums of their costs, the cheapest one first; `most` at a time."""
+    heap: list[tuple[int, tuple[int, ...]]] = [(0, ())]
+    while heap and len(heap) < most:
+        cost, chosen = heapq.heappop(heap)
+        for place in range(chosen[-1] + 1 if chosen else 0, len(costs)):
+            heapq.heappush(heap, (cost + costs[place], (*chosen, place)))
+        yield cost, chosen
 
 
 def state_space(

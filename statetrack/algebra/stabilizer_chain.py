@@ -18,7 +18,6 @@ from statetrack.sources import Booleans, Integers
 
 OVERHEAD = 1_000
 """What a step takes beside the entries, in entries."""
-
 MOST_WORK = 2**29
 """Most entries of permutations that are worked through for the groups of a machine."""
 

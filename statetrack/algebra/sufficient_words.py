@@ -3,25 +3,16 @@
 A machine of S states is *identified* by words up to a length where every machine of at most S
 states that gives these words the same labels gives the same labels to all longer ones.
 
-**Enough** (the sufficient set of the W-method: Chow 1978, IEEE Trans. Softw. Eng. 4; Vasilevskii
-1973). Let every state s be reached by a word a(s), and let any two states be told apart by labels
-after some word that can be drawn from both. Another machine of at most S states that agrees on the
-words a(s) w, w those that tell states apart, then is in S different states after the S words a(s):
-it has no further state. If it also agrees on the words a(s) x w for every symbol x, w those that
-tell delta(s, x) from every other state, then x leads it from the state of s to that of delta(s, x).
-It remains that it begins in the right state: that a word of no symbols is among the a(s), or that
-it agrees on the words u w for all words u of some length r, w those that tell the state after u
-from every other. Then it gives the same labels to all words of r symbols or more. `enough` is the
-length of the longest of these words: with a shortest a(s), or a shortest one of r symbols or more
-where there is one, and the shortest w for every pair, for the best of a few r. Where no word tells
-some two states apart, or there are too many, it is S * S: if another machine of at most S states
-gives a wrong label to some word, then it does so to one that leads both machines through no pair of
-their states twice.
+*Enough* is the sufficient set of the W-method (Chow 1978, IEEE Trans. Softw. Eng. 4; Vasilevskii
+1973): words a(s) to every state s, a(s) x for every symbol x, each followed by words that tell the
+state reached from every other; and, to begin in the right state, all words u of some length r, so
+followed. `enough` is the length of the longest of these words: with a shortest a(s), or a shortest
+one of r symbols or more where there is one, and the shortest end for every pair, for the best of a
+few r. Where no word tells some two states apart, or there are too many, it is S * S.
 
-**Needed.** Let delta(s, x) be replaced by another state, for one state s and one symbol x. Labels
-of the new machine, which has no more states, agree with those of the old one up to some length, and
-not beyond: words up to this length identify neither. `needed` is 1 more than the greatest such
-length that was found.
+*Needed.* Let delta(s, x) be replaced by another state, for one state s and one symbol x. `needed`
+is 1 more than the greatest length, of those that were found, up to which labels of such a machine
+agree with those of the old one, and not beyond. docs/proofs.md has the argument.
 
 With a label after every symbol, the words of training show the labels of all words up to the
 longest one, but for that of no symbols. With a label after the last symbol only, they show those of
@@ -32,26 +23,23 @@ Letters: S states, V symbols.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from statetrack.algebra.machine import Machine
-from statetrack.sources import Booleans, Integers
+from statetrack.sources import Booleans, Integers, after_each_length, distances, leading_to
 
 MOST_PAIR_STEPS = 2**25
 """Most pairs of states, times symbols and lengths, that the search for `enough` goes through."""
-
 MOST_PAIRED = 2_000
 """Most states of which all pairs are looked at."""
-
 MOST_REPLACED = 200
 """Most machines with one transition replaced that are compared with the machine."""
-
 MOST_COMPARED = 2**17
 """Most pairs of states, times symbols, that these comparisons go through."""
-
 UNREACHED = -1
 
 
@@ -110,24 +98,20 @@ class _Table:
     def __len__(self) -> int:
         return len(self.delta)
 
+    @property
+    def closed(self) -> Integers:
+        """`delta` with the state in which nothing is drawn, which is never left: `[S + 1, V]`."""
+        return np.vstack([self.delta, np.full(self.delta.shape[1], len(self))])
+
     def reached_after(self, length: int) -> Integers:
         """The states that words of this length lead to."""
-        states = np.array([self.start])
-        for _ in range(length):
-            states = np.unique(self.delta[states])
-            states = states[states < len(self)]
-        return states
+        made = next(itertools.islice(after_each_length(self.closed, self.start), length, None))
+        return np.flatnonzero(made[:-1])
 
     def shortest_words(self, least: int = 0) -> Integers:
         """The length of a shortest word of `least` symbols or more to every state, `[S]`."""
-        lengths = np.full(len(self) + 1, UNREACHED)
-        frontier, length = self.reached_after(least), least
-        lengths[-1] = 0
-        while len(frontier):
-            lengths[frontier] = length
-            reached = np.unique(self.delta[frontier])
-            frontier, length = reached[lengths[reached] == UNREACHED], length + 1
-        return lengths[:-1]
+        lengths = distances(self.closed, self.reached_after(least))[:-1]
+        return np.where(lengths == UNREACHED, UNREACHED, lengths + least)
 
     def told_apart_at_once(self) -> Booleans:
         """The pairs of states with different labels, `[S + 1, S + 1]`."""
@@ -135,13 +119,6 @@ class _Table:
         asked = labels >= 0
         different: Booleans = labels[:, None] != labels[None, :]
         return different & asked[:, None] & asked[None, :]
-
-    def told_apart_one_symbol_later(self, told: Booleans) -> Booleans:
-        """The pairs from which some symbol leads to one of the pairs, `[S + 1, S + 1]`."""
-        before = np.zeros_like(told)
-        for targets in self.delta.T:
-            before[:-1, :-1] |= told[targets[:, None], targets[None, :]]
-        return before
 
 
 class _SufficientSet:
@@ -208,7 +185,7 @@ def _tell_apart(table: _Table, sets: Sequence[_SufficientSet], shortest: int) ->
     Longer and longer words fill the sufficient sets, until there are too many pairs to go on.
     """
     lengths = np.full((len(table), len(table)), UNREACHED)
-    told, work = table.told_apart_at_once(), 0
+    told, work, actions = table.told_apart_at_once(), 0, table.closed.T
     for length in range(2 * len(table) + shortest):
         work += told.size * table.delta.shape[1]
         best = min((each.longest for each in sets if each.complete), default=None)
@@ -221,7 +198,7 @@ def _tell_apart(table: _Table, sets: Sequence[_SufficientSet], shortest: int) ->
             break  # no word tells the others apart
         for each in sets:
             each.tell(told[:-1, :-1], length)
-        told = table.told_apart_one_symbol_later(told)
+        told = leading_to(actions, told)
     return lengths
 
 

@@ -5,40 +5,26 @@ All bounds are of models without additive terms and without a bias of the readou
 *Order.* Numbers commute: where labels show that the order of symbols matters, a width, or a block
 size, of 1 is too little, whatever the products.
 
-*Signs.* Let words lead to k states, and let h_1 .. h_k be what the model holds after them. If k is
-more than the width, then sum l_i h_i = 0 for numbers l_i that are not all 0. A further word m, and
-the logits of two labels a and c, are a functional (w_a - w_c) P_m. It is positive where m leads to
-a, and negative where it leads to c. So no word may lead from all states with l_i > 0 to a, and from
-all with l_i < 0 to c, nor the other way round; and where all l_i have one sign, no word may lead
-from all states to the same label. Hence: k states for which words realise every pattern of signs,
-each up to a change of all signs, need a width of k, whatever the products (a form of the argument
-with which a shattered set bounds a dimension).
+*Signs.* k states for which words realise every pattern of signs of two labels, each up to a change
+of all signs, need a width of k, whatever the products (a form of the argument with which a
+shattered set bounds a dimension).
 
-*Groups.* Let all products be bounded, and let G be the maximal subgroup of the monoid at an
-idempotent e, and X the states that it permutes. Let K be the closure of the pairs (P_w, m_w) of the
-words whose map m_w lies in G: a compact semigroup with an idempotent (E, e) for which
-(E, e) K (E, e) is a compact group that maps onto G. As in `state_space`, the average Q over the
-kernel of that map makes it a representation of G on the range of Q, whose dimension is at most the
-width, and whose blocks are at most the blocks of the model. For a state x in X, let h(x) be the
-average of Q P_u h_0 over what leads to x; then g h(x) = h(g x), and after every further word, of
-map m, the logits w_c P_m h(x) give m(x) its label by the same margin, being averages. As functions
-of x they lie in the G-submodule W of R^X that the coordinates of h span, a sum of irreducible parts
-whose dimensions sum up to at most the width, and each of which is at most as large as a block. So
-for every m the linear program for the labels of m(x) has to have a positive optimum on the parts of
-R^X of the kinds in W. In particular the constant is a part if some m gives one label to an orbit.
+*Groups.* Let all products be bounded, and let G be a maximal subgroup of the monoid, and X the
+states that it permutes. For the label after every further word the linear program has to have a
+positive optimum on parts of R^X whose dimensions sum up to at most the width, and each of which is
+at most as large as a block. The constant is one of them if some word gives one label to an orbit.
 
-*Resets.* Let moreover some m map all of X to one state x_0, from which words lead to all of X. The
-average of h over an orbit, moved by m, starts a model of the machine from x_0 with the same margin.
-In a block that does not hold the constant the average is 0, and stays 0. So blocks without the
-constant do not count: one of size b gives other parts of at most b - 1 dimensions.
+*Resets.* If some word maps all of X to one state, from which words lead to all of X, blocks without
+the constant do not count: one of size b gives other parts of at most b - 1 dimensions.
+
+docs/proofs.md, *Widths and blocks from below*, has the proofs.
 
 Letters: S states, N elements of the monoid.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,27 +34,21 @@ from statetrack.algebra.machine import Machine
 from statetrack.algebra.monoid import Monoid
 from statetrack.algebra.representations import SAME_POINT
 from statetrack.algebra.separation import Labels, is_readable
-from statetrack.algebra.smallest_spaces import StateSpace, state_space
+from statetrack.algebra.smallest_spaces import StateSpace, cheapest_sets, state_space
 from statetrack.sources import Booleans, Integers
 
 MOST_ELEMENTS = 3_000
 """Most elements of a monoid whose labels are compared."""
-
 MOST_POINTS = 128
 """Most states of a group whose parts are worked out."""
-
 MOST_SIGNED = 20
 """Most states among which sets are looked for in which all signs are realised."""
-
 MOST_SETS = 100
 """Most sets of one size that are followed."""
-
 MOST_LABELLINGS = 12
 """Most maps of the monoid whose labels have to be read from a group's parts."""
-
 MOST_PROGRAMS = 40
 """Most questions for a readout that the bound of a group takes."""
-
 NOT_ASKED = -1
 
 
@@ -136,14 +116,10 @@ def _signed_states(machine: Machine, labels: Integers) -> int:
 
 def _all_signs(rows: Integers) -> bool:
     """Whether labels `[number, k]` show all 2^(k-1) ways to divide k states by two labels."""
-    first = rows[:, :1]
-    like_first = rows == first
+    like_first = rows == rows[:, :1]
     others = np.where(like_first, NOT_ASKED, rows).max(axis=1)
-    two = (others == NOT_ASKED) | (
-        np.where(like_first, others[:, None], rows).min(axis=1) == others
-    )
-    usable = (rows >= 0).all(axis=1) & two
-    codes = like_first[usable] @ (1 << np.arange(rows.shape[1]))
+    two = (like_first | (rows == others[:, None])).all(axis=1)
+    codes = like_first[(rows >= 0).all(axis=1) & two] @ (1 << np.arange(rows.shape[1]))
     return bool(len(np.unique(codes)) == 1 << (rows.shape[1] - 1))
 
 
@@ -174,35 +150,23 @@ def _group_bounds(
 
     sizes = [space.dimensions[places[0]] for places in space.kinds.values()]
     needed = tuple(kind for kind, each in enumerate(is_constant) if each and constant)
-    width = sum(sizes[kind] for kind in _cheapest(sizes, needed, refuted))
+    others = [kind for kind in range(len(sizes)) if kind not in needed]
+    width = next(
+        sum(sizes[kind] for kind in kinds)
+        for _, chosen in cheapest_sets([sizes[kind] for kind in others])
+        for kinds in [(*needed, *(others[place] for place in chosen))]
+        if kinds and not refuted(kinds)
+    )
     programs[0] = MOST_PROGRAMS
     spent = 1 if _resets(monoid, points) else 0
-    block = 1
-    for bound in sorted({size + spent * (not is_constant[k]) for k, size in enumerate(sizes)}):
-        within = [
-            kind
-            for kind, size in enumerate(sizes)
-            if size + spent * (not is_constant[kind]) <= bound
-        ]
-        if not refuted(within):
-            block = bound
-            break
+    costs = [size + spent * (not each) for size, each in zip(sizes, is_constant, strict=True)]
+    bounds = (
+        bound
+        for bound in sorted(set(costs))
+        if not refuted([kind for kind, cost in enumerate(costs) if cost <= bound])
+    )
+    block = next(bounds, 1)
     return Bounds(width, block)
-
-
-def _cheapest(
-    sizes: Sequence[int], needed: tuple[int, ...], refuted: Callable[[Sequence[int]], bool]
-) -> tuple[int, ...]:
-    """The kinds of the smallest sum of sizes that are not refuted, some of them needed."""
-    others = [kind for kind in range(len(sizes)) if kind not in needed]
-    heap: list[tuple[int, tuple[int, ...]]] = [(0, ())]
-    while True:
-        cost, chosen = heapq.heappop(heap)
-        kinds = (*needed, *(others[place] for place in chosen))
-        if kinds and not refuted(kinds):
-            return kinds
-        for place in range(chosen[-1] + 1 if chosen else 0, len(others)):
-            heapq.heappush(heap, (cost + sizes[others[place]], (*chosen, place)))
 
 
 def _most_telling(rows: Integers) -> Integers:

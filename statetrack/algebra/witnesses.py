@@ -46,25 +46,18 @@ from statetrack.sources import Booleans, Integers, orbits, strong_components
 
 MOST_WORDS = 20_000
 """Most words with different actions that are tried, in the order of their lengths."""
-
 MOST_ORDERED = 2_000
 """Most of them that are tried with each other, in both orders."""
-
 MOST_SUFFIXES = 16
 """Most pairs of states on a cycle that are told apart, to find labels that are all asked for."""
-
 MOST_LOOPS = 64
 """Most permutations that words make of an image, of which some are to generate its group."""
-
 MOST_IMAGES = 4
 """Most images with a group of one kind, among which the shortest words are looked for."""
-
 MOST_PAIRS = 600
 """Most pairs of them that are tried for two that generate it."""
-
 MOST_FACTORS = 8
 """Most generators of a group whose products with each other are looked at."""
-
 MOST_BEGINNINGS = 256
 """Most states from which a way back is looked for."""
 

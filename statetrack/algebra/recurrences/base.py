@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from statetrack.algebra.prediction import Answer, Prediction, Size
+from statetrack.algebra.prediction import Answer, Prediction, Size, Witness
 
 if TYPE_CHECKING:
     from statetrack.algebra.analysis import Algebra
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 Additive = Literal["none", "constant", "input"]
 """The term that is added to the state at every step: none, a constant, or one per symbol."""
-
 BILINEAR = "Ebrahimi and Memisevic 2025, arXiv:2505.21749"
 NEGATIVE = "Grazzi et al. 2024, arXiv:2411.12537"
 CONSTANT_DEPTH = (
@@ -69,6 +68,11 @@ def robustness(algebra: Algebra) -> Answer:
     arXiv:2605.07755, Theorem 1, for a word).
     """
     return "no" if algebra.machine.holds_two_states else "unknown"
+
+
+def refused(algebra: Algebra, theorem: str, source: str, witness: Witness | None) -> Prediction:
+    """No, with words that show it."""
+    return Prediction("no", theorem, source, robust=robustness(algebra), witness=witness)
 
 
 def undecided(algebra: Algebra, why: str = "no rule decides it") -> Prediction:
@@ -136,13 +140,8 @@ def settling(algebra: Algebra, why: str, source: str) -> Prediction | None:
     if not groups and not algebra.machine.a_symbol_cycles:
         return None
     cycling = f"the group {groups[0].name}: a word's powers" if groups else "a symbol's powers"
-    return Prediction(
-        "no",
-        f"{cycling} cycle through states with different labels, while {why}",
-        source,
-        robust=robustness(algebra),
-        witness=algebra.witnesses.powers(),
-    )
+    theorem = f"{cycling} cycle through states with different labels, while {why}"
+    return refused(algebra, theorem, source, algebra.witnesses.powers())
 
 
 def cascade(

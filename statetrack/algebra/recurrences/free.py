@@ -45,31 +45,14 @@ class Dense(LinearRecurrence):
 
     def predict(self, algebra: Algebra) -> Prediction:
         """The smallest representation of a group, or space of functions of the states."""
-        size, why, source = _linear_width(algebra)
-        least = self._least(algebra)
-        any_task = Prediction(
-            "yes",
-            why + _bounded(size, least),
-            source,
-            (self.size.at_least(size, least=least),),
-            robust=robustness(algebra),
-        )
-        choice = algebra.representation or (None if algebra.is_group else algebra.narrowest)
-        if not choice or choice.cost > size:
-            return any_task
         what = (
             "a real representation that distinguishes the labels, with irreducible parts"
             if algebra.is_group
             else "functions of the states that symbols map into each other and that give the "
             "labels, a space"
         )
-        return replace(
-            any_task,
-            theorem=f"{what} of dimension {dimensions_of(choice)}" + _bounded(choice.cost, least),
-            source=OWN,
-            needs=(self.size.at_least(choice.cost, least=least),),
-            margin=choice.readout.margin,
-        )
+        choice = algebra.representation or (None if algebra.is_group else algebra.narrowest)
+        return _constructed(algebra, self.size, choice, what, self._least(algebra))
 
     def _least(self, algebra: Algebra) -> int | None:
         """A width below which none does while products are bounded; None where none is known."""
@@ -103,40 +86,22 @@ class Blocks(LinearRecurrence):
 
     def predict(self, algebra: Algebra) -> Prediction:
         """The largest part of a representation of a group, or space of functions of the states."""
-        size, why, source = _linear_width(algebra)
         plain = self.additive == "none" and self.linear_readout
-        least = algebra.width_bounds.block if plain and not algebra.is_group else None
-        one_block = Prediction(
-            "yes",
-            why + _bounded(size, least),
-            source,
-            (self.size.at_least(size, least=least),),
-            robust=robustness(algebra),
-        )
-        if algebra.is_group:
-            space = algebra.space
-            choice = space and space.with_smallest_largest(space.dimensions)
-            what = (
-                "one block for each irreducible part of a real representation that distinguishes "
-                "the labels,"
-            )
-        else:
-            choice = algebra.smallest_blocks
+        if not algebra.is_group:
             what = (
                 "one block for each of several spaces of functions of the states, each of which "
                 "symbols map into itself, and that together give the labels,"
             )
-        if not choice or choice.cost > size:
-            return one_block
-        if algebra.is_group and choice.smallest and plain:
-            least = choice.cost
-        return replace(
-            one_block,
-            theorem=f"{what} of dimension {dimensions_of(choice)}" + _bounded(choice.cost, least),
-            source=OWN,
-            needs=(self.size.at_least(choice.cost, least=least),),
-            margin=choice.readout.margin,
+            least = algebra.width_bounds.block if plain else None
+            return _constructed(algebra, self.size, algebra.smallest_blocks, what, least)
+        space = algebra.space
+        choice = space and space.with_smallest_largest(space.dimensions)
+        what = (
+            "one block for each irreducible part of a real representation that distinguishes the "
+            "labels,"
         )
+        known = plain and choice is not None and choice.smallest
+        return _constructed(algebra, self.size, choice, what, None, smallest=known)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,6 +268,30 @@ def dimensions_of(choice: Choice) -> str:
     """`3`, or `2 + 3`, or, of more than six parts, each dimension once."""
     sizes = sorted(part.dimension for part in choice.parts)
     return " + ".join(map(str, sizes if len(sizes) <= 6 else sorted(set(sizes))))
+
+
+def _constructed(
+    algebra: Algebra,
+    setting: Size,
+    choice: Choice | None,
+    what: str,
+    least: int | None,
+    *,
+    smallest: bool = False,
+) -> Prediction:
+    """Yes: by a choice of parts, or by what suffices for any automaton where that takes less.
+
+    `least` is a size below which none does; `smallest` says that it is that of the choice.
+    """
+    size, why, source = _linear_width(algebra)
+    margin = None
+    if choice and choice.cost <= size:
+        size, source, margin = choice.cost, OWN, choice.readout.margin
+        why = f"{what} of dimension {dimensions_of(choice)}"
+        least = size if smallest else least
+    needs = (setting.at_least(size, least=least),)
+    why += _bounded(size, least)
+    return Prediction("yes", why, source, needs, robust=robustness(algebra), margin=margin)
 
 
 def _linear_width(algebra: Algebra) -> tuple[int, str, str]:

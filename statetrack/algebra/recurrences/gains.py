@@ -20,6 +20,7 @@ from statetrack.algebra.recurrences.base import (
     is_trivial,
     occurrences,
     only_resets,
+    refused,
     robustness,
     settling,
     undecided,
@@ -32,6 +33,13 @@ if TYPE_CHECKING:
 
 Gains = Literal["positive", "real", "complex", "unit"]
 """Between 0 and 1; real; complex; complex of modulus 1, which are rotations of planes."""
+GAINS: dict[Gains, tuple[str, str]] = {
+    "positive": ("diagonal", "(0, 1)"),
+    "real": ("diagonal", "(-inf, inf)"),
+    "complex": ("complex diagonal", "any"),
+    "unit": ("rotations of planes", "modulus 1"),
+}
+"""What multiplies the state, and where its eigenvalues lie."""
 
 POSITIVE_GATES = "Sarrof, Veitsman and Hahn 2024, arXiv:2405.17394"
 DIAGONAL_LAYERS = "Shakerinava et al. 2026, arXiv:2603.01959"
@@ -64,31 +72,19 @@ class Diagonal(LinearRecurrence):
     @property
     def structure(self) -> str:
         """What multiplies the state."""
-        return {
-            "positive": "diagonal",
-            "real": "diagonal",
-            "complex": "complex diagonal",
-            "unit": "rotations of planes",
-        }[self.gains]
+        return GAINS[self.gains][0]
 
     @property
     def eigenvalues(self) -> str:
         """The range of the gains."""
-        return {
-            "positive": "(0, 1)",
-            "real": "(-inf, inf)",
-            "complex": "any",
-            "unit": "modulus 1",
-        }[self.gains]
+        return GAINS[self.gains][1]
 
     def predict(self, algebra: Algebra) -> Prediction:
         """Whether labels depend on counts of symbols that such gains represent."""
+        no = self._refused(algebra)
+        if no:
+            return no
         robust = robustness(algebra)
-        refused = _refused_group(algebra, self.gains) or (
-            self._refused_without_terms(algebra) if self.additive == "none" else None
-        )
-        if refused:
-            return replace(refused, robust=robust)
         if self._counts(algebra):
             return replace(self._counting(algebra), robust=robust)
         if self.additive == "input" and self.gains != "unit" and only_resets(algebra):
@@ -102,23 +98,39 @@ class Diagonal(LinearRecurrence):
             )
         return undecided(algebra)
 
-    def _refused_without_terms(self, algebra: Algebra) -> Prediction | None:
-        """No, where the order of symbols matters, or gains of modulus 1 would have to forget."""
+    def _refused(self, algebra: Algebra) -> Prediction | None:
+        """No, where labels show a group that such gains do not represent, or an order of symbols.
+
+        Without added terms, gains of modulus 1 forget nothing.
+        """
+        if self.gains == "positive":
+            source = f"{OWN}; at finite precision Theorem 1 of {NEGATIVE}"
+            if no := settling(algebra, IN_ORDER, source):
+                return no
+        for group in () if self.gains == "positive" else visible_groups(algebra):
+            if not group.abelian:
+                why = f"the group {group.name} is not abelian, and gains commute"
+                source = f"Proposition 2 of {BILINEAR}; {OWN}"
+                return refused(algebra, why, source, algebra.witnesses.group(group))
+            if self.gains == "real" and group.exponent is not None and group.exponent > 2:
+                why = (
+                    f"the group {group.name} has an element of order greater than 2; real gains "
+                    "realise only orders 1 and 2"
+                )
+                source = f"Theorem 2 of {NEGATIVE}"
+                return refused(algebra, why, source, algebra.witnesses.powers(2))
+        if self.additive != "none":
+            return None
         if algebra.order_matters:
-            return Prediction(
-                "no",
-                "the label depends on the order of symbols, and gains commute",
-                f"Proposition 2 of {BILINEAR}",
-                witness=algebra.witnesses.order,
-            )
+            why = "the label depends on the order of symbols, and gains commute"
+            source = f"Proposition 2 of {BILINEAR}"
+            return refused(algebra, why, source, algebra.witnesses.order)
         if self.gains == "unit" and algebra.machine.complete and not algebra.is_group:
-            return Prediction(
-                "no",
+            why = (
                 "a symbol merges states, and the powers of a rotation come arbitrarily close to "
-                "the identity",
-                OWN,
-                witness=algebra.witnesses.merge,
+                "the identity"
             )
+            return refused(algebra, why, OWN, algebra.witnesses.merge)
         return None
 
     def _counts(self, algebra: Algebra) -> bool:
@@ -208,9 +220,8 @@ class FixedPositiveLayers(LinearRecurrence):
 
     def predict(self, algebra: Algebra) -> Prediction:
         """No group; aperiodic monoids, or what depends on which symbols came before which."""
-        refused = settling(algebra, IN_ORDER, OWN)
-        if refused:
-            return refused
+        if no := settling(algebra, IN_ORDER, OWN):
+            return no
         if self.decays:
             return cascade(algebra, self.layers, is_trivial, "trivial (star-free)", OWN)
         robust = robustness(algebra)
@@ -220,14 +231,11 @@ class FixedPositiveLayers(LinearRecurrence):
                 needs = (self.layers.at_least(None, least=2),)
                 return replace(occurred, needs=needs, robust=robust)
             if self.layers.value == 1:
-                return Prediction(
-                    "no",
+                why = (
                     "one layer: labels depend on the order of symbols before the last one, and "
-                    "sums do not",
-                    OWN,
-                    robust=robust,
-                    witness=algebra.witnesses.order_of_symbols,
+                    "sums do not"
                 )
+                return refused(algebra, why, OWN, algebra.witnesses.order_of_symbols)
         return replace(occurred or undecided(algebra), robust=robust)
 
 
@@ -251,17 +259,14 @@ class FixedPhaseLayers(LinearRecurrence):
         found = cascade(algebra, self.layers, is_trivial, "trivial (star-free)", POSITIVE_GATES)
         if found.can == "yes":
             return found
-        refused = beyond_tc0(algebra)
         if self.layers.value == 1 and algebra.monoid and algebra.monoid.counting_seen:
-            refused = Prediction(
-                "no",
+            why = (
                 "one layer: labels count a word among others of its length, modulo a number, while "
-                "a modulus of 1 keeps what is there and adds nothing, and less forgets",
-                OWN,
-                witness=algebra.witnesses.count,
+                "a modulus of 1 keeps what is there and adds nothing, and less forgets"
             )
-        if refused:
-            return replace(refused, robust=robustness(algebra))
+            return refused(algebra, why, OWN, algebra.witnesses.count)
+        if no := beyond_tc0(algebra):
+            return replace(no, robust=robustness(algebra))
         if algebra.monoid and algebra.monoid.quasi_aperiodic:
             return replace(
                 found,
@@ -288,19 +293,15 @@ class SignedLayers(LinearRecurrence):
 
     def predict(self, algebra: Algebra) -> Prediction:
         """Monoids whose groups are 2-groups."""
-        robust = robustness(algebra)
         groups = visible_groups(algebra)
         for group in groups:
             if not _is_two_group(group):
-                return Prediction(
-                    "no",
+                why = (
                     f"the group {group.name} has an element of odd prime order; a layer of gains "
                     "in [-1, 1] can double the period of the answers along the powers of a word, "
-                    "and no more",
-                    OWN,
-                    robust=robust,
-                    witness=algebra.witnesses.powers(None),
+                    "and no more"
                 )
+                return refused(algebra, why, OWN, algebra.witnesses.powers(None))
         doublings = [group.exponent.bit_length() - 1 for group in groups if group.exponent]
         least = max(doublings, default=None)
         if algebra.is_group and algebra.monoid and algebra.monoid.subgroups[0].squares_length:
@@ -311,7 +312,7 @@ class SignedLayers(LinearRecurrence):
                 "layer",
                 f"{DIAGONAL_LAYERS}; {OWN}",
                 (self.layers.at_least(enough, least=least),),
-                robust=robust,
+                robust=robustness(algebra),
             )
         return cascade(algebra, self.layers, _is_two_group, "2-groups", CASCADE, least=least)
 
@@ -376,60 +377,31 @@ class TimeInvariantLayers(LinearRecurrence):
 
     def predict(self, algebra: Algebra) -> Prediction:
         """No counting of one word among others of its length, in one layer."""
-        robust = robustness(algebra)
         one = self.layers.value == 1
         if one and algebra.monoid and algebra.monoid.counting_seen:
-            return Prediction(
-                "no",
+            why = (
                 "one layer: labels count a word among others of its length, modulo a number, while "
-                "under an operator that is always the same the answers settle as the count grows",
-                f"{OWN}; for parity {PARITY}",
-                robust=robust,
-                witness=algebra.witnesses.count,
+                "under an operator that is always the same the answers settle as the count grows"
             )
+            source = f"{OWN}; for parity {PARITY}"
+            return refused(algebra, why, source, algebra.witnesses.count)
         if one and algebra.local_order_matters:
-            return Prediction(
-                "no",
+            why = (
                 "one layer: labels depend on the order of words of one length that are read far "
                 "apart, among words that change nothing; under an operator that is always the same "
-                "answers depend on their numbers",
-                OWN,
-                robust=robust,
-                witness=algebra.witnesses.far_order,
+                "answers depend on their numbers"
             )
+            return refused(algebra, why, OWN, algebra.witnesses.far_order)
         unknown = Prediction(
             "unknown",
             "no rule decides it; the model is in TC0 at its constant depth and logarithmic "
             "precision",
             CONSTANT_DEPTH,
         )
-        return replace(beyond_tc0(algebra) or unknown, robust=robust)
+        return replace(beyond_tc0(algebra) or unknown, robust=robustness(algebra))
 
 
 # --- what the rules share ---
-
-
-def _refused_group(algebra: Algebra, gains: Gains) -> Prediction | None:
-    """No, where labels distinguish the elements of a group that such gains do not represent."""
-    if gains == "positive":
-        return settling(algebra, IN_ORDER, f"{OWN}; at finite precision Theorem 1 of {NEGATIVE}")
-    for group in visible_groups(algebra):
-        if not group.abelian:
-            return Prediction(
-                "no",
-                f"the group {group.name} is not abelian, and gains commute",
-                f"Proposition 2 of {BILINEAR}; {OWN}",
-                witness=algebra.witnesses.group(group),
-            )
-        if gains == "real" and group.exponent is not None and group.exponent > 2:
-            return Prediction(
-                "no",
-                f"the group {group.name} has an element of order greater than 2; real gains "
-                "realise only orders 1 and 2",
-                f"Theorem 2 of {NEGATIVE}",
-                witness=algebra.witnesses.powers(2),
-            )
-    return None
 
 
 def _abelian_series(algebra: Algebra, layers: Size) -> Prediction | None:
@@ -438,17 +410,13 @@ def _abelian_series(algebra: Algebra, layers: Size) -> Prediction | None:
     That no fewer layers do, and none for groups that are not solvable, is shown at finite
     precision; that one layer does only abelian groups, in exact arithmetic too.
     """
-    robust = robustness(algebra)
     for group in visible_groups(algebra):
         if not group.solvable:
-            return Prediction(
-                "no",
+            why = (
                 f"the group {group.name} is not solvable: it has no subnormal series with abelian "
-                "factors, so no number of layers tracks it at finite precision",
-                DIAGONAL_LAYERS,
-                robust=robust,
-                witness=algebra.witnesses.group(group),
+                "factors, so no number of layers tracks it at finite precision"
             )
+            return refused(algebra, why, DIAGONAL_LAYERS, algebra.witnesses.group(group))
     if not algebra.is_group or algebra.monoid is None:
         return None
     enough = max(algebra.monoid.derived_length or 0, 1)
@@ -459,7 +427,7 @@ def _abelian_series(algebra: Algebra, layers: Size) -> Prediction | None:
         "layers do",
         f"{DIAGONAL_LAYERS}; {OWN}",
         (layers.at_least(enough, least=least),),
-        robust=robust,
+        robust=robustness(algebra),
     )
 
 

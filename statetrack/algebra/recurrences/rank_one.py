@@ -26,6 +26,7 @@ from statetrack.algebra.recurrences.base import (
     cascade,
     is_trivial,
     only_resets,
+    refused,
     robustness,
     settling,
 )
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 Beta = Literal["unit", "double"]
 """The range of beta: from 0 to 1, or from 0 to 2."""
-
 DELTAPRODUCT = "Siems et al. 2025, arXiv:2502.10297"
 
 LAYERS_FOR_A_GROUP = 4
@@ -121,14 +121,12 @@ class DiagonalMinusRankOne(LinearRecurrence):
         """No symbol that cycles through states; aperiodic monoids."""
         if algebra.machine.a_symbol_cycles:
             rounded = "" if self.layers.value == 1 else ", at finite precision"
-            return Prediction(
-                "no",
+            why = (
                 "a symbol cycles through states with different labels, while the powers of a "
-                f"matrix with eigenvalues in [-0.455, 1] converge, so answers settle{rounded}",
-                f"Theorem 1 of {NEGATIVE}; {OWN}",
-                robust=robustness(algebra),
-                witness=algebra.witnesses.powers(symbol=True),
+                f"matrix with eigenvalues in [-0.455, 1] converge, so answers settle{rounded}"
             )
+            source = f"Theorem 1 of {NEGATIVE}; {OWN}"
+            return refused(algebra, why, source, algebra.witnesses.powers(symbol=True))
         return cascade(algebra, self.layers, is_trivial, "trivial (star-free)", OWN)
 
 
@@ -139,13 +137,13 @@ def _without_reflections(algebra: Algebra, sizes: Heads) -> Prediction:
     Gates in [0, 1] that multiply the state or its rows between the factors (Gated DeltaNet, KDA)
     change none of this.
     """
-    refused = settling(
-        algebra,
+    why = (
         "a product of symmetric contractions keeps a length only where every factor fixes the "
-        "vector, so its powers converge, and answers settle",
-        f"{OWN}; Theorem 1 of {NEGATIVE} for one symbol",
+        "vector, so its powers converge, and answers settle"
     )
-    return refused or cascade(algebra, sizes.layers, is_trivial, "trivial (star-free)", OWN)
+    return settling(algebra, why, f"{OWN}; Theorem 1 of {NEGATIVE} for one symbol") or cascade(
+        algebra, sizes.layers, is_trivial, "trivial (star-free)", OWN
+    )
 
 
 def _with_reflections(algebra: Algebra, given: Size | None, sizes: Heads) -> Prediction:
@@ -185,37 +183,31 @@ def _reflections(algebra: Algebra, given: Size, layers: int) -> Prediction:
 
 def _in_layers(algebra: Algebra, sizes: Heads, least: int | None = None) -> Prediction:
     """Yes: reflections in several layers, with what is known of their number."""
-    robust = robustness(algebra)
-    mlp = sizes.mlp.at_least(None)
+    layers, mlp = sizes.layers, sizes.mlp.at_least(None)
+    needs: tuple[Need, ...] = (layers.at_least(LAYERS_FOR_A_GROUP, least=least), mlp)
+    why = (
+        f"{LAYERS_FOR_A_GROUP} layers of reflections, of which the last makes those of one block "
+        "of symbols during the next, with MLPs"
+    )
+    source = f"{OWN}; {DELTAPRODUCT}"
     if only_resets(algebra):
         why = "every symbol acts as the identity or as a reset: a value written over the last one"
-        return Prediction("yes", why, OWN, (sizes.layers.at_least(1),), robust=robust)
-    if not algebra.is_group:
-        return Prediction(
-            "yes",
+        source, needs = OWN, (layers.at_least(1),)
+    elif not algebra.is_group:
+        why = (
             "a cascade of resets and groups: layers that write one value over the last one, and "
-            f"for each group {LAYERS_FOR_A_GROUP} layers of reflections at most, with MLPs",
-            f"{OWN}; {DELTAPRODUCT}; {CASCADE}",
-            (sizes.layers.at_least(None, least=least), mlp),
-            robust=robust,
+            f"for each group {LAYERS_FOR_A_GROUP} layers of reflections at most, with MLPs"
         )
-    if _is_cyclic_or_dihedral(algebra):
-        return Prediction(
-            "yes",
+        source = f"{OWN}; {DELTAPRODUCT}; {CASCADE}"
+        needs = (layers.at_least(None, least=least), mlp)
+    elif _is_cyclic_or_dihedral(algebra):
+        why = (
             "a cyclic or dihedral group: two layers of reflections, of which the first tells even "
-            "positions from odd ones, with MLPs",
-            f"{NEGATIVE}, Appendix D; {DELTAPRODUCT}; {OWN}",
-            (sizes.layers.at_least(2, least=least), mlp),
-            robust=robust,
+            "positions from odd ones, with MLPs"
         )
-    return Prediction(
-        "yes",
-        f"{LAYERS_FOR_A_GROUP} layers of reflections, of which the last makes those of one block "
-        "of symbols during the next, with MLPs",
-        f"{OWN}; {DELTAPRODUCT}",
-        (sizes.layers.at_least(LAYERS_FOR_A_GROUP, least=least), mlp),
-        robust=robust,
-    )
+        source = f"{NEGATIVE}, Appendix D; {DELTAPRODUCT}; {OWN}"
+        needs = (layers.at_least(2, least=least), mlp)
+    return Prediction("yes", why, source, needs, robust=robustness(algebra))
 
 
 def _beside(algebra: Algebra, factors: int, sizes: Heads) -> tuple[Need, ...]:
