@@ -3,8 +3,8 @@
 from .algebra.analysis import Algebra as Algebra
 from .algebra.analysis import analyse as analyse
 from .algebra.prediction import Prediction as Prediction
-from .audit.answers import SplitScore as SplitScore
-from .audit.answers import score as score
+from .audit.audits import SplitScore as SplitScore
+from .audit.audits import score as score
 from .data import Dataset as Dataset
 from .data import read_dataset as read_dataset
 from .data import stream as stream

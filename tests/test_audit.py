@@ -309,7 +309,7 @@ def test_the_strongest_shortcut_is_the_simplest_of_those_most_often_right():
 
 
 def test_lengths_beyond_the_budget_are_left_out(monkeypatch):
-    monkeypatch.setattr("statetrack.audit.auditing.MOST_SYMBOLS", 1000)
+    monkeypatch.setattr("statetrack.audit.audits.MOST_SYMBOLS", 1000)
     task = load_task("parity")
     parts = list(draw_tests(task, [50, 100, 101], 10, 0, 9))
     assert [list(part.splits) for part in parts] == [[50, 100]]
@@ -421,7 +421,7 @@ def test_a_model_that_tracks_is_not_warned_of(folder, capsys):
 
 def test_words_too_long_to_count_have_no_shortcut(folder, capsys, monkeypatch):
     train_quickly("parity", 1)
-    monkeypatch.setattr("statetrack.audit.auditing.MOST_SYMBOLS", 300)
+    monkeypatch.setattr("statetrack.audit.audits.MOST_SYMBOLS", 300)
     opened = Run.open(Path("run"))
     near, far = opened.evaluate([30, 31], num_words=10)
     assert near.shortcut in VIEWS and 0 <= near.shortcut_accuracy <= 1

@@ -104,28 +104,35 @@ def walks(automaton: Automaton) -> Iterator[Walk]:
     buckets: dict[str, list[_Orbit]] = {}
     for orbit in found:
         buckets.setdefault(orbit.group.name, []).append(orbit)
-    waiting: list[tuple[_Seen, _Begun]] = []
+    waiting: list[_Begun] = []
     given: set[str] = set()
     for bucket in [*buckets.values(), []]:
-        waiting.sort(key=lambda one: _rank(one[0].group))
-        while waiting and (not bucket or _rank(waiting[0][0].group) <= _rank(bucket[0].group)):
-            seen, begun = waiting.pop(0)
-            if seen.group.name not in given:
-                given.add(seen.group.name)
-                yield _walk(automaton, seen, begun)
+        waiting.sort(key=lambda one: _rank(one.seen.group))
+        while waiting and (not bucket or _rank(waiting[0].seen.group) <= _rank(bucket[0].group)):
+            begun = waiting.pop(0)
+            if begun.seen.group.name not in given:
+                given.add(begun.seen.group.name)
+                yield Walk(
+                    group=begun.seen.group,
+                    prefix=begun.prefix,
+                    num_images=int((begun.steps >= 0).any(axis=1).sum()),
+                    num_points=begun.seen.points.shape[1],
+                    whole_component=begun.steps is begun.seen.steps,
+                    automaton=_drawing(automaton, begun),
+                    bias=begun.bias,
+                    guessed=begun.guessed,
+                )
         if (best := _best_of(machine, images, bucket)) is not None:
             waiting.append(best)
 
 
-def _best_of(
-    machine: _Quotient, images: Images, bucket: Sequence[_Orbit]
-) -> tuple[_Seen, _Begun] | None:
+def _best_of(machine: _Quotient, images: Images, bucket: Sequence[_Orbit]) -> _Begun | None:
     """The first orbit on which labels show the whole group and the points get equally likely.
 
     Of the first `MOST_TRIED`; without such a one that on which they show most, and then the one
     with the fewest labels that can be guessed. None where labels show nothing.
     """
-    best: tuple[tuple[bool, int, float], _Seen, _Begun] | None = None
+    best: tuple[tuple[bool, int, float], _Begun] | None = None
     for orbit in bucket[:MOST_TRIED]:
         seen = _seen(machine, images, orbit)
         if seen is None:
@@ -133,10 +140,10 @@ def _best_of(
         begun = _begun_best(machine, seen)
         key = (*_rank(seen.group), begun.guessed[MIXED_BY])
         if best is None or key < best[0]:
-            best = key, seen, begun
+            best = key, begun
         if seen.group == orbit.group and begun.bias[MIXED_BY] < SMALL_BIAS:
             break
-    return None if best is None else best[1:]
+    return None if best is None else best[1]
 
 
 def chosen_walk(automaton: Automaton, chosen: str = "") -> Walk:
@@ -324,19 +331,6 @@ def _sub_walk(seen: _Seen, root: int) -> Integers:
     return only
 
 
-def _walk(automaton: Automaton, seen: _Seen, begun: _Begun) -> Walk:
-    return Walk(
-        group=seen.group,
-        prefix=begun.prefix,
-        num_images=int((begun.steps >= 0).any(axis=1).sum()),
-        num_points=seen.points.shape[1],
-        whole_component=begun.steps is seen.steps,
-        automaton=_drawing(automaton, begun),
-        bias=begun.bias,
-        guessed=begun.guessed,
-    )
-
-
 def _begun_best(machine: _Quotient, seen: _Seen) -> _Begun:
     """The walk on the whole component, or a sub-walk in which less can be guessed."""
     tried = []
@@ -353,6 +347,7 @@ def _begun_best(machine: _Quotient, seen: _Seen) -> _Begun:
 class _Begun:
     """The steps of a walk, with the place where it begins."""
 
+    seen: _Seen
     steps: Integers  # [N, V]: the image reached; -1 where the symbol is not allowed
     prefix: Word
     image: int
@@ -371,7 +366,7 @@ def _begun(machine: _Quotient, seen: _Seen, steps: Integers) -> _Begun:
     state = next(state for state, _ in search if state in places)
     image, number = places[state]
     mixing = _mixing(machine, seen, steps, image, number)
-    return _Begun(steps, search.word_to(state), image, *mixing)
+    return _Begun(seen, steps, search.word_to(state), image, *mixing)
 
 
 def _mixing(

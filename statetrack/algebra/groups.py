@@ -81,11 +81,7 @@ class Group:
     @cached_property
     def classes(self) -> Integers:
         """The conjugacy class of every element, `[N]`: numbered by first member, so 0 is {1}."""
-        everything = np.arange(len(self))
-        maps = [
-            self.times(self.times(self.inverses[generator], everything), generator)
-            for generator in self.generators
-        ]
+        maps = [self._conjugates_by(generator) for generator in self.generators]
         return np.unique(orbits(maps, len(self)), return_inverse=True)[1]
 
     @cached_property
@@ -98,11 +94,9 @@ class Group:
     @cached_property
     def center(self) -> Booleans:
         """The elements that commute with all, `[N]`."""
-        everything = np.arange(len(self))
-        central = np.ones(len(self), bool)
-        for generator in self.generators:
-            central &= self.times(everything, generator) == self.times(generator, everything)
-        return central
+        conjugates = [self._conjugates_by(generator) for generator in self.generators]
+        fixed = np.array([np.arange(len(self)), *conjugates]) == np.arange(len(self))
+        return np.asarray(fixed.all(axis=0))
 
     @cached_property
     def derived(self) -> Group:
@@ -111,11 +105,10 @@ class Group:
         [gh, x] = [g, x]^h [h, x], so commutators of all elements with generators generate a
         normal subgroup, which then is the whole one.
         """
-        everything = np.arange(len(self))
         commutators = {0}
         for generator in self.generators:
-            conjugates = self.times(self.times(self.inverses[generator], everything), generator)
-            commutators |= set(self.times(self.inverses, conjugates).tolist())
+            found = self.times(self.inverses, self._conjugates_by(generator))
+            commutators |= set(found.tolist())
         return self.subgroup(self._generated(sorted(commutators))[0])
 
     @cached_property
@@ -146,6 +139,10 @@ class Group:
             self._num_of_power_order(prime) == prime**exponent
             for prime, exponent in factorise(len(self)).items()
         )
+
+    def _conjugates_by(self, element: int) -> Integers:
+        """g^-1 x g for every element x, `[N]`."""
+        return self.times(self.times(self.inverses[element], np.arange(len(self))), element)
 
     def subgroup(self, members: Booleans) -> Group:
         """The subgroup of some elements `[N]`, which must be one."""
@@ -238,11 +235,13 @@ def name_of(group: Group) -> str:
     """
     if group.is_abelian:
         return "x".join(f"Z{factor}" for factor in invariant_factors(group)) or "trivial"
-    for rule in (_simple, _permutations, _affine, _dihedral, _dicyclic, _heisenberg, _linear):
+    for rule in (_simple, _permutations, _affine, _dihedral_or_dicyclic, _of_matrices):
         name = rule(group)
         if name:
             return name
-    return _coprime_product(group) or _product_with_center(group) or _described(group)
+    solvable = "not solvable" if group.derived_length is None else "solvable"
+    described = f"order {len(group)}, {solvable}, not abelian"
+    return _coprime_product(group) or _product_with_center(group) or described
 
 
 def invariant_factors(group: Group) -> list[int]:
@@ -298,23 +297,19 @@ def _order_of_linear(dimension: int, field: int) -> int:
     return matrices // (field - 1) // math.gcd(dimension, field - 1)
 
 
-def _is_simple(group: Group) -> bool:
-    """Whether the conjugates of every element of prime order generate the group."""
-    if group.is_abelian:
-        return len(group) > 1 and factorise(len(group)) == {len(group): 1}
-    if len(group.derived) < len(group):
-        return False
+def _simple(group: Group) -> str:
+    """The name that its order gives a simple group: conjugates of a prime order generate it.
+
+    An abelian group is named otherwise.
+    """
+    if group.is_abelian or len(group.derived) < len(group):
+        return ""
     for number in np.unique(group.classes):
         members = np.flatnonzero(group.classes == number)
         order = int(group.orders[members[0]])
         if factorise(order) == {order: 1} and not group.closure(members).all():
-            return False
-    return True
-
-
-def _simple(group: Group) -> str:
-    """The name that the order of a simple group gives it."""
-    return name_of_simple(len(group), bool((group.orders == 6).any())) if _is_simple(group) else ""
+            return ""
+    return name_of_simple(len(group), bool((group.orders == 6).any()))
 
 
 def _permutations(group: Group) -> str:
@@ -348,19 +343,17 @@ def _affine(group: Group) -> str:
     return f"F{len(group)}" if index == prime - 1 else f"Z{prime}:Z{index}"
 
 
-def _dihedral(group: Group) -> str:
-    """An element r of order n, and s with s^2 = 1 and s r s = r^-1 that is no power of r."""
-    half = len(group) // 2
-    return f"D{half}" if _has_inverting_element(group, half, square=0) else ""
+def _dihedral_or_dicyclic(group: Group) -> str:
+    """An element r of order n, and s with s^-1 r s = r^-1 that is no power of r.
 
-
-def _dicyclic(group: Group) -> str:
-    """An element r of order 2n, and s with s^2 = r^n and s^-1 r s = r^-1."""
+    With s^2 = 1 it is dihedral; dicyclic with s^2 = r^(n / 2).
+    """
     half = len(group) // 2
+    if _has_inverting_element(group, half, square=0):
+        return f"D{half}"
     if half % 2 or not _has_inverting_element(group, half, square=half // 2):
         return ""
-    is_two_group = set(factorise(len(group))) == {2}
-    return f"Q{len(group)}" if is_two_group else f"Dic{half // 2}"
+    return f"Q{len(group)}" if set(factorise(len(group))) == {2} else f"Dic{half // 2}"
 
 
 def _has_inverting_element(group: Group, half: int, square: int) -> bool:
@@ -380,23 +373,16 @@ def _has_inverting_element(group: Group, half: int, square: int) -> bool:
     return False
 
 
-def _heisenberg(group: Group) -> str:
-    """Matrices with ones on the diagonal: not abelian, of order p^3, with g^p = 1."""
-    factors = factorise(len(group))
-    if len(factors) != 1 or set(factors.values()) != {3}:
-        return ""
-    (prime,) = factors
-    return f"H{prime}" if group.exponent == prime else ""
+def _of_matrices(group: Group) -> str:
+    """SL(2,3), with Q8 as commutators in order 24; SL(2,5), perfect of order 120; Heisenberg.
 
-
-def _linear(group: Group) -> str:
-    """SL(2,3), with Q8 as commutators in order 24; SL(2,5), perfect of order 120."""
-    order, commutators = len(group), len(group.derived)
-    if order == 24 and commutators == 8:
-        return "SL(2,3)"
-    if order == 120 and commutators == 120:
-        return "SL(2,5)"
-    return ""
+    The latter are matrices with ones on the diagonal: not abelian, of order p^3, with g^p = 1.
+    """
+    known = {(24, 8): "SL(2,3)", (120, 120): "SL(2,5)"}.get((len(group), len(group.derived)))
+    factors = list(factorise(len(group)).items())
+    if known is None and len(factors) == 1 and factors[0] == (group.exponent, 3):
+        return f"H{group.exponent}"
+    return known or ""
 
 
 def _coprime_product(group: Group) -> str:
@@ -408,8 +394,7 @@ def _coprime_product(group: Group) -> str:
         inside = np.array([set(factorise(order)) <= {prime} for order in group.orders.tolist()])
         outside = group.orders % prime != 0
         if inside.sum() == prime**power and outside.sum() * prime**power == len(group):
-            names = [name_of(group.subgroup(outside)), name_of(group.subgroup(inside))]
-            return "x".join(names) if not any("," in name for name in names) else ""
+            return _product([group.subgroup(outside), group.subgroup(inside)])
     return ""
 
 
@@ -422,10 +407,10 @@ def _product_with_center(group: Group) -> str:
         return ""
     if int(commutators.center.sum()) > 1:
         return ""
-    names = [name_of(commutators), name_of(center)]
+    return _product([commutators, center])
+
+
+def _product(factors: list[Group]) -> str:
+    """The name of a direct product; empty where a factor has none."""
+    names = [name_of(factor) for factor in factors]
     return "x".join(names) if not any("," in name for name in names) else ""
-
-
-def _described(group: Group) -> str:
-    solvable = "not solvable" if group.derived_length is None else "solvable"
-    return f"order {len(group)}, {solvable}, not abelian"

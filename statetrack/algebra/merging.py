@@ -258,9 +258,7 @@ def merging_in(source: Source, length: int) -> Merging | None:
     return None if automaton is None else _remembered(automaton, length)
 
 
-@lru_cache(maxsize=16)
-def _remembered(automaton: Automaton, length: int) -> Merging | None:
-    return merging_of(automaton, length)
+_remembered = lru_cache(maxsize=16)(merging_of)
 
 
 @dataclass(frozen=True, eq=False)
@@ -417,30 +415,23 @@ class _Nodes:
 
 def _pushed(nodes: _Nodes, law: _Law, length: int) -> Floats:
     """The shares, exactly: from each node backwards, and of the nodes at every position."""
-    at = _distributions(law, length)
+    num_states, targets = len(law.delta), law.delta.ravel()
+    at = np.ones((length, 1))  # how likely each state is to be drawn in, at every position
+    if not law.independent:
+        at = np.zeros((length, num_states))
+        at[0, law.start] = 1.0
+        for position in range(1, length):
+            chances = law.weights + law.slip_chance(position - 1) * law.shift
+            flow = (at[position - 1][:, None] * chances).ravel()
+            at[position] = np.bincount(targets, weights=flow, minlength=num_states)
     shares = [0.0]
     share: Floats | None = None
     for n in range(1, min(length - 1, MOST_STEPS // len(nodes.source)) + 1):
         share = nodes.before(share, law.slip_chance(length - n))
-        shares.append(min(1.0, float(at[length - n] @ share[: len(law.delta)])))
+        shares.append(min(1.0, float(at[length - n] @ share[:num_states])))
         if shares[-1] >= ALL:
             break
     return np.maximum.accumulate(np.array(shares))  # as they are, but for rounding
-
-
-def _distributions(law: _Law, length: int) -> Floats:
-    """How likely each state is to be drawn in, at every position: `[length, W]`."""
-    num_states = len(law.delta)
-    if law.independent:
-        return np.ones((length, 1))
-    targets = law.delta.ravel()
-    at = np.zeros((length, num_states))
-    at[0, law.start] = 1.0
-    for position in range(1, length):
-        chances = law.weights + law.slip_chance(position - 1) * law.shift
-        flow = (at[position - 1][:, None] * chances).ravel()
-        at[position] = np.bincount(targets, weights=flow, minlength=num_states)
-    return at
 
 
 def _never_at_once(machine: Machine, law: _Law) -> str:
@@ -449,17 +440,12 @@ def _never_at_once(machine: Machine, law: _Law) -> str:
     delta = machine.delta[live][:, law.used]
     if (np.sort(delta, axis=0) == live[:, None]).all():
         return "every symbol permutes the states"
-    closed = _closed_parts(delta, live, len(machine.delta))
-    return f"{closed} parts of the machine are never left once entered" if closed > 1 else ""
-
-
-def _closed_parts(delta: Integers, live: Integers, num_states: int) -> int:
-    """How many strong components no symbol leads out of; `delta [L, V]` is of live states `[L]`."""
-    place = np.empty(num_states, np.int64)
+    place = np.empty(len(machine.delta), np.int64)
     place[live] = np.arange(len(live))
     component = strong_components(place[delta])
     left = (component[place[delta]] != component[:, None]).any(axis=1)
-    return len(np.setdiff1d(component, component[left]))
+    parts = len(np.setdiff1d(component, component[left]))
+    return f"{parts} parts of the machine are never left once entered" if parts > 1 else ""
 
 
 def _never_by_images(images: Images, classes: _Classes) -> str:
@@ -470,10 +456,8 @@ def _never_by_images(images: Images, classes: _Classes) -> str:
     group: a word leads any state of I to any other one, and e w e, for an idempotent e with the
     image I, maps I onto I.
     """
-    sizes = (images.members & classes.live).sum(axis=1)
-    if sizes.min() == 1:
-        return ""
-    return f"words permute {sizes.min()} states, and lead no two of them to one"
+    size = (images.members & classes.live).sum(axis=1).min()
+    return "" if size == 1 else f"words permute {size} states, and lead no two of them to one"
 
 
 def _sampled(

@@ -1,20 +1,20 @@
 """The public names of `statetrack.audit`: other packages import these, from here alone."""
 
-from .answers import SplitScore as SplitScore
-from .answers import score as score
-from .auditing import CLEARLY as CLEARLY
-from .auditing import HELD_OUT as HELD_OUT
-from .auditing import MOST_SYMBOLS as MOST_SYMBOLS
-from .auditing import SOLVED as SOLVED
-from .auditing import Audit as Audit
-from .auditing import LengthFacts as LengthFacts
-from .auditing import Part as Part
-from .auditing import SplitAudit as SplitAudit
-from .auditing import audit as audit
-from .auditing import best_by_length as best_by_length
-from .auditing import draw_held_out as draw_held_out
-from .auditing import draw_tests as draw_tests
-from .auditing import draw_train as draw_train
+from .audits import CLEARLY as CLEARLY
+from .audits import HELD_OUT as HELD_OUT
+from .audits import MOST_SYMBOLS as MOST_SYMBOLS
+from .audits import SOLVED as SOLVED
+from .audits import Audit as Audit
+from .audits import LengthFacts as LengthFacts
+from .audits import Part as Part
+from .audits import SplitAudit as SplitAudit
+from .audits import SplitScore as SplitScore
+from .audits import audit as audit
+from .audits import best_by_length as best_by_length
+from .audits import draw_held_out as draw_held_out
+from .audits import draw_tests as draw_tests
+from .audits import draw_train as draw_train
+from .audits import score as score
 from .shortcuts import LONGEST_LOOKUP as LONGEST_LOOKUP
 from .shortcuts import VIEWS as VIEWS
 from .shortcuts import Shortcuts as Shortcuts

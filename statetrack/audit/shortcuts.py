@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statetrack.scoring import Accuracies, Tally, ratio
-from statetrack.sources import Batch
+from statetrack.sources import Batch, Integers
 
 Keys = NDArray[np.uint64]
-Integers = NDArray[np.int64]
 
 LONGEST_LOOKUP: Final = 6
 """The most symbols that a lookup sees."""

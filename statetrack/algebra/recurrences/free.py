@@ -95,7 +95,7 @@ class Blocks(LinearRecurrence):
             least = algebra.width_bounds.block if plain else None
             return _constructed(algebra, self.size, algebra.smallest_blocks, what, least)
         space = algebra.space
-        choice = space and space.with_smallest_largest(space.dimensions)
+        choice = None if space is None else space.with_smallest_largest(space.dimensions)
         what = (
             "one block for each irreducible part of a real representation that distinguishes the "
             "labels,"

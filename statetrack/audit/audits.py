@@ -1,26 +1,35 @@
 """An audit: how accurate are answers to a task or a dataset that track no state?
 
 Shortcuts are fitted on the training words and measured on all others. Also reported: how many of
-those words are training words too, and how their labels are distributed.
+those words are training words too, and how their labels are distributed. Answers of a model from
+elsewhere are scored as an evaluation scores a model, beside the best shortcut.
 
-N words, T time.
+N words, T time, C labels.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from statetrack.audit.shortcuts import VIEWS, Shortcuts, last_scored
-from statetrack.data import name_of_test, stream_words
-from statetrack.errors import DatasetError
-from statetrack.scoring import Accuracies, plain, ratio
-from statetrack.sources import Batch, Source, UnlabelledWords, WordStream
+from statetrack.data import (
+    NO_ANSWER,
+    Dataset,
+    fitted,
+    name_of_test,
+    read_dataset,
+    stream_words,
+)
+from statetrack.errors import DatasetError, nearest_or_known
+from statetrack.scoring import Accuracies, Score, Tally, plain, ratio, score_of
+from statetrack.sources import Batch, UnlabelledWords, WordStream
 from statetrack.spec import Task, WordSpec
 
 SOLVED: Final = 0.99
@@ -152,19 +161,19 @@ def audit(train: Batch, parts: Iterable[Part], labels: Sequence[str]) -> Audit:
 
     Raises `DatasetError` where the training words ask for no label at all.
     """
-    fitted = _at_most(train)
-    if not fitted.scored.any():
+    fitted_on = _at_most(train)
+    if not fitted_on.scored.any():
         raise DatasetError("no label is asked for in any training word: take more or longer words")
-    shortcuts = Shortcuts(fitted)
+    shortcuts = Shortcuts(fitted_on)
     known = set(_word_keys(train))
     splits: list[SplitAudit] = []
     for part in parts:
         measured = shortcuts.measure(_at_most(part.batch), list(part.splits))
         for length, name in part.splits.items():
-            splits.append(
-                _audit_split(name, part.batch.cut(0, length), known, labels, measured[length])
-            )
-    return Audit(len(train), len(fitted), tuple(splits))
+            words = part.batch.cut(0, length)
+            repeated = np.array([key in known for key in _word_keys(words)])
+            splits.append(_split_audit(name, words, repeated, labels, measured[length]))
+    return Audit(len(train), len(fitted_on), tuple(splits))
 
 
 def draw_train(task: Task, words: WordSpec, num_words: int, seed: int) -> Batch:
@@ -187,24 +196,16 @@ def draw_tests(
     Lengths at which they are more than `MOST_SYMBOLS` symbols are left out.
     """
     fitting = [length for length in lengths if num_words * length <= MOST_SYMBOLS]
-    for group in _groups(fitting, task.source, longest_in_training):
+    groups = [[length] for length in fitting]
+    if task.source.prefixes_are_words:  # where no word in training was as long, one draw is enough:
+        # then a word's whole length tells a shortcut nothing
+        groups = [[length] for length in fitting if length <= longest_in_training]
+        groups.append([length for length in fitting if length > longest_in_training])
+    for group in filter(None, groups):
         longest = lengths[-1] if task.source.prefixes_are_words else group[-1]
         chunk = num_words * group[-1]
         words = next(stream_words(task.source, num_words, longest, seed, chunk))
         yield Part(words, {length: name_of_test(length) for length in group})
-
-
-def _groups(lengths: Sequence[int], source: Source, longest_in_training: int) -> list[list[int]]:
-    """The lengths that are measured on prefixes of the same words.
-
-    Prefixes can share an audit only where they are words themselves, and where no word in
-    training was as long: then a word's whole length tells a shortcut nothing.
-    """
-    if not source.prefixes_are_words:
-        return [[length] for length in lengths]
-    groups = [[length] for length in lengths if length <= longest_in_training]
-    groups.append([length for length in lengths if length > longest_in_training])
-    return [group for group in groups if group]
 
 
 def best_by_length(shortcuts: Shortcuts, parts: Iterable[Part]) -> dict[int, tuple[str, float]]:
@@ -224,22 +225,31 @@ def best_by_length(shortcuts: Shortcuts, parts: Iterable[Part]) -> dict[int, tup
     return best
 
 
-def _audit_split(
+def _split_audit(
     name: str,
     words: Batch,
-    known: set[bytes],
+    repeated: NDArray[np.bool_],
     labels: Sequence[str],
     shortcuts: Mapping[str, Accuracies],
 ) -> SplitAudit:
-    repeated = np.array([key in known for key in _word_keys(words)])
+    """The facts of a split, of whose words `[N]` some are training words too."""
     last = last_scored(words.scored)[:, -1]
     there = words.labels[np.arange(len(words)), last].astype(np.int64)
     answers = np.where(last >= 0, there, -1)
-    by_length = [
-        _length_facts(length, repeated[here], answers[here], labels)
-        for length in np.unique(words.lengths).tolist()
-        for here in [words.lengths == length]
-    ]
+    by_length = []
+    for length in np.unique(words.lengths).tolist():
+        here = words.lengths == length
+        label, floor = _most_frequent(answers[here])
+        by_length.append(
+            LengthFacts(
+                length=length,
+                words=int(here.sum()),
+                in_training=float(repeated[here].mean()),
+                labels=len(np.unique(answers[here & (answers >= 0)])),
+                most_frequent=labels[label] if label >= 0 else "",
+                floor=floor,
+            )
+        )
     return SplitAudit(
         split=name,
         words=len(words),
@@ -249,23 +259,6 @@ def _audit_split(
         floor=_most_frequent(answers)[1],
         lengths=tuple(by_length),
         shortcuts=shortcuts,
-    )
-
-
-def _length_facts(
-    length: int,
-    repeated: NDArray[np.bool_],
-    answers: NDArray[np.int64],
-    labels: Sequence[str],
-) -> LengthFacts:
-    label, floor = _most_frequent(answers)
-    return LengthFacts(
-        length=length,
-        words=len(answers),
-        in_training=float(repeated.mean()),
-        labels=len(np.unique(answers[answers >= 0])),
-        most_frequent=labels[label] if label >= 0 else "",
-        floor=floor,
     )
 
 
@@ -289,3 +282,97 @@ def _word_keys(batch: Batch) -> list[bytes]:
 
 def _names(chosen: Iterable[object]) -> tuple[str, ...]:
     return tuple(name for name, is_chosen in zip(VIEWS, chosen, strict=True) if is_chosen)
+
+
+# --- answers from elsewhere ---
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitScore(Score):
+    """The score of answers to one split of a dataset; `length` is that of its longest word.
+
+    `floor` is the share of the most frequent label at the last scored positions of these words.
+    `last_only` says that there is one answer for each word, to its last scored position: then
+    all accuracies are about that one. `shortcut` is the shortcut, fitted on the split `train`, that
+    is right most often on these words; None without that split, and where the words are too many.
+    """
+
+    split: str
+    shortest: int
+    last_only: bool
+    shortcut: str | None = None
+    shortcut_accuracy: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The score as `statetrack score --json` prints it."""
+        names = ["split", "shortest", *(field.name for field in fields(Score)), "last_only"]
+        content = {name: getattr(self, name) for name in names if name != "nonfinite_from"}
+        found = {"shortcut": self.shortcut, "shortcut_accuracy": self.shortcut_accuracy}
+        return dict(plain(content | found))
+
+
+def score(answers: Mapping[str, ArrayLike], data: Dataset | Path | str) -> list[SplitScore]:
+    """Score answers to the splits of a dataset, in the order of its splits.
+
+    `answers` has for each split the labels that a model gives, whole numbers `[N, T]` in the order
+    of its words; -1 stands for no answer, and what stands where no label is asked for is not read.
+    `[N]` are answers to the last scored position of each word alone. `data` is a folder that `gen`
+    wrote, or what `read_dataset` made of it.
+
+    Raises `DatasetError` where there is no such split, or the answers do not fit its words.
+    """
+    dataset = data if isinstance(data, Dataset) else read_dataset(data)
+    for name in answers:
+        if name not in dataset.splits:
+            raise DatasetError(
+                f"the dataset has no split '{name}'.{nearest_or_known(name, dataset.splits)}"
+            )
+    labels, train = dataset.card["labels"], dataset.splits.get("train")
+    train = None if train is None else _at_most(train)
+    shortcuts = None if train is None or not train.scored.any() else Shortcuts(train)
+    return [
+        _score(name, fitted(answers[name], words, f"answers to {name}"), words, labels, shortcuts)
+        for name, words in dataset.splits.items()
+        if name in answers
+    ]
+
+
+def _score(
+    name: str,
+    answers: NDArray[np.int64],
+    words: Batch,
+    labels: list[str],
+    shortcuts: Shortcuts | None,
+) -> SplitScore:
+    last_only = answers.ndim == 1
+    if last_only:
+        to_come = np.flip(np.cumsum(np.flip(words.scored, 1), axis=1), 1)
+        last = np.asarray(words.scored & (to_come == 1))
+        words = Batch(words.symbols, words.labels, last, words.lengths)
+        answers = np.where(words.scored, answers[:, None], NO_ANSWER)
+    width = answers.shape[1]
+    words = words.cut(0, width)
+    wrong = words.scored & ((answers < NO_ANSWER) | (answers >= len(labels)))
+    if wrong.any():
+        word, time = np.argwhere(wrong)[0].tolist()
+        raise DatasetError(
+            f"answers to {name}: word {word + 1}, position {time + 1}: {answers[word, time]} is no "
+            f"label: the task has {len(labels)}, numbered from 0, and -1 stands for no answer"
+        )
+    tally = Tally(len(words))
+    tally.add(answers == words.labels, words.scored)
+    asked = np.bincount(words.last_labels(), minlength=len(labels))
+    floor = ratio(int(asked.max()), int(asked.sum()))
+    longest = int(words.lengths.max())
+    found = score_of(longest, tally.accuracies(), floor, 1 / len(labels))
+    best: tuple[str | None, float | None] = (None, None)
+    if shortcuts is not None and words.symbols.size <= MOST_SYMBOLS:
+        best = best_by_length(shortcuts, [Part(words, {longest: name})]).get(longest, best)
+    return SplitScore(
+        **{field.name: getattr(found, field.name) for field in fields(Score)},
+        split=name,
+        shortest=int(words.lengths.min()),
+        last_only=last_only,
+        shortcut=best[0],
+        shortcut_accuracy=best[1],
+    )
