@@ -24,7 +24,7 @@ from statetrack.scoring import rounded_down
 from statetrack.sources.named_groups import COLLECTION, named_group
 from statetrack.spec import load_task
 from statetrack.sweep import PointResult, load_suite, points_of
-from statetrack.sweep.kept import kept_result
+from statetrack.sweep.results import kept_result
 
 BELOW, AT = "one below", "predicted size"
 

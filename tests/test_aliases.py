@@ -12,7 +12,7 @@ from statetrack.errors import TaskWarning, UnknownNameError
 from statetrack.registry import Alias, Registry
 from statetrack.runs import Experiment
 from statetrack.spec import TASKS, current_name, golden_hash, load_task
-from statetrack.sweep.kept import AnotherRunError, refuse_another
+from statetrack.sweep.results import AnotherRunError, refuse_another
 
 GOLDEN = yaml.safe_load((Path(__file__).parent / "golden/tasks.yaml").read_text())
 

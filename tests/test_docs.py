@@ -36,7 +36,7 @@ from statetrack.references import ids_in, references
 from statetrack.report.plain_values import COLUMNS as COLUMNS_OF_REPORTS
 from statetrack.spec import TaskSpec, load_task
 from statetrack.sweep import Budget, Suite
-from statetrack.sweep.published import PublishedTable
+from statetrack.sweep.suite import PublishedTable
 from statetrack.training import DataSettings, TrainSettings
 from tests.new_process import forget_plugins
 

@@ -16,7 +16,7 @@ from statetrack.report.estimates import duration
 from statetrack.runs import Run
 from statetrack.sweep import Estimate, Estimates, Searching, Suite, estimate, points_of
 from statetrack.sweep.estimating import _Cost
-from statetrack.sweep.measuring import run_point
+from statetrack.sweep.work import run_point
 
 SUITE = Suite(
     title="Points to be estimated",

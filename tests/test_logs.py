@@ -17,7 +17,7 @@ from statetrack.errors import SettingsError, StatetrackWarning
 from statetrack.runs import LOGS, Run, find_run_folders, logging
 from statetrack.runs.loggers.tensorboard import TensorBoard
 from statetrack.sweep import Suite, points_of
-from statetrack.sweep.measuring import run_point
+from statetrack.sweep.work import run_point
 
 SMALL: dict[str, Any] = {
     "model": "bilinear",

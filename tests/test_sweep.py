@@ -46,12 +46,13 @@ from statetrack.sweep import (
     load_suite,
     points_of,
     run_suite,
-    searching,
 )
-from statetrack.sweep.cores import _quota
+from statetrack.sweep import results as results_module
+from statetrack.sweep import work as work_module
+from statetrack.sweep.executors import _quota
 from statetrack.sweep.executors.local import KILLED
-from statetrack.sweep.kept import refuse_another
-from statetrack.sweep.measuring import run_point
+from statetrack.sweep.results import refuse_another
+from statetrack.sweep.work import run_point
 from statetrack.training import Record
 from tests.dying_work import DyingWork
 from tests.faults import disk, sweeps
@@ -583,7 +584,9 @@ def test_evidence_that_was_found_before_a_stop_is_kept(
     in_a_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = Asked(monkeypatch), Asked(monkeypatch, certificate_of(900))
-    monkeypatch.setattr(searching, "KINDS", ("worst-case", "certificate"))
+    kinds = ("worst-case", "certificate")
+    monkeypatch.setattr(results_module, "SOUGHT", kinds)
+    monkeypatch.setattr(work_module, "SOUGHT", kinds)
     points = points_of(suite_of(), Path("out"), {})
     both = Searching(worst=1.0, others=2.0)
     assert not list(run_suite(suite_of(), points, LOCAL, stop_after(3), both))
@@ -834,7 +837,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_training(
 def test_the_cores_that_count_are_those_that_the_process_may_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("statetrack.sweep.cores.CONTROL_GROUPS", tmp_path)
+    monkeypatch.setattr("statetrack.sweep.executors.CONTROL_GROUPS", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 3, 4})
     assert available_cores() == 3
     (tmp_path / "cpu.max").write_text("max 100000\n")

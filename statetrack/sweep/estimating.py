@@ -34,10 +34,8 @@ from statetrack.runs import (
     strongest_by_length,
 )
 from statetrack.spec import Task, load_task
-from statetrack.sweep.kept import kept_result
 from statetrack.sweep.points import Point
-from statetrack.sweep.results import SEED
-from statetrack.sweep.searching import NO_SEARCH, Searching
+from statetrack.sweep.results import NO_SEARCH, SEED, Searching, kept_result
 from statetrack.sweep.suite import Suite
 from statetrack.training import BLOCK, TaskWords, Trainer
 

@@ -1,16 +1,38 @@
-"""The result of a suite's cell, which the table shows; torch is not imported here."""
+"""What becomes of a point: its result, which the table shows, or its failure; torch-free.
+
+A result is kept in the point's folder, and is taken for the point's again only where that folder
+holds the run that the suite asks for, measured as it says.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
-from statetrack.errors import RunError
-from statetrack.evidence import Bracket, Evidence
-from statetrack.runs import EvaluationRow, evidence_to_json, read_evidence, read_row
-from statetrack.spec import Task, golden_hash
+from statetrack.errors import RunError, setting
+from statetrack.evidence import (
+    Bracket,
+    Certificate,
+    ErrorControl,
+    Evidence,
+    Exhaustive,
+    Extraction,
+    WorstCase,
+)
+from statetrack.runs import (
+    EvaluationRow,
+    RunFolder,
+    evidence_to_json,
+    is_run,
+    read_evidence,
+    read_row,
+)
+from statetrack.spec import Task, WordSpec, current_name, golden_hash, load_task
+from statetrack.sweep.executors import Failed
+from statetrack.sweep.points import Point
 from statetrack.sweep.suite import Suite
+from statetrack.training import DataSettings, TaskWords
 
 SEED, HORIZON_SEED = 0, 1
 """The seeds of the test words: at the suite's lengths, and at those of the horizon."""
@@ -18,13 +40,23 @@ SEED, HORIZON_SEED = 0, 1
 POSITIONS = "every"
 """Of which positions of a word the answers count in `success` and `horizon`."""
 
+SOUGHT = (
+    WorstCase.kind,
+    Exhaustive.kind,
+    Extraction.kind,
+    Certificate.kind,
+    ErrorControl.kind,
+)
+"""The kinds of evidence that can be looked for, in the order in which they are."""
+
 
 @dataclass(frozen=True)
 class Measurement:
     """What the numbers of a cell depend on besides the trained weights.
 
     `task_hash` is that of the words and labels, see `golden_hash`; the other names are those of
-    suite files.
+    suite files. `positions` are those whose answers count in `success` and `horizon`: earlier
+    versions counted the last one of a word, and did not say so.
     """
 
     task_hash: str
@@ -37,8 +69,6 @@ class Measurement:
     horizon_samples: int
     horizon_seed: int
     positions: str = "last"
-    """Which answers count as right or wrong in `success` and `horizon`: earlier versions counted
-    the last one of a word, and did not say so."""
     test_words: tuple[str, ...] = ()
 
     @classmethod
@@ -57,10 +87,6 @@ class Measurement:
             positions=POSITIONS,
             test_words=suite.test_words,
         )
-
-    def is_of_the_same_words(self, other: Measurement) -> bool:
-        """Whether the tasks have the same words and labels."""
-        return (self.task_hash, self.task_version) == (other.task_hash, other.task_version)
 
 
 @dataclass(frozen=True)
@@ -95,6 +121,11 @@ class PointResult:
     searched: Mapping[str, float] = field(default_factory=dict)
 
     @property
+    def every_row(self) -> tuple[EvaluationRow, ...]:
+        """The rows on words drawn as in training, at the suite's length and the further ones."""
+        return (*self.rows, *self.curves)
+
+    @property
     def bracket(self) -> Bracket:
         """What is proven of the selected replica, and where it fails."""
         return Bracket.of(self.evidence, wrong_at=self.first_error)
@@ -117,36 +148,138 @@ class PointResult:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], where: str) -> PointResult:
-        """The result of plain values.
+        """The result of plain values; an earlier version wrote no evidence.
 
         Raises `RunError`, whose message begins with `where`, for values of another form.
         """
-        rows = {
-            name: _rows(content.get(name, []), f"{where}, {name}")
-            for name in ("rows", "curves", "others")
-        }
-        selected = content.get("selected")
-        if selected is not None:
-            selected = read_row(EvaluationRow, selected, f"{where}, selected")
-        read = {**rows, "selected": selected, "evidence": _evidence(content, where)}
-        return read_row(cls, {**content, **read}, where)
+        rows = content.get("evidence", [])
+        if not isinstance(rows, list):
+            raise RunError(f"{where}, evidence: is damaged: it is no list")
+        evidence = [read_evidence(row, f"{where}, evidence") for row in rows]
+        known = [each for each in evidence if each is not None]
+        return read_row(cls, {"curves": [], **content, "evidence": known}, where)
 
 
-def _rows(content: object, where: str) -> list[EvaluationRow]:
-    if not isinstance(content, list):
-        raise RunError(f"{where}: is damaged: it is no list")
-    return [read_row(EvaluationRow, row, where) for row in content]
-
-
-def _evidence(content: Mapping[str, Any], where: str) -> list[Evidence]:
-    """The evidence of a cell; an earlier version wrote none."""
-    rows = content.get("evidence", [])
-    if not isinstance(rows, list):
-        raise RunError(f"{where}, evidence: is damaged: it is no list")
-    found = (read_evidence(row, f"{where}, evidence") for row in rows)
-    return [each for each in found if each is not None]
-
-
-def num_right(rows: tuple[EvaluationRow, ...]) -> int:
+def num_right(rows: Iterable[EvaluationRow]) -> int:
     """The number of rows in which every answer at every scored position is right."""
     return sum(row.all_right for row in rows)
+
+
+Done: TypeAlias = PointResult | Failed
+"""What became of a point."""
+
+
+@dataclass(frozen=True)
+class Searching:
+    """The seconds for the worst word of each cell, and for every other kind; 0: not looked for."""
+
+    worst: float = 0.0
+    others: float = 0.0
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """The seconds for each kind that is looked for."""
+        given = {kind: self.worst if kind == WorstCase.kind else self.others for kind in SOUGHT}
+        return {kind: seconds for kind, seconds in given.items() if seconds}
+
+    def missing(self, result: PointResult) -> dict[str, float]:
+        """The seconds for each kind that a result lacks, or has of a shorter search.
+
+        More time would change nothing of a search that came to its end.
+        """
+        complete = {each.kind for each in result.evidence if each.complete}
+        return {
+            kind: seconds
+            for kind, seconds in self.seconds.items()
+            if result.searched.get(kind, 0.0) < seconds and kind not in complete
+        }
+
+
+NO_SEARCH: Searching = Searching()
+"""Accuracies are enough."""
+
+
+# --- what a point's folder holds already ---
+
+
+class AnotherRunError(RunError):
+    """The folder of a point holds a run of other settings, or on another task."""
+
+
+def kept_result(suite: Suite, point: Point) -> PointResult | None:
+    """The result in a point's folder; None for a point that is to be trained or evaluated.
+
+    A result that was measured otherwise than the suite says now is not used. Raises
+    `AnotherRunError` where the folder holds a run of other settings, or on another task.
+    """
+    if not is_run(point.path):
+        return None
+    folder = RunFolder.open(point.path)
+    task, wanted = refuse_another(folder, point), point.experiment
+    content = folder.cell()
+    if content is None or "measured" not in content:  # an earlier version did not write it
+        return None
+    kept = PointResult.from_json(content, f"{point.path}: cell.json")
+    drawn = TaskWords(task, wanted.data, wanted.training, folder.frequencies_file).drawn
+    now, then = Measurement.of(suite, drawn), kept.measured
+    if (now.task_hash, now.task_version) != (then.task_hash, then.task_version):
+        raise _another(
+            folder,
+            f"a run on other words: this version of statetrack draws those of {task.name} "
+            "differently",
+        )
+    if now != then:
+        return None
+    return replace(kept, row=point.row, column=point.column, run=str(point.path))
+
+
+def refuse_another(folder: RunFolder, point: Point) -> Task:
+    """The task of a point's run; `AnotherRunError` unless it is the one that the suite asks for.
+
+    A setting that the run of an earlier version does not name was the default of its field: a
+    model's own default may be newer than the run.
+    """
+    wanted = point.experiment
+    found = {
+        name: value
+        for part in (wanted.data, wanted.model_settings, wanted.training)
+        for name, value in type(part)().model_dump(mode="json").items()
+        if name != "extended_at"  # left out unless there is one
+    } | folder.config()
+    if "task" in found:
+        found["task"] = current_name(str(found["task"]))
+    asked = wanted.values() | {"task": current_name(wanted.data.task)}
+    names = [name for name in dict.fromkeys([*asked, *found]) if found.get(name) != asked.get(name)]
+    if found != asked:
+        shown = [f"{name} {found.get(name)} there and {asked.get(name)} here" for name in names[:3]]
+        more = "; ..." if len(names) > 3 else ""
+        raise _another(folder, f"a run with other settings ({'; '.join(shown)}{more})")
+    task, now = load_task(str(folder.task_file)), load_task(wanted.data.task)
+    if difference := _difference(task, now, wanted.data):
+        raise _another(folder, f"a run on another task ({difference})")
+    return task
+
+
+def _another(folder: RunFolder, what: str) -> AnotherRunError:
+    return AnotherRunError(
+        f"{folder.path}: holds {what}: choose another {setting('out')}, or delete that folder"
+    )
+
+
+def _difference(kept: Task, now: Task, data: DataSettings) -> str:
+    """What training or testing on two tasks would differ in; nothing for titles and the like."""
+    if kept.spec.version != now.spec.version:
+        return f"version {kept.spec.version} of {now.name} there and {now.spec.version} here"
+    if golden_hash(kept) != golden_hash(now):
+        return f"{now.name} has other words or labels there"
+    before, after = (
+        WordSpec.of(task, train_length=data.train_length, supervision=data.supervision)
+        for task in (kept, now)
+    )
+    if before != after:
+        there, here = (
+            f"lengths {words.lengths} with supervision '{words.supervision}'"
+            for words in (before, after)
+        )
+        return f"{now.name} is trained on {there} there, and on {here} here"
+    return ""

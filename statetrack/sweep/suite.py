@@ -2,36 +2,99 @@
 
 `tasks/suites/NAME.yaml` names the rows (a model with settings), the columns (a task, with or
 without settings), the axes, and the measurements. It is made to be trained in minutes; `budgets`
-say what takes hours, and what the paper did, which may take days. torch is not imported here.
+lay over it what takes hours, and what the paper did, which may take days. Neither torch nor NumPy
+is imported here: suites are listed and described without them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PrivateAttr, field_validator, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, field_validator, model_validator
 
 from statetrack import yaml_text
 from statetrack.errors import SettingsError, TaskError
 from statetrack.registry import Registry, files_in, tasks_folder
 from statetrack.settings import Line, LineOrEmpty, Name, Settings, build, option, read_yaml
-from statetrack.sweep.lengths import Lengths
-from statetrack.sweep.published import PublishedTable, Trust
 from statetrack.training import DataSettings, TrainSettings
 
-Measure = Literal["accuracy", "scaled", "success"]
+Shown = Literal["accuracy", "scaled", "success"]
+"""What a cell of a suite's table shows."""
 
+Measure = Literal["accuracy", "scaled", "prefixes", "horizon", "success"]
+"""What a published number is."""
+
+Trust = Literal["primary", "second-hand", "figure"]
+"""Where a number was read: in the paper or its authors' data; in a digest; off a figure."""
+
+Of = Literal["selected", "best", "median", "mean"]
+"""Of which replicas: the one that validation selects, or a statistic over all of them."""
 
 BUDGETS = ("minutes", "hours", "paper")
 """The names of budgets, from the least to the most."""
 
+SWEEP_FILE = "sweep.yaml"
+"""The file in a sweep's folder that has the suite as it was run."""
+
+TRAINED_BY = frozenset({*DataSettings.model_fields, *TrainSettings.model_fields} - {"task"})
+"""The settings of training and its words, which a protocol is about."""
+
+
+def _written_out(value: Any) -> Any:
+    """Lengths with the ranges among them written out; numbers alone are read without NumPy."""
+    if isinstance(value, str) or (
+        isinstance(value, list | tuple) and any(isinstance(each, str) for each in value)
+    ):
+        from statetrack.spec import written_out
+
+        return written_out(value)
+    return value
+
+
+Lengths = Annotated[tuple[int, ...], BeforeValidator(_written_out)]
+"""Lengths, as numbers or as the ranges that the command line takes."""
+
+
+class PublishedTable(Settings):
+    """A table of published numbers: what they are, where they stand, and what differs here."""
+
+    source: Line = option(..., "The table, figure or section, such as `Table 3`.")
+    reference: LineOrEmpty = option("", "The paper; by default the suite's.")
+    trust: Trust = option(
+        "primary",
+        "`primary`: read in the paper or in its authors' own data; `second-hand`: in a digest of "
+        "it; `figure`: read off a figure.",
+    )
+    measure: Measure = option(
+        "scaled",
+        "Accuracy at the last position, raw or with chance at 0; the fraction of words right at "
+        "every position (`prefixes`); the longest length with an accuracy of `threshold` "
+        "(`horizon`); the fraction of replicas right on every word (`success`).",
+    )
+    of: Of = option("selected", "Of which of our replicas the number is compared.")
+    lengths: Lengths = option((), "The lengths whose mean it is; by default the suite's length.")
+    threshold: float = option(0.9, "The accuracy that `horizon` asks for.", above=0, max=1)
+    within: float = option(
+        0.05,
+        "Up to which difference two accuracies agree; of a horizon the same share of it.",
+        above=0,
+        max=1,
+    )
+    unlike: LineOrEmpty = option(
+        "", "What makes these numbers not comparable whatever is measured, in one line."
+    )
+    note: LineOrEmpty = option(
+        "", "What else is to be known about these numbers; it stands beside every verdict."
+    )
+    values: dict[str, dict[str, float]] = Field(default_factory=dict)
+
 
 class Budget(Settings):
-    """What a budget changes in a suite: settings of points, of rows and of columns, and the test.
+    """What a budget lays over a suite: settings of points, of rows and of columns, and the test.
 
     A setting of `null` takes away what the suite gives, so that its protocol or its default counts.
     A budget that names a protocol is trained as that says: how suite and rows train is left out,
@@ -51,6 +114,38 @@ class Budget(Settings):
     curve_lengths: Lengths | None = option(None, "In place of the suite's.")
     horizon_lengths: Lengths | None = option(None, "In place of the suite's.")
     horizon_samples: int | None = option(None, "In place of the suite's.", min=1)
+
+    def over(self, suite: Suite) -> dict[str, Any]:
+        """The fields of a suite that are otherwise within the budget."""
+        left_out = TRAINED_BY if self.protocol else frozenset[str]()
+
+        def laid(given: Mapping[str, Any], own: Mapping[str, Any], without: Collection[str]) -> Any:
+            both = {**{key: given[key] for key in given if key not in without}, **own}
+            return {key: value for key, value in both.items() if value is not None}
+
+        in_place = {name: getattr(self, name) for name in _IN_PLACE}
+        return {
+            "departures": self.says,
+            "settings": laid(suite.settings, self.settings, left_out),
+            "models": {
+                row: laid(own, self.models.get(row, {}), left_out)
+                for row, own in _as_settings("model", suite.models).items()
+                if row not in self.without
+            },
+            "tasks": {
+                column: laid(own, self.tasks.get(column, {}), ())
+                for column, own in suite.columns.items()
+                if column not in self.without
+            },
+            **{name: value for name, value in in_place.items() if value is not None},
+        }
+
+
+_IN_PLACE = (
+    *("protocol", "length", "samples"),
+    *("curve_lengths", "horizon_lengths", "horizon_samples"),
+)
+"""What a budget gives in place of the suite's."""
 
 
 class Row(Settings):
@@ -88,7 +183,7 @@ class Suite(Settings):
     length: int = option(500, "The length that the table reports.", min=1)
     samples: int = option(2000, "Test words.", min=1)
     curve_lengths: Lengths = option((), "Further lengths at which every replica is tested.")
-    measure: Measure = option(
+    measure: Shown = option(
         "accuracy",
         "What a cell shows: the selected replica's accuracy, the same with chance at 0, or the "
         "fraction of replicas that are right on every test word.",
@@ -143,46 +238,27 @@ class Suite(Settings):
         return self
 
     @model_validator(mode="after")
-    def _cells_exist(self) -> Self:
+    def _names_exist(self) -> Self:
+        """Whatever names rows and columns names those of `models` (with the axes) and `tasks`."""
+
+        def require(where: str, what: str, names: Iterable[str], known: Collection[str]) -> None:
+            for name in names:
+                if name not in known:
+                    of = "models" if what == "row" else "tasks"
+                    raise ValueError(f"'{where}' names the {what} '{name}', which is not in '{of}'")
+
+        require("cells", "column", self.cells, self.tasks)
         for column, cells in self.cells.items():
-            if column not in self.tasks:
-                raise ValueError(f"'cells' names the column '{column}', which is not in 'tasks'")
-            for row in cells:
-                if row not in self.models:
-                    raise ValueError(
-                        f"'cells', '{column}' names the row '{row}', which is not in 'models'"
-                    )
-        return self
-
-    @model_validator(mode="after")
-    def _published_cells_exist(self) -> Self:
-        named = [("published", self.published)]
-        named += [(f"tables, '{table.source}'", table.values) for table in self.tables]
-        rows = self.rows
-        for where, published in named:
+            require(f"cells', '{column}", "row", cells, self.models)
+        rows, tables = self.rows, [("published", self.published)]
+        tables += [(f"tables, '{table.source}'", table.values) for table in self.tables]
+        for where, published in tables:
             for row, values in published.items():
-                if row not in rows:
-                    raise ValueError(f"'{where}' names the row '{row}', which is not in 'models'")
-                for column in values:
-                    if column not in self.tasks:
-                        raise ValueError(
-                            f"'{where}' names the column '{column}', which is not in 'tasks'"
-                        )
-        return self
-
-    @model_validator(mode="after")
-    def _budgets_name_rows(self) -> Self:
+                require(where, "row", [row], rows)
+                require(where, "column", values, self.tasks)
         for name, budget in self.budgets.items():
-            for row in budget.models:
-                if row not in self.models:
-                    raise ValueError(
-                        f"'budgets', '{name}' names the row '{row}', which is not in 'models'"
-                    )
-            for column in budget.tasks:
-                if column not in self.tasks:
-                    raise ValueError(
-                        f"'budgets', '{name}' names the column '{column}', which is not in 'tasks'"
-                    )
+            require(f"budgets', '{name}", "row", budget.models, self.models)
+            require(f"budgets', '{name}", "column", budget.tasks, self.tasks)
             out = set(budget.without)
             if unknown := sorted(out - {*self.models, *self.tasks}):
                 raise ValueError(
@@ -197,8 +273,7 @@ class Suite(Settings):
     def rows(self) -> dict[str, Row]:
         """Every row by its name; with axes one for each model and combination of their values."""
         rows = {}
-        for name, given in self.models.items():
-            own = {"model": given} if isinstance(given, str) else dict(given)
+        for name, own in _as_settings("model", self.models).items():
             for values in product(*self.axes.values()):
                 axes = dict(zip(self.axes, values, strict=True))
                 said = [f"{axis}={value}" for axis, value in axes.items()]
@@ -210,10 +285,7 @@ class Suite(Settings):
     @property
     def columns(self) -> dict[str, dict[str, Any]]:
         """The settings of every column by its name: the task, and what else is given."""
-        return {
-            name: {"task": given} if isinstance(given, str) else dict(given)
-            for name, given in self.tasks.items()
-        }
+        return _as_settings("task", self.tasks)
 
     def within(self, name: str) -> Suite:
         """The suite as a budget changes it; `departures` then says how.
@@ -221,34 +293,12 @@ class Suite(Settings):
         A suite that has other budgets is as its file has it within `minutes`. Raises
         `SettingsError` for a budget that the suite does not have.
         """
-        if name == BUDGETS[0] and self.budgets and name not in self.budgets:
-            return self._changed({})
-        if name not in self.budgets:
+        if name not in self.budgets and not (name == BUDGETS[0] and self.budgets):
             names = [each for each in BUDGETS if each in self.budgets or each == BUDGETS[0]]
             has = f"has {', '.join(names)}" if self.budgets else "has none"
             raise SettingsError(f"suite '{self.title}': there is no budget '{name}': it {has}")
-        budget = self.budgets[name]
-        left_out = _TRAINING if budget.protocol else frozenset[str]()
-        models: dict[str, Any] = {}
-        for row, given in self.models.items():
-            own: Mapping[str, Any] = {"model": given} if isinstance(given, str) else given
-            if row not in budget.without:
-                models[row] = _merged(own, budget.models.get(row, {}), left_out)
-        tasks = {
-            column: _merged(own, budget.tasks.get(column, {}), frozenset())
-            for column, own in self.columns.items()
-            if column not in budget.without
-        }
-        in_place = {key: getattr(budget, key) for key in _IN_PLACE}
-        return self._changed(
-            {
-                "departures": budget.says,
-                "settings": _merged(self.settings, budget.settings, left_out),
-                "models": models,
-                "tasks": tasks,
-                **{key: value for key, value in in_place.items() if value is not None},
-            }
-        )
+        laid = self.budgets[name].over(self) if name in self.budgets else {}
+        return self._changed({**laid, "budgets": {}}, self)
 
     def for_budget(self, name: str | None) -> Suite:
         """The suite within a budget; of None within `minutes`, and as it is without any budgets.
@@ -270,19 +320,17 @@ class Suite(Settings):
         if not new:
             return self
 
-        def without(given: Mapping[str, Any]) -> dict[str, Any]:
+        def without(given: Any) -> Any:
+            """Settings without the new ones; a name is one of a model or a task alone."""
+            if isinstance(given, str):
+                return given
             return {key: value for key, value in given.items() if key not in new}
-
-        def named(given: Mapping[str, str | dict[str, Any]]) -> dict[str, str | dict[str, Any]]:
-            return {
-                name: one if isinstance(one, str) else without(one) for name, one in given.items()
-            }
 
         changed = self.model_copy(
             update={
                 "settings": {**without(self.settings), **settings},
-                "models": named(self.models),
-                "tasks": named(self.tasks),
+                "models": {name: without(own) for name, own in self.models.items()},
+                "tasks": {name: without(own) for name, own in self.tasks.items()},
                 "cells": {
                     column: {row: without(of) for row, of in cells.items()}
                     for column, cells in self.cells.items()
@@ -291,34 +339,29 @@ class Suite(Settings):
             }
         )
         rows = changed.rows  # other axes give other rows, of which nothing is published
-        changed = changed.model_copy(
-            update={
-                "published": {row: of for row, of in self.published.items() if row in rows},
-                "tables": tuple(
-                    table.model_copy(
-                        update={"values": {r: of for r, of in table.values.items() if r in rows}}
-                    )
-                    for table in self.tables
-                ),
-            }
+
+        def of_rows(published: Mapping[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+            return {row: values for row, values in published.items() if row in rows}
+
+        tables = (
+            table.model_copy(update={"values": of_rows(table.values)}) for table in self.tables
         )
-        changed._file = self.whole
-        return changed
+        return changed._changed(
+            {"published": of_rows(self.published), "tables": tuple(tables)}, self.whole
+        )
 
     def tested(self, changes: Mapping[str, int]) -> Suite:
         """The suite with another `length`, or number of `samples`."""
-        changed = self.model_copy(update=dict(changes))
-        changed._file = self._file
-        return changed
+        return self._changed(changes, self._file)
 
     def document(self) -> str:
         """The text of a file of this suite, which `read_suite` reads."""
         return yaml_text.dump(self.model_dump(mode="json", exclude_defaults=True))
 
-    def _changed(self, changes: Mapping[str, Any]) -> Suite:
-        within = self.model_copy(update={**changes, "budgets": {}})
-        within._file = self
-        return within
+    def _changed(self, changes: Mapping[str, Any], file: Suite | None) -> Suite:
+        changed = self.model_copy(update=dict(changes))
+        changed._file = file
+        return changed
 
     @property
     def whole(self) -> Suite:
@@ -344,32 +387,15 @@ class Suite(Settings):
         return (simple, *self.tables)
 
 
-_IN_PLACE = (
-    *("protocol", "length", "samples"),
-    *("curve_lengths", "horizon_lengths", "horizon_samples"),
-)
-"""What a budget gives in place of the suite's."""
-
-
-_TRAINING = frozenset({*DataSettings.model_fields, *TrainSettings.model_fields} - {"task"})
-"""The settings of training and its words, which a protocol is about."""
-
-
-def _merged(
-    given: Mapping[str, Any], changes: Mapping[str, Any], left_out: frozenset[str]
-) -> dict[str, Any]:
-    """Settings without some, with others in their place; those of None are taken away."""
-    kept = {key: value for key, value in given.items() if key not in left_out}
-    return {key: value for key, value in {**kept, **changes}.items() if value is not None}
+def _as_settings(key: str, given: Mapping[str, str | dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Models or tasks by their names, each as settings: a name alone is that of `key`."""
+    return {name: {key: own} if isinstance(own, str) else dict(own) for name, own in given.items()}
 
 
 def read_suite(path: Path) -> Suite:
     """The suite in a file; `SettingsError` for a file that is not a suite."""
     return build(Suite, read_yaml(path), str(path))
 
-
-SWEEP_FILE = "sweep.yaml"
-"""The file in a sweep's folder that has the suite as it was run."""
 
 SUITES: Registry[Suite] = Registry(
     "suite",

@@ -24,28 +24,75 @@ torch is not imported here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import Any, Literal
 
 from statetrack.errors import StatetrackError
-from statetrack.runs import EvaluationRow, Experiment, RunFolder, Summary
+from statetrack.runs import Experiment, RunFolder, Summary
 from statetrack.scoring import horizon_of, rescale, rounded_down, rounded_up
 from statetrack.spec import WordSpec, current_name, load_task
-from statetrack.sweep.executors._base import Done
-from statetrack.sweep.published import Compared, Measure, PublishedTable, Verdict
-from statetrack.sweep.results import PointResult
-from statetrack.sweep.suite import Suite
+from statetrack.sweep.points import Point
+from statetrack.sweep.results import Done, PointResult
+from statetrack.sweep.suite import TRAINED_BY, Measure, Of, PublishedTable, Suite, Trust
 from statetrack.text import shortened
-from statetrack.training import DataSettings, TrainSettings
 
-if TYPE_CHECKING:  # which imports torch
-    from statetrack.sweep.points import Point
+Verdict = Literal["agrees", "differs", "not comparable"]
+
+VERDICTS: tuple[Verdict, ...] = ("agrees", "differs", "not comparable")
+
+STATISTICS: Mapping[Of, Callable[[list[float]], float]] = {
+    "best": max,
+    "median": median,
+    "mean": fmean,
+}
+"""What a number says of several replicas."""
+
+FIELDS: Mapping[Measure, str] = {
+    "accuracy": "accuracy",
+    "scaled": "scaled",
+    "prefixes": "prefix_accuracy",
+}
+"""The field of a row that has a number of one length."""
 
 FINISHED = 0.99
 """The accuracy on words of the training lengths from which on training counts as finished."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """One published number beside what was measured.
+
+    `measured` is None where nothing was; `why` names the difference of protocol, or of numbers.
+    `right` of `replicas` answered every test word rightly at every position.
+    """
+
+    row: str
+    column: str
+    source: str
+    reference: str
+    trust: Trust
+    measure: Measure
+    of: Of
+    lengths: tuple[int, ...]
+    published: float
+    measured: float | None
+    verdict: Verdict
+    why: str
+    right: int = 0
+    replicas: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison as plain values."""
+        return dict(vars(self))
+
+
+def counts(compared: Iterable[Compared]) -> dict[Verdict, int]:
+    """How many published numbers have each verdict."""
+    given = [each.verdict for each in compared]
+    return {verdict: given.count(verdict) for verdict in VERDICTS}
 
 
 def kept_summary(run: Path) -> Summary | None:
@@ -97,8 +144,7 @@ def papers_experiment(suite: Suite, point: Point) -> Experiment | None:
         values = {**paper.settings, **own, **column}
         protocol = paper.protocol
     elif suite.whole.protocol:
-        trained = {*DataSettings.model_fields, *TrainSettings.model_fields} - {"task"}
-        values = {name: value for name, value in point.values.items() if name not in trained}
+        values = {name: value for name, value in point.values.items() if name not in TRAINED_BY}
         protocol = suite.whole.protocol
     else:
         return None
@@ -178,8 +224,6 @@ class _Beside:
     summary_of: Callable[[Path], Summary | None]
 
     def compared(self) -> Compared:
-        from statetrack.sweep.results import PointResult
-
         table, lengths = self.table, self.lengths
         result = self.result if isinstance(self.result, PointResult) else None
         measured = None if result is None else self._statistic(result, self._measured_of)
@@ -248,11 +292,8 @@ class _Beside:
 
     @property
     def _apart(self) -> str:
-        return (
-            f"{self.table.within:.0%}"
-            if self.table.measure == "horizon"
-            else f"{self.table.within:g}"
-        )
+        within = self.table.within
+        return f"{within:.0%}" if self.table.measure == "horizon" else f"{within:g}"
 
     def _difference(self, measured: float) -> str:
         apart = abs(measured - self.published)
@@ -272,41 +313,33 @@ class _Beside:
         """
         if self.table.measure == "success":
             return result.success if result.measured.length in self.lengths else None
-        if not result.rows and not result.curves:
+        if not result.every_row:
             return None
         if self.table.of == "selected":
             chosen = result.selected
             return None if chosen is None else value_of(result, chosen.replica)
-        trained = {row.replica for row in (*result.rows, *result.curves)}
+        trained = {row.replica for row in result.every_row}
         values = []
         for replica in range(result.replicas):
             value = value_of(result, replica) if replica in trained else 0.0
             if value is None or math.isnan(value):
                 return None
             values.append(value)
-        match self.table.of:
-            case "best":
-                return max(values)
-            case "median":
-                return median(values)
-            case "mean":
-                return fmean(values)
-            case _:
-                assert_never(self.table.of)
+        return STATISTICS[self.table.of](values)
 
     def _measured_of(self, result: PointResult, replica: int) -> float | None:
         """The table's measure of one replica; None where a length was not tested."""
-        rows = {row.length: row for row in _rows(result) if row.replica == replica}
+        rows = {row.length: row for row in result.every_row if row.replica == replica}
         if self.table.measure == "horizon":
             rising = sorted((length, row.accuracy) for length, row in rows.items())
             return float(horizon_of(rising, self.table.threshold))
         if not set(self.lengths) <= set(rows):
             return None
-        value = fmean(_value(rows[length], self.table.measure) for length in self.lengths)
+        value = fmean(getattr(rows[length], FIELDS[self.table.measure]) for length in self.lengths)
         return None if math.isnan(value) else value
 
     def _nothing_measured(self, result: PointResult) -> str:
-        if not result.rows and not result.curves:
+        if not result.every_row:
             return "not measured: all replicas diverged"
         asked = ", ".join(f"{length:,}" for length in self.lengths)
         tested = ", ".join(f"{length:,}" for length in _lengths(result))
@@ -327,7 +360,7 @@ class _Beside:
         table = self.table
         if table.of != "selected" or table.measure not in ("accuracy", "scaled"):
             return ""
-        chosen = {row.length: row for row in _rows(result) if row.selected}
+        chosen = {row.length: row for row in result.every_row if row.selected}
         if len(self.lengths) != 1 or self.lengths[0] not in chosen:
             return ""
         row = chosen[self.lengths[0]]
@@ -430,24 +463,8 @@ def _share_of_words(steps: int, ours: Experiment, paper: Experiment | None) -> f
     return steps * ours.training.batch_size / theirs
 
 
-def _rows(result: PointResult) -> tuple[EvaluationRow, ...]:
-    return (*result.rows, *result.curves)
-
-
 def _lengths(result: PointResult) -> list[int]:
-    return sorted({row.length for row in _rows(result)})
-
-
-def _value(row: EvaluationRow, measure: Measure) -> float:
-    match measure:
-        case "accuracy":
-            return row.accuracy
-        case "scaled":
-            return row.scaled
-        case "prefixes":
-            return row.prefix_accuracy
-        case _:
-            raise AssertionError(f"{measure} is not a number of one length")
+    return sorted({row.length for row in result.every_row})
 
 
 def _percent(share: float) -> str:

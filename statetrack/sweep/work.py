@@ -1,28 +1,122 @@
-"""The work on one point of a sweep, which an executor does in whatever process it has."""
+"""The work on the points of a sweep: each is trained, scored, searched and kept, in this order.
+
+Each point has a run folder that is kept, so an interrupted sweep continues from there. torch is
+imported where a point is begun, in whatever process that is.
+"""
 
 from __future__ import annotations
 
 import errno
+import math
 import traceback
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from statetrack.errors import RunError, StatetrackError
+from statetrack.errors import RunError, SettingsError, StatetrackError, TaskError
+from statetrack.evidence import (
+    EVIDENCE,
+    Budget,
+    Exhaustive,
+    Extraction,
+    WorstCase,
+)
 from statetrack.plugins import explain_mistake
-from statetrack.runs import drop_error, write_error
-from statetrack.sweep.executors._base import Done, Failed, Stop
-from statetrack.sweep.measuring import run_point
+from statetrack.runs import (
+    EvaluationRow,
+    RunFolder,
+    drop_error,
+    is_run,
+    locking,
+    to_json,
+    write_error,
+    write_file,
+)
+from statetrack.scoring import horizon
+from statetrack.sweep.executors import Executor, Failed, Stop
 from statetrack.sweep.points import Point
-from statetrack.sweep.searching import NO_SEARCH, Searching
-from statetrack.sweep.suite import Suite
+from statetrack.sweep.results import (
+    HORIZON_SEED,
+    NO_SEARCH,
+    SEED,
+    SOUGHT,
+    AnotherRunError,
+    Done,
+    Measurement,
+    PointResult,
+    Searching,
+    kept_result,
+    num_right,
+    refuse_another,
+)
+from statetrack.sweep.suite import SWEEP_FILE, Suite
+
+if TYPE_CHECKING:
+    from statetrack.runs import Run
 
 FULL = {errno.ENOSPC, errno.EDQUOT}
 """The errors of a disk without space, or beyond a quota."""
 
+SEED_OF_SEARCHES = 0
+
+
+def run_suite(
+    suite: Suite,
+    points: Sequence[Point],
+    executor: Executor,
+    stop: Stop = lambda: False,
+    searching: Searching = NO_SEARCH,
+    log: tuple[str, ...] = (),
+) -> Iterator[Done]:
+    """Train and measure every point; yield what became of each.
+
+    The suite, as it is run, is kept in the folder of the points, which may be some of it.
+
+    Finished points come first and are not run again; those that were measured otherwise than the
+    suite says are evaluated again, and those that lack only evidence are searched for it. A point
+    that fails is yielded as `Failed`, and the others go on; but where the disk is full, no further
+    point begins. Once `stop`, which is called all the time, returns True, the points in training
+    write a checkpoint, and the iterator ends before all are yielded. `log` is that of `Run.train`.
+
+    Raises `RunError`, before any point begins, where a point's folder holds another run, where
+    another process runs a sweep in the same folder, and where that folder cannot be written.
+    """
+    finished: list[PointResult] = []
+    waiting = []
+    for point in points:
+        try:
+            result = kept_result(suite, point)
+            if result is not None:  # a process may have been killed just before it did this
+                RunFolder(point.path).drop_measurement()
+        except AnotherRunError:
+            raise
+        except StatetrackError:  # a damaged point fails when it is run
+            result = None
+        if result is None or searching.missing(result):
+            waiting.append(point)
+        else:
+            finished.append(result)
+    if not waiting:
+        yield from finished
+        return
+    full: list[Failed] = []
+    folder = waiting[0].path.parents[1]
+    with locking.output_folder(folder, ".suite.lock", "runs a suite"):
+        write_file(folder / SWEEP_FILE, suite.document().encode())
+        yield from finished
+        work = Work(suite, searching, log=log)
+        every: Iterator[Done] = executor.map(work, waiting, lambda: bool(full) or stop())
+        for done in every:
+            if isinstance(done, Failed) and done.full:
+                full.append(done)
+            yield done
+
 
 @dataclass(frozen=True)
 class Work:
-    """Trains and measures any point of a suite; it can be pickled.
+    """What an executor does with a point of a suite, in whatever process it has: `run_point`.
 
     A killed process loses what was trained in the last `checkpoint_seconds`. `log` is that of
     `Run.train`.
@@ -54,29 +148,192 @@ class Work:
         told = str(error) if isinstance(error, StatetrackError) else explain_mistake(error)
         told = told or f"{type(error).__name__}: {error}"
         text = "".join(traceback.format_exception(error))
-        return _kept(point, Failed(*_place(point), told, text, full=_is_of_a_full_disk(error)))
+        full = False
+        cause: BaseException | None = error
+        while cause is not None:  # an error may have led to another
+            full = full or (isinstance(cause, OSError) and cause.errno in FULL)
+            cause = cause.__cause__ or cause.__context__
+        return _kept(Failed(point.row, point.column, str(point.path), told, text, full=full))
 
     def lost(self, point: Point, why: str) -> Failed:
         """The failure of a point whose workers died; there is no traceback."""
-        return _kept(point, Failed(*_place(point), why))
+        return _kept(Failed(point.row, point.column, str(point.path), why))
 
 
-def _place(point: Point) -> tuple[str, str, str]:
-    return point.row, point.column, str(point.path)
-
-
-def _kept(point: Point, failed: Failed) -> Failed:
+def _kept(failed: Failed) -> Failed:
     """The failure with its error on one line, and the file that keeps it, if it can be written."""
     failed = replace(failed, error=" ".join(failed.error.split()))
     with suppress(RunError):
-        return replace(failed, file=str(write_error(point.path, failed.to_json())))
+        return replace(failed, file=str(write_error(Path(failed.run), failed.to_json())))
     return failed
 
 
-def _is_of_a_full_disk(error: BaseException | None) -> bool:
-    """Whether an error, or one that led to it, says that there is no space."""
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in FULL:
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+def run_point(
+    suite: Suite,
+    point: Point,
+    stop: Stop = lambda: False,
+    searching: Searching = NO_SEARCH,
+    checkpoint_seconds: float = math.inf,
+    log: Sequence[str] = (),
+) -> PointResult | None:
+    """Train one point (or continue it), score it, search it for evidence, and keep the result.
+
+    What is there already is not done again. Returns None where `stop` returned True first; what
+    was done is then kept: a checkpoint of training, replicas that were scored, evidence found.
+    Raises `StatetrackError`, also where another process runs the point, and what the user's own
+    code raises.
+    """
+    from statetrack.runs import Run, logging  # torch
+
+    if stop():
+        return None
+    result = kept_result(suite, point)
+    if result is not None and not searching.missing(result):
+        return result
+    if is_run(point.path):
+        refuse_another(RunFolder.open(point.path), point)
+        run = Run.open(point.path)
+    else:
+        run = Run.start(point.trainable, out=point.path)
+    with run.folder.alone():
+        result = kept_result(suite, point)  # another process may have finished it meanwhile
+        if result is None:
+            if not run.finished:
+                for _ in run.train(stop, checkpoint_seconds=checkpoint_seconds, log=log):
+                    pass
+            if not run.finished:
+                return None
+            run.folder.drop_last()  # a suite says how long a point is trained
+            measured = Measurement.of(suite, run.words.drawn)
+            rows = run.folder.begin_measurement(vars(measured))
+            for scored in _scored(run, suite, rows, stop):
+                run.folder.append_to_measurement(scored)
+                rows += scored
+            if stop():
+                return None
+            result = _result(suite, point, run, measured, rows)
+            _keep_new(run, rows)
+            with logging(run, log) as logs:
+                logs.test(rows)
+            run.folder.write_cell(result.to_json())
+        if missing := searching.missing(result):
+            for searched in _searched(result, run, missing, stop):
+                run.folder.write_cell(searched.to_json())
+                result = searched
+            if searching.missing(result):
+                return None
+        run.folder.end_measurement()
+    return result
+
+
+def _scored(
+    run: Run, suite: Suite, known: Sequence[EvaluationRow], stop: Stop
+) -> Iterator[list[EvaluationRow]]:
+    """The rows of every replica at the suite's lengths, then of the selected one far beyond.
+
+    At the suite's lengths also those on words that are drawn in its other ways. Those of a replica
+    come together; replicas with known rows are left out. Ends where `stop` returns True.
+    """
+    summary, own = run.summary, run.experiment.data.words
+    if summary.selected is None:
+        return
+    others = []
+    for words in dict.fromkeys(suite.test_words):
+        with suppress(TaskError):  # such as words inside a group, of a machine without one
+            if words != own:
+                run.tested(words=words)
+                others.append(words)
+    near, far = (suite.length, *suite.curve_lengths), suite.horizon_lengths
+    for words, lengths, samples, seed, replicas in (
+        *((words, near, suite.samples, SEED, summary.trained) for words in (own, *others)),
+        (own, far, suite.horizon_samples, HORIZON_SEED, (summary.selected,) if far else ()),
+    ):
+        there = {row.replica for row in known if row.evaluation_seed == seed and row.words == words}
+        missing = [replica for replica in replicas if replica not in there]
+        rows: list[EvaluationRow] = []
+        for row in run.score(
+            lengths, num_words=samples, seed=seed, replicas=missing, words=words, keep=False
+        ):
+            rows.append(row)
+            if len(rows) == len({*lengths}):
+                yield rows
+                rows = []
+            if stop():
+                return
+
+
+def _result(
+    suite: Suite, point: Point, run: Run, measured: Measurement, scored: Sequence[EvaluationRow]
+) -> PointResult:
+    """The result of a point that is trained and scored."""
+    summary, own = run.summary, run.experiment.data.words
+    near = [row for row in scored if row.evaluation_seed == SEED]
+    curves = tuple(row for row in near if row.words == own)
+    far = [row for row in scored if row.evaluation_seed == HORIZON_SEED]
+    rows = tuple(row for row in curves if row.length == suite.length)
+    selected = next((row for row in rows if row.selected), None)
+    wrong = [row.first_error for row in scored if row.selected and row.first_error is not None]
+    return PointResult(
+        row=point.row,
+        column=point.column,
+        run=str(point.path),
+        replicas=len(summary.replicas),
+        rows=rows,
+        curves=curves if suite.curve_lengths else (),
+        selected=selected,
+        success=num_right(rows) / len(summary.replicas),
+        horizon=horizon(row for row in (selected, *far) if row is not None),
+        steps=summary.steps,
+        seconds=summary.seconds,
+        measured=measured,
+        first_error=min(wrong, default=None),
+        others=tuple(row for row in near if row.words != own),
+    )
+
+
+def _keep_new(run: Run, rows: Sequence[EvaluationRow]) -> None:
+    """Append the rows that eval.jsonl lacks: it has them all after a kill just before cell.json."""
+
+    def text(row: EvaluationRow) -> str:
+        return to_json(row.to_json() | {"evaluation_seed": row.evaluation_seed})
+
+    known = set(map(text, run.rows))
+    run.folder.append_evaluation([row for row in rows if text(row) not in known])
+
+
+def _searched(
+    result: PointResult, run: Run, missing: Mapping[str, float], stop: Stop
+) -> Iterator[PointResult]:
+    """A result with the evidence that it lacks, again after each kind.
+
+    Ends where `stop` returns True, before the last. What is found is appended to the run's
+    evidence. A replica that diverged, a task without an automaton and a model that a search cannot
+    read have none.
+    """
+    found = {each.kind: each for each in result.evidence}
+    subjects = iter(()) if result.selected is None else run.subjects()
+    try:
+        outcome, subject = next(subjects)
+    except (StopIteration, SettingsError):
+        yield replace(result, searched={**result.searched, **missing})
+        return
+    for kind, seconds in missing.items():
+        known = [each for each in found.values() if isinstance(each, Exhaustive | WorstCase)]
+        failing = tuple(failure for each in known for failure in each.failures)
+        given = {"known": failing} if kind == Extraction.kind else {}
+        try:
+            evidence = EVIDENCE[kind].search(
+                subject, budget=Budget(seconds, stop=stop), seed=SEED_OF_SEARCHES, **given
+            )
+        except SettingsError:
+            pass
+        else:
+            if stop():
+                return
+            found[kind] = run.add_evidence(evidence, outcome).evidence
+        result = replace(
+            result,
+            evidence=tuple(found[kind] for kind in SOUGHT if kind in found),
+            searched={**result.searched, kind: seconds},
+        )
+        yield result

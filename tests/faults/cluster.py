@@ -23,9 +23,8 @@ from typing import Any
 
 from statetrack.sweep import Done, Failed, Point, PointResult, Suite, points_of
 from statetrack.sweep.executors.ray import QUIET, Ray
-from statetrack.sweep.kept import kept_result
-from statetrack.sweep.measuring import run_point
-from statetrack.sweep.work import Work
+from statetrack.sweep.results import kept_result
+from statetrack.sweep.work import Work, run_point
 
 STORE = 80 * 1024 * 1024
 """Bytes of a machine's object store: the least that Ray takes is 75 MiB."""

@@ -15,8 +15,8 @@ from statetrack.catalogue import LISTINGS
 from statetrack.evidence import Failure
 from statetrack.runs import Run, compare, find_run_folders
 from statetrack.sweep import PointResult, points_of
-from statetrack.sweep.measuring import run_point
 from statetrack.sweep.suite import read_suite
+from statetrack.sweep.work import run_point
 from tests.fuzz import mutations
 from tests.fuzz.command_lines import import_all, run_command
 from tests.fuzz.harness import PLANTED, Case, require_printable

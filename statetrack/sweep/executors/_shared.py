@@ -22,16 +22,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import statetrack
 from statetrack.errors import RunError
 from statetrack.runs import cannot_be_written, locking, write_file
-from statetrack.sweep.executors._base import Done, Stop
-
-if TYPE_CHECKING:
-    from statetrack.sweep.points import Point
-    from statetrack.sweep.work import Work
+from statetrack.sweep.executors import D, P, PointWork, Stop
 
 WORKERS = ".workers"
 """The name of the folder; run folders are not looked for in it."""
@@ -50,7 +45,7 @@ class Shared:
     version: str = statetrack.__version__
 
     @classmethod
-    def begin(cls, points: Sequence[Point]) -> Shared:
+    def begin(cls, points: Sequence[P]) -> Shared:
         """The folder made ready for the workers of some points.
 
         Raises `RunError` where it cannot be written.
@@ -77,7 +72,7 @@ class Shared:
         """The folder of the points' locks."""
         return self.folder / "locks"
 
-    def key(self, point: Point) -> str:
+    def key(self, point: P) -> str:
         """A name for a point that can be a file's, and that no other point of the sweep has."""
         place = point.path.absolute().relative_to(self.folder.parent)
         return hashlib.sha256(place.as_posix().encode()).hexdigest()[:24]
@@ -116,11 +111,11 @@ class Shared:
                 f"was begun with {self.version}: install the same version on every machine"
             )
 
-    def run(self, work: Work, point: Point, stop: Stop) -> Done | None:
+    def run(self, work: PointWork[P, D], point: P, stop: Stop) -> D | None:
         """Run a point while no other worker does; None where it was stopped.
 
         After the death of a machine, its worker may go on for a moment while another begins. What
-        one has finished is not done again: `Work` finds it in the folder.
+        one has finished is not done again: the work finds it in the folder.
         """
         stopping = Watched(self.stop_file, stop)
         while not stopping():

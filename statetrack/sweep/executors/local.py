@@ -15,17 +15,19 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from statetrack.errors import TaskWarning
 from statetrack.settings import option
-from statetrack.sweep.cores import available_cores
-from statetrack.sweep.executors import EXECUTORS
-from statetrack.sweep.executors._base import Done, Executor, Stop
-
-if TYPE_CHECKING:
-    from statetrack.sweep.points import Point
-    from statetrack.sweep.work import Work
+from statetrack.sweep.executors import (
+    EXECUTORS,
+    D,
+    Executor,
+    P,
+    PointWork,
+    Stop,
+    available_cores,
+)
 
 POLL = 0.2
 """Seconds between two questions whether to stop."""
@@ -60,7 +62,7 @@ class Local(Executor):
         """The number of processes."""
         return self.jobs or available_cores()
 
-    def map(self, work: Work, points: Sequence[Point], stop: Stop) -> Iterator[Done]:
+    def map(self, work: PointWork[P, D], points: Sequence[P], stop: Stop) -> Iterator[D]:
         """What became of each point. No process is left behind, even where this one is killed."""
         jobs = self.num_at_once
         if jobs == 1:
@@ -68,7 +70,7 @@ class Local(Executor):
         return _in_parallel(work, points, min(jobs, len(points)), stop)
 
 
-def _one_by_one(work: Work, points: Sequence[Point], stop: Stop) -> Iterator[Done]:
+def _one_by_one(work: PointWork[P, D], points: Sequence[P], stop: Stop) -> Iterator[D]:
     for point in points:
         done = work(point, stop)
         if done is None:
@@ -76,7 +78,7 @@ def _one_by_one(work: Work, points: Sequence[Point], stop: Stop) -> Iterator[Don
         yield done
 
 
-def _in_parallel(work: Work, points: Sequence[Point], jobs: int, stop: Stop) -> Iterator[Done]:
+def _in_parallel(work: PointWork[P, D], points: Sequence[P], jobs: int, stop: Stop) -> Iterator[D]:
     """Every process is a pool of its own: one that is killed takes no other with it."""
     context = multiprocessing.get_context("spawn")
     stopping = context.RawValue("b", 0)
@@ -87,7 +89,7 @@ def _in_parallel(work: Work, points: Sequence[Point], jobs: int, stop: Stop) -> 
 
     waiting = deque((point, TRIES) for point in points)
     idle = [new() for _ in range(jobs)]
-    running: dict[Future[Any], tuple[ProcessPoolExecutor, Point, int]] = {}
+    running: dict[Future[Any], tuple[ProcessPoolExecutor, P, int]] = {}
     try:
         while (waiting or running) and not stop():
             with _deaf_to_signals():
@@ -173,5 +175,5 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _work(work: Work, point: Point) -> Done | None:
+def _work(work: PointWork[P, D], point: P) -> D | None:
     return work(point, lambda: bool(_stopping.value))

@@ -15,19 +15,21 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from statetrack.errors import RunError, SettingsError
 from statetrack.extras import import_extra
 from statetrack.settings import LineOrEmpty, option
-from statetrack.sweep.cores import available_cores
-from statetrack.sweep.executors import EXECUTORS
-from statetrack.sweep.executors._base import Done, Executor, Stop
+from statetrack.sweep.executors import (
+    EXECUTORS,
+    D,
+    Executor,
+    P,
+    PointWork,
+    Stop,
+    available_cores,
+)
 from statetrack.sweep.executors._shared import Shared, threads
-
-if TYPE_CHECKING:
-    from statetrack.sweep.points import Point
-    from statetrack.sweep.work import Work
 
 POLL = 0.2
 """Seconds between two questions whether to stop."""
@@ -71,7 +73,7 @@ class Ray(Executor):
         """As many as this machine has room for: what a cluster has is known once it is reached."""
         return max(1, int((self.jobs or available_cores()) / self.cpus))
 
-    def map(self, work: Work, points: Sequence[Point], stop: Stop) -> Iterator[Done]:
+    def map(self, work: PointWork[P, D], points: Sequence[P], stop: Stop) -> Iterator[D]:
         """What became of each point, in the order in which they end: see `Executor`.
 
         Raises `SettingsError` without Ray, without a cluster at the address, and where no machine
@@ -132,8 +134,8 @@ class Ray(Executor):
                 raise RunError(wrong)
 
     def _results(
-        self, ray: Any, shared: Shared, work: Work, points: Sequence[Point], stop: Stop
-    ) -> Iterator[Done]:
+        self, ray: Any, shared: Shared, work: PointWork[P, D], points: Sequence[P], stop: Stop
+    ) -> Iterator[D]:
         task = ray.remote(
             num_cpus=self.cpus,
             num_gpus=self.gpus,
@@ -154,10 +156,10 @@ class Ray(Executor):
             shared.ask_to_stop()
             _end(ray, [*pending])
 
-    def _outcome(self, ray: Any, work: Work, task: Any, point: Point) -> Done | None:
+    def _outcome(self, ray: Any, work: PointWork[P, D], task: Any, point: P) -> D | None:
         """What a task returned, or how it ended."""
         try:
-            done: Done | None = ray.get(task)
+            done: D | None = ray.get(task)
         except ray.exceptions.RayTaskError as problem:
             return work.failed(point, problem.cause or problem)
         except ray.exceptions.RayError as problem:
@@ -181,7 +183,7 @@ def _look(shared: Shared) -> str:
     return ""
 
 
-def _run(sent: tuple[Shared, Work, int], point: Point) -> Done | None:
+def _run(sent: tuple[Shared, PointWork[P, D], int], point: P) -> D | None:
     """Run one point; None where the workers were told to stop."""
     shared, work, number = sent
     try:

@@ -19,19 +19,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from statetrack.errors import RunError, SettingsError, nearest_or_known
 from statetrack.extras import import_extra
 from statetrack.runs import write_file
 from statetrack.settings import LineOrEmpty, option
-from statetrack.sweep.executors import EXECUTORS
-from statetrack.sweep.executors._base import Done, Executor, Stop
+from statetrack.sweep.executors import EXECUTORS, D, Executor, P, PointWork, Stop
 from statetrack.sweep.executors._shared import Shared, threads
-
-if TYPE_CHECKING:
-    from statetrack.sweep.points import Point
-    from statetrack.sweep.work import Work
 
 POLL = 0.5
 """Seconds between two looks at the jobs; submitit itself asks SLURM less and less often."""
@@ -85,7 +80,7 @@ class Slurm(Executor):
         """As many as are asked for, where the cluster has room for them."""
         return self.jobs
 
-    def map(self, work: Work, points: Sequence[Point], stop: Stop) -> Iterator[Done]:
+    def map(self, work: PointWork[P, D], points: Sequence[P], stop: Stop) -> Iterator[D]:
         """What became of each point, in the order in which they end: see `Executor`.
 
         Raises `SettingsError` without submitit or SLURM, and for a parameter that submitit does
@@ -191,7 +186,7 @@ class Slurm(Executor):
             )
 
 
-Running: TypeAlias = "dict[str, tuple[Point, Any]]"
+Running: TypeAlias = "dict[str, tuple[Any, Any]]"
 """The points whose jobs run or wait, by their keys, each with its job."""
 
 
@@ -208,7 +203,7 @@ class _Jobs:
     def _file(self) -> Path:
         return self.shared.folder / "jobs.json"
 
-    def submit(self, task: _Task, points: Sequence[Point]) -> Running:
+    def submit(self, task: _Task, points: Sequence[P]) -> Running:
         """Submit a job for each point, as one array, and keep their ids.
 
         Raises `RunError` where that fails.
@@ -230,7 +225,7 @@ class _Jobs:
         write_file(self._file, json.dumps(self.ids, indent=0).encode())
         return sent
 
-    def still_running(self, points: Sequence[Point]) -> Running:
+    def still_running(self, points: Sequence[P]) -> Running:
         """The jobs of an earlier process, which was killed, that run, wait or have a result."""
         try:
             self.ids = dict(json.loads(self._file.read_text(encoding="utf-8")))
@@ -256,12 +251,12 @@ class _Jobs:
             return job.paths.result_pickle.exists() or not _is_submitits(int(job.job_id))
         return bool(job.done())
 
-    def outcome(self, work: Work, point: Point, job: Any) -> Done | None:
+    def outcome(self, work: PointWork[P, D], point: P, job: Any) -> D | None:
         """What a job returned, or how it failed; None where it died, or ended before its work."""
         if isinstance(job, self.submitit.LocalJob) and not job.paths.result_pickle.exists():
             return None  # of a job on another machine, submitit waits for the file to be seen here
         try:
-            done: Done | None = job.result()
+            done: D | None = job.result()
         except self.submitit.core.utils.FailedJobError as problem:
             return work.failed(point, RunError(f"its job failed: {_error_in(str(problem))}"))
         except self.submitit.core.utils.UncompletedJobError:
@@ -322,11 +317,11 @@ Handler = Callable[[int, Any], Any]
 class _Task:
     """What a job calls: it runs one point, and writes a checkpoint when a signal comes."""
 
-    work: Work
+    work: PointWork[Any, Any]
     shared: Shared
     threads: int
 
-    def __call__(self, point: Point) -> Done | None:
+    def __call__(self, point: Any) -> Any:
         """What became of the point; None where it was told to stop, or to end."""
         try:
             self.shared.enter()
@@ -339,7 +334,7 @@ class _Task:
         except RunError as problem:
             return self.work.failed(point, problem)
 
-    def checkpoint(self, point: Point) -> Any:
+    def checkpoint(self, point: Any) -> Any:
         """What runs once the job is begun again; submitit calls it before it requeues the job."""
         import submitit
 
