@@ -29,7 +29,7 @@ from statetrack.models._checking import EVERY, FIRST, REGISTERED, SCANNING, STEP
 from statetrack.ops.operators import ComposableOperators
 from statetrack.settings import build
 from statetrack.training import DataSettings, Population, Replica, TrainSettings
-from statetrack.training.stepping import Optimiser
+from statetrack.training.population import Optimiser
 
 B, T, V, C = 3, 11, 5, 7
 CPU = torch.device("cpu")

@@ -22,11 +22,11 @@ from statetrack.runs import Experiment
 from statetrack.sources import Automaton
 from statetrack.spec import load_task
 from statetrack.training import Population, Trainer, TrainSettings, Words
-from statetrack.training.finishing import equations, factors, finishing
-from statetrack.training.finishing.finishing import Finished, finished, obstacle
-from statetrack.training.finishing.realization import (
+from statetrack.training.finish import exact, least_squares
+from statetrack.training.finish.exact import Finished, finished, obstacle
+from statetrack.training.finish.realization import (
     Coordinates,
-    Machine,
+    LinearMachine,
     _gramians,
     seen_coordinates,
 )
@@ -53,7 +53,7 @@ def words_of(automaton: Automaton, num_words: int = 200, length: int = 7) -> Wor
     )
 
 
-def hidden_machine(automaton: Automaton, noise: float, growing: float = 1.01) -> Machine:
+def hidden_machine(automaton: Automaton, noise: float, growing: float = 1.01) -> LinearMachine:
     """A machine that follows an automaton, in coordinates drawn at random, beside faint modes.
 
     States are one-hot, in the first coordinates of `HIDDEN`; modes that grow have an amplitude of
@@ -80,10 +80,10 @@ def hidden_machine(automaton: Automaton, noise: float, growing: float = 1.01) ->
         drawn = torch.randn(values.shape, dtype=torch.float64, generator=generator)
         return values + noise * drawn
 
-    return Machine(off(change @ operators @ back), off(change @ first), off(readout @ back))
+    return LinearMachine(off(change @ operators @ back), off(change @ first), off(readout @ back))
 
 
-def model_of(machine: Machine, name: str, automaton: Automaton) -> LinearModel:
+def model_of(machine: LinearMachine, name: str, automaton: Automaton) -> LinearModel:
     """A model whose operators are those of a machine; for CP, by a factor for each entry."""
     kind = MODELS[name]
     ample = {"rank": HIDDEN * HIDDEN} if name == "bilinear-cp" else {}
@@ -181,7 +181,7 @@ def test_what_grows_unseen_is_removed_and_the_rest_is_exact(
     assert not states[:, found.kept :].any()  # what is not used is zero
 
 
-def equations_in_all_coordinates(noise: float) -> tuple[Machine, Words, Tensor, Coordinates]:
+def equations_in_all_coordinates(noise: float) -> tuple[LinearMachine, Words, Tensor, Coordinates]:
     """Equations for all coordinates of a hidden machine, most of which no answer depends on."""
     automaton = automaton_of("modular-addition:m=3")
     machine, words = hidden_machine(automaton, noise), words_of(automaton, num_words=40)
@@ -193,25 +193,25 @@ def equations_in_all_coordinates(noise: float) -> tuple[Machine, Words, Tensor, 
 
 def test_steps_that_words_do_not_determine_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     products = []
-    whole = equations._Equations._forward
+    whole = least_squares._Equations._forward
     monkeypatch.setattr(
-        equations._Equations, "_forward", lambda *a: products.append(1) or whole(*a)
+        least_squares._Equations, "_forward", lambda *a: products.append(1) or whole(*a)
     )
     given = equations_in_all_coordinates(1e-1)
-    with pytest.raises(equations.UndeterminedError):
-        equations.solved(*given, determined=True)
-    assert 0 < len(products) <= 3 * equations.MOST_PRODUCTS_DETERMINED
+    with pytest.raises(least_squares.UndeterminedError):
+        least_squares.solved(*given, determined=True)
+    assert 0 < len(products) <= 3 * least_squares.MOST_PRODUCTS_DETERMINED
 
 
 def test_factors_are_not_sought_for_operators_that_words_do_not_determine(monkeypatch) -> None:
-    def undetermined(*given: Any, determined: bool) -> Machine:
+    def undetermined(*given: Any, determined: bool) -> LinearMachine:
         assert determined
-        raise equations.UndeterminedError
+        raise least_squares.UndeterminedError
 
     automaton = automaton_of("modular-addition:m=3")
     model = model_of(hidden_machine(automaton, 1e-4), "bilinear-cp", automaton)
-    monkeypatch.setattr(finishing, "solved", undetermined)
-    monkeypatch.setattr(finishing, "factored", None)
+    monkeypatch.setattr(exact, "solved", undetermined)
+    monkeypatch.setattr(exact, "factored", None)
     said = finished(model, words_of(automaton), TrainSettings(finish="exact"))
     assert said == (
         "training words show 2 dimensions of its states, and do not determine the operators on them"
@@ -225,7 +225,7 @@ def test_what_is_observed_is_the_sum_over_words_however_it_is_computed(num_label
     def drawn(*shape: int) -> Tensor:
         return torch.randn(*shape, dtype=torch.float64, generator=generator)
 
-    machine = Machine(drawn(2, 6, 6) / 3, drawn(6), drawn(num_labels, 6))
+    machine = LinearMachine(drawn(2, 6, 6) / 3, drawn(6), drawn(num_labels, 6))
     words = words_of(automaton_of("parity"), num_words=50, length=4)
     expected = torch.zeros(2, 6, 6, dtype=torch.float64)
     for symbols, scored in zip(words.symbols, words.scored, strict=True):
@@ -309,7 +309,9 @@ def test_all_coordinates_are_kept_where_no_gap_says_how_many() -> None:
     generator = torch.Generator().manual_seed(0)
     drawn = torch.randn(2, 5, 5, dtype=torch.float64, generator=generator)
     turned = torch.linalg.qr(drawn.repeat(2, 1, 1)[:3]).Q
-    free = Machine(turned, torch.ones(5, dtype=torch.float64), torch.eye(5, dtype=torch.float64))
+    free = LinearMachine(
+        turned, torch.ones(5, dtype=torch.float64), torch.eye(5, dtype=torch.float64)
+    )
     assert len(seen_coordinates(free, words_of(automaton)).values) == 5
     assert len(seen_coordinates(machine, words_of(automaton)).values) < HIDDEN
 
@@ -344,7 +346,7 @@ def test_a_smoothed_loss_is_brought_to_its_own_minimum() -> None:
     automaton = automaton_of("modular-addition:m=3")
     machine = hidden_machine(automaton, 1e-4)
     same = 0.5 * torch.ones_like(machine.readout)  # in all logits
-    scaled = Machine(machine.operators, machine.first, 2 * machine.readout + same)
+    scaled = LinearMachine(machine.operators, machine.first, 2 * machine.readout + same)
     model = model_of(scaled, "bilinear", automaton)
     found = finish(model, automaton, loss="smoothed-cross-entropy", label_smoothing=0.3)
     model.load_state_dict(found.weights)
@@ -437,14 +439,14 @@ def test_the_fit_of_factors_is_bounded_by_its_work(
         asked.append(max_nfev)
         return SimpleNamespace(x=point, status=0, fun=np.ones(1))
 
-    monkeypatch.setattr(factors, "least_squares", unsatisfied)
+    monkeypatch.setattr(least_squares, "least_squares", unsatisfied)
     near = FactoredOperators(
         *(
             torch.ones(shape, dtype=torch.float64)
             for shape in ((size, 64), (num_symbols, 64), (size, 64))
         )
     )
-    factors.factored(torch.zeros(num_symbols, size, size, dtype=torch.float64), near)
+    least_squares.factored(torch.zeros(num_symbols, size, size, dtype=torch.float64), near)
     assert sum(asked) == most
 
 

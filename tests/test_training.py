@@ -34,8 +34,8 @@ from statetrack.training import (
     schedule_factor,
 )
 from statetrack.training.losses.squared_error import squared_error
+from statetrack.training.population import Optimiser, clip_each_replica
 from statetrack.training.scores import mean_over_scored
-from statetrack.training.stepping import Optimiser, clip_each_replica
 from tests.setups import Setup
 
 CPU = torch.device("cpu")

@@ -336,7 +336,7 @@ def _measured(suite: Suite, work: _Work, seconds: float) -> _Cost:
         steps, validations = _timed_steps(trainer, clock, started + seconds / 2)
         finish = 0.0
         if training.finish != "none":
-            import statetrack.training.finishing.finishing  # noqa: F401  # not to time its import
+            import statetrack.training.finish.exact  # noqa: F401  # not to time its import
 
             finish = _seconds_of(lambda: next(trainer.finish()), clock)
         count = min(BLOCK, training.steps)

@@ -1,9 +1,10 @@
 """The public names of `statetrack.training`: other packages import these, from here alone."""
 
+from .api import check_logits as check_logits
 from .api import train as train
-from .checks import check_logits as check_logits
 from .optimisers import OptimiserKind as OptimiserKind
 from .population import Population as Population
+from .population import schedule_factor as schedule_factor
 from .records import Finish as Finish
 from .records import Progress as Progress
 from .records import Record as Record
@@ -15,7 +16,6 @@ from .scores import accuracy as accuracy
 from .scores import finite_answers as finite_answers
 from .settings import DataSettings as DataSettings
 from .settings import TrainSettings as TrainSettings
-from .stepping import schedule_factor as schedule_factor
 from .trainer import BLOCK as BLOCK
 from .trainer import Trainer as Trainer
 from .words import SeedStreams as SeedStreams

@@ -19,13 +19,12 @@ from torch import Tensor
 from torch.func import functional_call
 
 from statetrack.training.losses import Loss
-from statetrack.training.population import Population, Weights
+from statetrack.training.population import Optimiser, Population, Weights
 from statetrack.training.records import Finish, Progress, Record, Replica
 from statetrack.training.registries import LOSSES, ROBUST
 from statetrack.training.robust import Robust
 from statetrack.training.scores import accuracy, mean_over_scored, smallest_margin
 from statetrack.training.settings import TrainSettings
-from statetrack.training.stepping import Optimiser
 from statetrack.training.words import Batches, Words
 
 BLOCK = 64
@@ -149,7 +148,7 @@ class Trainer:
     ) -> tuple[Weights | None, Finish, float, float]:
         """New weights, if validation is no worse with them, and what was done."""
         # here, since it takes SciPy, which training and evaluation do without
-        from statetrack.training.finishing.finishing import finished
+        from statetrack.training.finish.exact import finished
 
         progress, model = self.progress[row], self.population.model
         if not progress.best_step:
@@ -188,7 +187,7 @@ class Trainer:
 
     def _last_words(self, step: int, row: int) -> Words:
         """The last words, at most `MOST_WORDS`, that replicas of a seed read up to a step."""
-        from statetrack.training.finishing.finishing import MOST_SYMBOLS, MOST_WORDS
+        from statetrack.training.finish.exact import MOST_SYMBOLS, MOST_WORDS
 
         size = self.settings.batch_size
         count = min(step, -(-MOST_WORDS // size))

@@ -56,6 +56,11 @@ class Robust(abc.ABC):
     ) -> tuple[Tensor, Tensor]:
         """Logits [R, B, T, C], for the accuracy, and the loss of each replica [R]."""
 
+    @staticmethod
+    def with_loss(logits: Tensor, words: Words, loss: Loss) -> tuple[Tensor, Tensor]:
+        """Logits [R, B, T, C] and their mean loss [R]: what `train` gives where that is all."""
+        return logits, mean_over_scored(loss(logits, words.labels), words.scored)
+
     def validate(self, population: Population, words: Words, logits: Tensor, loss: Loss) -> Tensor:
         """The loss by which the best weights are chosen, [R]: by default that of the logits."""
         return mean_over_scored(loss(logits, words.labels), words.scored)

@@ -28,7 +28,6 @@ from statetrack.training.losses import Loss
 from statetrack.training.population import Population
 from statetrack.training.registries import ROBUST
 from statetrack.training.robust import Robust
-from statetrack.training.scores import mean_over_scored
 from statetrack.training.words import Words
 
 
@@ -53,12 +52,11 @@ class Interval(Robust):
         """The worst logits and their loss; the plain ones as long as the size is 0."""
         size = self.size_at(step)
         logits = self._worst(population, words, size) if size else population(words.symbols)
-        return logits, mean_over_scored(loss(logits, words.labels), words.scored)
+        return self.with_loss(logits, words, loss)
 
     def validate(self, population: Population, words: Words, logits: Tensor, loss: Loss) -> Tensor:
         """The loss of the worst logits, with the whole size at every step of training."""
-        worst = self._worst(population, words, self.size)
-        return mean_over_scored(loss(worst, words.labels), words.scored)
+        return self.with_loss(self._worst(population, words, self.size), words, loss)[1]
 
     @staticmethod
     def _worst(population: Population, words: Words, size: float) -> Tensor:

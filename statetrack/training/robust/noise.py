@@ -25,7 +25,6 @@ from statetrack.training.losses import Loss
 from statetrack.training.population import Population
 from statetrack.training.registries import ROBUST
 from statetrack.training.robust import Robust
-from statetrack.training.scores import mean_over_scored
 from statetrack.training.words import Words
 
 
@@ -48,21 +47,20 @@ class Noise(Robust):
     ) -> tuple[Tensor, Tensor]:
         """The logits of noisy states and their loss; the plain ones as long as the size is 0."""
         size, model = self.size_at(step), population.model
-        if size:
-            assert isinstance(model, RecurrentModel)
-            _, num_words, length = words.symbols.shape
-            shapes = list(shapes_of(model.initial_state(num_words)))
-            drawn = [
-                noise(replica.seed, step, length, shapes, words.symbols.device)
-                for replica in population.replicas
-            ]
-            stacked = (size * torch.stack(parts) for parts in zip(*drawn, strict=True))
-            logits = population.through(
-                Noisy(model), "model", model.vectorises, words.symbols, *stacked
-            )
-        else:
-            logits = population(words.symbols)
-        return logits, mean_over_scored(loss(logits, words.labels), words.scored)
+        if not size:
+            return self.with_loss(population(words.symbols), words, loss)
+        assert isinstance(model, RecurrentModel)
+        _, num_words, length = words.symbols.shape
+        shapes = list(shapes_of(model.initial_state(num_words)))
+        drawn = [
+            noise(replica.seed, step, length, shapes, words.symbols.device)
+            for replica in population.replicas
+        ]
+        stacked = (size * torch.stack(parts) for parts in zip(*drawn, strict=True))
+        logits = population.through(
+            Noisy(model), "model", model.vectorises, words.symbols, *stacked
+        )
+        return self.with_loss(logits, words, loss)
 
 
 class Noisy(nn.Module):

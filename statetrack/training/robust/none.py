@@ -8,7 +8,6 @@ from statetrack.training.losses import Loss
 from statetrack.training.population import Population
 from statetrack.training.registries import ROBUST
 from statetrack.training.robust import Robust
-from statetrack.training.scores import mean_over_scored
 from statetrack.training.words import Words
 
 
@@ -25,5 +24,4 @@ class Plain(Robust):
         self, population: Population, words: Words, loss: Loss, step: int
     ) -> tuple[Tensor, Tensor]:
         """The logits and their loss."""
-        logits = population(words.symbols)
-        return logits, mean_over_scored(loss(logits, words.labels), words.scored)
+        return self.with_loss(population(words.symbols), words, loss)

@@ -22,7 +22,6 @@ from statetrack.training.losses import Loss
 from statetrack.training.population import Population
 from statetrack.training.registries import ROBUST
 from statetrack.training.robust import Robust
-from statetrack.training.scores import mean_over_scored
 from statetrack.training.words import Words
 
 
@@ -44,8 +43,7 @@ class Spectral(Robust):
         self, population: Population, words: Words, loss: Loss, step: int
     ) -> tuple[Tensor, Tensor]:
         """The logits, and their loss with the penalty."""
-        logits = population(words.symbols)
-        losses = mean_over_scored(loss(logits, words.labels), words.scored)
+        logits, losses = self.with_loss(population(words.symbols), words, loss)
         size = self.size_at(step)
         if size:
             excess = population.through(Excess(population.model), "model", True)

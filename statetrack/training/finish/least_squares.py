@@ -1,17 +1,25 @@
-"""The squared error of a linear machine on given words, brought to its minimum.
+"""Least-squares problems at the end of training: a linear machine on given words, and CP factors.
 
     minimise    sum over words and scored positions t of |C A(x_t) .. A(x_1) h_0 - y_t|^2
 
 over all operators, the first state and the readout, by Gauss-Newton steps: where the minimum is
-zero they converge quadratically, to 1e-25 and below, which is beyond what float32 can hold.
+zero they converge quadratically, to 1e-25 and below, which is beyond what float32 can hold. And
+
+    A(x) = W1 diag(s_x) W2^T for every symbol x,    W1, W2 [K, R], s [V, R]
+
+for the CP factors of given operators that are nearest to factors one has.
+
 `scipy.optimize.least_squares` takes the steps (Branch, Coleman & Li 1999, SIAM Journal on
 Scientific Computing 21), each solved by LSMR (Fong & Saunders 2011, arXiv:1006.0758), which needs
 products with the Jacobian and its transpose only.
 
-V symbols, B words, T time, K size of a state, C labels, P scored positions. Tensors are float64.
+V symbols, B words, T time, K size of a state, C labels, P scored positions, R rank. Tensors are
+float64.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,8 +28,8 @@ from scipy.optimize import least_squares
 from scipy.sparse.linalg import LinearOperator
 from torch import Tensor
 
-from statetrack.ops import dense_recurrence
-from statetrack.training.finishing.realization import Coordinates, Machine
+from statetrack.ops import FactoredOperators, dense_recurrence
+from statetrack.training.finish.realization import Coordinates, LinearMachine
 from statetrack.training.words import Words
 
 Numbers = NDArray[np.float64]
@@ -48,13 +56,13 @@ class UndeterminedError(Exception):
 
 
 def solved(
-    machine: Machine,
+    machine: LinearMachine,
     words: Words,
     targets: Tensor,
     coordinates: Coordinates,
     *,
     determined: bool = False,
-) -> Machine:
+) -> LinearMachine:
     """The machine after Gauss-Newton steps; `targets` [B, T, C] are the logits wanted.
 
     The steps are measured in units in which `coordinates` make all unknowns alike important.
@@ -66,13 +74,14 @@ def solved(
     equations = _Equations(machine, words, targets, determined)
     roots = coordinates.values.sqrt()
     units = _joined(
-        Machine(
+        LinearMachine(
             (1 / torch.outer(roots, roots)).expand_as(machine.operators),
             1 / roots,
             (1 / roots).expand_as(machine.readout),
         )
     )
     # scipy ends where the largest gradient is below `gtol`; at a mean error e it is about sqrt(e)
+    most = MOST_PRODUCTS_DETERMINED if determined else MOST_PRODUCTS
     found = least_squares(
         equations.residual,
         _joined(machine),
@@ -80,12 +89,7 @@ def solved(
         x_scale=units,
         method="trf",
         tr_solver="lsmr",
-        tr_options={
-            "atol": PRECISION,
-            "btol": PRECISION,
-            "maxiter": MOST_PRODUCTS_DETERMINED if determined else MOST_PRODUCTS,
-            "regularize": False,
-        },
+        tr_options=_of_lsmr(PRECISION, most),
         ftol=1e-8,
         xtol=1e-12,
         gtol=SMALLEST**0.5,
@@ -98,7 +102,7 @@ class _Equations:
     """The residuals [P C] of all unknowns, and products with their Jacobian."""
 
     def __init__(
-        self, machine: Machine, words: Words, targets: Tensor, determined: bool = False
+        self, machine: LinearMachine, words: Words, targets: Tensor, determined: bool = False
     ) -> None:
         self.like = machine
         self.determined = determined
@@ -113,12 +117,10 @@ class _Equations:
         self.point: Numbers | None = None
         self.kept = torch.empty(0)
 
-    def machine(self, point: Numbers) -> Machine:
+    def machine(self, point: Numbers) -> LinearMachine:
         """The unknowns as a machine."""
         like = self.like
-        sizes = [like.operators.numel(), like.first.numel(), like.readout.numel()]
-        operators, first, readout = torch.from_numpy(np.ravel(point)).split(sizes)
-        return Machine(operators.view_as(like.operators), first, readout.view_as(like.readout))
+        return LinearMachine(*_apart(point, like.operators, like.first, like.readout))
 
     def residual(self, point: Numbers) -> Numbers:
         """(C h_t - y_t) / sqrt(P) of all scored positions: their squares add up to the mean."""
@@ -134,7 +136,7 @@ class _Equations:
         self.products = 0
         self.point = point.copy()
         given = self.machine(self.point)
-        self.now = Machine(
+        self.now = LinearMachine(
             *(
                 part.clone().requires_grad_()
                 for part in (given.operators, given.first, given.readout)
@@ -188,14 +190,110 @@ class _Equations:
         parts = (self.now.operators, self.now.first, self.now.readout)
         along = torch.from_numpy(np.ravel(direction))
         gradients = torch.autograd.grad(self.kept, parts, along, retain_graph=True)
-        return _joined(Machine(*gradients))
+        return _joined(LinearMachine(*gradients))
 
 
-def _joined(machine: Machine) -> Numbers:
+def _of_lsmr(precision: float, most: int) -> dict[str, Any]:
+    """The options of the solver of one step: at most so many products with the Jacobian."""
+    return {"atol": precision, "btol": precision, "maxiter": most, "regularize": False}
+
+
+def _apart(point: Any, *like: Tensor) -> list[Tensor]:
+    """One vector as tensors of the shapes of others."""
+    parts = torch.from_numpy(np.ravel(point)).split([each.numel() for each in like])
+    return [part.view_as(each) for part, each in zip(parts, like, strict=True)]
+
+
+def _joined(machine: LinearMachine) -> Numbers:
     """All numbers of a machine as one vector."""
-    return joined(machine.operators, machine.first, machine.readout)
+    return _as_one(machine.operators, machine.first, machine.readout)
 
 
-def joined(*parts: Tensor) -> Numbers:
+def _as_one(*parts: Tensor) -> Numbers:
     """All numbers of some tensors as one vector."""
     return np.concatenate([part.detach().reshape(-1).numpy() for part in parts])
+
+
+MOST_FACTOR_STEPS = 60
+"""Gauss-Newton steps; four or five where the rank is ample, many where it barely suffices."""
+STEPS_AT_ONCE = 4
+"""Steps between two looks at whether the factors are close enough."""
+MOST_FACTOR_PRODUCTS = 800
+"""Products with the Jacobian for one step."""
+MOST_WORK = 5 * 10**10
+"""Multiplications in all: a bound on the time, some 10 s of one core, that no clock decides."""
+CLOSE = 2.0**-25
+"""The largest error of an entry, as a part of the largest entry, at which factors are close
+enough: half of what float32 rounds, which they become."""
+
+
+def factored(operators: Tensor, near: FactoredOperators) -> FactoredOperators:
+    """Factors whose operators are close to the given ones [V, K, K], from those of `near`."""
+    problem = _Factoring(operators, near)
+    point = _as_one(near.left, near.gains, near.right)
+    close = CLOSE * float(operators.abs().max())
+    num_symbols, rank = near.gains.shape
+    product = 3 * num_symbols * near.left.shape[0] ** 2 * rank
+    most = max(1, min(MOST_FACTOR_STEPS, MOST_WORK // (2 * MOST_FACTOR_PRODUCTS * product)))
+    for done in range(0, most, STEPS_AT_ONCE):
+        found = least_squares(
+            problem.residual,
+            point,
+            problem.jacobian,
+            method="trf",
+            tr_solver="lsmr",
+            tr_options=_of_lsmr(1e-6, MOST_FACTOR_PRODUCTS),
+            ftol=1e-12,
+            xtol=1e-12,
+            gtol=1e-13,
+            max_nfev=min(STEPS_AT_ONCE, most - done),
+        )
+        point = found.x
+        if found.status or float(np.abs(found.fun).max()) <= close:  # 0: steps were used up
+            break
+    return problem.factors(point)
+
+
+class _Factoring:
+    """The residuals [V K K] of all factors, and products with their Jacobian."""
+
+    def __init__(self, operators: Tensor, near: FactoredOperators) -> None:
+        self.operators = operators
+        self.near = near
+
+    def factors(self, point: Any) -> FactoredOperators:
+        """The unknowns as factors."""
+        near = self.near
+        return FactoredOperators(*_apart(point, near.left, near.gains, near.right))
+
+    def residual(self, point: Numbers) -> Numbers:
+        """The entries of all operators, less those wanted."""
+        return (self.factors(point).dense() - self.operators).flatten().numpy()
+
+    def jacobian(self, point: Numbers) -> LinearOperator:
+        """The Jacobian at a point, as an operator."""
+        at = self.factors(point)
+        gains = at.gains.unsqueeze(1)  # [V, 1, R]
+        gated_left, gated_right = at.left * gains, at.right * gains  # [V, K, R]
+
+        def forward(direction: Any) -> Numbers:
+            change = self.factors(direction)
+            moved = change.left @ gated_right.mT + gated_left @ change.right.mT
+            moved += (at.left * change.gains.unsqueeze(1)) @ at.right.mT
+            return moved.flatten().numpy()
+
+        def backward(direction: Any) -> Numbers:
+            errors = torch.from_numpy(np.ravel(direction)).view_as(self.operators)
+            on_right = errors @ at.right  # [V, K, R]
+            return _as_one(
+                (on_right * gains).sum(0),
+                (on_right * at.left).sum(1),
+                (errors.mT @ gated_left).sum(0),
+            )
+
+        return LinearOperator(
+            (self.operators.numel(), point.size),
+            matvec=forward,
+            rmatvec=backward,
+            dtype=np.float64,
+        )

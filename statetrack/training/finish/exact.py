@@ -15,10 +15,9 @@ from torch import Tensor, nn
 
 from statetrack.models import Bilinear, BilinearBlock, BilinearCP, LinearModel
 from statetrack.ops import FactoredOperators
-from statetrack.training.finishing.blocks import exact_machine
-from statetrack.training.finishing.equations import UndeterminedError, solved
-from statetrack.training.finishing.factors import factored
-from statetrack.training.finishing.realization import Coordinates, Machine, seen_coordinates
+from statetrack.training.finish.blocks import exact_machine
+from statetrack.training.finish.least_squares import UndeterminedError, factored, solved
+from statetrack.training.finish.realization import Coordinates, LinearMachine, seen_coordinates
 from statetrack.training.settings import TrainSettings
 from statetrack.training.words import Words
 
@@ -124,7 +123,7 @@ def _finish_free(model: LinearModel, words: Words, targets: Tensor, before: floa
     """Give a model the operators of the minimum; the coordinates in use, or why there are none."""
     if not before <= LEARNED * float(targets[words.scored].square().sum(-1).mean()):
         return f"a squared error of {before:.2g} on training words is too far from zero"
-    machine = Machine(model.operators().dense(), model.first.detach(), model.readout.weight)
+    machine = LinearMachine(model.operators().dense(), model.first.detach(), model.readout.weight)
     coordinates = seen_coordinates(machine, words)
     if (size := len(coordinates.values)) ** 2 * len(machine.operators) > MOST_UNKNOWNS:
         return f"training words show {size} dimensions of its states, more than can be solved for"
@@ -152,7 +151,7 @@ def _loss(model: LinearModel, words: Words, targets: Tensor) -> float:
     return float(errors[words.scored].mean())
 
 
-def _write(model: LinearModel, solution: Machine, coordinates: Coordinates) -> None:
+def _write(model: LinearModel, solution: LinearMachine, coordinates: Coordinates) -> None:
     """Give a model the solution, in its first coordinates; the others become zero."""
     size = solution.size
     if isinstance(model, Bilinear):

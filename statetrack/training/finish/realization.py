@@ -39,7 +39,7 @@ STARTS_OUTSIDE = 0.1
 
 
 @dataclass(frozen=True)
-class Machine:
+class LinearMachine:
     """Operators [V, K, K], the first state [K] and the readout [C, K] of a linear machine."""
 
     operators: Tensor
@@ -51,7 +51,7 @@ class Machine:
         """The number K of coordinates of a state."""
         return len(self.first)
 
-    def beside(self, other: Machine) -> Machine:
+    def beside(self, other: LinearMachine) -> LinearMachine:
         """The same machine in the coordinates in which it is closest to another one of its size.
 
         They are those of the T with the least squares of T A(x) - B(x) T, T h - k and C - D T,
@@ -75,7 +75,9 @@ class Machine:
             normal, projected = normal + row.mT @ row, projected + row.mT @ value
         change = torch.linalg.solve(normal, projected).view(size, size)
         back = torch.linalg.inv(change)
-        return Machine(change @ self.operators @ back, change @ self.first, self.readout @ back)
+        return LinearMachine(
+            change @ self.operators @ back, change @ self.first, self.readout @ back
+        )
 
 
 @dataclass(frozen=True)
@@ -91,16 +93,16 @@ class Coordinates:
     values: Tensor
     first: Tensor
 
-    def of(self, machine: Machine) -> Machine:
+    def of(self, machine: LinearMachine) -> LinearMachine:
         """The machine in these coordinates; the parts of states outside them are left out."""
-        return Machine(
+        return LinearMachine(
             self.read @ machine.operators @ self.write,
             self.first,
             machine.readout @ self.write,
         )
 
 
-def seen_coordinates(machine: Machine, words: Words) -> Coordinates:
+def seen_coordinates(machine: LinearMachine, words: Words) -> Coordinates:
     """Balanced coordinates of what words [B, T] show of a machine.
 
     The largest gap between two singular values says how many there are; all of them, where no
@@ -144,7 +146,7 @@ def _root(gramian: Tensor) -> Tensor:
     return root
 
 
-def _gramians(machine: Machine, words: Words) -> tuple[Tensor, Tensor, Tensor]:
+def _gramians(machine: LinearMachine, words: Words) -> tuple[Tensor, Tensor, Tensor]:
     """G_r and G_o, and G_o of the first state, at which nothing is asked: each [H, H]."""
     symbols, scored = words.symbols, words.scored
     num_words = len(symbols)
@@ -160,7 +162,7 @@ def _gramians(machine: Machine, words: Words) -> tuple[Tensor, Tensor, Tensor]:
     return reached.mT @ reached / count, observed[0] / count, observed[1] / num_words
 
 
-def _observed(machine: Machine, words: Words) -> Tensor:
+def _observed(machine: LinearMachine, words: Words) -> Tensor:
     """The sums of what is observed of all states of some words, and of their first: [2, H, H].
 
     Of every state it is R^T R, where R [N, H] are the later logits as functions of that state:
