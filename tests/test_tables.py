@@ -146,3 +146,44 @@ def test_mistakes_are_told_in_one_line(arguments, said, tmp_path, monkeypatch, c
     told = capsys.readouterr()
     assert told.out == "" and said in told.err and told.err.count("\n") == 1
     assert not any(tmp_path.iterdir())
+
+
+TRAIN = "train --task parity --model bilinear --hidden 2 --steps 2 --seeds 2 --validation-words 20"
+EVALUATED = "eval run --length 12,20 --samples 20 --all --out"
+SWEPT = "sweep --model bilinear --task parity --set hidden=2 --steps 2 --samples 20 --out s"
+
+
+def test_what_is_evaluated_compared_and_swept_is_written_too(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert app.run([*TRAIN.split(), "--out", "run"]) == 0
+    for ending in ("md", "tex", "csv", "parquet", "json", "html", "txt"):
+        assert app.run([*EVALUATED.split(), f"scores.{ending}", "--force"]) == 0
+        assert app.run(["compare", "run", "--out", f"compared.{ending}"]) == 0
+    rows = [*csv.DictReader(io.StringIO(Path("scores.csv").read_text(encoding="utf-8")))]
+    assert [row["length"] for row in rows] == ["12", "20", "12", "20"]
+    assert [*pq.read_table("scores.parquet").column("length").to_pylist()] == [12, 20, 12, 20]
+    assert json.loads(Path("scores.json").read_text(encoding="utf-8"))["run"] == "run"
+    assert "| length | seed | lr |" in Path("scores.md").read_text(encoding="utf-8")
+    (compared,) = [*csv.DictReader(io.StringIO(Path("compared.csv").read_text(encoding="utf-8")))]
+    assert compared["run"] == "run" and compared["length"] == "20"
+    capsys.readouterr()
+    assert (
+        app.run([*SWEPT.split(), "--out", "t.md", "--out", "t.csv", "--stress-seconds", "0"]) == 0
+    )
+    assert "table: t.md\ntable: t.csv\n" in capsys.readouterr().out
+    assert "bilinear" in Path("t.md").read_text(encoding="utf-8") and Path("s").is_dir()
+    assert app.run([*SWEPT.split(), "--out", "t.md"]) == 1
+    assert "t.md: is there already" in capsys.readouterr().err
+    assert app.run([*SWEPT.split(), "--out", "other"]) == 1
+    assert "runs are kept in one folder" in capsys.readouterr().err
+
+
+def test_an_atlas_is_written_too(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert app.run(["gen", "parity", "--format", "dot", "--out", "parity.dot"]) == 0
+    asked = ["atlas", "parity.dot", "--models", "lstm", "--out"]
+    for ending in ("md", "tex", "csv", "parquet", "json", "html", "txt"):
+        assert app.run([*asked, f"atlas.{ending}"]) == 0
+        assert (tmp_path / "atlas").is_dir()
+    (row,) = [*csv.DictReader(io.StringIO(Path("atlas.csv").read_text(encoding="utf-8")))]
+    assert row["machine"] == "parity" and row["lstm"] == "yes"

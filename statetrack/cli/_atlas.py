@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 from statetrack.atlas import Limits, MachineFile, MachineRow, Models, machine_files, survey_all
+from statetrack.cli import _tables as tables
 from statetrack.cli._chosen_models import chosen_models
 from statetrack.cli._files import require_writable
 from statetrack.cli._interrupt import INTERRUPTED, interruptible
@@ -20,10 +21,11 @@ from statetrack.cli._progress import searching
 from statetrack.errors import SettingsError, StatetrackError
 from statetrack.report import (
     ATLAS_LEGEND,
-    atlas_csv,
+    Document,
+    Table,
     atlas_markdown,
     atlas_table,
-    console,
+    atlas_values,
     facts,
     family_table,
     machine_facts,
@@ -63,6 +65,7 @@ class Asked:
     memory: float
     jobs: int
     out: Path
+    written: Sequence[Path]
     train: bool
     budget: str
     lengths: str
@@ -97,17 +100,15 @@ def show_atlas(asked: Asked) -> None:
     if asked.train:
         from statetrack.cli._atlas_training import show_training  # torch
 
-        page = show_training(asked, files, models, rows)
+        page, document = show_training(asked, files, models, rows)
     else:
-        _show(rows, asked)
+        document = _document(rows, asked)
+        _show(rows, asked, document)
         page = atlas_markdown(_title(asked), rows, command_of(asked))
+    for file in asked.written:
+        tables.write_document(document, file, quietly=asked.as_json or asked.as_csv)
     if asked.markdown is not None:
-        try:
-            asked.markdown.write_text(page, encoding="utf-8")
-        except OSError as problem:
-            raise StatetrackError(
-                f"--markdown {asked.markdown}: cannot be written: {problem.strerror}"
-            ) from None
+        tables.write_file(asked.markdown, page, "--markdown")
     _end(rows)
 
 
@@ -149,21 +150,35 @@ def surveyed(files: Sequence[MachineFile], models: Models, asked: Asked) -> list
     return [found[file.name] for file in files]
 
 
-def _show(rows: Sequence[MachineRow], asked: Asked) -> None:
+def _document(rows: Sequence[MachineRow], asked: Asked) -> Document:
+    """What is known of the machines that could be read."""
+    read = [row for row in rows if not row.error]
+
+    def parts() -> list[Table | str]:
+        if not read:
+            return []
+        number = f"{len(read)} machine{'s' * (len(read) != 1)}"
+        shown: list[Table | str] = [
+            atlas_table(f"{number} of {asked.machines}", read),
+            ATLAS_LEGEND,
+        ]
+        if len(read) == 1:
+            return [*shown, facts(machine_facts(read[0]))]
+        return [*shown, family_table(read), models_table(read)]
+
+    return Document(
+        title=_title(asked),
+        parts=parts,
+        rows=lambda: atlas_values(rows),
+        json=lambda: [row.to_json() for row in rows],
+    )
+
+
+def _show(rows: Sequence[MachineRow], asked: Asked, document: Document) -> None:
     if asked.as_json:
         print_json([row.to_json() for row in rows])
-    elif asked.as_csv:
-        print(atlas_csv(rows), end="")
-    elif read := [row for row in rows if not row.error]:
-        to = console()
-        number = f"{len(read)} machine{'s' * (len(read) != 1)}"
-        to.print(atlas_table(f"{number} of {asked.machines}", read))
-        to.print(ATLAS_LEGEND)
-        if len(read) == 1:
-            to.print(facts(machine_facts(read[0])))
-            return
-        to.print(family_table(read))
-        to.print(models_table(read))
+    else:
+        tables.show_document(document, "csv" if asked.as_csv else "rich")
 
 
 def _title(asked: Asked) -> str:

@@ -10,20 +10,20 @@ from statetrack.atlas import (
     MachineFile,
     MachineRow,
     Models,
-    TrainedRow,
     trained_rows,
     training_suite,
 )
 from statetrack.cli import _sweeping as sweeping
+from statetrack.cli import _tables as tables
 from statetrack.cli._json import print_json
 from statetrack.errors import SettingsError
 from statetrack.report import (
     TRAINING_LEGEND,
-    console,
+    Document,
     summary_lines,
-    training_csv,
     training_markdown,
     training_tables,
+    training_values,
 )
 from statetrack.runs import RunFolder
 from statetrack.sweep import BUDGETS, Local, PointResult, Suite, points_of
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 def show_training(
     asked: Asked, files: Sequence[MachineFile], models: Models, rows: Sequence[MachineRow]
-) -> str:
-    """Train every model on every machine that can be read; print the tables, return the page.
+) -> tuple[str, Document]:
+    """Train every model on every machine that can be read; print the tables, return the pages.
 
     Runs that are finished are not trained again. Raises `typer.Exit` where it was interrupted.
     """
@@ -50,9 +50,23 @@ def show_training(
     every = sweeping.run_points(sweep, points)
     results = [done for done in every if isinstance(done, PointResult)]
     trained = trained_rows(list(read.values()), results)
-    _draw(asked, list(read.values()), trained)
+    document = Document(
+        title=suite.title,
+        parts=lambda: [
+            *training_tables(list(read.values()), trained),
+            TRAINING_LEGEND,
+            *summary_lines(trained),
+        ],
+        rows=lambda: training_values(trained),
+        json=lambda: [row.to_json() for row in trained],
+    )
+    if asked.as_json:
+        print_json([row.to_json() for row in trained])
+    else:
+        tables.show_document(document, "csv" if asked.as_csv else "rich")
     how = f"{_how(suite)} {len(results)} of {len(every_point)} runs are finished."
-    return training_markdown(suite.title, list(read.values()), trained, _command(asked), how)
+    page = training_markdown(suite.title, list(read.values()), trained, _command(asked), how)
+    return page, document
 
 
 def _suite(asked: Asked, files: Sequence[MachineFile], models: Models) -> Suite:
@@ -69,20 +83,6 @@ def _suite(asked: Asked, files: Sequence[MachineFile], models: Models) -> Suite:
     own = {name: getattr(asked, name) for name in ("seeds", "steps") if getattr(asked, name)}
     suite = suite.with_settings(own)
     return suite.tested({"samples": asked.samples} if asked.samples else {})
-
-
-def _draw(asked: Asked, machines: Sequence[MachineRow], rows: Sequence[TrainedRow]) -> None:
-    if asked.as_json:
-        print_json([row.to_json() for row in rows])
-    elif asked.as_csv:
-        print(training_csv(rows), end="")
-    else:
-        to = console()
-        for table in training_tables(machines, rows):
-            to.print(table)
-        to.print(TRAINING_LEGEND)
-        for line in summary_lines(rows):
-            to.print(line)
 
 
 def _how(suite: Suite) -> str:

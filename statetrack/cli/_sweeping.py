@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from statetrack.cli import _tables as tables
 from statetrack.cli import options
 from statetrack.cli._estimates import print_estimates
 from statetrack.cli._interrupt import INTERRUPTED, interruptible
@@ -111,6 +112,7 @@ class Sweep:
     columns: Sequence[str] = ()
     markdown: Path | None = None
     html: Path | None = None
+    files: Sequence[Path] = ()
     finished: bool = False
     budget: str | None = None
     log: tuple[str, ...] = ()
@@ -236,7 +238,7 @@ def _show(
     wall: float,
 ) -> None:
     """The table and all that stands below it, or JSON; the pages, where they are asked for."""
-    from statetrack.report import json_text, reproduction_page
+    from statetrack.report import Wanted, json_text, page, reproduction_page
     from statetrack.sweep import PointResult, compare_published
 
     suite = asked.suite
@@ -258,7 +260,7 @@ def _show(
         if (wrong := result.bracket.contradiction) is not None:
             typer.echo(f"warning: {result.column}, {result.row}: CONTRADICTION: {wrong}", err=True)
     if asked.markdown is not None:
-        page = reproduction_page(
+        written = reproduction_page(
             suite,
             command=_command(asked),
             points=points,
@@ -266,9 +268,13 @@ def _show(
             compared=compared,
             evidence=bool(asked.evidence_seconds),
         )
-        _write(asked.markdown, page, "--markdown")
+        _write(asked.markdown, written, "--markdown")
     if asked.html is not None:
-        _write(asked.html, _html(asked, rows, columns), "--html")
+        _write(asked.html, page(_report(asked, rows, columns)), "--html")
+    if asked.files:
+        document = Wanted().document(_report(asked, rows, columns))
+        for file in asked.files:
+            tables.write_document(document, file, quietly=asked.as_json)
     if len(results) < len(every):
         raise StatetrackError(
             f"{len(every) - len(results)} of {len(points)} points failed; the same command tries "
@@ -330,13 +336,6 @@ def _command(asked: Sweep) -> str:
     return asked.command if said else f"{asked.command} --evidence"
 
 
-def _html(asked: Sweep, rows: Sequence[str], columns: Sequence[str]) -> str:
-    """The page of the report of what was run."""
-    from statetrack.report import page
-
-    return page(_report(asked, rows, columns))
-
-
 def _report(asked: Sweep, rows: Sequence[str], columns: Sequence[str]) -> Report:
     """The report of what was run, which is read back from the folder."""
     from statetrack.report import gather_suite
@@ -353,13 +352,11 @@ def _report(asked: Sweep, rows: Sequence[str], columns: Sequence[str]) -> Report
 
 
 def _write(file: Path, text: str, option: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as problem:
-        raise StatetrackError(
-            f"{option} {file}: cannot be written: {problem.strerror}; the results are kept: the "
-            f"same command with another {option} writes them without training"
-        ) from None
+    then = (
+        "; the results are kept: the same command with another "
+        f"{option} writes them without training"
+    )
+    tables.write_file(file, text, option, then)
 
 
 def _legend(suite: Suite, published: Mapping[str, object]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,9 @@ Out = Annotated[
         "- or none: standard output.",
     ),
 ]
+OR_A_FILE = "; or a file of the table, whose ending says the format, as in .md or .csv; repeatable."
+"""What the help of `--out` adds where it names the folder of runs first."""
+
 Force = Annotated[bool, typer.Option("--force", help="Replace the file that --out names.")]
 
 
@@ -42,6 +46,27 @@ def wanted_file(out: Path | None, *, force: bool, as_json: bool = False) -> Path
     return file
 
 
+def folder_and_files(
+    out: Sequence[Path] | None, *, force: bool
+) -> tuple[Path | None, tuple[Path, ...]]:
+    """The folder of runs and the files of the table that `--out` names, which are looked at.
+
+    A name with the ending of a format is a file's, unless it is that of a folder. Raises
+    `SettingsError` for several folders, and as `wanted_file` does.
+    """
+    endings = {FORMATS[name].ending for name in FORMATS}
+    files = [each for each in out or () if each.suffix in endings and not each.is_dir()]
+    folders = [each for each in out or () if each not in files]
+    if len(folders) > 1:
+        named = " and ".join(map(str, folders))
+        raise SettingsError(f"--out: {named}: runs are kept in one folder")
+    if force and not files:
+        raise SettingsError("--force replaces the file that --out names: name one")
+    for file in files:
+        require_replaceable(file, force=force)
+    return (folders[0] if folders else None), tuple(files)
+
+
 def require_replaceable(file: Path, *, force: bool) -> None:
     """Raise `SettingsError` for a file that could not be written, or is there without `--force`."""
     require_writable(file, "--out")
@@ -50,11 +75,17 @@ def require_replaceable(file: Path, *, force: bool) -> None:
 
 
 def write_document(
-    document: Document, file: Path, form: str | None = None, called: str = "table"
+    document: Document,
+    file: Path,
+    form: str | None = None,
+    *,
+    called: str = "table",
+    quietly: bool = False,
 ) -> None:
     """Write a document to a file, in the format of its ending or another one, and say so."""
     write_file(file, FORMATS[form or format_of(file)].draw(document), "--out")
-    typer.echo(f"{called}: {file}")
+    if not quietly:
+        typer.echo(f"{called}: {file}")
 
 
 def write_file(file: Path, content: str | bytes, option: str, then: str = "") -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from statetrack.cli import _tables as tables
 from statetrack.cli import options
 
 PLACE = 7.5
@@ -38,11 +39,14 @@ def atlas(
         int, typer.Option(help="Machines, or runs, at once; 0: one for each core.", min=0)
     ] = 0,
     out: Annotated[
-        Path,
+        list[Path] | None,
         typer.Option(
-            metavar="FOLDER", help="Where rows and runs are kept, so that nothing is done twice."
+            metavar="FOLDER|FILE",
+            help="Where rows and runs are kept, so that nothing is done twice; by default atlas"
+            + tables.OR_A_FILE,
         ),
-    ] = Path("atlas"),
+    ] = None,
+    force: tables.Force = False,
     train: Annotated[
         bool,
         typer.Option(
@@ -98,6 +102,8 @@ def atlas(
     # what follows imports NumPy, which `--help` does not need
     from statetrack.cli._atlas import Asked, show_atlas
 
+    folder, written = tables.folder_and_files(out, force=force)
+
     show_atlas(
         Asked(
             machines=machines,
@@ -106,7 +112,8 @@ def atlas(
             seconds=seconds,
             memory=memory,
             jobs=jobs,
-            out=out,
+            out=folder or Path("atlas"),
+            written=written,
             train=train,
             budget=budget,
             lengths=lengths,

@@ -16,6 +16,7 @@ import typer
 
 from statetrack import algebra, pictures, report, sources, spec
 from statetrack import runs as running
+from statetrack.cli import _tables as tables
 from statetrack.cli import options
 from statetrack.cli._failures import Errors, Stressed, errors_of, stressed
 from statetrack.cli._verbosity import progress_bar
@@ -75,6 +76,8 @@ def evaluate(
         bool, typer.Option("--json", help="One JSON object on stdout, and nothing else.")
     ] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="The rows as CSV on stdout.")] = False,
+    out: tables.Out = None,
+    force: tables.Force = False,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -127,6 +130,9 @@ def evaluate(
         raise SettingsError("--json and --csv: choose one")
     if as_csv and (stress or errors):
         raise SettingsError("--csv has rows of accuracies only: leave out --stress and --errors")
+    if as_csv and out is not None:
+        raise SettingsError("--csv: prints CSV: leave it out, or --out")
+    file = tables.wanted_file(out, force=force, as_json=as_json)
     if plot is not None:
         from statetrack.cli._files import require_writable
 
@@ -156,12 +162,15 @@ def evaluate(
     caption: tuple[str, ...] = ()
     if plot is not None and any(each.rows for each in found.evaluated):
         caption = draw_figure(found, plot)
-    if as_json:
+    if file is not None:
+        tables.write_document(found.document(), file)
+    elif as_json:
         found.print_json()
     elif as_csv:
         found.print_csv()
     else:
         found.draw()
+    if not (as_json or as_csv):
         for line in caption:
             typer.echo(f"{line}.")
         if caption:
@@ -295,11 +304,16 @@ class Evaluated:
         step = {"unfinished_step": None if now is None else now["step"]}
         return [self.about | row.to_json() | step for row in self.rows]
 
+    @property
+    def table(self) -> report.Table:
+        """Accuracy by length."""
+        return report.evaluation_table(f"{self.title}, {self.samples:,} words", self.rising)
+
     def draw(self) -> None:
         """The table, the curve, and what follows."""
         out = report.console()
         rows = self.rising
-        out.print(report.evaluation_table(f"{self.title}, {self.samples:,} words", rows))
+        out.print(self.table)
         if len({row.length for row in rows}) >= CURVE_FROM:
             for kind, mine in self.by_words.items():
                 if len(self.by_words) > 1:
@@ -309,7 +323,8 @@ class Evaluated:
                     mine, width=out.width, coloured=coloured, ascii_only=out.in_ascii
                 )
                 typer.echo(curve)
-        self.draw_sentences()
+        for line in self.sentences():
+            out.print(line)
         self.draw_words()
         typer.echo(f"run: {self.about['run']}")
 
@@ -337,19 +352,18 @@ class Evaluated:
             title += f", {', '.join(map(visible, self.by_words))} words"
         return title if self.run.unfinished is None else f"{title}, {self.run.unfinished}"
 
-    def draw_sentences(self, before: str = "") -> None:
+    def sentences(self, before: str = "") -> Iterator[str]:
         """One sentence for each replica, and what the words test at most."""
-        out = report.console()
         for kind, rows in self.by_words.items():
             of = f"{visible(kind)} words, " if len(self.by_words) > 1 else ""
             for replica in dict.fromkeys(row.replica for row in rows):
                 mine = [row for row in rows if row.replica == replica]
                 about = f"{of}seed {mine[0].seed}, lr {mine[0].lr:g}"
-                out.print(f"{before}{about}: {report.closing_sentence(mine)}")
+                yield f"{before}{about}: {report.closing_sentence(mine)}"
             merging, longest = self.merging[kind], max(row.length for row in rows)
             if merging is not None and (limit := merging.limit_of(longest)):
                 on = f"{visible(kind)} words" if len(self.by_words) > 1 else "these words"
-                out.print(f"{before}on {on}, {limit}")
+                yield f"{before}on {on}, {limit}"
 
     def draw_words(self) -> None:
         """The worst words, and those that fail."""
@@ -367,47 +381,76 @@ class Found:
     failed: tuple[Failed, ...]
     several: bool
 
-    def print_json(self) -> None:
+    def to_json(self) -> dict[str, Any]:
         """One object: of the run, or with `runs` and `failed`."""
-        content: dict[str, Any]
-        if self.several:
-            failed = [{"run": str(each.run), "error": each.error} for each in self.failed]
-            content = {"runs": [each.to_json() for each in self.evaluated], "failed": failed}
-        else:
-            content = self.evaluated[0].to_json()
-        typer.echo(running.to_json(content))
+        if not self.several:
+            return self.evaluated[0].to_json()
+        failed = [{"run": str(each.run), "error": each.error} for each in self.failed]
+        return {"runs": [each.to_json() for each in self.evaluated], "failed": failed}
+
+    def print_json(self) -> None:
+        """What there is, and nothing else."""
+        typer.echo(running.to_json(self.to_json()))
+
+    def csv_rows(self) -> list[dict[str, Any]]:
+        """The rows of all runs."""
+        return [row for each in self.evaluated for row in each.csv_rows()]
 
     def print_csv(self) -> None:
         """The rows of all runs."""
-        rows = [row for each in self.evaluated for row in each.csv_rows()]
-        if rows:
+        if rows := self.csv_rows():
             writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
+
+    def document(self) -> report.Document:
+        """The table and its sentences, for a file."""
+        return report.Document(
+            title="accuracy by length",
+            parts=lambda: [self.table, *(line for lines in self.sentences() for line in lines)],
+            rows=lambda: report.values_table(self.csv_rows()),
+            json=self.to_json,
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """The runs as they are told apart."""
+        paths = [str(each.run.path) for each in self.evaluated]
+        below = _common_folder(paths)
+        return [os.path.relpath(path, below) if below else path for path in paths]
+
+    @property
+    def table(self) -> report.Table:
+        """A table of all runs."""
+        if not self.several:
+            return self.evaluated[0].table
+        marked = [
+            name if each.run.unfinished is None else f"{name} ({each.run.unfinished})"
+            for name, each in zip(self.names, self.evaluated, strict=True)
+        ]
+        below = _common_folder([str(each.run.path) for each in self.evaluated])
+        words = f"{self.evaluated[0].samples:,} words" if self.evaluated else "no words"
+        number = "1 run" if len(marked) == 1 else f"{len(marked)} runs"
+        title = f"{number} in {below}, {words}" if below else f"{number}, {words}"
+        rows = [(mark, each.rising) for mark, each in zip(marked, self.evaluated, strict=True)]
+        return report.evaluations_table(title, rows)
+
+    def sentences(self) -> Iterator[list[str]]:
+        """The sentences of each run."""
+        for name, each in zip(self.names, self.evaluated, strict=True):
+            yield list(each.sentences(f"{name} ({each.title}): " if self.several else ""))
 
     def draw(self) -> None:
         """A table of all runs, with their sentences."""
         if not self.several:
             self.evaluated[0].draw()
-            return
-        if not self.evaluated:
-            return
-        out = report.console()
-        paths = [str(each.run.path) for each in self.evaluated]
-        below = _common_folder(paths)
-        names = [os.path.relpath(path, below) if below else path for path in paths]
-        marked = [
-            name if each.run.unfinished is None else f"{name} ({each.run.unfinished})"
-            for name, each in zip(names, self.evaluated, strict=True)
-        ]
-        words = f"{self.evaluated[0].samples:,} words"
-        number = "1 run" if len(names) == 1 else f"{len(names)} runs"
-        title = f"{number} in {below}, {words}" if below else f"{number}, {words}"
-        tables = [(mark, each.rising) for mark, each in zip(marked, self.evaluated, strict=True)]
-        out.print(report.evaluations_table(title, tables))
-        for name, each in zip(names, self.evaluated, strict=True):
-            each.draw_sentences(f"{name} ({each.title}): ")
-            each.draw_words()
+        elif self.evaluated:
+            to = report.console()
+            to.print(self.table)
+            for each, lines in zip(self.evaluated, self.sentences(), strict=True):
+                for line in lines:
+                    to.print(line)
+                each.draw_words()
 
 
 def draw_figure(found: Found, path: Path) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from statetrack.cli import _sweeping as sweeping
+from statetrack.cli import _tables as tables
 from statetrack.cli import options
 from statetrack.cli._files import require_writable
 from statetrack.sweep import BUDGETS, folder_of, load_suite
@@ -34,13 +35,14 @@ def build(argv: list[str]) -> Callable[..., None]:
             ),
         ] = None,
         out: Annotated[
-            Path | None,
+            list[Path] | None,
             typer.Option(
-                metavar="FOLDER",
+                metavar="FOLDER|FILE",
                 help="The suite's runs; by default suites/SUITE, and suites/SUITE-BUDGET within "
-                "another budget than minutes.",
+                "another budget than minutes" + tables.OR_A_FILE,
             ),
         ] = None,
+        force: tables.Force = False,
         rows: sweeping.RowNames = None,
         columns: sweeping.ColumnNames = None,
         seeds: Annotated[
@@ -77,6 +79,7 @@ def build(argv: list[str]) -> Callable[..., None]:
 
         """
         chosen, name = load_suite(suite).for_budget(budget), Path(suite).stem
+        runs, files = tables.folder_and_files(out, force=force)
         for option, page in (("--markdown", markdown), ("--html", html)):
             if page is not None:
                 require_writable(page, option)
@@ -87,7 +90,7 @@ def build(argv: list[str]) -> Callable[..., None]:
         asked = sweeping.Sweep(
             chosen.with_settings(own),
             name,
-            out or folder_of(suite, budget),
+            runs or folder_of(suite, budget),
             sweeping.executor_of(executor, given),
             " ".join(command),
             stress_seconds=stress_seconds,
@@ -96,6 +99,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             columns=columns or (),
             markdown=markdown,
             html=html,
+            files=files,
             finished=finished,
             log=log or (),
             dry_run=dry_run,

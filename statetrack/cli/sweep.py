@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from statetrack.cli import _sweeping as sweeping
+from statetrack.cli import _tables as tables
 from statetrack.cli import options
 from statetrack.cli._files import require_writable
 from statetrack.errors import SettingsError
@@ -67,11 +68,14 @@ def build(argv: list[str]) -> Callable[..., None]:
         ] = None,
         samples: Annotated[int | None, typer.Option(help="Test words.", min=1)] = None,
         out: Annotated[
-            Path | None,
+            list[Path] | None,
             typer.Option(
-                metavar="FOLDER", help="The sweep's runs; by default sweeps/NAME, after its points."
+                metavar="FOLDER|FILE",
+                help="The sweep's runs; by default sweeps/NAME, after its points"
+                + tables.OR_A_FILE,
             ),
         ] = None,
+        force: tables.Force = False,
         rows: sweeping.RowNames = None,
         columns: sweeping.ColumnNames = None,
         finished: sweeping.OnlyFinished = False,
@@ -120,13 +124,14 @@ def build(argv: list[str]) -> Callable[..., None]:
             folder = Path(file) if kept else Path("sweeps") / name
         tested = {"length": length, "samples": samples}
         suite = suite.tested({key: value for key, value in tested.items() if value is not None})
+        runs, files = tables.folder_and_files(out, force=force)
         for option, page in (("--markdown", markdown), ("--html", html)):
             if page is not None:
                 require_writable(page, option)
         asked = sweeping.Sweep(
             suite,
             name,
-            out or folder,
+            runs or folder,
             sweeping.executor_of(executor, given),
             shlex.join(["statetrack", "sweep", *argv]),
             stress_seconds=stress_seconds,
@@ -135,6 +140,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             columns=columns or (),
             markdown=markdown,
             html=html,
+            files=files,
             finished=finished,
             log=log or (),
             dry_run=dry_run,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -11,7 +9,7 @@ from typing import Any
 from statetrack.atlas import AnswerRow, GroupRow, MachineRow, MergingRow
 from statetrack.markup import markdown, markdown_block, markdown_code, markdown_table
 from statetrack.report.drawing import LOOKS, SHOWN
-from statetrack.report.table import Column, Table
+from statetrack.report.table import Column, Table, values_table
 from statetrack.report.tables import framed_table
 
 UNKNOWN = "?"
@@ -289,15 +287,10 @@ def _failures_markdown(rows: Sequence[MachineRow]) -> str:
     return "## Not read, or not finished\n\n" + markdown_block("\n".join(lines)) if lines else ""
 
 
-def atlas_csv(rows: Sequence[MachineRow]) -> str:
+def atlas_values(rows: Sequence[MachineRow]) -> Table:
     """One line for each machine, with a column for each model; unknown values are empty."""
     models = list(dict.fromkeys(model for row in rows for model in row.answers))
-    to = io.StringIO()
-    writer = csv.writer(to, lineterminator="\n")
-    lines = [_flat(row, models) for row in rows]
-    writer.writerow(lines[0])
-    writer.writerows([line.values() for line in lines])
-    return to.getvalue()
+    return values_table([_flat(row, models) for row in rows])
 
 
 def _flat(row: MachineRow, models: Sequence[str]) -> Mapping[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,7 +10,7 @@ from statetrack.atlas import KINDS, RIGHT, MachineRow, TrainedRow
 from statetrack.markup import markdown, markdown_code, markdown_table
 from statetrack.report.atlas import groups_text, horizon_text
 from statetrack.report.drawing import SHOWN
-from statetrack.report.table import Table, interval, share
+from statetrack.report.table import Table, interval, share, values_table
 from statetrack.report.tables import framed_table
 from statetrack.runs import Judged
 
@@ -201,15 +199,9 @@ def _cell(row: TrainedRow, words: str, length: int) -> str:
     return f"{share(score.accuracy)} ({interval(score.low, score.high)})"
 
 
-def training_csv(rows: Sequence[TrainedRow]) -> str:
+def training_values(rows: Sequence[TrainedRow]) -> Table:
     """One line for each run, kind of test words and length."""
-    to = io.StringIO()
-    writer = csv.writer(to, lineterminator="\n")
-    lines = [line for row in rows for line in _flat(row)]
-    if lines:
-        writer.writerow(lines[0])
-    writer.writerows([line.values() for line in lines])
-    return to.getvalue()
+    return values_table([line for row in rows for line in _flat(row)])
 
 
 def _flat(row: TrainedRow) -> Iterator[dict[str, Any]]:

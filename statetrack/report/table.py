@@ -208,6 +208,12 @@ def plain_columns(
     return [Column(heading, kind(place, heading)) for place, heading in enumerate(headings)]
 
 
+def values_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Rows of values by their names, which are those of the first row: for programs."""
+    names = list(rows[0]) if rows else []
+    return Table([Column(name) for name in names], [[row[name] for name in names] for row in rows])
+
+
 def facts(rows: Iterable[tuple[str, Any]]) -> Table:
     """Names and values in two columns."""
     return Table((Column("", "whole", style="dim"), Column("")), list(rows), look="facts")

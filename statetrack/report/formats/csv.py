@@ -10,6 +10,8 @@ from statetrack.report.table import FORMATS, Document, ReportFormat, Table
 
 def csv_text(table: Table) -> str:
     """The values of a table; numbers are written in full."""
+    if not table.columns:
+        return ""
     to = io.StringIO()
     writer = csv.writer(to, lineterminator="\n")
     writer.writerow(table.names)
