@@ -10,8 +10,7 @@ import torch
 from torch.nn import functional
 
 from statetrack.models import MODELS
-from statetrack.models._blocks import RMSNorm, make_mlp, rms_norm
-from statetrack.models._heads import HeadNorm
+from statetrack.models._layers import HeadNorm, RMSNorm, make_mlp, rms_norm
 from statetrack.models._settings import BlockSettings
 
 WIDTH = 24

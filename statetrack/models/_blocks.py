@@ -3,27 +3,35 @@
     x = E[symbols];    x = x + mixer(norm(x));    x = x + mlp(norm(x));    logits = C norm(x)
 
 where each model's own file defines its mixer. A mixer reads vectors one position after the other
-and keeps only its state, so the whole model reads words of any length in constant memory.
+and keeps only its state, so the whole model reads words of any length in constant memory. Blocks
+may be normalised after their mixer instead (`PostNormModel`).
 
-B batch, T time, V symbols, C labels, D width of the residual stream.
+B batch, T time, V symbols, C labels, D width of the residual stream, N heads, K size of keys.
 """
 
 from __future__ import annotations
 
 import abc
-import itertools
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
+from statetrack import ops
 from statetrack.models._base import RecurrentModel, State, WithTransition, through
+from statetrack.models._layers import WideLayerNorm, linear_maps, make_mlp, make_norm
 from statetrack.models._settings import BlockSettings
-from statetrack.ops import KernelChoice, kernel_for
+from statetrack.ops import (
+    ColumnwiseOperators,
+    DiagonalOperators,
+    KernelChoice,
+    Operators,
+    diagonal_operators,
+    kernel_for,
+)
 
 StateT = TypeVar("StateT", bound=State)
-WindowT = TypeVar("WindowT", bound=State)
+TermsT = TypeVar("TermsT")
 SettingsT = TypeVar("SettingsT", bound=BlockSettings)
 
 
@@ -53,34 +61,155 @@ class LinearMixer(Mixer[StateT], WithTransition):
     """A mixer whose next state is, for given inputs, an affine function of its last state."""
 
 
-class PlainMixer(LinearMixer[Tensor]):
-    """A linear mixer whose state is the recurrent part alone, real or complex."""
+class StagedMixer(Mixer[StateT], Generic[StateT, TermsT]):
+    """A mixer in stages: the terms of its recurrence, the recurrence itself, its outputs.
 
-    def recurrent_part(self, state: Tensor) -> Tensor:
-        """The state as real numbers."""
-        return _as_real(state)
+    Its state is a window, on which the terms depend besides a position's own input, and a memory,
+    which the recurrence hands on: (window, memory), unless `split` and `join` say otherwise.
+    """
 
-    def with_recurrent_part(self, state: Tensor, part: Tensor) -> Tensor:
-        """The part, complex where the state is."""
-        return _like(state, part)
+    def split(self, state: Any) -> tuple[Any, Any]:
+        """The window and the memory of a state."""
+        window, memory = state
+        return window, memory
+
+    def join(self, window: Any, memory: Any) -> Any:
+        """The state of a window and a memory."""
+        return window, memory
+
+    @abc.abstractmethod
+    def terms(self, inputs: Tensor, window: Any) -> tuple[TermsT, Any]:
+        """The terms at positions [B, T, D], or at one of each word, [B, D], and the next window."""
+
+    @abc.abstractmethod
+    def advance(self, terms: TermsT, memory: Any) -> tuple[Any, Any]:
+        """What is read at one position, [B, ...], and the next memory: the equation itself."""
+
+    def recur(self, terms: TermsT, memory: Any) -> tuple[Any, Any]:
+        """What is read at all positions, [B, T, ...], and the last memory; one after the other."""
+        parts: Any = terms
+        here: Any
+        read: list[Tensor] = []
+        for here in zip(*(part.unbind(1) for part in parts), strict=True):
+            output, memory = self.advance(here, memory)
+            read.append(output)
+        return torch.stack(read, 1), memory
+
+    @abc.abstractmethod
+    def finish(self, read: Any, terms: TermsT, inputs: Tensor) -> Tensor:
+        """Outputs [..., D] of what was read, at all positions or at one."""
+
+    def scan(self, inputs: Tensor, state: StateT) -> tuple[Tensor, StateT]:
+        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
+        window, memory = self.split(state)
+        terms, window = self.terms(inputs, window)
+        read, memory = self.recur(terms, memory)
+        return self.finish(read, terms, inputs), self.join(window, memory)
+
+    def step(self, inputs: Tensor, state: StateT) -> tuple[Tensor, StateT]:
+        """Outputs [B, D] and the next state, of inputs [B, D]."""
+        window, memory = self.split(state)
+        terms, window = self.terms(inputs, window)
+        read, memory = self.advance(terms, memory)
+        return self.finish(read, terms, inputs), self.join(window, memory)
 
 
-class WindowedMixer(LinearMixer[tuple[WindowT, Tensor]]):
-    """A linear mixer whose state is a window of the last inputs, and then the recurrent part."""
+class AffineMixer(StagedMixer[StateT, TermsT], LinearMixer[StateT]):
+    """A mixer in stages whose memory, a tensor, is what its transitions act on."""
 
-    def recurrent_part(self, state: tuple[WindowT, Tensor]) -> Tensor:
-        """The second part of the state as real numbers."""
-        return _as_real(state[1])
+    @abc.abstractmethod
+    def operators(self, terms: TermsT) -> Operators:
+        """The operators of terms at B T positions, on the flattened memory."""
 
-    def with_recurrent_part(
-        self, state: tuple[WindowT, Tensor], part: Tensor
-    ) -> tuple[WindowT, Tensor]:
-        """The same window with another recurrent part, complex where the state's is."""
-        return state[0], _like(state[1], part)
+    def recurrent_part(self, state: StateT) -> Tensor:
+        """The memory as real numbers."""
+        return _as_real(self.split(state)[1])
 
-    def window(self, state: tuple[WindowT, Tensor] | None, num_words: int) -> WindowT:
-        """The window of the last inputs: of the given state, or of the initial one for None."""
-        return (self.initial_state(num_words) if state is None else state)[0]
+    def with_recurrent_part(self, state: StateT, part: Tensor) -> StateT:
+        """The same window with another memory, complex where the state's is."""
+        window, memory = self.split(state)
+        with_part: StateT = self.join(window, _like(memory, part))
+        return with_part
+
+    def transition(self, inputs: Tensor, state: StateT | None = None) -> Operators:
+        """The operators of every position, after the window of a state or of the initial one."""
+        before = self.initial_state(len(inputs)) if state is None else state
+        return self.operators(self.terms(inputs, self.split(before)[0])[0])
+
+
+class PlainMixer(AffineMixer[StateT, TermsT]):
+    """A mixer whose state is its memory alone, real or complex: it has no window."""
+
+    def split(self, state: Any) -> tuple[Any, Any]:
+        """No window, and the state."""
+        return (), state
+
+    def join(self, window: Any, memory: Any) -> Any:
+        """The memory."""
+        return memory
+
+
+class MatrixTerms(NamedTuple):
+    """The terms of a matrix memory: queries, keys and log-gains (None: 0) [..., N, K], values."""
+
+    queries: Tensor
+    keys: Tensor
+    values: Tensor
+    log_gains: Tensor | None = None
+
+
+class MatrixMixer(AffineMixer[StateT, MatrixTerms]):
+    """Outer products of keys and values, added up in heads whose rows decay, read by queries.
+
+    S_t = diag(a_t) S_{t-1} + k_t v_t^T is the memory, [B, N, K, V], and S_t^T q_t what is read.
+    """
+
+    def advance(self, terms: MatrixTerms, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """S_t^T q_t [B, N, V], and S_t."""
+        queries, keys, values, log_gains = terms
+        if log_gains is not None:
+            memory = log_gains.exp().unsqueeze(-1) * memory
+        memory = memory + keys.unsqueeze(-1) * values.unsqueeze(-2)
+        return torch.einsum("bnk,bnkv->bnv", queries, memory), memory
+
+    def recur(self, terms: MatrixTerms, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """The same at all positions, by chunks or by a kernel."""
+        queries, keys, values, log_gains = terms
+        if log_gains is None:
+            return ops.additive_attention(queries, keys, values, memory, kernel=self.kernel)
+        return ops.gated_attention(queries, keys, values, log_gains, memory, kernel=self.kernel)
+
+    def operators(self, terms: MatrixTerms) -> Operators:
+        """The gains of every row, on each of the V columns; the identity without gains."""
+        keys, columns = terms.keys.flatten(0, 1).flatten(1), terms.values.shape[-1]
+        log_gains = terms.log_gains
+        gains = torch.ones_like(keys) if log_gains is None else log_gains.exp().view_as(keys)
+        return ColumnwiseOperators(DiagonalOperators(gains), columns)
+
+
+class DiagonalTerms(NamedTuple):
+    """The gains of a diagonal recurrence and what it adds, [..., H], real or complex."""
+
+    gains: Tensor
+    added: Tensor
+
+
+class DiagonalMixer(AffineMixer[StateT, DiagonalTerms]):
+    """h_t = a_t * h_{t-1} + u_t by coordinate: h [B, H] is the memory, and what is read."""
+
+    def advance(self, terms: DiagonalTerms, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """h_t, twice."""
+        gains, added = terms
+        memory = gains * memory + added
+        return memory, memory
+
+    def recur(self, terms: DiagonalTerms, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """All states [B, T, H], and the last one."""
+        return ops.gated_diagonal(*terms, memory, kernel=self.kernel)
+
+    def operators(self, terms: DiagonalTerms) -> Operators:
+        """The gains of every position."""
+        return diagonal_operators(terms.gains.flatten(0, 1))
 
 
 class BlockModel(RecurrentModel, Generic[SettingsT]):
@@ -146,11 +275,7 @@ class BlockModel(RecurrentModel, Generic[SettingsT]):
 
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Logits [B, C] and the next state, after one symbol per word, [B]."""
-        stream, after = self.embedding(symbols), []
-        for block, own in zip(self._blocks(), state, strict=True):
-            stream, own = block.step(stream, own)
-            after.append(own)
-        return self.readout(self.norm(stream)), tuple(after)
+        return self.scan(symbols, state)
 
     def _blocks(self) -> list[Block]:
         return [block for block in self.blocks if isinstance(block, Block)]
@@ -168,13 +293,9 @@ class Block(nn.Module):
         self.mlp = make_mlp(settings)
 
     def scan(self, stream: Tensor, state: State) -> tuple[Tensor, State]:
-        """The stream [B, T, D] after this block, and the mixer's last state."""
-        mixed, state = self.mixer.scan(self.mixer_norm(stream), state)
-        return self._finish(stream, mixed), state
-
-    def step(self, stream: Tensor, state: State) -> tuple[Tensor, State]:
-        """The stream [B, D] after this block, and the mixer's next state."""
-        mixed, state = self.mixer.step(self.mixer_norm(stream), state)
+        """The stream after this block, and the mixer's state: of [B, T, D], or [B, D] at once."""
+        mixer = self.mixer.scan if stream.dim() == 3 else self.mixer.step
+        mixed, state = mixer(self.mixer_norm(stream), state)
         return self._finish(stream, mixed), state
 
     def _finish(self, stream: Tensor, mixed: Tensor) -> Tensor:
@@ -185,110 +306,47 @@ class Block(nn.Module):
         return stream + output if self.residual else output
 
 
-class ShortConvolution(nn.Module):
-    """A causal convolution over the last `kernel` positions, one filter per channel.
+class PostNormModel(BlockModel[SettingsT]):
+    """A block model whose blocks end with a norm; a subclass may give them a stage.
 
-    Its state is the last `kernel - 1` inputs, [B, kernel - 1, D], zeros before the first.
+        y = x + mixer(x)  (mixer(x) without a residual),    y = y + stage(y),    x = norm(y)
+
+    where the stage is optional; logits = C x + c, without a further norm.
     """
 
-    def __init__(self, width: int, kernel: int, *, bias: bool = True) -> None:
-        super().__init__()
-        self.filters = nn.Conv1d(width, width, kernel, groups=width, bias=bias)
+    def __init__(self, settings: SettingsT, *, num_symbols: int, num_labels: int) -> None:
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        self.norm = nn.Identity()  # the last block's output is normalised
 
-    def initial_state(self, num_words: int) -> Tensor:
-        """Zeros [B, kernel - 1, D]."""
-        return _zeros_before(self.filters, num_words)
+    def make_block(self, layer: int) -> Block:
+        """A block with the stage of `make_stage`."""
+        return PostNormBlock(self.settings, self.make_mixer(layer), self.make_stage())
 
-    def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        return _convolved(self.filters, inputs, state)
-
-    def step(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        return _convolved_at_once(self.filters, inputs, state)
+    def make_stage(self) -> nn.Module | None:
+        """What is added to a block's stream after its mixer; None: nothing."""
+        return None
 
 
-Window: TypeAlias = "Tensor | tuple[()]"
-"""The state of an optional convolution: its last inputs, or an empty tuple."""
-
-
-class OptionalConvolution(nn.Module):
-    """A short convolution and an activation; with a `kernel` of 0, the identity."""
+class PostNormBlock(Block):
+    """Mixer, stage and (unless its width is 0) norm and MLP, each added; then a norm."""
 
     def __init__(
-        self, width: int, kernel: int, activation: nn.Module, *, bias: bool = True
+        self, settings: BlockSettings, mixer: Mixer[Any], stage: nn.Module | None = None
     ) -> None:
-        super().__init__()
-        self.activation = activation
-        self.filters: nn.Conv1d | None = None
-        if kernel:
-            self.filters = nn.Conv1d(width, width, kernel, groups=width, bias=bias)
+        super().__init__(settings, mixer)
+        self.mixer_norm = nn.Identity()
+        self.stage = stage
+        width = settings.width
+        self.norm = (
+            WideLayerNorm(width) if settings.norm == "layer" else make_norm(settings.norm, width)
+        )
 
-    def initial_state(self, num_words: int) -> Window:
-        """Zeros [B, kernel - 1, D], or an empty tuple."""
-        return () if self.filters is None else _zeros_before(self.filters, num_words)
-
-    def scan(self, inputs: Tensor, state: Window) -> tuple[Tensor, Window]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        if self.filters is None or isinstance(state, tuple):
-            return inputs, state
-        outputs, state = _convolved(self.filters, inputs, state)
-        return self.activation(outputs), state
-
-    def step(self, inputs: Tensor, state: Window) -> tuple[Tensor, Window]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        if self.filters is None or isinstance(state, tuple):
-            return inputs, state
-        outputs, state = _convolved_at_once(self.filters, inputs, state)
-        return self.activation(outputs), state
-
-
-def _zeros_before(filters: nn.Conv1d, num_words: int) -> Tensor:
-    """Zeros [B, kernel - 1, D]."""
-    return filters.weight.new_zeros(num_words, filters.kernel_size[0] - 1, filters.in_channels)
-
-
-def _convolved(filters: nn.Conv1d, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    padded = torch.cat([state, inputs], 1)
-    outputs = through(filters, padded.mT).mT
-    return outputs, padded[:, padded.shape[1] - filters.kernel_size[0] + 1 :]
-
-
-def _convolved_at_once(filters: nn.Conv1d, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    window = torch.cat([state, inputs.unsqueeze(1)], 1)  # [B, kernel, D]
-    outputs = torch.einsum("bkd,dk->bd", window, filters.weight.squeeze(1))
-    if filters.bias is not None:
-        outputs = outputs + filters.bias
-    return outputs, window[:, 1:]
-
-
-class RMSNorm(nn.Module):
-    """x / sqrt(mean(x^2) + epsilon) * g (Zhang & Sennrich 2019, arXiv:1910.07467)."""
-
-    def __init__(self, width: int, epsilon: float = 1e-6) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-        self.epsilon = epsilon
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Normalise over the last axis."""
-        return rms_norm(inputs, self.weight, self.epsilon)
-
-
-LARGEST_SQUARED = 2.0**30
-"""Magnitude up to which numbers are squared without scaling."""
-
-
-def rms_norm(inputs: Tensor, gain: Tensor | None = None, epsilon: float = 1e-6) -> Tensor:
-    """Vectors [..., D] divided by their root mean square, without overflow at any magnitude.
-
-    In float32 the square of a number above about 10^19 overflows, which growing states reach, and
-    the gradient contains third powers, which overflow earlier. So a vector with numbers above
-    `LARGEST_SQUARED` is first scaled down to that magnitude; all others are multiplied by 1.
-    """
-    largest = inputs.detach().abs().amax(-1, keepdim=True)
-    scale = (largest / LARGEST_SQUARED).clamp_min(1.0).reciprocal()
-    return functional.rms_norm(inputs * scale, inputs.shape[-1:], gain, epsilon)
+    def _finish(self, stream: Tensor, mixed: Tensor) -> Tensor:
+        stream = stream + mixed if self.residual else mixed
+        for module in (self.stage, self.mlp):
+            if module is not None:
+                stream = stream + through(module, stream)
+        return through(self.norm, stream)
 
 
 def draw_frame(model: BlockModel[Any], deviation: float = 0.02, *, by_depth: bool = False) -> None:
@@ -299,64 +357,13 @@ def draw_frame(model: BlockModel[Any], deviation: float = 0.02, *, by_depth: boo
     """
     with torch.no_grad():
         model.embedding.weight.normal_(0, deviation)
-        mlps = [block.mlp for block in model.blocks if isinstance(block, Block) and block.mlp]
-        linears = [
-            [part for part in whole.modules() if isinstance(part, nn.Linear)]
-            for whole in (*mlps, model.readout)
-        ]
-        for linear in itertools.chain(*linears):
+        mlps = [maps for block in model._blocks() if (maps := linear_maps(block.mlp))]
+        for linear in (*(each for maps in mlps for each in maps), model.readout):
             linear.weight.normal_(0, deviation)
             if linear.bias is not None:
                 linear.bias.zero_()
-        for *_, last in linears[:-1] if by_depth else ():
+        for *_, last in mlps if by_depth else ():
             last.weight.div_((2 * len(model.blocks)) ** 0.5)
-
-
-class GatedMLP(nn.Module):
-    """W_2 (f(W_g x) * W_1 x), by default without biases (Shazeer 2020, arXiv:2002.05202)."""
-
-    def __init__(
-        self, width: int, inner: int, activation: nn.Module, *, bias: bool = False
-    ) -> None:
-        super().__init__()
-        self.gate = nn.Linear(width, inner, bias=bias)
-        self.up = nn.Linear(width, inner, bias=bias)
-        self.activation = activation
-        self.down = nn.Linear(inner, width, bias=bias)
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """[..., D] of inputs [..., D]."""
-        return through(self.down, self.activation(self.gate(inputs)) * self.up(inputs))
-
-
-GATED = {"swiglu": nn.SiLU, "geglu": nn.GELU, "reglu": nn.ReLU}
-"""The activation f of each kind of gated MLP."""
-
-
-def make_mlp(settings: BlockSettings, *, bias: bool = False) -> nn.Module | None:
-    """A norm and an MLP of the width and kind of the settings; None where that width is 0.
-
-    `bias` is whether a gated MLP has biases.
-    """
-    width, inner = settings.width, round(settings.mlp * settings.width)
-    if not inner:
-        return None
-    if settings.mlp_kind != "gelu":
-        gated = GatedMLP(width, inner, GATED[settings.mlp_kind](), bias=bias)
-        return nn.Sequential(make_norm(settings.norm, width), gated)
-    return nn.Sequential(
-        make_norm(settings.norm, width),
-        nn.Linear(width, inner),
-        nn.GELU(),
-        nn.Linear(inner, width),
-    )
-
-
-def make_norm(name: Literal["rms", "layer", "none"], width: int) -> nn.Module:
-    """The normalisation layer that a setting names."""
-    if name == "rms":
-        return RMSNorm(width)
-    return nn.LayerNorm(width) if name == "layer" else nn.Identity()
 
 
 def _as_real(part: Tensor) -> Tensor:

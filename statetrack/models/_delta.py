@@ -27,17 +27,16 @@ from statetrack import ops
 from statetrack.algebra import Heads, Size
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import through
-from statetrack.models._blocks import (
-    BlockModel,
-    OptionalConvolution,
+from statetrack.models._blocks import AffineMixer, BlockModel, draw_frame
+from statetrack.models._layers import (
     RMSNorm,
+    ShortConvolution,
     Window,
-    WindowedMixer,
-    draw_frame,
+    draw_small,
+    draw_time_steps,
+    of_unit_length,
 )
-from statetrack.models._heads import draw_small
 from statetrack.models._settings import BlockSettings, KernelSettings
-from statetrack.models._time_steps import draw_time_steps
 from statetrack.ops import (
     LARGEST_GATED_KEY,
     ColumnwiseOperators,
@@ -48,9 +47,6 @@ from statetrack.ops import (
 from statetrack.settings import option
 
 BETA_RANGE = {"unit": 1.0, "double": 2.0}
-
-SMALLEST_SQUARE = 1e-6
-"""Added to squared lengths of keys and queries."""
 
 
 class DeltaOptions(BlockSettings):
@@ -118,7 +114,7 @@ class DeltaFactors(NamedTuple):
     log_gates: Tensor | None  # [..., N]
 
 
-class DeltaMixer(WindowedMixer[Window]):
+class DeltaMixer(AffineMixer[tuple[Window, Tensor], DeltaFactors]):
     """A delta rule in every head, with n keys per position and, where given, a forget gate."""
 
     def __init__(
@@ -141,9 +137,7 @@ class DeltaMixer(WindowedMixer[Window]):
         self.sizes = [math.prod(s) for s in (self.query_shape, self.key_shape, self.value_shape)]
         self.beta_range = BETA_RANGE[settings.beta]
         self.project = nn.Linear(settings.width, sum(self.sizes), bias=False)
-        self.convolution = OptionalConvolution(
-            sum(self.sizes), settings.conv, nn.Identity(), bias=False
-        )
+        self.convolution = ShortConvolution(sum(self.sizes), settings.conv, bias=False)
         self.betas = nn.Linear(settings.width, num_keys * heads, bias=False)
         self.forget_gate = forget_gate
         self.norm = RMSNorm(value_dim)
@@ -164,49 +158,37 @@ class DeltaMixer(WindowedMixer[Window]):
         associations = self.output.weight.new_zeros(shape)
         return self.convolution.initial_state(num_words), associations
 
-    def scan(
-        self, inputs: Tensor, state: tuple[Window, Tensor]
-    ) -> tuple[Tensor, tuple[Window, Tensor]]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        projected, window = self.convolution.scan(self.project(inputs), state[0])
-        factors = self._factors(inputs, projected)
-        outputs, associations = ops.delta_rule(*factors, state[1], kernel=self.kernel)
-        return self._finish(inputs, outputs), (window, associations)
-
-    def step(
-        self, inputs: Tensor, state: tuple[Window, Tensor]
-    ) -> tuple[Tensor, tuple[Window, Tensor]]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        projected, window = self.convolution.step(self.project(inputs), state[0])
-        factors = self._factors(inputs, projected)
-        outputs, associations = ops.delta_rule_step(*factors, state[1])
-        return self._finish(inputs, outputs), (window, associations)
-
-    def transition(self, inputs: Tensor, state: tuple[Window, Tensor] | None = None) -> Operators:
-        """Products of Householder matrices, by head, on each of the V columns."""
-        window = self.window(state, len(inputs))
-        projected, _ = self.convolution.scan(self.project(inputs), window)
-        factors = self._factors(inputs, projected)
-        gates = None if factors.log_gates is None else factors.log_gates.exp().flatten(0, 1)
-        products = HouseholderOperators(
-            factors.keys.flatten(0, 1), factors.betas.flatten(0, 1), gates
-        )
-        return ColumnwiseOperators(products, self.value_shape[-1])
-
-    def _factors(self, inputs: Tensor, projected: Tensor) -> DeltaFactors:
+    def terms(self, inputs: Tensor, window: Window) -> tuple[DeltaFactors, Window]:
+        """Queries, keys, values, betas and gates."""
+        projected, window = self.convolution.scan(self.project(inputs), window)
         queries, keys, values = functional.silu(widened(projected)).split(self.sizes, -1)
         betas = self.beta_range * torch.sigmoid(widened(self.betas(inputs)))
-        return DeltaFactors(
+        factors = DeltaFactors(
             of_unit_length(queries.unflatten(-1, self.query_shape)) * self.query_shape[-1] ** -0.5,
             of_unit_length(keys.unflatten(-1, self.key_shape)),
             values.unflatten(-1, self.value_shape),
             betas.unflatten(-1, self.key_shape[:2]),
             None if self.forget_gate is None else self.forget_gate(inputs),
         )
+        return factors, window
 
-    def _finish(self, inputs: Tensor, outputs: Tensor) -> Tensor:
-        """[..., D] from the outputs [..., N, V] of the delta rule."""
-        outputs = self.norm(outputs).flatten(-2)
+    def advance(self, terms: DeltaFactors, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs [B, N, V] and the next associations."""
+        return ops.delta_rule_step(*terms, memory)
+
+    def recur(self, terms: DeltaFactors, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs [B, T, N, V] and the last associations."""
+        return ops.delta_rule(*terms, memory, kernel=self.kernel)
+
+    def operators(self, terms: DeltaFactors) -> Operators:
+        """Products of Householder matrices, by head, on each of the V columns."""
+        gates = None if terms.log_gates is None else terms.log_gates.exp().flatten(0, 1)
+        products = HouseholderOperators(terms.keys.flatten(0, 1), terms.betas.flatten(0, 1), gates)
+        return ColumnwiseOperators(products, self.value_shape[-1])
+
+    def finish(self, read: Tensor, terms: DeltaFactors, inputs: Tensor) -> Tensor:
+        """Normalised by head, gated and mapped."""
+        outputs = self.norm(read).flatten(-2)
         if self.gate is not None:
             outputs = outputs * functional.silu(self.gate(inputs))
         return through(self.output, outputs)
@@ -220,8 +202,3 @@ class DeltaModel(BlockModel[DeltaSettingsT]):
     def initialise_frame(self) -> None:
         """Draw embedding, MLPs and readout from N(0, 0.02^2)."""
         draw_frame(self, by_depth=True)
-
-
-def of_unit_length(vectors: Tensor) -> Tensor:
-    """Vectors [..., K] divided by their lengths."""
-    return vectors * torch.rsqrt(vectors.square().sum(-1, keepdim=True) + SMALLEST_SQUARE)

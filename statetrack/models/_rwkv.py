@@ -17,9 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from statetrack.models._base import through
-from statetrack.models._blocks import BlockModel, WindowedMixer
+from statetrack.models._blocks import AffineMixer, BlockModel
 from statetrack.models._settings import BlockSettings
-from statetrack.ops import ColumnwiseOperators, Operators
 
 FactorsT = TypeVar("FactorsT")
 SettingsT = TypeVar("SettingsT", bound=BlockSettings)
@@ -31,9 +30,14 @@ LARGEST_LOG_RATE = 20.0
 """Upper bound of log(-log w): w underflows to 0 below it, and exp of more would overflow."""
 
 
-def positions_before(inputs: Tensor, last: Tensor) -> Tensor:
-    """The input one position before each of [B, T, D]; `last` [B, D] precedes the first."""
-    return torch.cat([last.unsqueeze(1), inputs[:, :-1]], 1)
+def positions_before(inputs: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+    """The input one position before each of [B, T, D] or of [B, D], and the last of the inputs.
+
+    `last` [B, D] precedes the first.
+    """
+    if inputs.dim() == 2:
+        return last, inputs
+    return torch.cat([last.unsqueeze(1), inputs[:, :-1]], 1), inputs[:, -1]
 
 
 def first_shifts(width: int, depth: float, powers: Sequence[float]) -> Tensor:
@@ -99,11 +103,11 @@ class LowRank(nn.Module):
         return outputs if self.bias is None else outputs + self.bias
 
 
-class RWKVMixer(WindowedMixer[Tensor], Generic[FactorsT]):
+class RWKVMixer(AffineMixer[tuple[Tensor, Tensor], tuple[FactorsT, Tensor]], Generic[FactorsT]):
     """The time mixing of a generation with matrix states, in N heads of size K.
 
-    Its state is the previous input, [B, D], and a memory [B, N, K, K]: the transpose of the
-    sources' S.
+    Its terms are factors of the recurrence and the output gate [..., D]; its state is the previous
+    input, [B, D], and a memory [B, N, K, K]: the transpose of the sources' S.
     """
 
     heads: tuple[int, int]
@@ -112,48 +116,13 @@ class RWKVMixer(WindowedMixer[Tensor], Generic[FactorsT]):
     def factors(self, inputs: Tensor, before: Tensor) -> tuple[FactorsT, Tensor]:
         """The recurrence's terms and the output gate [..., D], from inputs and previous inputs."""
 
-    @abc.abstractmethod
-    def recur(self, factors: FactorsT, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """The reads at T positions, [B, T, N, K], and the last memory."""
-
-    @abc.abstractmethod
-    def advance(self, factors: FactorsT, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """The read at one position, [B, N, K], and the next memory."""
-
-    @abc.abstractmethod
-    def finish(self, read: Tensor, factors: FactorsT, gate: Tensor) -> Tensor:
-        """Outputs [..., D] of the reads [..., N, K]."""
-
-    @abc.abstractmethod
-    def operators(self, factors: FactorsT) -> Operators:
-        """The operators of factors [B, T, ...] on the N K rows of a memory."""
-
     def initial_state(self, num_words: int) -> tuple[Tensor, Tensor]:
         """Zeros [B, D] as the input before the first, and a zero memory [B, N, K, K]."""
         parameter = next(self.parameters())
         zeros = parameter.new_zeros(num_words, *self.heads, self.heads[1])
         return zeros.new_zeros(num_words, math.prod(self.heads)), zeros
 
-    def scan(
-        self, inputs: Tensor, state: tuple[Tensor, Tensor]
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        last, memory = state
-        factors, gate = self.factors(inputs, positions_before(inputs, last))
-        read, memory = self.recur(factors, memory)
-        return self.finish(read, factors, gate), (inputs[:, -1], memory)
-
-    def step(
-        self, inputs: Tensor, state: tuple[Tensor, Tensor]
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        last, memory = state
-        factors, gate = self.factors(inputs, last)
-        read, memory = self.advance(factors, memory)
-        return self.finish(read, factors, gate), (inputs, memory)
-
-    def transition(self, inputs: Tensor, state: tuple[Tensor, Tensor] | None = None) -> Operators:
-        """The operators of every position, on each of the K columns of a memory."""
-        before = positions_before(inputs, self.window(state, len(inputs)))
-        factors, _ = self.factors(inputs, before)
-        return ColumnwiseOperators(self.operators(factors), self.heads[1])
+    def terms(self, inputs: Tensor, window: Tensor) -> tuple[tuple[FactorsT, Tensor], Tensor]:
+        """The factors and the output gate, and the last input."""
+        before, last = positions_before(inputs, window)
+        return self.factors(inputs, before), last

@@ -8,13 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal, get_args, get_origin
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args, get_origin
 
 from statetrack.algebra import LinearRecurrence, Recurrence
 from statetrack.settings import Settings, option
 
 MOST_LAYERS: Final = 256
 """Blocks, or stacked layers, of a model."""
+
+
+NormKind: TypeAlias = Literal["rms", "layer", "none"]
+MLPKind: TypeAlias = Literal["gelu", "swiglu", "geglu", "reglu"]
+
+ABOUT_NORM: Final = "Normalisation before each mixer, each MLP and the readout."
+ABOUT_MLP: Final = "Width M of each block's MLP, as a multiple of D; 0 leaves it out."
+ABOUT_MLP_KIND: Final = (
+    "The MLP: gelu is W_2 gelu(W_1 x + b_1) + b_2; swiglu, geglu and reglu are "
+    "W_2 (f(W_g x) * W_1 x), with f = silu, gelu or relu."
+)
+ABOUT_CONV: Final = "Positions that a short convolution of q, k and v spans; 0 leaves it out."
+ABOUT_HEADS: Final = "Number of heads; must divide the width."
+ABOUT_OWN_CONV: Final = "Positions the short convolution sees, its own included."
 
 
 class ModelSettings(Settings):
@@ -53,17 +67,9 @@ class BlockSettings(ModelSettings):
 
     width: int = option(64, "Width D of the residual stream.", min=1)
     layers: int = option(1, "Number of blocks.", min=1, max=MOST_LAYERS)
-    norm: Literal["rms", "layer", "none"] = option(
-        "rms", "Normalisation before each mixer, each MLP and the readout."
-    )
-    mlp: float = option(
-        0.0, "Width M of each block's MLP, as a multiple of D; 0 leaves it out.", min=0
-    )
-    mlp_kind: Literal["gelu", "swiglu", "geglu", "reglu"] = option(
-        "gelu",
-        "The MLP: gelu is W_2 gelu(W_1 x + b_1) + b_2; swiglu, geglu and reglu are "
-        "W_2 (f(W_g x) * W_1 x), with f = silu, gelu or relu.",
-    )
+    norm: NormKind = option("rms", ABOUT_NORM)
+    mlp: float = option(0.0, ABOUT_MLP, min=0)
+    mlp_kind: MLPKind = option("gelu", ABOUT_MLP_KIND)
     residual: bool = option(True, "Whether blocks are added to their input.")
 
 

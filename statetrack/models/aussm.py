@@ -36,9 +36,10 @@ from torch.nn import functional
 
 from statetrack.algebra import Size, UnitLayers
 from statetrack.models._blocks import BlockModel
+from statetrack.models._layers import Window
 from statetrack.models._registry import MODELS
-from statetrack.models._selective import Selected, SelectiveMixer
-from statetrack.models._settings import BlockSettings
+from statetrack.models._settings import ABOUT_OWN_CONV, BlockSettings
+from statetrack.models.mamba import Selected, SelectiveMixer
 from statetrack.ops import widened
 from statetrack.settings import option
 
@@ -47,7 +48,7 @@ class AUSSMSettings(BlockSettings):
     """Settings of AUSSM."""
 
     state: int = option(16, "Complex numbers N remembered for each channel.", min=1)
-    conv: int = option(4, "Positions the short convolution sees, its own included.", min=1)
+    conv: int = option(4, ABOUT_OWN_CONV, min=1)
     rank: int = option(0, "Rank of the map to the time steps; 0 means the state's N.", min=0)
 
     @property
@@ -73,7 +74,7 @@ class AUSSMMixer(SelectiveMixer):
         with torch.no_grad():
             self.angles.bias.uniform_(-math.pi, math.pi)
 
-    def initial_state(self, num_words: int) -> tuple[Tensor, Tensor]:
+    def initial_state(self, num_words: int) -> tuple[Window, Tensor]:
         """The convolution's state, and complex zeros [B, D, N]."""
         writings = _by_modulus_and_phase(self.writings).detach()
         zeros = writings.new_zeros(num_words, len(self.skip), len(writings))

@@ -32,6 +32,9 @@ from statetrack.models._settings import ModelSettings
 from statetrack.ops import ColumnwiseOperators, DenseOperators, in_full_precision, widened
 from statetrack.settings import option
 
+Product = tuple[Tensor, Tensor]
+"""A product H / |H| [B, n, n], and log |H| [B]."""
+
 
 class FullMatrixSettings(ModelSettings):
     """Settings of the full-matrix model."""
@@ -63,11 +66,7 @@ class FullMatrix(RecurrentModel, WithTransition):
 
     def initial_state(self, num_words: int) -> State:
         """I / |I| [B, n, n] and log |I| [B] for every word."""
-        size = self.matrices.shape[-1]
-        matrices = self.matrices
-        identity = torch.eye(size, dtype=matrices.dtype, device=matrices.device) / size**0.5
-        log_norms = torch.full_like(matrices[0, 0, 0], size**0.5).log()
-        return identity.expand(num_words, -1, -1), log_norms.expand(num_words)
+        return first_product(self.matrices, num_words)
 
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Logits [B, C] and the next state, after one symbol per word, [B]."""
@@ -77,28 +76,42 @@ class FullMatrix(RecurrentModel, WithTransition):
         projected = log_norm.clamp(max=0).exp().unsqueeze(-1) * direction.flatten(1)
         return self.readout(projected), (direction, log_norm)
 
-    def recurrent_part(self, state: tuple[Tensor, Tensor]) -> Tensor:
+    def recurrent_part(self, state: Product) -> Tensor:
         """H [B, n, n], which can leave the range of floats."""
-        direction, log_norm = state
-        return direction * log_norm.exp()[:, None, None]
+        return product_of(state)
 
-    def with_recurrent_part(
-        self, state: tuple[Tensor, Tensor], part: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def with_recurrent_part(self, state: Product, part: Tensor) -> Product:
         """H / |H| and log |H| of another H."""
-        norm = torch.linalg.vector_norm(part, dim=(1, 2))
-        return part / norm[:, None, None], norm.log()
+        return normalised(part)
 
-    def transition(
-        self, inputs: Tensor, state: tuple[Tensor, Tensor] | None = None
-    ) -> ColumnwiseOperators:
+    def transition(self, inputs: Tensor, state: Product | None = None) -> ColumnwiseOperators:
         """The matrices of symbols [B, T], on each of the n columns."""
         matrices = DenseOperators(self.matrices[inputs.flatten()])
         return ColumnwiseOperators(matrices, self.matrices.shape[-1])
 
 
+def first_product(matrices: Tensor, num_words: int) -> Product:
+    """I / |I| and log |I| for every word, for matrices [..., n, n]."""
+    size = matrices.shape[-1]
+    identity = torch.eye(size, dtype=matrices.dtype, device=matrices.device) / size**0.5
+    log_norms = torch.full_like(matrices[0, 0, 0], size**0.5).log()
+    return identity.expand(num_words, -1, -1), log_norms.expand(num_words)
+
+
+def product_of(state: Product) -> Tensor:
+    """H [B, n, n]."""
+    direction, log_norm = state
+    return direction * log_norm.exp()[:, None, None]
+
+
+def normalised(product: Tensor) -> Product:
+    """H / |H| and log |H| of H [B, n, n]."""
+    norm = torch.linalg.vector_norm(product, dim=(1, 2))
+    return product / norm[:, None, None], norm.log()
+
+
 @in_full_precision
-def multiply(matrices: Tensor, direction: Tensor, log_norm: Tensor) -> tuple[Tensor, Tensor]:
+def multiply(matrices: Tensor, direction: Tensor, log_norm: Tensor) -> Product:
     """Direction [B, n, n] and log-norm [B] of a product with matrices [B, n, n] from the left."""
     product = widened(matrices) @ direction
     norm = torch.linalg.vector_norm(product, dim=(-2, -1)).clamp_min(

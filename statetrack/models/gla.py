@@ -28,26 +28,24 @@ B batch, T time, D width, N heads, K key size.
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack import ops
 from statetrack.algebra import PositiveLayers, Size
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import require_divisor, through
-from statetrack.models._blocks import BlockModel, Window, WindowedMixer, draw_frame
-from statetrack.models._heads import HeadNorm, Projection, draw_small, split_heads
+from statetrack.models._blocks import BlockModel, MatrixMixer, MatrixTerms, draw_frame
+from statetrack.models._layers import HeadNorm, Projection, Window, draw_small, split_heads
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import KernelSettings
-from statetrack.ops import ColumnwiseOperators, DiagonalOperators, Operators, widened
+from statetrack.models._settings import ABOUT_CONV, ABOUT_HEADS, KernelSettings
+from statetrack.ops import widened
 from statetrack.settings import option
 
 
 class GLASettings(KernelSettings):
     """Settings of gated linear attention."""
 
-    heads: int = option(4, "Number of heads; must divide the width.", min=1)
+    heads: int = option(4, ABOUT_HEADS, min=1)
     expand_keys: float = option(
         0.5, "Width of all heads' keys together, as a multiple of D.", above=0
     )
@@ -55,9 +53,7 @@ class GLASettings(KernelSettings):
     gate_slowness: float = option(
         16.0, "The gates are sigmoids to the power of one over this: more is slower.", above=0
     )
-    conv: int = option(
-        0, "Positions that a short convolution of q, k and v spans; 0 leaves it out.", min=0
-    )
+    conv: int = option(0, ABOUT_CONV, min=0)
 
     @property
     def recurrence(self) -> PositiveLayers:
@@ -65,7 +61,7 @@ class GLASettings(KernelSettings):
         return PositiveLayers(layers=Size("layers", self.layers))
 
 
-class GLAMixer(WindowedMixer[Window]):
+class GLAMixer(MatrixMixer[tuple[Window, Tensor]]):
     """A matrix state per head, each row of which decays by its own gate."""
 
     def __init__(self, settings: GLASettings) -> None:
@@ -102,50 +98,17 @@ class GLAMixer(WindowedMixer[Window]):
         matrices = weight.new_zeros(num_words, self.heads, self.key_size, self.value_size)
         return self.projection.initial_state(num_words), matrices
 
-    def transition(self, inputs: Tensor, state: tuple[Window, Tensor] | None = None) -> Operators:
-        """The gains a of every position, on each of the D / N columns."""
-        gains = self._log_gains(inputs).exp().flatten(0, 1).flatten(1)
-        return ColumnwiseOperators(DiagonalOperators(gains), self.value_size)
-
-    def scan(
-        self, inputs: Tensor, state: tuple[Window, Tensor]
-    ) -> tuple[Tensor, tuple[Window, Tensor]]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        memory, matrices = state
-        projected, memory = self.projection.scan(inputs, memory)
-        queries, keys, values = self._heads(projected)
-        log_gains = self._log_gains(inputs)
-        read, matrices = ops.gated_attention(
-            queries, keys, values, log_gains, matrices, kernel=self.kernel
-        )
-        return self._finish(read, inputs), (memory, matrices)
-
-    def step(
-        self, inputs: Tensor, state: tuple[Window, Tensor]
-    ) -> tuple[Tensor, tuple[Window, Tensor]]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        memory, matrices = state
-        projected, memory = self.projection.step(inputs, memory)
-        queries, keys, values = self._heads(projected)
-        gains = self._log_gains(inputs).exp().unsqueeze(-1)
-        matrices = gains * matrices + keys.unsqueeze(-1) * values.unsqueeze(-2)
-        read = torch.einsum("bnk,bnkv->bnv", queries, matrices)
-        return self._finish(read, inputs), (memory, matrices)
-
-    def _log_gains(self, inputs: Tensor) -> Tensor:
-        logits = split_heads(widened(self.gate(inputs)), self.heads)
-        return functional.logsigmoid(logits) / self.slowness
-
-    def _heads(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Q / sqrt(K), k and v by head, [..., N, size]."""
+    def terms(self, inputs: Tensor, window: Window) -> tuple[MatrixTerms, Window]:
+        """Q / sqrt(K), k, v and the logarithms of a, by head."""
+        projected, window = self.projection.scan(inputs, window)
         queries, keys, values = widened(projected).split(self.sizes, -1)
-        return (
-            split_heads(queries / self.key_size**0.5, self.heads),
-            split_heads(keys, self.heads),
-            split_heads(values, self.heads),
-        )
+        logits = widened(self.gate(inputs))
+        parts = (queries / self.key_size**0.5, keys, values, functional.logsigmoid(logits))
+        queries, keys, values, log_gates = (split_heads(part, self.heads) for part in parts)
+        return MatrixTerms(queries, keys, values, log_gates / self.slowness), window
 
-    def _finish(self, read: Tensor, inputs: Tensor) -> Tensor:
+    def finish(self, read: Tensor, terms: MatrixTerms, inputs: Tensor) -> Tensor:
+        """Normalised by head, gated and mapped."""
         return through(self.output, self.norm(read) * functional.silu(self.output_gate(inputs)))
 
 

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -45,12 +45,13 @@ from torch.nn import functional
 from statetrack import ops
 from statetrack.algebra import FixedPhaseLayers, LinearRecurrence, PositiveLayers, Size
 from statetrack.models._base import through
-from statetrack.models._blocks import PlainMixer
-from statetrack.models._lower_bounds import BoundedModel
+from statetrack.models._blocks import BlockModel, DiagonalMixer, DiagonalTerms, PlainMixer
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import MOST_LAYERS, KernelSettings
-from statetrack.ops import Operators, diagonal_operators, widened
+from statetrack.models._settings import MOST_LAYERS, BlockSettings, KernelSettings
+from statetrack.ops import Operators, widened
 from statetrack.settings import option
+
+SettingsT = TypeVar("SettingsT", bound=BlockSettings)
 
 
 class HGRNSettings(KernelSettings):
@@ -74,7 +75,7 @@ class HGRNSettings(KernelSettings):
         )
 
 
-class HGRNMixer(PlainMixer):
+class HGRNMixer(PlainMixer[Tensor, DiagonalTerms], DiagonalMixer[Tensor]):
     """A diagonal recurrence whose input gate is one minus its forget gate."""
 
     def __init__(self, settings: HGRNSettings, lower_bound: Callable[[], Tensor]) -> None:
@@ -99,50 +100,57 @@ class HGRNMixer(PlainMixer):
         dtype = weight.dtype if self.phases is None else weight.dtype.to_complex()
         return weight.new_zeros(num_words, weight.shape[0], dtype=dtype)
 
-    def transition(self, inputs: Tensor, state: Tensor | None = None) -> Operators:
-        """The gains lambda e^{i theta} of every position."""
-        return diagonal_operators(self._turned(self._forget(inputs)).flatten(0, 1))
-
-    def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        forget = self._forget(inputs)
-        terms = self._terms(inputs, forget)
-        if self.phases is None:
-            states, state = ops.gated_diagonal(forget, terms, state, kernel=self.kernel)
-        else:
-            states, state = ops.turning_diagonal(
-                forget, self.phases, terms, state, kernel=self.kernel
-            )
-        return self._finish(states, inputs), state
-
-    def step(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        forget = self._forget(inputs)
-        state = self._turned(forget) * state + self._terms(inputs, forget)
-        return self._finish(state, inputs), state
-
-    def _forget(self, inputs: Tensor) -> Tensor:
-        """The moduli lambda."""
+    def terms(self, inputs: Tensor, window: tuple[()]) -> tuple[DiagonalTerms, tuple[()]]:
+        """The moduli lambda, and (1 - lambda) c."""
         bound = self.lower_bound()
-        return bound + (1 - bound) * torch.sigmoid(widened(self.forget(inputs)))
-
-    def _turned(self, forget: Tensor) -> Tensor:
-        """The gains lambda e^{i theta}."""
-        if self.phases is None:
-            return forget
-        return torch.polar(forget, self.phases.expand_as(forget))
-
-    def _terms(self, inputs: Tensor, forget: Tensor) -> Tensor:
+        forget = bound + (1 - bound) * torch.sigmoid(widened(self.forget(inputs)))
         values = functional.silu(widened(self.inputs(inputs)))
         if self.phases is not None:
             values = torch.complex(*values.chunk(2, -1))
-        return (1 - forget) * values
+        return DiagonalTerms(forget, (1 - forget) * values), window
 
-    def _finish(self, states: Tensor, inputs: Tensor) -> Tensor:
+    def advance(self, terms: DiagonalTerms, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """The next state, twice."""
+        return super().advance(self._turned(terms), memory)
+
+    def recur(self, terms: DiagonalTerms, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """All states [B, T, D], and the last one."""
+        if self.phases is None:
+            return super().recur(terms, memory)
+        moduli, added = terms
+        return ops.turning_diagonal(moduli, self.phases, added, memory, kernel=self.kernel)
+
+    def operators(self, terms: DiagonalTerms) -> Operators:
+        """The gains lambda e^{i theta} of every position."""
+        return super().operators(self._turned(terms))
+
+    def _turned(self, terms: DiagonalTerms) -> DiagonalTerms:
+        """The same terms with the gains lambda e^{i theta}."""
+        if self.phases is None:
+            return terms
+        return terms._replace(gains=torch.polar(terms.gains, self.phases.expand_as(terms.gains)))
+
+    def finish(self, read: Tensor, terms: DiagonalTerms, inputs: Tensor) -> Tensor:
+        """Real and imaginary parts, normalised, gated and mapped."""
         if self.phases is not None:
-            states = torch.cat([states.real, states.imag], -1)
-        gate = functional.silu(self.output_gate(inputs))
-        return through(self.output, self.norm(states) * gate)
+            read = torch.cat([read.real, read.imag], -1)
+        return through(self.output, self.norm(read) * functional.silu(self.output_gate(inputs)))
+
+
+class BoundedModel(BlockModel[SettingsT]):
+    """A model that holds the lower bounds gamma of the forget gates of all its layers."""
+
+    def __init__(self, settings: SettingsT, *, num_symbols: int, num_labels: int) -> None:
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        self.bounds: nn.Parameter | None = None
+        if settings.layers > 1:
+            self.bounds = nn.Parameter(torch.zeros(settings.layers, settings.width))
+
+    def lower_bound(self, layer: int) -> Tensor:
+        """The least forget gate of a layer, [D]: 0 in the first, rising from layer to layer."""
+        if self.bounds is None:
+            return self.readout.weight.new_zeros(())
+        return self.bounds.softmax(0)[:layer].sum(0)
 
 
 @MODELS.register("hgrn")

@@ -38,15 +38,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack import ops
 from statetrack.algebra import PositiveLayers, Size
 from statetrack.models._base import require_divisor, through
-from statetrack.models._blocks import PlainMixer, RMSNorm, draw_frame
-from statetrack.models._heads import split_heads
-from statetrack.models._lower_bounds import BoundedModel
+from statetrack.models._blocks import MatrixMixer, MatrixTerms, PlainMixer, draw_frame
+from statetrack.models._layers import RMSNorm, split_heads
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import MOST_LAYERS, KernelSettings
-from statetrack.ops import ColumnwiseOperators, DiagonalOperators, Operators, widened
+from statetrack.models._settings import ABOUT_HEADS, MOST_LAYERS, KernelSettings
+from statetrack.models.hgrn import BoundedModel
+from statetrack.ops import widened
 from statetrack.settings import option
 
 EPSILON = 1e-5
@@ -59,7 +58,7 @@ class HGRN2Settings(KernelSettings):
     layers: int = option(
         2, "Number of blocks; the first may forget everything.", min=1, max=MOST_LAYERS
     )
-    heads: int = option(4, "Number of heads; must divide the width.", min=1)
+    heads: int = option(4, ABOUT_HEADS, min=1)
 
     @property
     def recurrence(self) -> PositiveLayers:
@@ -67,7 +66,7 @@ class HGRN2Settings(KernelSettings):
         return PositiveLayers(layers=Size("layers", self.layers))
 
 
-class HGRN2Mixer(PlainMixer):
+class HGRN2Mixer(PlainMixer[Tensor, MatrixTerms], MatrixMixer[Tensor]):
     """A matrix state per head, whose rows are kept by f and written by 1 - f."""
 
     def __init__(self, settings: HGRN2Settings, lower_bound: Callable[[], Tensor]) -> None:
@@ -90,46 +89,17 @@ class HGRN2Mixer(PlainMixer):
         """Matrices [B, N, K, K] of zeros."""
         return self.output.weight.new_zeros(num_words, self.heads, self.size, self.size)
 
-    def transition(self, inputs: Tensor, state: Tensor | None = None) -> Operators:
-        """The gains f of every position, on each of the K columns."""
-        gains = self._log_forget(inputs).exp().flatten(0, 1).flatten(1)
-        return ColumnwiseOperators(DiagonalOperators(gains), self.size)
-
-    def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        log_forget = self._log_forget(inputs)
-        read, state = ops.gated_attention(
-            self._queries(inputs),
-            -torch.expm1(log_forget),
-            self._values(inputs),
-            log_forget,
-            state,
-            kernel=self.kernel,
-        )
-        return self._finish(read), state
-
-    def step(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        log_forget = self._log_forget(inputs)
-        written = -torch.expm1(log_forget).unsqueeze(-1) * self._values(inputs).unsqueeze(-2)
-        state = log_forget.exp().unsqueeze(-1) * state + written
-        read = torch.einsum("bnk,bnkv->bnv", self._queries(inputs), state)
-        return self._finish(read), state
-
-    def _log_forget(self, inputs: Tensor) -> Tensor:
-        """The logarithm of f by head, [..., N, K]: log(gamma + (1 - gamma) sigmoid(W_f x))."""
+    def terms(self, inputs: Tensor, window: tuple[()]) -> tuple[MatrixTerms, tuple[()]]:
+        """Queries, 1 - f, v and log f: log(gamma + (1 - gamma) sigmoid(W_f x)), by head."""
         bound, logits = widened(self.lower_bound()), widened(self.forget(inputs))
         above = torch.log1p(-bound) + functional.logsigmoid(logits)
-        return split_heads(torch.logaddexp(bound.log(), above), self.heads)
-
-    def _queries(self, inputs: Tensor) -> Tensor:
+        log_forget = torch.logaddexp(bound.log(), above)
         queries = functional.silu(widened(self.query(inputs))) / self.size**0.5
-        return split_heads(queries, self.heads)
+        parts = (queries, -torch.expm1(log_forget), widened(self.value(inputs)), log_forget)
+        return MatrixTerms(*(split_heads(part, self.heads) for part in parts)), window
 
-    def _values(self, inputs: Tensor) -> Tensor:
-        return split_heads(widened(self.value(inputs)), self.heads)
-
-    def _finish(self, read: Tensor) -> Tensor:
+    def finish(self, read: Tensor, terms: MatrixTerms, inputs: Tensor) -> Tensor:
+        """Normalised over all heads and mapped."""
         return through(self.output, self.norm(read.flatten(-2)))
 
 

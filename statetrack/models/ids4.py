@@ -28,7 +28,7 @@ of 4e-18. That norm scales numbers above 2^30 down before it squares them.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -36,25 +36,21 @@ from torch.nn import functional
 
 from statetrack.algebra import Size, TransitionMatrices
 from statetrack.models._base import through
-from statetrack.models._blocks import LinearMixer
-from statetrack.models._post_norm import PostNormModel
+from statetrack.models._blocks import PlainMixer, PostNormModel
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import BlockSettings
-from statetrack.models.full_matrix import multiply
+from statetrack.models._settings import BlockSettings, NormKind
+from statetrack.models.full_matrix import Product, first_product, multiply, normalised, product_of
 from statetrack.ops import ColumnwiseOperators, DenseOperators, in_full_precision, widened
 from statetrack.settings import option
 
 LARGEST_LOG_NORM = 40.0
 """Norm up to which a state is read as it is."""
 
-Product: TypeAlias = tuple[Tensor, Tensor]
-"""The transpose of H / |H| [B, N, N], and log |H| [B]."""
-
 
 class IDS4Settings(BlockSettings):
     """Settings of input-dependent S4."""
 
-    norm: Literal["rms", "layer", "none"] = option("layer", "Normalisation after each block.")
+    norm: NormKind = option("layer", "Normalisation after each block.")
     state: int = option(32, "Rows and columns N of the state.", min=1)
     activation: Literal["gelu", "none"] = option(
         "gelu", "What the matrices' entries go through: gelu, or none for matrices linear in x."
@@ -66,7 +62,7 @@ class IDS4Settings(BlockSettings):
         return TransitionMatrices(state=Size("state", self.state))
 
 
-class IDS4Mixer(LinearMixer[Product]):
+class IDS4Mixer(PlainMixer[Product, tuple[Tensor]]):
     """The product of the inputs' matrices, read with one vector. Its state is the product's."""
 
     def __init__(self, settings: IDS4Settings) -> None:
@@ -82,51 +78,35 @@ class IDS4Mixer(LinearMixer[Product]):
 
     def initial_state(self, num_words: int) -> Product:
         """I / |I| [B, N, N] and log |I| [B]."""
-        size, like = self.matrices.shape[-1], self.matrices
-        identity = torch.eye(size, dtype=like.dtype, device=like.device) / size**0.5
-        log_norms = torch.full_like(like[0, 0, 0], size**0.5).log()
-        return identity.expand(num_words, -1, -1), log_norms.expand(num_words)
-
-    def scan(self, inputs: Tensor, state: Product) -> tuple[Tensor, Product]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        read = []
-        for matrices in self._matrices(inputs).unbind(1):
-            state = multiply(matrices, *state)
-            read.append(self._read(state))
-        return self._finish(torch.stack(read, 1), inputs), state
-
-    def step(self, inputs: Tensor, state: Product) -> tuple[Tensor, Product]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        state = multiply(self._matrices(inputs), *state)
-        return self._finish(self._read(state), inputs), state
+        return first_product(self.matrices, num_words)
 
     def recurrent_part(self, state: Product) -> Tensor:
         """The transpose of H [B, N, N], which can leave the range of floats."""
-        direction, log_norm = state
-        return direction * log_norm.exp()[:, None, None]
+        return product_of(state)
 
     def with_recurrent_part(self, state: Product, part: Tensor) -> Product:
         """H / |H| and log |H| of another H."""
-        norm = torch.linalg.vector_norm(part, dim=(1, 2))
-        return part / norm[:, None, None], norm.log()
+        return normalised(part)
 
-    def transition(self, inputs: Tensor, state: Product | None = None) -> ColumnwiseOperators:
+    def terms(self, inputs: Tensor, window: tuple[()]) -> tuple[tuple[Tensor], tuple[()]]:
+        """The transposes of A(x), [.., N to, N from]."""
+        matrices = _mixed(inputs, self.matrices)
+        matrices = functional.gelu(matrices) if self.activation == "gelu" else matrices
+        return (matrices.mT,), window
+
+    def advance(self, terms: tuple[Tensor], memory: Product) -> tuple[Tensor, Product]:
+        """H w + b [B, N], and H."""
+        direction, log_norm = memory = multiply(*terms, *memory)
+        scale = log_norm.clamp(max=LARGEST_LOG_NORM).exp()
+        return through(self.reading, scale[:, None, None] * direction.mT).squeeze(-1), memory
+
+    def operators(self, terms: tuple[Tensor]) -> ColumnwiseOperators:
         """The transposes of A(x), which act on each row of H."""
-        matrices = self._matrices(inputs).flatten(0, 1)
+        matrices = terms[0].flatten(0, 1)
         return ColumnwiseOperators(DenseOperators(matrices), matrices.shape[-1])
 
-    def _matrices(self, inputs: Tensor) -> Tensor:
-        """The transposes of A(x), [.., N to, N from], of inputs [.., D]."""
-        matrices = _mixed(inputs, self.matrices)
-        return (functional.gelu(matrices) if self.activation == "gelu" else matrices).mT
-
-    def _read(self, state: Product) -> Tensor:
-        """H w + b, [B, N]."""
-        direction, log_norm = state
-        scale = log_norm.clamp(max=LARGEST_LOG_NORM).exp()
-        return through(self.reading, scale[:, None, None] * direction.mT).squeeze(-1)
-
-    def _finish(self, read: Tensor, inputs: Tensor) -> Tensor:
+    def finish(self, read: Tensor, terms: tuple[Tensor], inputs: Tensor) -> Tensor:
+        """C (H w + b) + c + E x + e."""
         return through(self.outward, read) + through(self.skip, inputs)
 
 

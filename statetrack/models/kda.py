@@ -43,18 +43,18 @@ from torch.nn import functional
 
 from statetrack.algebra import Householder
 from statetrack.models._base import through
-from statetrack.models._blocks import (
-    BlockModel,
-    OptionalConvolution,
+from statetrack.models._blocks import AffineMixer, BlockModel, draw_frame
+from statetrack.models._delta import BETA_RANGE, DeltaOptions
+from statetrack.models._layers import (
     RMSNorm,
+    ShortConvolution,
     Window,
-    WindowedMixer,
-    draw_frame,
+    draw_time_steps,
+    inverse_softplus,
+    of_unit_length,
+    split_heads,
 )
-from statetrack.models._delta import BETA_RANGE, DeltaOptions, of_unit_length
-from statetrack.models._heads import split_heads
 from statetrack.models._registry import MODELS
-from statetrack.models._time_steps import draw_time_steps, inverse_softplus
 from statetrack.ops import (
     ColumnwiseOperators,
     DiagonalMinusRankOneOperators,
@@ -91,7 +91,7 @@ class KDAFactors(NamedTuple):
     log_gates: Tensor
 
 
-class KDAMixer(WindowedMixer[Window]):
+class KDAMixer(AffineMixer[tuple[Window, Tensor], KDAFactors]):
     """A delta rule in every head, before which each row of the state decays by its own gate."""
 
     def __init__(self, settings: KDASettings) -> None:
@@ -104,9 +104,7 @@ class KDAMixer(WindowedMixer[Window]):
         self.sizes = [keys, keys, values]
         self.beta_range = BETA_RANGE[settings.beta]
         self.project = nn.Linear(width, sum(self.sizes), bias=False)
-        self.convolution = OptionalConvolution(
-            sum(self.sizes), settings.conv, nn.Identity(), bias=False
-        )
+        self.convolution = ShortConvolution(sum(self.sizes), settings.conv, bias=False)
         self.betas = nn.Linear(width, heads, bias=False)
         self.steps = nn.Sequential(
             nn.Linear(width, value_dim, bias=False), nn.Linear(value_dim, keys, bias=False)
@@ -130,50 +128,42 @@ class KDAMixer(WindowedMixer[Window]):
         associations = self.output.weight.new_zeros(shape)
         return self.convolution.initial_state(num_words), associations
 
-    def scan(
-        self, inputs: Tensor, state: tuple[Window, Tensor]
-    ) -> tuple[Tensor, tuple[Window, Tensor]]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        projected, window = self.convolution.scan(self.project(inputs), state[0])
-        outputs, associations = kda_scan(self._factors(inputs, projected), state[1])
-        return self._finish(inputs, outputs), (window, associations)
-
-    def step(
-        self, inputs: Tensor, state: tuple[Window, Tensor]
-    ) -> tuple[Tensor, tuple[Window, Tensor]]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        projected, window = self.convolution.step(self.project(inputs), state[0])
-        outputs, associations = kda_step(self._factors(inputs, projected), state[1])
-        return self._finish(inputs, outputs), (window, associations)
-
-    def transition(self, inputs: Tensor, state: tuple[Window, Tensor] | None = None) -> Operators:
-        """Diag(alpha) - (beta k) (alpha k)^T by head, on each of the V columns."""
-        window = self.window(state, len(inputs))
-        projected, _ = self.convolution.scan(self.project(inputs), window)
-        factors = self._factors(inputs, projected)
-        gates = factors.log_gates.exp()
-        operators = DiagonalMinusRankOneOperators(
-            gates.flatten(0, 1),
-            (factors.betas.unsqueeze(-1) * factors.keys).flatten(0, 1),
-            (gates * factors.keys).flatten(0, 1),
-        )
-        return ColumnwiseOperators(operators, self.value_shape[-1])
-
-    def _factors(self, inputs: Tensor, projected: Tensor) -> KDAFactors:
+    def terms(self, inputs: Tensor, window: Window) -> tuple[KDAFactors, Window]:
+        """Queries, keys, values, betas and gates, by head."""
+        projected, window = self.convolution.scan(self.project(inputs), window)
         queries, keys, values = functional.silu(widened(projected)).split(self.sizes, -1)
         steps = functional.softplus(widened(self.steps(inputs)) + self.bias)
-        return KDAFactors(
+        factors = KDAFactors(
             of_unit_length(queries.unflatten(-1, self.key_shape)) * self.key_shape[-1] ** -0.5,
             of_unit_length(keys.unflatten(-1, self.key_shape)),
             values.unflatten(-1, self.value_shape),
             self.beta_range * torch.sigmoid(widened(self.betas(inputs))),
             -self.log_rates.exp().unsqueeze(-1) * split_heads(steps, self.heads),
         )
+        return factors, window
 
-    def _finish(self, inputs: Tensor, outputs: Tensor) -> Tensor:
-        """[..., D] from the outputs [..., N, V] of the recurrence."""
+    def advance(self, terms: KDAFactors, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs [B, N, V] and the next state."""
+        return kda_step(terms, memory)
+
+    def recur(self, terms: KDAFactors, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs [B, T, N, V] and the last state."""
+        return kda_scan(terms, memory)
+
+    def operators(self, terms: KDAFactors) -> Operators:
+        """Diag(alpha) - (beta k) (alpha k)^T by head, on each of the V columns."""
+        gates = terms.log_gates.exp()
+        operators = DiagonalMinusRankOneOperators(
+            gates.flatten(0, 1),
+            (terms.betas.unsqueeze(-1) * terms.keys).flatten(0, 1),
+            (gates * terms.keys).flatten(0, 1),
+        )
+        return ColumnwiseOperators(operators, self.value_shape[-1])
+
+    def finish(self, read: Tensor, terms: KDAFactors, inputs: Tensor) -> Tensor:
+        """Normalised by head, gated and mapped."""
         gate = torch.sigmoid(self.gate(inputs))
-        return through(self.output, self.norm(outputs).flatten(-2) * gate)
+        return through(self.output, self.norm(read).flatten(-2) * gate)
 
 
 @MODELS.register("kda")

@@ -27,20 +27,24 @@ B batch, T time, D width, N heads.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack import ops
 from statetrack.algebra import FixedPositiveLayers, Size
-from statetrack.models._base import require_divisor
-from statetrack.models._blocks import BlockModel, Window, WindowedMixer
-from statetrack.models._heads import Projection, split_heads
+from statetrack.models._base import require_divisor, through
+from statetrack.models._blocks import BlockModel, MatrixMixer, MatrixTerms
+from statetrack.models._layers import Projection, Window, split_heads
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import KernelSettings
-from statetrack.ops import ColumnwiseOperators, DiagonalOperators, Operators, widened
+from statetrack.models._settings import (
+    ABOUT_CONV,
+    ABOUT_HEADS,
+    ABOUT_MLP,
+    ABOUT_NORM,
+    KernelSettings,
+    NormKind,
+)
+from statetrack.ops import widened
 from statetrack.settings import option
 
 SMALLEST_SUM = 1e-6
@@ -50,16 +54,10 @@ SMALLEST_SUM = 1e-6
 class LinearAttentionSettings(KernelSettings):
     """Settings of linear attention."""
 
-    norm: Literal["rms", "layer", "none"] = option(
-        "layer", "Normalisation before each mixer, each MLP and the readout."
-    )
-    mlp: float = option(
-        4.0, "Width M of each block's MLP, as a multiple of D; 0 leaves it out.", min=0
-    )
-    heads: int = option(4, "Number of heads; must divide the width.", min=1)
-    conv: int = option(
-        0, "Positions that a short convolution of q, k and v spans; 0 leaves it out.", min=0
-    )
+    norm: NormKind = option("layer", ABOUT_NORM)
+    mlp: float = option(4.0, ABOUT_MLP, min=0)
+    heads: int = option(4, ABOUT_HEADS, min=1)
+    conv: int = option(0, ABOUT_CONV, min=0)
 
     @property
     def recurrence(self) -> FixedPositiveLayers:
@@ -74,7 +72,7 @@ class LinearAttentionSettings(KernelSettings):
         )
 
 
-class LinearAttentionMixer(WindowedMixer[Window]):
+class LinearAttentionMixer(MatrixMixer[tuple[Window, Tensor]]):
     """Additive outer products, read by a normalised query."""
 
     def __init__(self, settings: LinearAttentionSettings) -> None:
@@ -92,38 +90,17 @@ class LinearAttentionMixer(WindowedMixer[Window]):
         sums = weight.new_zeros(num_words, self.heads, self.size, self.size + 1)
         return self.projection.initial_state(num_words), sums
 
-    def scan(
-        self, inputs: Tensor, state: tuple[Window, Tensor]
-    ) -> tuple[Tensor, tuple[Window, Tensor]]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        memory, sums = state
-        projected, memory = self.projection.scan(inputs, memory)
-        queries, keys, values = self._heads(projected)
-        read, sums = ops.additive_attention(queries, keys, values, sums, kernel=self.kernel)
-        return self.output(_divide(read)), (memory, sums)
-
-    def step(
-        self, inputs: Tensor, state: tuple[Window, Tensor]
-    ) -> tuple[Tensor, tuple[Window, Tensor]]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        memory, sums = state
-        projected, memory = self.projection.step(inputs, memory)
-        queries, keys, values = self._heads(projected)
-        sums = sums + keys.unsqueeze(-1) * values.unsqueeze(-2)
-        read = torch.einsum("bnk,bnkv->bnv", queries, sums)
-        return self.output(_divide(read)), (memory, sums)
-
-    def transition(self, inputs: Tensor, state: tuple[Window, Tensor] | None = None) -> Operators:
-        """The identity at every position."""
-        ones = inputs.new_ones(inputs.shape[:2].numel(), 1)
-        numbers = self.heads * self.size * (self.size + 1)
-        return ColumnwiseOperators(DiagonalOperators(ones), numbers)
-
-    def _heads(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """phi(q) and phi(k) [..., N, D / N], and v with a last coordinate of 1."""
+    def terms(self, inputs: Tensor, window: Window) -> tuple[MatrixTerms, Window]:
+        """Phi(q) and phi(k) [..., N, D / N], and v with a last coordinate of 1."""
+        projected, window = self.projection.scan(inputs, window)
         queries, keys, values = split_heads(widened(projected), 3 * self.heads).chunk(3, -2)
-        ones = torch.ones_like(values[..., :1])
-        return _positive(queries), _positive(keys), torch.cat([values, ones], -1)
+        values = torch.cat([values, torch.ones_like(values[..., :1])], -1)
+        return MatrixTerms(functional.elu(queries) + 1, functional.elu(keys) + 1, values), window
+
+    def finish(self, read: Tensor, terms: MatrixTerms, inputs: Tensor) -> Tensor:
+        """The weighted sum of values over the sum of weights, heads joined and mapped."""
+        mean = read[..., :-1] / (read[..., -1:] + SMALLEST_SUM)
+        return through(self.output, mean.flatten(-2))
 
 
 @MODELS.register("linear-attention")
@@ -134,12 +111,3 @@ class LinearAttention(BlockModel[LinearAttentionSettings]):
     mixer_class = LinearAttentionMixer
     family = "attention"
     source = "Katharopoulos et al. 2020, arXiv:2006.16236"
-
-
-def _positive(vectors: Tensor) -> Tensor:
-    return functional.elu(vectors) + 1
-
-
-def _divide(read: Tensor) -> Tensor:
-    """The weighted sum of values over the sum of weights, heads joined."""
-    return (read[..., :-1] / (read[..., -1:] + SMALLEST_SUM)).flatten(-2)

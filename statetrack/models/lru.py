@@ -29,12 +29,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack import ops
 from statetrack.algebra import Size, TimeInvariantLayers
-from statetrack.models._blocks import BlockModel, PlainMixer
+from statetrack.models._blocks import BlockModel, DiagonalMixer, DiagonalTerms, PlainMixer
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
-from statetrack.ops import Operators, diagonal_operators, widened
+from statetrack.ops import widened
 from statetrack.settings import option
 
 DEVIATION_OF_CUT_NORMAL = 0.87962566103423978
@@ -61,7 +60,7 @@ class LRUSettings(BlockSettings):
         return TimeInvariantLayers(layers=Size("layers", self.layers))
 
 
-class LRUMixer(PlainMixer):
+class LRUMixer(PlainMixer[Tensor, DiagonalTerms], DiagonalMixer[Tensor]):
     """The unit, GELU, gated linear map. Its state is h [B, N], complex."""
 
     def __init__(self, settings: LRUSettings) -> None:
@@ -87,35 +86,24 @@ class LRUMixer(PlainMixer):
         gains = self._gains().detach()
         return gains.new_zeros(num_words, len(gains))
 
-    def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        terms = self._write(inputs.transpose(0, 1))  # [T, B, N]
-        states = ops.diagonal_recurrence(self._gains().expand_as(terms), state, terms)
-        return self._finish(states.transpose(0, 1), inputs), states[-1]
+    def terms(self, inputs: Tensor, window: tuple[()]) -> tuple[DiagonalTerms, tuple[()]]:
+        """Lambda, the same at every position, and gamma * (B u)."""
+        first = inputs.movedim(-2, 0)  # time first, as the recurrence takes it
+        real, imaginary = (functional.linear(first, part) for part in self.writings.unbind(0))
+        added = self.log_scales.exp() * torch.complex(widened(real), widened(imaginary))
+        terms = DiagonalTerms(self._gains().expand_as(added), added)
+        return DiagonalTerms(*(part.movedim(0, -2) for part in terms)), window
 
-    def step(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        state = self._gains() * state + self._write(inputs)
-        return self._finish(state, inputs), state
-
-    def transition(self, inputs: Tensor, state: Tensor | None = None) -> Operators:
-        """The gains lambda, the same at every position."""
-        return diagonal_operators(self._gains().expand(inputs.shape[:2].numel(), -1))
+    def finish(self, read: Tensor, terms: DiagonalTerms, inputs: Tensor) -> Tensor:
+        """Re(C h) + D * u, through GELU and the gated map."""
+        real, imaginary = self.readings.unbind(0)
+        parts = functional.linear(read.real, real) - functional.linear(read.imag, imaginary)
+        outputs = functional.gelu(parts + self.skip * inputs, approximate="tanh")
+        return functional.glu(self.outward(outputs), -1)
 
     def _gains(self) -> Tensor:
         """Lambda, [N]."""
         return torch.exp(torch.complex(-self.log_damping.exp(), self.log_phases.exp()))
-
-    def _write(self, inputs: Tensor) -> Tensor:
-        """Gamma * (B u), complex [.., N], of inputs [.., D]."""
-        real, imaginary = (functional.linear(inputs, part) for part in self.writings.unbind(0))
-        return self.log_scales.exp() * torch.complex(widened(real), widened(imaginary))
-
-    def _finish(self, states: Tensor, inputs: Tensor) -> Tensor:
-        real, imaginary = self.readings.unbind(0)
-        read = functional.linear(states.real, real) - functional.linear(states.imag, imaginary)
-        outputs = functional.gelu(read + self.skip * inputs, approximate="tanh")
-        return functional.glu(self.outward(outputs), -1)
 
 
 @MODELS.register("lru")

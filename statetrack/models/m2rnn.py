@@ -48,11 +48,17 @@ from torch.nn import functional
 
 from statetrack.algebra import Recurrence, Saturating, Size
 from statetrack.models._base import through
-from statetrack.models._blocks import BlockModel, Mixer, RMSNorm, Window
-from statetrack.models._heads import Projection, split_heads
+from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._layers import (
+    Projection,
+    RMSNorm,
+    Window,
+    draw_time_steps,
+    inverse_softplus,
+    split_heads,
+)
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
-from statetrack.models._time_steps import draw_time_steps, inverse_softplus
 from statetrack.ops import in_full_precision, widened
 from statetrack.settings import option
 

@@ -35,19 +35,21 @@ biases too.
 
 from __future__ import annotations
 
-from typing import Literal
+import abc
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from statetrack import ops
 from statetrack.algebra import LinearRecurrence, PositiveLayers, SignedLayers, Size
-from statetrack.models._blocks import BlockModel
+from statetrack.models._base import through
+from statetrack.models._blocks import AffineMixer, BlockModel
+from statetrack.models._layers import ShortConvolution, Window, draw_time_steps, inverse_softplus
 from statetrack.models._registry import MODELS
-from statetrack.models._selective import Selected, SelectiveMixer
-from statetrack.models._settings import BlockSettings
-from statetrack.models._time_steps import draw_time_steps, inverse_softplus
-from statetrack.ops import in_full_precision, widened
+from statetrack.models._settings import ABOUT_OWN_CONV, BlockSettings
+from statetrack.ops import Operators, diagonal_operators, in_full_precision, widened
 from statetrack.settings import option
 
 Eigenvalues = Literal["positive", "signed"]
@@ -61,7 +63,7 @@ class MambaSettings(BlockSettings):
     )
     state: int = option(16, "Numbers N remembered for each channel.", min=1)
     expand: int = option(2, "Channels of the recurrence, as a multiple of the width.", min=1)
-    conv: int = option(4, "Positions the short convolution sees, its own included.", min=1)
+    conv: int = option(4, ABOUT_OWN_CONV, min=1)
     rank: int = option(
         0, "Rank of the map to the time steps; 0 means a sixteenth of the width.", min=0
     )
@@ -73,6 +75,82 @@ class MambaSettings(BlockSettings):
         if self.eigenvalues == "signed":
             return SignedLayers(layers=layers)
         return PositiveLayers(layers=layers)
+
+
+PIECE = 16
+"""Positions whose states are held at once: E N numbers each, which should fit in the caches."""
+
+
+class Selected(NamedTuple):
+    """The terms of the recurrence at some positions."""
+
+    gains: Tensor  # [.., E, N]
+    terms: Tensor  # [.., E, N]
+    readings: Tensor  # what states are read with: [.., N], or [N] for all positions
+
+
+Terms = tuple[Tensor, Tensor, Tensor]
+"""c, u and z [.., E]."""
+
+
+class SelectiveMixer(AffineMixer[tuple[Window, Tensor], Terms]):
+    """Projection, short convolution, diagonal recurrence, gate, projection: of Mamba and AUSSM.
+
+        v, z = W x,    c = conv(v),    u = silu(c),    h_t = a_t * h_{t-1} + b_t
+        y = W_o ((read(h) + D * u) * silu(z))
+
+    where a subclass gives the gains a_t and the terms b_t, of c and u, and the function `read`. Its
+    state is that of the convolution and h [B, E, N]: N numbers for each of the E channels, too many
+    to hold for a whole word, so states are computed and read piece by piece.
+    """
+
+    def __init__(self, width: int, channels: int, conv: int) -> None:
+        super().__init__()
+        self.inward = nn.Linear(width, 2 * channels, bias=False)
+        self.convolution = ShortConvolution(channels, conv)
+        self.skip: nn.Parameter
+        self.outward: nn.Linear
+
+    @abc.abstractmethod
+    def select(self, convolved: Tensor, x: Tensor) -> Selected:
+        """The recurrence at positions with the convolution's outputs c and x = silu(c), [.., E]."""
+
+    @abc.abstractmethod
+    def read(self, states: Tensor, readings: Tensor) -> Tensor:
+        """Outputs [.., E] of states [.., E, N]."""
+
+    def terms(self, inputs: Tensor, window: Window) -> tuple[Terms, Window]:
+        """C, u and z."""
+        x, gate = self.inward(inputs).chunk(2, -1)
+        convolved, window = self.convolution.scan(x, window)
+        return (convolved, functional.silu(convolved), gate), window
+
+    def advance(self, terms: Terms, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """What is read [B, E], and the next states."""
+        gains, added, readings = self.select(*terms[:2])
+        memory = gains * memory + added
+        return self.read(memory, readings), memory
+
+    def recur(self, terms: Terms, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """What is read [B, T, E], and the last states."""
+        outputs = []
+        pieces = (part.transpose(0, 1).split(PIECE) for part in terms[:2])
+        for piece in zip(*pieces, strict=True):
+            gains, added, readings = self.select(*piece)  # [T, B, ..]
+            states = ops.diagonal_recurrence(gains.flatten(2), memory.flatten(1), added.flatten(2))
+            states = states.unflatten(2, memory.shape[1:])  # [T, B, E, N]
+            outputs.append(self.read(states, readings))
+            memory = states[-1]
+        return torch.cat(outputs).transpose(0, 1), memory
+
+    def operators(self, terms: Terms) -> Operators:
+        """The gains of every position, on E N coordinates."""
+        return diagonal_operators(self.select(*terms[:2]).gains.flatten(0, 1).flatten(1))
+
+    def finish(self, read: Tensor, terms: Terms, inputs: Tensor) -> Tensor:
+        """W_o ((read + D * u) * silu(z))."""
+        _, x, gate = terms
+        return through(self.outward, (read + self.skip * x) * functional.silu(gate))
 
 
 class MambaMixer(SelectiveMixer):
@@ -95,7 +173,7 @@ class MambaMixer(SelectiveMixer):
             self.time_steps.weight.uniform_(-(rank**-0.5), rank**-0.5)
             self.time_steps.bias.copy_(inverse_softplus(draw_time_steps(inner)))
 
-    def initial_state(self, num_words: int) -> tuple[Tensor, Tensor]:
+    def initial_state(self, num_words: int) -> tuple[Window, Tensor]:
         """The convolution's state, and zeros [B, E, N]."""
         zeros = self.log_rates.new_zeros(num_words, *self.log_rates.shape)
         return self.convolution.initial_state(num_words), zeros

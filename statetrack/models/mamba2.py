@@ -28,6 +28,8 @@ Weight decay, where it is asked for, acts on `log_rates`, `skip` and biases too.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -36,10 +38,16 @@ from statetrack import ops
 from statetrack.algebra import PositiveLayers, Size
 from statetrack.errors import setting
 from statetrack.models._base import require_divisor, through
-from statetrack.models._blocks import BlockModel, RMSNorm, ShortConvolution, WindowedMixer
+from statetrack.models._blocks import AffineMixer, BlockModel
+from statetrack.models._layers import (
+    RMSNorm,
+    ShortConvolution,
+    Window,
+    draw_time_steps,
+    inverse_softplus,
+)
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import KernelSettings
-from statetrack.models._time_steps import draw_time_steps, inverse_softplus
+from statetrack.models._settings import ABOUT_OWN_CONV, KernelSettings
 from statetrack.ops import (
     ColumnwiseOperators,
     DiagonalOperators,
@@ -56,7 +64,7 @@ class Mamba2Settings(KernelSettings):
     state: int = option(64, "Numbers N remembered for each channel.", min=1)
     expand: int = option(2, "Channels of the recurrence, as a multiple of the width.", min=1)
     heads: int = option(4, "Heads, each with its own decay.", min=1)
-    conv: int = option(4, "Positions the short convolution sees, its own included.", min=1)
+    conv: int = option(4, ABOUT_OWN_CONV, min=1)
 
     @property
     def recurrence(self) -> PositiveLayers:
@@ -64,7 +72,18 @@ class Mamba2Settings(KernelSettings):
         return PositiveLayers(layers=Size("layers", self.layers), structure="one scalar per head")
 
 
-class Mamba2Mixer(WindowedMixer[Tensor]):
+class Mamba2Terms(NamedTuple):
+    """The terms of the recurrence at some positions, and the output's gate."""
+
+    x: Tensor  # [.., heads, P]
+    writings: Tensor  # B, [.., N]
+    readings: Tensor  # C, [.., N]
+    steps: Tensor  # dt, [.., heads]
+    log_decays: Tensor  # dt A, [.., heads]
+    gate: Tensor  # [.., E]
+
+
+class Mamba2Mixer(AffineMixer[tuple[Window, Tensor], Mamba2Terms]):
     """Projection, short convolution, decaying matrix states, gated norm, projection.
 
     Its state is that of the convolution and S [B, heads, N, P].
@@ -89,67 +108,46 @@ class Mamba2Mixer(WindowedMixer[Tensor]):
         self.norm = RMSNorm(inner, 1e-5)
         self.outward = nn.Linear(inner, width, bias=False)
 
-    def initial_state(self, num_words: int) -> tuple[Tensor, Tensor]:
+    def initial_state(self, num_words: int) -> tuple[Window, Tensor]:
         """The convolution's state, and zeros [B, heads, N, P]."""
         zeros = self.skip.new_zeros(num_words, *self.state_shape)
         return self.convolution.initial_state(num_words), zeros
 
-    def scan(
-        self, inputs: Tensor, state: tuple[Tensor, Tensor]
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        window, memory = state
-        gate, mixed, steps = self._project(inputs)
-        mixed, window = self.convolution.scan(mixed, window)
-        x, writings, readings, steps, log_decays = self._select(mixed, steps)
-        values = steps.unsqueeze(-1) * x
-        read, memory = ops.decayed_attention(
-            readings.unsqueeze(2),
-            writings.unsqueeze(2),
-            values,
-            log_decays,
-            memory,
-            kernel=self.kernel,
-        )  # [B, T, heads, P]
-        return self._finish(read, x, gate), (window, memory)
-
-    def step(
-        self, inputs: Tensor, state: tuple[Tensor, Tensor]
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        window, memory = state
-        gate, mixed, steps = self._project(inputs)
-        mixed, window = self.convolution.step(mixed, window)
-        x, writings, readings, steps, log_decays = self._select(mixed, steps)
-        written = torch.einsum("bn,bhp->bhnp", writings, steps.unsqueeze(-1) * x)
-        memory = log_decays.exp()[..., None, None] * memory + written
-        return self._finish(_read(memory, readings), x, gate), (window, memory)
-
-    def transition(self, inputs: Tensor, state: tuple[Tensor, Tensor] | None = None) -> Operators:
-        """The decay of every head, on all N P numbers of its state."""
-        _, mixed, steps = self._project(inputs)
-        _, _, _, _, log_decays = self._select(mixed, steps)
-        decays = DiagonalOperators(log_decays.exp().flatten(0, 1))
-        return ColumnwiseOperators(decays, self.state_shape[1] * self.state_shape[2])
-
-    def _project(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The gate [.., E], what the convolution mixes [.., E + 2 N], time steps [.., heads]."""
+    def terms(self, inputs: Tensor, window: Window) -> tuple[Mamba2Terms, Window]:
+        """X, B, C, time steps, decays and the gate."""
         heads, inner = self.head_shape[0], self.sizes[0]
         gate, mixed, steps = self.inward(inputs).split((inner, sum(self.sizes), heads), -1)
-        return gate, mixed, steps
-
-    def _select(
-        self, mixed: Tensor, steps: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """X [.., heads, P], B and C [.., N], time steps and log decays [.., heads]."""
+        mixed, window = self.convolution.scan(mixed, window)
         x, writings, readings = widened(functional.silu(mixed)).split(self.sizes, -1)
+        x = x.unflatten(-1, self.head_shape)
         steps = functional.softplus(widened(steps) + self.time_step_bias)
         log_decays = steps * -self.log_rates.exp()
-        return x.unflatten(-1, self.head_shape), writings, readings, steps, log_decays
+        return Mamba2Terms(x, writings, readings, steps, log_decays, gate), window
 
-    def _finish(self, read: Tensor, x: Tensor, gate: Tensor) -> Tensor:
-        outputs = (read + self.skip.unsqueeze(-1) * x).flatten(-2)
-        return through(self.outward, self.norm(outputs * functional.silu(gate)))
+    @in_full_precision
+    def advance(self, terms: Mamba2Terms, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """What is read [B, heads, P], and the next states [B, heads, N, P]."""
+        x, writings, readings, steps, log_decays, _ = terms
+        written = torch.einsum("bn,bhp->bhnp", writings, steps.unsqueeze(-1) * x)
+        memory = log_decays.exp()[..., None, None] * memory + written
+        return torch.einsum("bhnp,bn->bhp", memory, readings), memory
+
+    def recur(self, terms: Mamba2Terms, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """What is read [B, T, heads, P], and the last states."""
+        x, writings, readings, steps, log_decays, _ = terms
+        queries, keys = readings.unsqueeze(2), writings.unsqueeze(2)
+        values = steps.unsqueeze(-1) * x
+        return ops.decayed_attention(queries, keys, values, log_decays, memory, kernel=self.kernel)
+
+    def operators(self, terms: Mamba2Terms) -> Operators:
+        """The decay of every head, on all N P numbers of its state."""
+        decays = DiagonalOperators(terms.log_decays.exp().flatten(0, 1))
+        return ColumnwiseOperators(decays, self.state_shape[1] * self.state_shape[2])
+
+    def finish(self, read: Tensor, terms: Mamba2Terms, inputs: Tensor) -> Tensor:
+        """With D x, gated, normalised and mapped."""
+        outputs = (read + self.skip.unsqueeze(-1) * terms.x).flatten(-2)
+        return through(self.outward, self.norm(outputs * functional.silu(terms.gate)))
 
 
 @MODELS.register("mamba2")
@@ -160,9 +158,3 @@ class Mamba2(BlockModel[Mamba2Settings]):
     mixer_class = Mamba2Mixer
     family = "diagonal"
     source = "Dao & Gu 2024, arXiv:2405.21060"
-
-
-@in_full_precision
-def _read(memory: Tensor, readings: Tensor) -> Tensor:
-    """The states [B, heads, N, P] read with C [B, N]: [B, heads, P]."""
-    return torch.einsum("bhnp,bn->bhp", memory, readings)

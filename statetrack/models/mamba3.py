@@ -51,10 +51,10 @@ from torch.nn import functional
 from statetrack.algebra import ComplexLayers, LinearRecurrence, PositiveLayers, Size
 from statetrack.errors import setting
 from statetrack.models._base import require_divisor, through
-from statetrack.models._blocks import BlockModel, LinearMixer, RMSNorm
+from statetrack.models._blocks import BlockModel, PlainMixer
+from statetrack.models._layers import RMSNorm, draw_time_steps, inverse_softplus
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
-from statetrack.models._time_steps import draw_time_steps, inverse_softplus
 from statetrack.ops import (
     CHUNK,
     ColumnwiseOperators,
@@ -121,7 +121,11 @@ Memory: TypeAlias = tuple[Tensor, tuple[Tensor, Tensor]]
 """S [B, heads, N, P], and the last B [B, heads, N] and x [B, heads, P]."""
 
 
-class Mamba3Mixer(LinearMixer[Memory]):
+Terms = tuple[Selected, Tensor]
+"""The terms of the recurrence, and the output's gate [.., E]."""
+
+
+class Mamba3Mixer(PlainMixer[Memory, Terms]):
     """Projection, rotating and decaying matrix states, gate, projection.
 
     Its state is S with the last B and x.
@@ -154,24 +158,6 @@ class Mamba3Mixer(LinearMixer[Memory]):
         last = zeros(num_words, heads, state), zeros(num_words, heads, width)
         return zeros(num_words, heads, state, width), last
 
-    def scan(self, inputs: Tensor, state: Memory) -> tuple[Tensor, Memory]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        memory, last = state
-        gate, selected = self._select(inputs)
-        outputs = []
-        for chunk in zip(*(part.split(CHUNK, 1) for part in selected), strict=True):
-            output, memory, last = _scan_chunk(memory, last, Selected(*chunk))
-            outputs.append(output)
-        return self._finish(torch.cat(outputs, 1), selected.x, gate), (memory, last)
-
-    def step(self, inputs: Tensor, state: Memory) -> tuple[Tensor, Memory]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        memory, last = state
-        gate, selected = self._select(inputs)
-        output, memory = _step(memory, last, selected)
-        last = (selected.writings, selected.x)
-        return self._finish(output, selected.x, gate), (memory, last)
-
     def recurrent_part(self, state: Memory) -> Tensor:
         """S, [B, heads, N, P]."""
         return state[0]
@@ -180,9 +166,43 @@ class Mamba3Mixer(LinearMixer[Memory]):
         """Another S after the same last B and x."""
         return part, state[1]
 
-    def transition(self, inputs: Tensor, state: Memory | None = None) -> Operators:
+    def terms(self, inputs: Tensor, window: tuple[()]) -> tuple[Terms, tuple[()]]:
+        """The terms of the recurrence, and the gate."""
+        parts = self.inward(inputs).split(self.sizes, -1)
+        gate, x, writings, readings, steps, rates, rule, angles = parts
+        steps = functional.softplus(widened(steps) + self.time_step_bias)
+        positive = functional.softplus if self.rates == "softplus" else heavy_tail
+        rates = positive(widened(rates)).clamp(min=self.slowest)
+        angles = math.pi * torch.tanh(widened(angles)).unsqueeze(-2) * steps.unsqueeze(-1)
+        selected = Selected(
+            widened(x).unflatten(-1, self.head_shape),
+            self.writing_norm(widened(writings)).unsqueeze(-2) + self.writing_bias,
+            self.reading_norm(widened(readings)).unsqueeze(-2) + self.reading_bias,
+            steps,
+            -rates * steps,
+            torch.sigmoid(widened(rule)),
+            angles,
+        )
+        return (selected, gate), window
+
+    def advance(self, terms: Terms, memory: Memory) -> tuple[Tensor, Memory]:
+        """What is read [B, heads, P], and the next S, B and x."""
+        selected, _ = terms
+        output, after = _step(*memory, selected)
+        return output, (after, (selected.writings, selected.x))
+
+    def recur(self, terms: Terms, memory: Memory) -> tuple[Tensor, Memory]:
+        """What is read [B, T, heads, P], and the last S, B and x, chunk by chunk."""
+        outputs = []
+        for chunk in zip(*(part.split(CHUNK, 1) for part in terms[0]), strict=True):
+            output, state, last = _scan_chunk(*memory, Selected(*chunk))
+            memory = state, last
+            outputs.append(output)
+        return torch.cat(outputs, 1), memory
+
+    def operators(self, terms: Terms) -> Operators:
         """In every head a_t, and rotations of the first J pairs of rows, for each of P columns."""
-        _, selected = self._select(inputs)
+        selected, _ = terms
         num_rows = self.writing_bias.shape[-1]
         angles = selected.angles.flatten(0, 1)  # [B T, heads, J]
         decays = selected.log_decays.exp().flatten(0, 1).unsqueeze(-1)  # [B T, heads, 1]
@@ -200,28 +220,10 @@ class Mamba3Mixer(LinearMixer[Memory]):
         )
         return ColumnwiseOperators(rows, self.head_shape[1])
 
-    def _select(self, inputs: Tensor) -> tuple[Tensor, Selected]:
-        """The gate [.., E], and the terms of the recurrence."""
-        parts = self.inward(inputs).split(self.sizes, -1)
-        gate, x, writings, readings, steps, rates, rule, angles = parts
-        steps = functional.softplus(widened(steps) + self.time_step_bias)
-        positive = functional.softplus if self.rates == "softplus" else heavy_tail
-        rates = positive(widened(rates)).clamp(min=self.slowest)
-        angles = math.pi * torch.tanh(widened(angles)).unsqueeze(-2) * steps.unsqueeze(-1)
-        writings = self.writing_norm(widened(writings)).unsqueeze(-2) + self.writing_bias
-        readings = self.reading_norm(widened(readings)).unsqueeze(-2) + self.reading_bias
-        return gate, Selected(
-            widened(x).unflatten(-1, self.head_shape),
-            writings,
-            readings,
-            steps,
-            -rates * steps,
-            torch.sigmoid(widened(rule)),
-            angles,
-        )
-
-    def _finish(self, read: Tensor, x: Tensor, gate: Tensor) -> Tensor:
-        outputs = (read + self.skip.unsqueeze(-1) * x).flatten(-2)
+    def finish(self, read: Tensor, terms: Terms, inputs: Tensor) -> Tensor:
+        """With D x, gated and mapped."""
+        selected, gate = terms
+        outputs = (read + self.skip.unsqueeze(-1) * selected.x).flatten(-2)
         return through(self.outward, outputs * functional.silu(gate))
 
 

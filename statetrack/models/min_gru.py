@@ -28,22 +28,19 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from statetrack import ops
 from statetrack.algebra import PositiveLayers, Size
 from statetrack.models._base import through
-from statetrack.models._blocks import BlockModel, PlainMixer
+from statetrack.models._blocks import BlockModel, DiagonalMixer, DiagonalTerms, PlainMixer
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import BlockSettings
-from statetrack.ops import DiagonalOperators, Operators, widened
+from statetrack.models._settings import ABOUT_MLP, BlockSettings
+from statetrack.ops import widened
 from statetrack.settings import option
 
 
 class MinGRUSettings(BlockSettings):
     """Settings of the minimal gated recurrent unit."""
 
-    mlp: float = option(
-        4.0, "Width M of each block's MLP, as a multiple of D; 0 leaves it out.", min=0
-    )
+    mlp: float = option(4.0, ABOUT_MLP, min=0)
     expand: float = option(1.5, "Inner width E of a mixer, as a multiple of D.", above=0)
     candidate: Literal["positive", "linear"] = option(
         "positive",
@@ -57,7 +54,7 @@ class MinGRUSettings(BlockSettings):
         return PositiveLayers(layers=Size("layers", self.layers))
 
 
-class MinGRUMixer(PlainMixer):
+class MinGRUMixer(PlainMixer[Tensor, DiagonalTerms], DiagonalMixer[Tensor]):
     """h_t = (1 - z_t) * h_{t-1} + z_t * g(W_h x_t), from zeros."""
 
     def __init__(self, settings: MinGRUSettings) -> None:
@@ -71,27 +68,16 @@ class MinGRUMixer(PlainMixer):
         """Zeros [B, E]."""
         return self.outward.weight.new_zeros(num_words, self.outward.in_features)
 
-    def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        states, state = ops.gated_diagonal(*self._gates(inputs), state, kernel="torch")
-        return through(self.outward, states), state
-
-    def step(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        keep, term = self._gates(inputs)
-        state = keep * state + term
-        return through(self.outward, state), state
-
-    def transition(self, inputs: Tensor, state: Tensor | None = None) -> Operators:
-        """The gains 1 - z of every position."""
-        return DiagonalOperators(self._gates(inputs)[0].flatten(0, 1))
-
-    def _gates(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """1 - z and z g(W_h x) [.., E], of inputs [.., D]."""
+    def terms(self, inputs: Tensor, window: tuple[()]) -> tuple[DiagonalTerms, tuple[()]]:
+        """1 - z and z g(W_h x)."""
         candidate, gate = widened(self.inward(inputs)).chunk(2, -1)
         if self.positive:
             candidate = torch.where(candidate >= 0, candidate + 0.5, candidate.sigmoid())
-        return torch.sigmoid(-gate), torch.sigmoid(gate) * candidate
+        return DiagonalTerms(torch.sigmoid(-gate), torch.sigmoid(gate) * candidate), window
+
+    def finish(self, read: Tensor, terms: DiagonalTerms, inputs: Tensor) -> Tensor:
+        """The states, mapped."""
+        return through(self.outward, read)
 
 
 @MODELS.register("min-gru")

@@ -35,17 +35,21 @@ dropout (0.1 in the source's MLPs after the first).
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor, nn
 
 from statetrack.algebra import Clamped, Size
 from statetrack.models._base import through
-from statetrack.models._blocks import Block, BlockModel, Mixer, make_mlp, make_norm
+from statetrack.models._blocks import Block, BlockModel, Mixer
+from statetrack.models._layers import (
+    initialise_mlp,
+    make_mlp,
+    make_norm,
+    residual_deviation,
+    small_deviation,
+)
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import BlockSettings
-from statetrack.models._small_weights import initialise_mlp, residual_deviation, small_deviation
+from statetrack.models._settings import BlockSettings, MLPKind, NormKind
 from statetrack.ops import widened
 from statetrack.settings import option
 
@@ -53,7 +57,7 @@ from statetrack.settings import option
 class MinMaxSettings(BlockSettings):
     """Settings of the MinMax recurrence."""
 
-    norm: Literal["rms", "layer", "none"] = option(
+    norm: NormKind = option(
         "layer", "Normalisation before each convolution, MLP, recurrence and the readout."
     )
     mlp: float = option(
@@ -61,7 +65,7 @@ class MinMaxSettings(BlockSettings):
         "Width M of the MLP before each recurrence, as a multiple of D; 0 leaves it out.",
         min=0,
     )
-    mlp_kind: Literal["gelu", "swiglu", "geglu", "reglu"] = option(
+    mlp_kind: MLPKind = option(
         "reglu",
         "The MLP: gelu is W_2 gelu(W_1 x + b_1) + b_2; swiglu, geglu and reglu are "
         "W_2 (f(W_g x + b_g) * (W_1 x + b_1)) + b_2, with f = silu, gelu or relu.",

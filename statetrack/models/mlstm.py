@@ -36,7 +36,7 @@ B batch, T time, D width, E inner width, N heads, K key size.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -44,15 +44,19 @@ from torch.nn import functional
 
 from statetrack.algebra import PositiveLayers, Recurrence, Size
 from statetrack.models._base import require_divisor, through
-from statetrack.models._blocks import LinearMixer, OptionalConvolution, Window
-from statetrack.models._exponential import (
-    ExponentialGateModel,
-    ExponentialGateSettings,
-    log_forget,
+from statetrack.models._blocks import AffineMixer, BlockModel
+from statetrack.models._layers import (
+    BlockDiagonal,
+    HeadNorm,
+    ShortConvolution,
+    Window,
+    initialise_mlp,
+    residual_deviation,
+    small_deviation,
+    split_heads,
 )
-from statetrack.models._heads import BlockDiagonal, HeadNorm, split_heads
 from statetrack.models._registry import MODELS
-from statetrack.models._small_weights import residual_deviation, small_deviation
+from statetrack.models._settings import ABOUT_MLP_KIND, ABOUT_NORM, BlockSettings, MLPKind, NormKind
 from statetrack.ops import (
     ColumnwiseOperators,
     DiagonalOperators,
@@ -68,6 +72,46 @@ CHUNK = 32
 
 EPSILON = 1e-6
 """What the authors' code adds to the normaliser, in multiples of exp(m)."""
+
+
+ForgetKind = Literal["sigmoid", "exponential"]
+
+
+class ExponentialGateSettings(BlockSettings):
+    """Settings of the recurrences with exponential gates."""
+
+    norm: NormKind = option("layer", ABOUT_NORM)
+    mlp_kind: MLPKind = option("geglu", ABOUT_MLP_KIND)
+    heads: int = option(4, "Number of heads, which see channels of their own.", min=1)
+    conv: int = option(
+        4, "Positions that the short convolution of a mixer spans; 0 leaves it out.", min=0
+    )
+    forget: ForgetKind = option(
+        "sigmoid", "The forget gate's activation; the input gate's is exponential."
+    )
+
+
+def log_forget(kind: ForgetKind, logits: Tensor) -> Tensor:
+    """The logarithm of a forget gate."""
+    return functional.logsigmoid(logits) if kind == "sigmoid" else logits
+
+
+ExponentialSettingsT = TypeVar("ExponentialSettingsT", bound=ExponentialGateSettings)
+
+
+class ExponentialGateModel(BlockModel[ExponentialSettingsT]):
+    """A block model whose frame starts as that of the source's language models."""
+
+    family = "non-linear"
+
+    def initialise_frame(self) -> None:
+        """Embedding, MLPs and readout start small, biases at 0."""
+        width, layers = self.settings.width, self.settings.layers
+        nn.init.normal_(self.embedding.weight, std=small_deviation(width))
+        nn.init.normal_(self.readout.weight, std=small_deviation(width))
+        nn.init.zeros_(self.readout.bias)
+        for block in self._blocks():
+            initialise_mlp(block.mlp, width, layers)
 
 
 class MLSTMSettings(ExponentialGateSettings):
@@ -106,7 +150,11 @@ class MLSTMState(NamedTuple):
     maxima: Tensor  # m, [B, N]
 
 
-class MLSTMMixer(LinearMixer[MLSTMState]):
+Terms = tuple[Heads, Tensor, Tensor]
+"""The inputs of the recurrence, conv(u) [..., E], and z [..., E]."""
+
+
+class MLSTMMixer(AffineMixer[MLSTMState, Terms]):
     """A matrix memory with exponential gates, between an up- and a down-projection."""
 
     def __init__(self, settings: MLSTMSettings) -> None:
@@ -119,7 +167,7 @@ class MLSTMMixer(LinearMixer[MLSTMState]):
         self.inner = inner
         self.forget_kind = settings.forget
         self.up = nn.Linear(width, 2 * inner, bias=False)
-        self.convolution = OptionalConvolution(inner, settings.conv, nn.SiLU())
+        self.convolution = ShortConvolution(inner, settings.conv, nn.SiLU())
         deviation = small_deviation(width)
         self.queries_and_keys = BlockDiagonal(inner, inner // block, 2 * block, deviation)
         self.values = BlockDiagonal(inner, inner // block, block, deviation)
@@ -152,50 +200,60 @@ class MLSTMMixer(LinearMixer[MLSTMState]):
         """Another [C, n], held as a multiple of the same e^m."""
         return state._replace(scaled=part * (-state.maxima).exp()[..., None, None])
 
-    def transition(self, inputs: Tensor, state: MLSTMState | None = None) -> Operators:
-        """The forget gate of every head, on all K (K + 1) numbers of its state."""
-        before = self.initial_state(len(inputs)) if state is None else state
-        upper, _ = self.up(inputs).chunk(2, -1)
-        mixed, _ = self.convolution.scan(upper, before.window)
-        forget = self._heads(upper, mixed).log_forget.exp().flatten(0, 1)
-        return ColumnwiseOperators(DiagonalOperators(forget), before.scaled[0, 0].numel())
+    def split(self, state: MLSTMState) -> tuple[Window, tuple[Tensor, Tensor]]:
+        """The convolution's state, and [C, n] with m."""
+        return state.window, (state.scaled, state.maxima)
 
-    def scan(self, inputs: Tensor, state: MLSTMState) -> tuple[Tensor, MLSTMState]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
+    def join(self, window: Window, memory: tuple[Tensor, Tensor]) -> MLSTMState:
+        """The inverse of `split`."""
+        return MLSTMState(window, *memory)
+
+    def terms(self, inputs: Tensor, window: Window) -> tuple[Terms, Window]:
+        """Queries, keys, values (with a last coordinate of 1) and gates; conv(u) and z."""
         upper, gate = self.up(inputs).chunk(2, -1)
-        mixed, window = self.convolution.scan(upper, state.window)
-        read, scaled, maxima = remember(*self._heads(upper, mixed), state.scaled, state.maxima)
-        return self._finish(read, mixed, gate), MLSTMState(window, scaled, maxima)
-
-    def step(self, inputs: Tensor, state: MLSTMState) -> tuple[Tensor, MLSTMState]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        upper, gate = self.up(inputs).chunk(2, -1)
-        mixed, window = self.convolution.scan(upper.unsqueeze(1), state.window)
-        mixed = mixed.squeeze(1)
-        now = self._heads(upper, mixed)
-        before = now.log_forget + state.maxima
-        maxima = torch.maximum(before, now.log_input).detach()
-        forget, write = torch.exp(before - maxima), torch.exp(now.log_input - maxima)
-        products = now.keys.unsqueeze(-1) * now.values.unsqueeze(-2)
-        scaled = forget[..., None, None] * state.scaled + write[..., None, None] * products
-        read = torch.einsum("bnk,bnkv->bnv", now.queries, scaled)
-        outputs = self._finish(normalised(read, maxima), mixed, gate)
-        return outputs, MLSTMState(window, scaled, maxima)
-
-    def _heads(self, upper: Tensor, mixed: Tensor) -> Heads:
-        """Queries, keys, values (with a last coordinate of 1) and gates, of u and conv(u)."""
+        seen = upper if upper.dim() == 3 else upper.unsqueeze(1)
+        mixed, window = self.convolution.scan(seen, window)
+        mixed = mixed if upper.dim() == 3 else mixed.squeeze(1)
         pair = self.queries_and_keys(mixed)
         half = pair.shape[-1] // 2
         parts = pair[..., :half], pair[..., half:], self.values(upper)
         flat = [part.flatten(-2) for part in parts]
-        gates = widened(self.gates(torch.cat(flat, -1)))
-        log_input, forget = gates.chunk(2, -1)
+        log_input, forget = widened(self.gates(torch.cat(flat, -1))).chunk(2, -1)
         queries, keys, values = (split_heads(widened(part), self.heads) for part in flat)
         values = torch.cat([values, torch.ones_like(values[..., :1])], -1)
         keys = keys / keys.shape[-1] ** 0.5
-        return Heads(queries, keys, values, log_input, log_forget(self.forget_kind, forget))
+        heads = Heads(queries, keys, values, log_input, log_forget(self.forget_kind, forget))
+        return (heads, mixed, gate), window
 
-    def _finish(self, read: Tensor, mixed: Tensor, gate: Tensor) -> Tensor:
+    def advance(
+        self, terms: Terms, memory: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """H [B, N, K], and the next [C, n] and m."""
+        (now, _, _), (scaled, maxima) = terms, memory
+        before = now.log_forget + maxima
+        maxima = torch.maximum(before, now.log_input).detach()
+        forget, write = torch.exp(before - maxima), torch.exp(now.log_input - maxima)
+        products = now.keys.unsqueeze(-1) * now.values.unsqueeze(-2)
+        scaled = forget[..., None, None] * scaled + write[..., None, None] * products
+        read = torch.einsum("bnk,bnkv->bnv", now.queries, scaled)
+        return normalised(read, maxima), (scaled, maxima)
+
+    def recur(
+        self, terms: Terms, memory: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """H [B, T, N, K], and the last [C, n] and m."""
+        read, scaled, maxima = remember(*terms[0], *memory)
+        return read, (scaled, maxima)
+
+    def operators(self, terms: Terms) -> Operators:
+        """The forget gate of every head, on all K (K + 1) numbers of its state."""
+        heads, _, _ = terms
+        forget = DiagonalOperators(heads.log_forget.exp().flatten(0, 1))
+        return ColumnwiseOperators(forget, heads.keys.shape[-1] * heads.values.shape[-1])
+
+    def finish(self, read: Tensor, terms: Terms, inputs: Tensor) -> Tensor:
+        """W_o ((norm(h) + s * conv(u)) * silu(z))."""
+        _, mixed, gate = terms
         hidden = self.norm(read) + self.skip * mixed
         return through(self.down, hidden * functional.silu(gate))
 

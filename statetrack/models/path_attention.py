@@ -39,11 +39,15 @@ from torch.nn import functional
 
 from statetrack.algebra import Undecided
 from statetrack.models._base import SequenceModel, require_divisor, through
-from statetrack.models._blocks import OptionalConvolution, make_mlp, make_norm
-from statetrack.models._delta import of_unit_length
-from statetrack.models._heads import split_heads
+from statetrack.models._layers import (
+    ShortConvolution,
+    make_mlp,
+    make_norm,
+    of_unit_length,
+    split_heads,
+)
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import MOST_LAYERS, BlockSettings
+from statetrack.models._settings import ABOUT_HEADS, ABOUT_MLP, MOST_LAYERS, BlockSettings
 from statetrack.ops import in_full_precision, widened
 from statetrack.settings import option
 
@@ -52,10 +56,8 @@ class PathAttentionSettings(BlockSettings):
     """Settings of PaTH attention."""
 
     layers: int = option(2, "Number of blocks.", min=1, max=MOST_LAYERS)
-    mlp: float = option(
-        4.0, "Width M of each block's MLP, as a multiple of D; 0 leaves it out.", min=0
-    )
-    heads: int = option(4, "Number of heads; must divide the width.", min=1)
+    mlp: float = option(4.0, ABOUT_MLP, min=0)
+    heads: int = option(4, ABOUT_HEADS, min=1)
     rank: int = option(32, "Rank R of the map from the input to w.", min=1)
     conv: int = option(3, "Kernel of the short convolution of w; 0 leaves it out.", min=0)
 
@@ -78,7 +80,7 @@ class PathAttentionBlock(nn.Module):
         self.directions = nn.Sequential(
             nn.Linear(width, settings.rank, bias=False), nn.Linear(settings.rank, width, bias=False)
         )
-        self.convolution = OptionalConvolution(width, settings.conv, nn.SiLU(), bias=False)
+        self.convolution = ShortConvolution(width, settings.conv, nn.SiLU(), bias=False)
         self.betas = nn.Linear(width, settings.heads)
         self.output = nn.Linear(width, width, bias=False)
         self.mlp = make_mlp(settings)

@@ -42,10 +42,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.algebra import OneHotTimesDiagonal, Size
-from statetrack.models._blocks import PlainMixer
-from statetrack.models._post_norm import PostNormModel
+from statetrack.models._blocks import PlainMixer, PostNormModel
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import BlockSettings
+from statetrack.models._settings import BlockSettings, NormKind
 from statetrack.ops import (
     OneHotColumnOperators,
     OneHotRowOperators,
@@ -59,7 +58,7 @@ from statetrack.settings import option
 class PDSSMSettings(BlockSettings):
     """Settings of PD-SSM."""
 
-    norm: Literal["rms", "layer", "none"] = option("layer", "Normalisation after each block.")
+    norm: NormKind = option("layer", "Normalisation after each block.")
     residual: bool = option(False, "Whether blocks are added to their input.")
     state: int = option(32, "Complex numbers N remembered.", min=1)
     dictionary: int = option(8, "Matrices K that the transitions are mixed from.", min=1)
@@ -81,7 +80,11 @@ class PDSSMSettings(BlockSettings):
         )
 
 
-class PDSSMMixer(PlainMixer):
+Terms = tuple[Tensor, Tensor, Tensor]
+"""P [.., N, N], and D and B x [.., N, 2], real and imaginary parts apart."""
+
+
+class PDSSMMixer(PlainMixer[Tensor, Terms]):
     """The recurrence and its readout. Its state is h [B, N, 2], real and imaginary parts."""
 
     def __init__(self, settings: PDSSMSettings) -> None:
@@ -104,42 +107,42 @@ class PDSSMMixer(PlainMixer):
         first = torch.eye(2 * num_states, device=self.skip.device, dtype=self.skip.dtype)[0]
         return first.view(2, num_states).mT.expand(num_words, -1, -1)
 
-    def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        moves, gains, terms = self._select(inputs.transpose(0, 1))
-        states = []
-        for move, gain, term in zip(moves.unbind(0), gains.unbind(0), terms.unbind(0), strict=True):
-            state = _advance(state, move, gain, term, self.rows)
-            states.append(state)
-        return self._finish(torch.stack(states, 1), inputs), state
-
-    def step(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        state = _advance(state, *self._select(inputs), self.rows)
-        return self._finish(state, inputs), state
-
-    def transition(self, inputs: Tensor, state: Tensor | None = None) -> Operators:
-        """P(x) D(x) of every position (D P for rows); no gradient reaches the dictionary."""
-        moves, pairs, _ = self._select(inputs)
-        gains = torch.view_as_complex(pairs).flatten(0, 1)
-        if self.rows:
-            return OneHotRowOperators(moves.argmax(-1).flatten(0, 1), gains)
-        return OneHotColumnOperators(moves.argmax(-2).flatten(0, 1), gains)
-
-    def _select(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """P [.., N, N], and D and B x [.., N, 2], real and imaginary parts apart."""
+    def terms(self, inputs: Tensor, window: tuple[()]) -> tuple[Terms, tuple[()]]:
+        """P, D and B x."""
+        inputs = inputs.movedim(-2, 0)  # time first: the parts of a position are contiguous
         shares = widened(self.selection(inputs)).softmax(-1)
         scores = _mix(shares, self.dictionary)
         moves = hard_columns(scores.mT).mT if self.rows else hard_columns(scores)
         phases = 2 * math.pi * widened(self.phases(inputs))
         turns = torch.stack([phases.cos(), phases.sin()], -1)
         gains = widened(self.moduli(inputs)).unsqueeze(-1) * turns
-        terms = [widened(functional.linear(inputs, part)) for part in self.writings.unbind(0)]
-        return moves, gains, torch.stack(terms, -1)
+        added = [widened(functional.linear(inputs, part)) for part in self.writings.unbind(0)]
+        terms = (moves, gains, torch.stack(added, -1))
+        if inputs.dim() == 2:
+            return terms, window
+        moves, gains, term = (part.transpose(0, 1) for part in terms)
+        return (moves, gains, term), window
 
-    def _finish(self, states: Tensor, inputs: Tensor) -> Tensor:
-        read: Tensor = self.outward(states.mT.flatten(-2))
-        return read + self.skip * inputs
+    @in_full_precision
+    def advance(self, terms: Terms, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """P (D * h) + B x, for rows D * (P h) + B x, twice."""
+        move, gain, term = terms
+        moved = _turned(gain, move @ memory) if self.rows else move @ _turned(gain, memory)
+        memory = moved + term
+        return memory, memory
+
+    def operators(self, terms: Terms) -> Operators:
+        """P(x) D(x) of every position (D P for rows); no gradient reaches the dictionary."""
+        moves, pairs, _ = terms
+        gains = torch.view_as_complex(pairs).flatten(0, 1)
+        if self.rows:
+            return OneHotRowOperators(moves.argmax(-1).flatten(0, 1), gains)
+        return OneHotColumnOperators(moves.argmax(-2).flatten(0, 1), gains)
+
+    def finish(self, read: Tensor, terms: Terms, inputs: Tensor) -> Tensor:
+        """W [Re h; Im h] + w + s * x."""
+        outputs: Tensor = self.outward(read.mT.flatten(-2))
+        return outputs + self.skip * inputs
 
 
 @MODELS.register("pd-ssm")
@@ -171,17 +174,6 @@ def _mix(shares: Tensor, dictionary: Tensor) -> Tensor:
     """The matrices [.., N, N] mixed by shares [.., K] of the dictionary's [K, N, N]."""
     mixed: Tensor = (shares @ dictionary.flatten(1)).unflatten(-1, dictionary.shape[1:])
     return mixed
-
-
-@in_full_precision
-def _advance(state: Tensor, move: Tensor, gain: Tensor, term: Tensor, rows: bool) -> Tensor:
-    """P (D * h) + term, for rows D * (P h) + term.
-
-    States, gains and terms are [B, N, 2], moves P [B, N, N].
-    """
-    if rows:
-        return _turned(gain, move @ state) + term
-    return move @ _turned(gain, state) + term
 
 
 def _turned(gain: Tensor, state: Tensor) -> Tensor:

@@ -34,14 +34,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack import ops
 from statetrack.algebra import PositiveLayers, Size
 from statetrack.errors import setting
 from statetrack.models._base import require_divisor, through
-from statetrack.models._blocks import BlockModel, ShortConvolution, WindowedMixer
+from statetrack.models._blocks import BlockModel, DiagonalMixer, DiagonalTerms
+from statetrack.models._layers import ShortConvolution, Window
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import BlockSettings
-from statetrack.ops import DiagonalOperators, in_full_precision, widened
+from statetrack.models._settings import ABOUT_OWN_CONV, BlockSettings
+from statetrack.ops import in_full_precision, widened
 from statetrack.settings import option
 
 SHARPNESS = 8.0
@@ -49,8 +49,8 @@ SHARPNESS = 8.0
 RING = (0.9, 0.999)
 """Gains at an open gate lie between these at the start, uniform by the area of a ring."""
 
-RGLRUState = tuple[tuple[Tensor, Tensor], Tensor]
-"""The convolution's inputs and [B, 1], which is 1 before the first position; h [B, E]."""
+RGLRUWindow = tuple[Window, Tensor]
+"""The convolution's inputs and [B, 1], which is 1 before the first position."""
 
 
 class RGLRUSettings(BlockSettings):
@@ -58,7 +58,7 @@ class RGLRUSettings(BlockSettings):
 
     expand: int = option(1, "Channels of the recurrence, as a multiple of the width.", min=1)
     heads: int = option(4, "Diagonal blocks of each gate.", min=1)
-    conv: int = option(4, "Positions the short convolution sees, its own included.", min=1)
+    conv: int = option(4, ABOUT_OWN_CONV, min=1)
 
     @property
     def recurrence(self) -> PositiveLayers:
@@ -66,7 +66,7 @@ class RGLRUSettings(BlockSettings):
         return PositiveLayers(layers=Size("layers", self.layers))
 
 
-class RGLRUMixer(WindowedMixer[tuple[Tensor, Tensor]]):
+class RGLRUMixer(DiagonalMixer[tuple[RGLRUWindow, Tensor]]):
     """Two projections, short convolution, gated diagonal recurrence, product, projection."""
 
     def __init__(self, settings: RGLRUSettings) -> None:
@@ -89,7 +89,7 @@ class RGLRUMixer(WindowedMixer[tuple[Tensor, Tensor]]):
         self.rates = nn.Parameter((torch.exp(-0.5 * squares.log()) - 1).log())  # l
         self.outward = nn.Linear(inner, width)
         filters = self.convolution.filters
-        assert filters.bias is not None
+        assert filters is not None and filters.bias is not None
         with torch.no_grad():
             filters.weight.normal_(std=(0.01 / settings.conv) ** 0.5)
             filters.bias.zero_()
@@ -97,47 +97,30 @@ class RGLRUMixer(WindowedMixer[tuple[Tensor, Tensor]]):
                 linear.weight.normal_(std=linear.in_features**-0.5)
                 linear.bias.zero_()
 
-    def initial_state(self, num_words: int) -> RGLRUState:
+    def initial_state(self, num_words: int) -> tuple[RGLRUWindow, Tensor]:
         """Zeros, and ones [B, 1]."""
         zeros = self.rates.new_zeros(num_words, len(self.rates))
         return (self.convolution.initial_state(num_words), torch.ones_like(zeros[:, :1])), zeros
 
-    def scan(self, inputs: Tensor, state: RGLRUState) -> tuple[Tensor, RGLRUState]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        (window, fresh), h = state
-        u, window = self.convolution.scan(self.inward(inputs), window)
-        first = torch.cat([fresh, torch.zeros_like(u[:, 1:, 0])], 1)  # [B, T]
-        gains, terms = self._select(u, first.unsqueeze(-1))
-        states = ops.diagonal_recurrence(gains.transpose(0, 1), h, terms.transpose(0, 1))
-        outputs = self._finish(states.transpose(0, 1), inputs)
-        return outputs, ((window, torch.zeros_like(fresh)), states[-1])
-
-    def step(self, inputs: Tensor, state: RGLRUState) -> tuple[Tensor, RGLRUState]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        (window, fresh), h = state
-        u, window = self.convolution.step(self.inward(inputs), window)
-        gains, terms = self._select(u, fresh)
-        h = gains * h + terms
-        return self._finish(h, inputs), ((window, torch.zeros_like(fresh)), h)
-
-    def transition(self, inputs: Tensor, state: RGLRUState | None = None) -> DiagonalOperators:
-        """The gains of every position."""
-        window, _ = self.window(state, len(inputs))
-        u, _ = self.convolution.scan(self.inward(inputs), window)
-        return DiagonalOperators(self._select(u, torch.zeros_like(u[..., :1]))[0].flatten(0, 1))
-
-    def _select(self, u: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
-        """Gains and input terms [.., E], of u [.., E] and where the first position is, [.., 1]."""
+    def terms(self, inputs: Tensor, window: RGLRUWindow) -> tuple[DiagonalTerms, RGLRUWindow]:
+        """The gains a and input terms."""
+        last, fresh = window
+        u, last = self.convolution.scan(self.inward(inputs), last)
+        first = fresh
+        if inputs.dim() == 3:
+            first = torch.cat([fresh, torch.zeros_like(u[:, 1:, 0])], 1).unsqueeze(-1)
         u = widened(u)
         open_gates = torch.sigmoid(self.forgetting(u))
         log_gains = -SHARPNESS * open_gates * functional.softplus(widened(self.rates))
         factors = (-torch.expm1(2 * log_gains)).sqrt()
         factors = first + (1 - first) * factors
-        return log_gains.exp(), factors * torch.sigmoid(self.writing(u)) * u
+        terms = DiagonalTerms(log_gains.exp(), factors * torch.sigmoid(self.writing(u)) * u)
+        return terms, (last, torch.zeros_like(fresh))
 
-    def _finish(self, states: Tensor, inputs: Tensor) -> Tensor:
+    def finish(self, read: Tensor, terms: DiagonalTerms, inputs: Tensor) -> Tensor:
+        """W_o (h * gelu(W_y x + w_y)) + w_o."""
         gate = functional.gelu(through(self.gate, inputs), approximate="tanh")
-        return through(self.outward, states * gate)
+        return through(self.outward, read * gate)
 
 
 class BlockDiagonal(nn.Module):

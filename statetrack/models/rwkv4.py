@@ -33,7 +33,7 @@ B batch, T time, D width.
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -41,10 +41,10 @@ from torch import Tensor, nn
 from statetrack import ops
 from statetrack.algebra import FixedPositiveLayers, Size
 from statetrack.models._base import through
-from statetrack.models._blocks import LinearMixer
+from statetrack.models._blocks import AffineMixer
 from statetrack.models._registry import MODELS
 from statetrack.models._rwkv import RWKVModel, first_shifts, log_decays_of, positions_before
-from statetrack.models._settings import BlockSettings
+from statetrack.models._settings import ABOUT_NORM, BlockSettings, NormKind
 from statetrack.ops import DiagonalOperators, Operators, widened
 from statetrack.settings import option
 
@@ -62,9 +62,7 @@ class Sums(NamedTuple):
 class RWKV4Settings(BlockSettings):
     """Settings of RWKV-4."""
 
-    norm: Literal["rms", "layer", "none"] = option(
-        "layer", "Normalisation before each mixer, each MLP and the readout."
-    )
+    norm: NormKind = option("layer", ABOUT_NORM)
 
     @property
     def recurrence(self) -> FixedPositiveLayers:
@@ -79,7 +77,11 @@ class RWKV4State(NamedTuple):
     last: Tensor
 
 
-class RWKV4Mixer(LinearMixer[RWKV4State]):
+Terms = tuple[Tensor, Tensor, Tensor]
+"""Keys and values, and the output gate, each [..., D]."""
+
+
+class RWKV4Mixer(AffineMixer[RWKV4State, Terms]):
     """The time mixing of RWKV-4; the state is the sums, their exponents, the previous input."""
 
     def __init__(self, settings: BlockSettings, layer: int) -> None:
@@ -107,23 +109,38 @@ class RWKV4Mixer(LinearMixer[RWKV4State]):
         zeros = self.bonus.new_zeros(num_words, len(self.bonus))
         return RWKV4State(Sums(zeros.unsqueeze(1).expand(-1, 2, -1), zeros + BEFORE_ALL), zeros)
 
-    def scan(self, inputs: Tensor, state: RWKV4State) -> tuple[Tensor, RWKV4State]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        keys, values, gate = self._project(inputs, positions_before(inputs, state.last))
-        before, last = wkv_scan(keys, values, log_decays_of(self.log_rates), state.sums)
-        return self._finish(before, keys, values, gate), RWKV4State(last, inputs[:, -1])
+    def split(self, state: RWKV4State) -> tuple[Tensor, Sums]:
+        """The previous input, and the sums."""
+        return state.last, state.sums
 
-    def step(self, inputs: Tensor, state: RWKV4State) -> tuple[Tensor, RWKV4State]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        before = state.sums
-        keys, values, gate = self._project(inputs, state.last)
+    def join(self, window: Tensor, memory: Sums) -> RWKV4State:
+        """The inverse of `split`."""
+        return RWKV4State(memory, window)
+
+    def terms(self, inputs: Tensor, window: Tensor) -> tuple[Terms, Tensor]:
+        """K, v and sigmoid(r), from inputs and the inputs one position before."""
+        before, last = positions_before(inputs, window)
+        for_key, for_value, for_receptance = (
+            inputs + share * (before - inputs) for share in self.shifts.unbind(0)
+        )
+        keys = widened(self.key(for_key))
+        values = widened(self.value(for_value))
+        return (keys, values, torch.sigmoid(self.receptance(for_receptance))), last
+
+    def advance(self, terms: Terms, memory: Sums) -> tuple[Sums, Sums]:
+        """The sums before a position, and after it."""
+        keys, values, _ = terms
         log_decays = log_decays_of(self.log_rates)
-        exponents = torch.maximum(before.exponents + log_decays, keys).detach()
-        kept = torch.exp(before.exponents - exponents + log_decays)
+        exponents = torch.maximum(memory.exponents + log_decays, keys).detach()
+        kept = torch.exp(memory.exponents - exponents + log_decays)
         added = torch.exp(keys - exponents)
-        scaled = kept.unsqueeze(-2) * before.scaled + _terms(added, values)
-        outputs = self._finish(before, keys, values, gate)
-        return outputs, RWKV4State(Sums(scaled, exponents), inputs)
+        scaled = kept.unsqueeze(-2) * memory.scaled + _terms(added, values)
+        return memory, Sums(scaled, exponents)
+
+    def recur(self, terms: Terms, memory: Sums) -> tuple[Sums, Sums]:
+        """The sums before each position, and the last ones."""
+        keys, values, _ = terms
+        return wkv_scan(keys, values, log_decays_of(self.log_rates), memory)
 
     def recurrent_part(self, state: RWKV4State) -> Tensor:
         """The sums a and b, [B, 2, D], which can leave the range of floats."""
@@ -134,25 +151,18 @@ class RWKV4Mixer(LinearMixer[RWKV4State]):
         exponents = state.sums.exponents
         return RWKV4State(Sums(part * (-exponents).exp().unsqueeze(-2), exponents), state.last)
 
-    def transition(self, inputs: Tensor, state: RWKV4State | None = None) -> Operators:
+    def operators(self, terms: Terms) -> Operators:
         """The decays e^{-w}, of a and of b, the same at every position."""
         decays = log_decays_of(self.log_rates).exp().repeat(2)
-        return DiagonalOperators(decays.expand(inputs.shape[:2].numel(), -1))
+        return DiagonalOperators(decays.expand(terms[0].shape[:2].numel(), -1))
 
-    def _project(self, inputs: Tensor, before: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Keys and values, and the output gate, each [..., D]."""
-        for_k, for_v, for_r = (
-            inputs + share * (before - inputs) for share in self.shifts.unbind(0)
-        )
-        gate = torch.sigmoid(self.receptance(for_r))
-        return widened(self.key(for_k)), widened(self.value(for_v)), gate
-
-    def _finish(self, before: Sums, keys: Tensor, values: Tensor, gate: Tensor) -> Tensor:
+    def finish(self, read: Sums, terms: Terms, inputs: Tensor) -> Tensor:
         """Outputs [..., D], from the sums before each position and the position's own term."""
-        exponents = torch.maximum(before.exponents, self.bonus + keys).detach()
-        kept = torch.exp(before.exponents - exponents).unsqueeze(-2)
+        keys, values, gate = terms
+        exponents = torch.maximum(read.exponents, self.bonus + keys).detach()
+        kept = torch.exp(read.exponents - exponents).unsqueeze(-2)
         own = _terms(torch.exp(self.bonus + keys - exponents), values)
-        above, below = (kept * before.scaled + own).unbind(-2)
+        above, below = (kept * read.scaled + own).unbind(-2)
         return through(self.output, gate * (above / below))
 
 

@@ -37,7 +37,7 @@ B batch, T time, N heads, K head size, D width, R and P ranks.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -46,7 +46,7 @@ from torch.nn import functional
 from statetrack import ops
 from statetrack.algebra import PositiveLayers, Size
 from statetrack.models._base import require_divisor, through
-from statetrack.models._heads import split_heads
+from statetrack.models._layers import split_heads
 from statetrack.models._registry import MODELS
 from statetrack.models._rwkv import (
     LowRank,
@@ -55,17 +55,22 @@ from statetrack.models._rwkv import (
     first_shifts,
     log_decays_of,
 )
-from statetrack.models._settings import KernelSettings
-from statetrack.ops import DiagonalOperators, KernelChoice, Operators, in_full_precision, widened
+from statetrack.models._settings import ABOUT_NORM, KernelSettings, NormKind
+from statetrack.ops import (
+    ColumnwiseOperators,
+    DiagonalOperators,
+    KernelChoice,
+    Operators,
+    in_full_precision,
+    widened,
+)
 from statetrack.settings import option
 
 
 class RWKV6Settings(KernelSettings):
     """Settings of RWKV-6."""
 
-    norm: Literal["rms", "layer", "none"] = option(
-        "layer", "Normalisation before each mixer, each MLP and the readout."
-    )
+    norm: NormKind = option("layer", ABOUT_NORM)
 
     heads: int = option(4, "Number N of heads; must divide the width.", min=1)
     shift_rank: int = option(
@@ -130,17 +135,18 @@ class RWKV6Mixer(RWKVMixer[RWKV6Factors]):
         self.norm = nn.GroupNorm(heads, width, eps=64e-5)
         nn.init.constant_(self.norm.weight, ((layer + 1) / settings.layers) ** 0.7)
 
-    def recur(self, factors: RWKV6Factors, memory: Tensor) -> tuple[Tensor, Tensor]:
+    def recur(self, terms: tuple[RWKV6Factors, Tensor], memory: Tensor) -> tuple[Tensor, Tensor]:
         """The reads of the memories before T positions, [B, T, N, K], and the last memory."""
-        return rwkv6_scan(factors, memory, kernel=self.kernel)
+        return rwkv6_scan(terms[0], memory, kernel=self.kernel)
 
-    def advance(self, factors: RWKV6Factors, memory: Tensor) -> tuple[Tensor, Tensor]:
+    def advance(self, terms: tuple[RWKV6Factors, Tensor], memory: Tensor) -> tuple[Tensor, Tensor]:
         """The read of the memory before one position, [B, N, K], and the next memory."""
-        return rwkv6_step(factors, memory)
+        return rwkv6_step(terms[0], memory)
 
-    def operators(self, factors: RWKV6Factors) -> Operators:
-        """The decays w of every row."""
-        return DiagonalOperators(factors.log_decays.exp().flatten(0, 1).flatten(1))
+    def operators(self, terms: tuple[RWKV6Factors, Tensor]) -> Operators:
+        """The decays w of every row, on each of the K columns of a memory."""
+        decays = terms[0].log_decays.exp().flatten(0, 1).flatten(1)
+        return ColumnwiseOperators(DiagonalOperators(decays), self.heads[1])
 
     def factors(self, inputs: Tensor, before: Tensor) -> tuple[RWKV6Factors, Tensor]:
         """The terms of the recurrence, and the output gate [..., D]."""
@@ -160,8 +166,9 @@ class RWKV6Mixer(RWKVMixer[RWKV6Factors]):
         by_head = RWKV6Factors(*(factor.unflatten(-1, self.heads) for factor in factors))
         return by_head, functional.silu(self.gate(for_g))
 
-    def finish(self, read: Tensor, factors: RWKV6Factors, gate: Tensor) -> Tensor:
+    def finish(self, read: Tensor, terms: tuple[RWKV6Factors, Tensor], inputs: Tensor) -> Tensor:
         """Outputs [..., D], from the reads [..., N, K] of the previous states."""
+        factors, gate = terms
         weights = (factors.queries * self.bonus * factors.keys).sum(-1, keepdim=True)
         outputs = read + weights * factors.values
         normed = self.norm(outputs.reshape(-1, gate.shape[-1])).view(gate.shape)

@@ -36,7 +36,7 @@ B batch, T time, N heads, K head size, D width, R rank, c positions of a chunk.
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -46,8 +46,14 @@ from statetrack.algebra import DiagonalMinusRankOne, Size
 from statetrack.models._base import require_divisor, through
 from statetrack.models._registry import MODELS
 from statetrack.models._rwkv import LowRank, RWKVMixer, RWKVModel, first_shifts
-from statetrack.models._settings import BlockSettings
-from statetrack.ops import DiagonalMinusRankOneOperators, Operators, in_full_precision, widened
+from statetrack.models._settings import ABOUT_NORM, BlockSettings, NormKind
+from statetrack.ops import (
+    ColumnwiseOperators,
+    DiagonalMinusRankOneOperators,
+    Operators,
+    in_full_precision,
+    widened,
+)
 from statetrack.settings import option
 
 CHUNK = 16
@@ -60,9 +66,7 @@ FASTEST_DECAY = math.exp(-0.5)
 class RWKV7Settings(BlockSettings):
     """Settings of RWKV-7."""
 
-    norm: Literal["rms", "layer", "none"] = option(
-        "layer", "Normalisation before each mixer, each MLP and the readout."
-    )
+    norm: NormKind = option("layer", ABOUT_NORM)
 
     heads: int = option(4, "Number N of heads; the width is a multiple of it.", min=1)
     rank: int = option(32, "Rank R of the low-rank maps of decays, rates and gates.", min=1)
@@ -130,21 +134,23 @@ class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
         self.norm = nn.GroupNorm(settings.heads, width, eps=64e-5)
         nn.init.constant_(self.norm.weight, ((layer + 1) / settings.layers) ** 0.7)
 
-    def recur(self, factors: RWKV7Factors, memory: Tensor) -> tuple[Tensor, Tensor]:
+    def recur(self, terms: tuple[RWKV7Factors, Tensor], memory: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs [B, T, N, K] and the last memory."""
-        return rwkv7_scan(factors, memory)
+        return rwkv7_scan(terms[0], memory)
 
-    def advance(self, factors: RWKV7Factors, memory: Tensor) -> tuple[Tensor, Tensor]:
+    def advance(self, terms: tuple[RWKV7Factors, Tensor], memory: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs [B, N, K] and the next memory."""
-        return rwkv7_step(factors, memory)
+        return rwkv7_step(terms[0], memory)
 
-    def operators(self, factors: RWKV7Factors) -> Operators:
-        """Diag(w) - (a kappa) kappa^T by head."""
-        return DiagonalMinusRankOneOperators(
+    def operators(self, terms: tuple[RWKV7Factors, Tensor]) -> Operators:
+        """Diag(w) - (a kappa) kappa^T by head, on each of the K columns of a memory."""
+        factors, _ = terms
+        by_head = DiagonalMinusRankOneOperators(
             factors.log_decays.exp().flatten(0, 1),
             (factors.rates * factors.removals).flatten(0, 1),
             factors.removals.flatten(0, 1),
         )
+        return ColumnwiseOperators(by_head, self.heads[1])
 
     def factors(self, inputs: Tensor, before: Tensor) -> tuple[RWKV7Factors, Tensor]:
         """The terms of the recurrence, and the output gate [..., D]."""
@@ -167,8 +173,9 @@ class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
         removals = functional.normalize(removals, dim=-1)
         return RWKV7Factors(queries, decays, removals, rates, keys, values), self.gate(for_g)
 
-    def finish(self, read: Tensor, factors: RWKV7Factors, gate: Tensor) -> Tensor:
+    def finish(self, read: Tensor, terms: tuple[RWKV7Factors, Tensor], inputs: Tensor) -> Tensor:
         """Outputs [..., D], from the outputs [..., N, K] of the recurrence."""
+        factors, gate = terms
         shape = gate.shape
         normed = self.norm(read.reshape(-1, shape[-1])).view(shape)
         weights = (factors.queries * self.bonus * factors.keys).sum(-1, keepdim=True)

@@ -38,9 +38,9 @@ from torch.nn import functional
 
 from statetrack.algebra import Size, TimeInvariantLayers
 from statetrack.models._blocks import BlockModel, PlainMixer
+from statetrack.models._layers import draw_time_steps
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
-from statetrack.models._time_steps import draw_time_steps
 from statetrack.ops import Operators, diagonal_operators, in_full_precision, widened
 from statetrack.settings import option
 
@@ -59,7 +59,7 @@ class S4DSettings(BlockSettings):
         return TimeInvariantLayers(layers=Size("layers", self.layers))
 
 
-class S4DMixer(PlainMixer):
+class S4DMixer(PlainMixer[Tensor, Tensor]):
     """Filters, GELU, gated linear map. Its state is h [B, D, N], complex."""
 
     def __init__(self, settings: S4DSettings) -> None:
@@ -77,35 +77,39 @@ class S4DMixer(PlainMixer):
         gains, _, _ = self._filters()
         return gains.detach().new_zeros(num_words, *gains.shape)
 
-    def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        outputs = []
-        for piece in widened(inputs).split(PIECE, 1):
-            output, state = _convolve(piece.mT, state, *self._filters())
-            outputs.append(output.mT)
-        return self._finish(torch.cat(outputs, 1), inputs), state
+    def terms(self, inputs: Tensor, window: tuple[()]) -> tuple[Tensor, tuple[()]]:
+        """The inputs themselves."""
+        return widened(inputs), window
 
-    def step(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
+    def advance(self, terms: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """The filters' outputs at one position, by the recurrence."""
         log_gains, writings, readings = self._filters()
-        state = log_gains.exp() * state + writings * widened(inputs).unsqueeze(-1)
-        return self._finish(2 * (readings * state).real.sum(-1), inputs), state
+        memory = log_gains.exp() * memory + writings * terms.unsqueeze(-1)
+        return 2 * (readings * memory).real.sum(-1), memory
 
-    def transition(self, inputs: Tensor, state: Tensor | None = None) -> Operators:
+    def recur(self, terms: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """The filters' outputs [B, T, D], by their impulse responses."""
+        read = []
+        for piece in terms.split(PIECE, 1):
+            output, memory = _convolve(piece.mT, memory, *self._filters())
+            read.append(output.mT)
+        return torch.cat(read, 1), memory
+
+    def operators(self, terms: Tensor) -> Operators:
         """The gains Abar, the same at every position."""
-        log_gains, _, _ = self._filters()
-        gains = log_gains.exp().flatten()
-        return diagonal_operators(gains.expand(inputs.shape[:2].numel(), -1))
+        gains = self._filters()[0].exp().flatten()
+        return diagonal_operators(gains.expand(terms.shape[:2].numel(), -1))
+
+    def finish(self, read: Tensor, terms: Tensor, inputs: Tensor) -> Tensor:
+        """GELU and the gated map, of the filters' outputs and D u."""
+        outputs = functional.gelu(read + self.skip * inputs)
+        return functional.glu(self.outward(outputs), -1)
 
     def _filters(self) -> tuple[Tensor, Tensor, Tensor]:
         """Log Abar, Bbar and C, complex [D, N]."""
         rates = torch.complex(-self.log_damping.exp(), self.frequencies)
         log_gains = self.log_steps.exp().unsqueeze(-1) * rates
         return log_gains, torch.expm1(log_gains) / rates, torch.complex(*self.readings.unbind(-1))
-
-    def _finish(self, filtered: Tensor, inputs: Tensor) -> Tensor:
-        outputs = functional.gelu(filtered + self.skip * inputs)
-        return functional.glu(self.outward(outputs), -1)
 
 
 @MODELS.register("s4d")

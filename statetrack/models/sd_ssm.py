@@ -27,7 +27,6 @@ source uses for parity; its other tasks have K from 6 to 18 and p from 1.2 to 1.
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -37,7 +36,7 @@ from statetrack.algebra import Size, TransitionMatrices
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, PlainMixer
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import BlockSettings
+from statetrack.models._settings import ABOUT_NORM, BlockSettings, NormKind
 from statetrack.ops import DenseOperators, in_full_precision, widened
 from statetrack.settings import option
 
@@ -45,9 +44,7 @@ from statetrack.settings import option
 class SDSSMSettings(BlockSettings):
     """Settings of the selective dense state space model."""
 
-    norm: Literal["rms", "layer", "none"] = option(
-        "none", "Normalisation before each mixer, each MLP and the readout."
-    )
+    norm: NormKind = option("none", ABOUT_NORM)
     residual: bool = option(False, "Whether blocks are added to their input.")
     state: int = option(64, "Numbers N remembered.", min=1)
     dictionary: int = option(8, "Matrices K that the transitions are mixed from.", min=1)
@@ -66,7 +63,7 @@ class SDSSMSettings(BlockSettings):
         )
 
 
-class SDSSMMixer(PlainMixer):
+class SDSSMMixer(PlainMixer[Tensor, tuple[Tensor, Tensor]]):
     """The recurrence, its norm and its readout. Its state is h [B, N]."""
 
     def __init__(self, settings: SDSSMSettings) -> None:
@@ -86,30 +83,27 @@ class SDSSMMixer(PlainMixer):
         """Zeros [B, N]."""
         return self.dictionary.new_zeros(num_words, self.dictionary.shape[-1])
 
-    def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        terms, states = widened(self.writings(inputs)), []
-        for matrices, term in zip(self._matrices(inputs).unbind(1), terms.unbind(1), strict=True):
-            state = _advanced(matrices, state, term)
-            states.append(state)
-        return self._finish(torch.stack(states, 1)), state
-
-    def step(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        state = _advanced(self._matrices(inputs), state, widened(self.writings(inputs)))
-        return self._finish(state), state
-
-    def transition(self, inputs: Tensor, state: Tensor | None = None) -> DenseOperators:
-        """A(x) of every position."""
-        return DenseOperators(self._matrices(inputs).flatten(0, 1))
-
-    def _matrices(self, inputs: Tensor) -> Tensor:
-        """A(x) [.., N to, N from] of inputs [.., D]."""
+    def terms(self, inputs: Tensor, window: tuple[()]) -> tuple[tuple[Tensor, Tensor], tuple[()]]:
+        """A(x) [.., N to, N from], and B x [.., N]."""
+        added = widened(self.writings(inputs))
         shares = widened(self.selection(inputs)).softmax(-1)
-        return _columns_divided(shares, self.dictionary, self.power)
+        matrices = _columns_divided(shares, self.dictionary, self.power)
+        return (matrices, added), window
 
-    def _finish(self, states: Tensor) -> Tensor:
-        return through(self.outward, self.state_norm(states))
+    @in_full_precision
+    def advance(self, terms: tuple[Tensor, Tensor], memory: Tensor) -> tuple[Tensor, Tensor]:
+        """A h + B x, twice."""
+        matrices, term = terms
+        memory = (matrices @ memory.unsqueeze(-1)).squeeze(-1) + term
+        return memory, memory
+
+    def operators(self, terms: tuple[Tensor, Tensor]) -> DenseOperators:
+        """A(x) of every position."""
+        return DenseOperators(terms[0].flatten(0, 1))
+
+    def finish(self, read: Tensor, terms: tuple[Tensor, Tensor], inputs: Tensor) -> Tensor:
+        """The states, normalised and mapped."""
+        return through(self.outward, self.state_norm(read))
 
 
 @MODELS.register("sd-ssm")
@@ -127,10 +121,3 @@ def _columns_divided(shares: Tensor, dictionary: Tensor, power: float) -> Tensor
     """Mixtures [.., N, N] by shares [.., K], every column divided by its p-norm."""
     mixed = (shares @ dictionary.flatten(1)).unflatten(-1, dictionary.shape[1:])
     return functional.normalize(mixed, p=power, dim=-2, eps=1e-30)
-
-
-@in_full_precision
-def _advanced(matrices: Tensor, state: Tensor, term: Tensor) -> Tensor:
-    """The next state [B, N] of matrices [B, N, N], with a term [B, N] added."""
-    moved: Tensor = (matrices @ state.unsqueeze(-1)).squeeze(-1)
-    return moved + term

@@ -34,10 +34,10 @@ from torch import Tensor, nn
 
 from statetrack.algebra import Blocks, Size
 from statetrack.models._base import require_divisor
-from statetrack.models._blocks import Window, WindowedMixer
-from statetrack.models._post_norm import PostNormModel
+from statetrack.models._blocks import AffineMixer, PostNormModel
+from statetrack.models._layers import Window
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import BlockSettings
+from statetrack.models._settings import BlockSettings, NormKind
 from statetrack.ops import BlockOperators, Operators, in_full_precision, widened
 from statetrack.settings import option
 
@@ -45,7 +45,7 @@ from statetrack.settings import option
 class SliceSettings(BlockSettings):
     """Settings of the block-diagonal SLiCE."""
 
-    norm: Literal["rms", "layer", "none"] = option("layer", "Normalisation after each block.")
+    norm: NormKind = option("layer", "Normalisation after each block.")
     block_size: int = option(4, "Size b of each block; the width is a multiple of it.", min=1)
     dt: float = option(0.025, "Increment of time between two symbols.", above=0)
     gain: float = option(
@@ -70,8 +70,11 @@ class SliceSettings(BlockSettings):
 SliceState = tuple[Window, Tensor]
 """[B, 1], which is 1 before the first symbol and 0 after it, or an empty tuple; h [B, D]."""
 
+Terms = tuple[Tensor, Tensor | None]
+"""Blocks [..., N, b, b], and what is added to the first state [B, D]; None: nothing."""
 
-class SliceMixer(WindowedMixer[Window]):
+
+class SliceMixer(AffineMixer[SliceState, Terms]):
     """h_t = (I + dt A(x_t)) h_{t-1}, block by block."""
 
     def __init__(self, settings: SliceSettings) -> None:
@@ -100,48 +103,42 @@ class SliceMixer(WindowedMixer[Window]):
         zeros = self.fields.weight.new_zeros(num_words, self.fields.in_features)
         return torch.ones_like(zeros[:, :1]), zeros
 
-    def scan(self, inputs: Tensor, state: SliceState) -> tuple[Tensor, SliceState]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        window, h = state
-        start, window = self._start(inputs[:, 0], window)
-        states: list[Tensor] = []
-        for matrices in self._matrices(inputs).unbind(1):
-            h = self._next(matrices, h)
-            if not states:
-                h = h + start
-            states.append(h)
-        return torch.stack(states, 1), (window, h)
-
-    def step(self, inputs: Tensor, state: SliceState) -> tuple[Tensor, SliceState]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        window, h = state
-        start, window = self._start(inputs, window)
-        h = self._next(self._matrices(inputs), h) + start
-        return h, (window, h)
-
-    def transition(self, inputs: Tensor, state: SliceState | None = None) -> Operators:
-        """The blocks of every position."""
-        return BlockOperators(self._matrices(inputs).flatten(0, 1))
-
-    def _start(self, inputs: Tensor, window: Window) -> tuple[Tensor, Window]:
-        """What is added to the next state [B, D], 0 after the first symbol; the next window."""
-        if self.first_of_symbol is None or isinstance(window, tuple):
-            return torch.zeros_like(inputs), window
-        return window * widened(self.first_of_symbol(inputs)), torch.zeros_like(window)
-
-    def _matrices(self, inputs: Tensor) -> Tensor:
-        """The blocks [..., N, b, b] of I + dt A(x), for inputs [..., D]."""
+    def terms(self, inputs: Tensor, window: Window) -> tuple[Terms, Window]:
+        """The blocks of I + dt A(x), and what is added after the first of them, or None."""
         fields = widened(self.fields(inputs)).unflatten(-1, self.blocks)
         identity = torch.eye(self.blocks[-1], dtype=fields.dtype, device=fields.device)
-        matrices: Tensor = identity + self.dt * fields
-        return matrices
+        matrices = identity + self.dt * fields
+        if self.first_of_symbol is None or isinstance(window, tuple):
+            return (matrices, None), window
+        now = inputs[:, 0] if inputs.dim() == 3 else inputs
+        start = window * widened(self.first_of_symbol(now))
+        return (matrices, start), torch.zeros_like(window)
 
     @in_full_precision
-    def _next(self, matrices: Tensor, state: Tensor) -> Tensor:
-        """The next state [B, D] of blocks [B, N, b, b]."""
-        blocks = state.unflatten(-1, self.blocks[:2])
-        products: Tensor = matrices @ blocks.unsqueeze(-1)
-        return products.flatten(1)
+    def advance(self, terms: Terms, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """The next state [B, D], twice."""
+        matrices, start = terms
+        blocks = memory.unflatten(-1, self.blocks[:2])
+        memory = (matrices @ blocks.unsqueeze(-1)).flatten(1)
+        memory = memory if start is None else memory + start
+        return memory, memory
+
+    def recur(self, terms: Terms, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """All states [B, T, D], and the last one."""
+        matrices, start = terms
+        states: list[Tensor] = []
+        for here in matrices.unbind(1):
+            memory, _ = self.advance((here, None if states else start), memory)
+            states.append(memory)
+        return torch.stack(states, 1), memory
+
+    def operators(self, terms: Terms) -> Operators:
+        """The blocks of every position."""
+        return BlockOperators(terms[0].flatten(0, 1))
+
+    def finish(self, read: Tensor, terms: Terms, inputs: Tensor) -> Tensor:
+        """The states themselves."""
+        return read
 
 
 @MODELS.register("slice")

@@ -35,16 +35,22 @@ from torch import Tensor, nn
 
 from statetrack.algebra import Recurrence, Saturating, Size
 from statetrack.models._base import require_divisor
-from statetrack.models._blocks import Mixer, OptionalConvolution, Window
-from statetrack.models._exponential import (
+from statetrack.models._blocks import Mixer
+from statetrack.models._layers import (
+    BlockDiagonal,
+    HeadNorm,
+    ShortConvolution,
+    Window,
+    small_deviation,
+)
+from statetrack.models._registry import MODELS
+from statetrack.models._settings import ABOUT_MLP
+from statetrack.models.mlstm import (
     ExponentialGateModel,
     ExponentialGateSettings,
     ForgetKind,
     log_forget,
 )
-from statetrack.models._heads import BlockDiagonal, HeadNorm
-from statetrack.models._registry import MODELS
-from statetrack.models._small_weights import small_deviation
 from statetrack.ops import in_full_precision, widened
 from statetrack.settings import option
 
@@ -52,9 +58,7 @@ from statetrack.settings import option
 class SLSTMSettings(ExponentialGateSettings):
     """Settings of the scalar LSTM."""
 
-    mlp: float = option(
-        1.3, "Width M of each block's MLP, as a multiple of D; 0 leaves it out.", min=0
-    )
+    mlp: float = option(1.3, ABOUT_MLP, min=0)
 
     @property
     def recurrence(self) -> Recurrence:
@@ -88,7 +92,7 @@ class SLSTMMixer(Mixer[SLSTMState]):
         self.width = width
         self.heads = heads
         self.forget_kind = settings.forget
-        self.convolution = OptionalConvolution(width, settings.conv, nn.SiLU())
+        self.convolution = ShortConvolution(width, settings.conv, nn.SiLU())
         size, deviation = width // heads, small_deviation(width)
         self.input_and_forget = BlockDiagonal(width, heads, 2 * size, deviation)
         self.update_and_output = BlockDiagonal(width, heads, 2 * size, deviation)

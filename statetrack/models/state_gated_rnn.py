@@ -30,8 +30,13 @@ from torch import Tensor, nn
 
 from statetrack.algebra import Affine, Recurrence, Saturating, Size
 from statetrack.models._blocks import BlockModel, Mixer
-from statetrack.models._gated_rnn import OPEN_GATE, GatedRNNSettings, InputMatrices, multiply
 from statetrack.models._registry import MODELS
+from statetrack.models.token_gated_rnn import (
+    OPEN_GATE,
+    GatedRNNSettings,
+    InputMatrices,
+    multiply,
+)
 from statetrack.ops import in_full_precision, widened
 from statetrack.settings import option
 

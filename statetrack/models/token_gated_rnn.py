@@ -25,26 +25,34 @@ B batch, T time, D width, H hidden.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor, nn
 
 from statetrack.algebra import Affine, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, PlainMixer
-from statetrack.models._gated_rnn import OPEN_GATE, GatedRNNSettings, InputMatrices, multiply
 from statetrack.models._registry import MODELS
+from statetrack.models._settings import ABOUT_NORM, BlockSettings, NormKind
 from statetrack.ops import DenseOperators, Operators, in_full_precision, widened
 from statetrack.settings import option
+
+OPEN_GATE = 2.0
+"""Initial bias of the gates' logits: a gate is then about sigmoid(2) = 0.88."""
+
+
+class GatedRNNSettings(BlockSettings):
+    """Settings of both gated RNNs."""
+
+    hidden: int = option(32, "Width H of the hidden state.", min=1)
+    gain: float = option(
+        1.0, "Spectral radius, about, of the matrices at the start (before the gate).", above=0
+    )
 
 
 class TokenGatedRNNSettings(GatedRNNSettings):
     """Settings of the token-gated RNN."""
 
-    norm: Literal["rms", "layer", "none"] = option(
-        "none", "Normalisation before each mixer, each MLP and the readout."
-    )
+    norm: NormKind = option("none", ABOUT_NORM)
 
     @property
     def recurrence(self) -> Affine:
@@ -52,7 +60,29 @@ class TokenGatedRNNSettings(GatedRNNSettings):
         return Affine(hidden=Size("hidden", self.hidden), width=Size("width", self.width))
 
 
-class TokenGatedMixer(PlainMixer):
+class InputMatrices(nn.Module):
+    """A matrix for every input, linear in it; initially A(x) h has about the norm of h."""
+
+    def __init__(self, width: int, hidden: int, gain: float) -> None:
+        super().__init__()
+        self.hidden = hidden
+        self.map = nn.Linear(width, hidden * hidden)
+        deviation = gain / (hidden * (width + 1)) ** 0.5
+        nn.init.normal_(self.map.weight, std=deviation)
+        nn.init.normal_(self.map.bias, std=deviation)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Matrices [..., H, H] of inputs [..., D]."""
+        matrices: Tensor = self.map(inputs).unflatten(-1, (self.hidden, self.hidden))
+        return widened(matrices)
+
+
+def multiply(matrices: Tensor, state: Tensor) -> Tensor:
+    """A(x_t) h_{t-1} [B, H] for every word: matrices [B, H, H], states [B, H]."""
+    return (matrices @ state.unsqueeze(-1)).squeeze(-1)
+
+
+class TokenGatedMixer(PlainMixer[Tensor, tuple[Tensor, Tensor]]):
     """h_t = g(x_t) * (A(x_t) h_{t-1}) + b(x_t), from zeros."""
 
     def __init__(self, settings: TokenGatedRNNSettings) -> None:
@@ -69,20 +99,26 @@ class TokenGatedMixer(PlainMixer):
         weight = self.output.weight
         return weight.new_zeros(num_words, weight.shape[1])
 
-    def scan(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs [B, T, D] and the last state [B, H], of inputs [B, T, D]."""
-        matrices, biases = self._matrices(inputs), widened(self.bias(inputs))
-        states = _run(matrices.transpose(0, 1), biases.transpose(0, 1), state)
-        return self.output(states.transpose(0, 1)), states[-1]
-
-    def transition(self, inputs: Tensor, state: Tensor | None = None) -> Operators:
-        """The matrices diag(g(x)) A(x) of every position."""
-        return DenseOperators(self._matrices(inputs).flatten(0, 1))
-
-    def _matrices(self, inputs: Tensor) -> Tensor:
-        """Diag(g(x)) A(x) [..., H, H], for inputs [..., D]."""
+    def terms(self, inputs: Tensor, window: tuple[()]) -> tuple[tuple[Tensor, Tensor], tuple[()]]:
+        """Diag(g(x)) A(x) [..., H, H], and b(x) [..., H]."""
         gates = torch.sigmoid(widened(self.gate(inputs)))
-        return gates.unsqueeze(-1) * through(self.matrices, inputs)
+        matrices = gates.unsqueeze(-1) * self.matrices(inputs)
+        return (matrices, widened(self.bias(inputs))), window
+
+    @in_full_precision
+    def advance(self, terms: tuple[Tensor, Tensor], memory: Tensor) -> tuple[Tensor, Tensor]:
+        """The next state [B, H], twice."""
+        matrix, bias = terms
+        memory = multiply(matrix, memory) + bias
+        return memory, memory
+
+    def operators(self, terms: tuple[Tensor, Tensor]) -> Operators:
+        """The matrices diag(g(x)) A(x) of every position."""
+        return DenseOperators(terms[0].flatten(0, 1))
+
+    def finish(self, read: Tensor, terms: tuple[Tensor, Tensor], inputs: Tensor) -> Tensor:
+        """The states, mapped."""
+        return through(self.output, read)
 
 
 @MODELS.register("token-gated-rnn")
@@ -94,13 +130,3 @@ class TokenGatedRNN(BlockModel[TokenGatedRNNSettings]):
     family = "affine"
     source = "Chung, Choi & Kim 2026, arXiv:2605.07755"
     training_defaults = {"lrs": (1e-3,), "steps": 1000, "warmup": 0.1, "clip": 1.0}
-
-
-@in_full_precision
-def _run(matrices: Tensor, biases: Tensor, state: Tensor) -> Tensor:
-    """States [T, B, H] of matrices [T, B, H, H] and biases [T, B, H]."""
-    states = []
-    for matrix, bias in zip(matrices.unbind(0), biases.unbind(0), strict=True):
-        state = multiply(matrix, state) + bias
-        states.append(state)
-    return torch.stack(states)

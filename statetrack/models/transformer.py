@@ -43,10 +43,9 @@ from torch.nn import functional
 from statetrack.algebra import Attention, Size
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import SequenceModel, require_divisor, through
-from statetrack.models._blocks import make_mlp, make_norm
-from statetrack.models._heads import split_heads
+from statetrack.models._layers import make_mlp, make_norm, split_heads
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import MOST_LAYERS, BlockSettings
+from statetrack.models._settings import ABOUT_HEADS, ABOUT_MLP, MOST_LAYERS, BlockSettings
 from statetrack.ops import apply, join_lanes
 from statetrack.settings import option
 
@@ -58,10 +57,8 @@ class TransformerSettings(BlockSettings):
     """Settings of the causal Transformer."""
 
     layers: int = option(2, "Number of blocks.", min=1, max=MOST_LAYERS)
-    mlp: float = option(
-        4.0, "Width M of each block's MLP, as a multiple of D; 0 leaves it out.", min=0
-    )
-    heads: int = option(4, "Number of heads; must divide the width.", min=1)
+    mlp: float = option(4.0, ABOUT_MLP, min=0)
+    heads: int = option(4, ABOUT_HEADS, min=1)
     positions: Literal["none", "learned", "sinusoidal", "rotary", "alibi"] = option(
         "rotary", "How positions enter attention; none: by the causal mask alone."
     )

@@ -42,10 +42,10 @@ from torch import Tensor, nn
 from statetrack.algebra import Undecided
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import require_divisor, through
-from statetrack.models._blocks import BlockModel, Mixer, Window, draw_frame
-from statetrack.models._heads import Projection, split_heads
+from statetrack.models._blocks import BlockModel, StagedMixer, draw_frame
+from statetrack.models._layers import Projection, Window, split_heads
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import BlockSettings
+from statetrack.models._settings import ABOUT_CONV, ABOUT_HEADS, ABOUT_MLP, BlockSettings
 from statetrack.ops import in_full_precision, widened
 from statetrack.settings import option
 
@@ -56,21 +56,17 @@ EPSILON = 1e-6
 class TTTLinearSettings(BlockSettings):
     """Settings of test-time training with a linear inner model."""
 
-    mlp: float = option(
-        2.6875, "Width M of each block's MLP, as a multiple of D; 0 leaves it out.", min=0
-    )
+    mlp: float = option(2.6875, ABOUT_MLP, min=0)
     mlp_kind: Literal["gelu", "swiglu", "geglu"] = option(
         "swiglu",
         "The MLP: gelu is W_2 gelu(W_1 x + b_1) + b_2; swiglu and geglu are "
         "W_2 (f(W_g x) * W_1 x), with f = silu or gelu.",
     )
-    heads: int = option(4, "Number of heads; must divide the width.", min=1)
+    heads: int = option(4, ABOUT_HEADS, min=1)
     inner_rate: float = option(
         1.0, "Largest learning rate eta of the inner model, before the division by K.", above=0
     )
-    conv: int = option(
-        0, "Positions that a short convolution of q, k and v spans; 0 leaves it out.", min=0
-    )
+    conv: int = option(0, ABOUT_CONV, min=0)
 
     @property
     def recurrence(self) -> Undecided:
@@ -91,7 +87,7 @@ TTTState: TypeAlias = tuple[Window, Tensor, Tensor]
 """The projection's state, W [B, N, K, K] and b [B, N, K]."""
 
 
-class TTTLinearMixer(Mixer[TTTState]):
+class TTTLinearMixer(StagedMixer[TTTState, Tokens]):
     """A linear model per head that learns to map keys to values."""
 
     def __init__(self, settings: TTTLinearSettings) -> None:
@@ -126,30 +122,31 @@ class TTTLinearMixer(Mixer[TTTState]):
             self.first_bias.expand(num_words, -1, -1),
         )
 
-    def scan(self, inputs: Tensor, state: TTTState) -> tuple[Tensor, TTTState]:
-        """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
-        memory, weight, bias = state
-        projected, memory = self.projection.scan(inputs, memory)
-        tokens, read = self._tokens(projected, inputs), []
-        for parts in zip(*(part.unbind(1) for part in tokens), strict=True):
-            output, weight, bias = learn(Tokens(*parts), weight, bias, self.gain, self.shift)
-            read.append(output)
-        return self._finish(torch.stack(read, 1)), (memory, weight, bias)
+    def split(self, state: TTTState) -> tuple[Window, tuple[Tensor, Tensor]]:
+        """The projection's state, and W and b."""
+        window, weight, bias = state
+        return window, (weight, bias)
 
-    def step(self, inputs: Tensor, state: TTTState) -> tuple[Tensor, TTTState]:
-        """Outputs [B, D] and the next state, of inputs [B, D]."""
-        memory, weight, bias = state
-        projected, memory = self.projection.step(inputs, memory)
-        tokens = self._tokens(projected, inputs)
-        read, weight, bias = learn(tokens, weight, bias, self.gain, self.shift)
-        return self._finish(read), (memory, weight, bias)
+    def join(self, window: Window, memory: tuple[Tensor, Tensor]) -> TTTState:
+        """The inverse of `split`."""
+        return window, *memory
 
-    def _tokens(self, projected: Tensor, inputs: Tensor) -> Tokens:
+    def terms(self, inputs: Tensor, window: Window) -> tuple[Tokens, Window]:
+        """Queries, keys and values by head, and learning rates."""
+        projected, window = self.projection.scan(inputs, window)
         queries, keys, values = split_heads(widened(projected), 3 * self.heads).chunk(3, -2)
         rates = self.inner_rate * torch.sigmoid(widened(self.rate(inputs)))
-        return Tokens(queries, keys, values, rates.unsqueeze(-1))
+        return Tokens(queries, keys, values, rates.unsqueeze(-1)), window
 
-    def _finish(self, read: Tensor) -> Tensor:
+    def advance(
+        self, terms: Tokens, memory: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """One inner step."""
+        output, weight, bias = learn(terms, *memory, self.gain, self.shift)
+        return output, (weight, bias)
+
+    def finish(self, read: Tensor, terms: Tokens, inputs: Tensor) -> Tensor:
+        """Normalised over all heads and mapped."""
         return through(self.output, self.norm(read.flatten(-2)))
 
 

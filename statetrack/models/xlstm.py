@@ -25,10 +25,9 @@ from pydantic import field_validator
 
 from statetrack.algebra import Recurrence, Saturating, Size
 from statetrack.models._blocks import Block, Mixer
-from statetrack.models._exponential import ExponentialGateModel
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import MOST_LAYERS
-from statetrack.models.mlstm import MLSTMMixer, MLSTMSettings
+from statetrack.models.mlstm import ExponentialGateModel, MLSTMMixer, MLSTMSettings
 from statetrack.models.slstm import SLSTMMixer, SLSTMSettings
 from statetrack.settings import option
 

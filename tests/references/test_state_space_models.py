@@ -401,7 +401,7 @@ def test_the_least_decay_rate_of_mamba3_is_that_of_its_settings(
     start = sum(mixer.sizes[:5])
     with torch.no_grad():
         mixer.inward.weight[start : start + heads] = -1e4 * inputs[0, 0] / inputs[0, 0].norm()
-    _, selected = mixer._select(inputs[:1, :1])
+    (selected, _), _ = mixer.terms(inputs[:1, :1], ())
     rates = -selected.log_decays / selected.steps
     torch.testing.assert_close(rates, torch.full_like(rates, expected), rtol=1e-9, atol=1e-30)
 
