@@ -27,7 +27,7 @@ B batch, T time, N blocks, b block size, D width.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -70,7 +70,7 @@ class SliceSettings(BlockSettings):
 SliceState = tuple[Window, Tensor]
 """[B, 1], which is 1 before the first symbol and 0 after it, or an empty tuple; h [B, D]."""
 
-Terms = tuple[Tensor, Tensor | None]
+Terms: TypeAlias = "tuple[Tensor, Tensor | None]"
 """Blocks [..., N, b, b], and what is added to the first state [B, D]; None: nothing."""
 
 
