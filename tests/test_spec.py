@@ -384,7 +384,7 @@ class TestRegistry:
         (tmp_path / "broken.yaml").write_text(DOOR.replace("title", "titel"))
         (tmp_path / "My Door.yaml").write_text(DOOR)
         monkeypatch.setattr(loading, "tasks_folder", lambda: tmp_path)
-        shelf = Registry("task", loading._find_tasks, listing="statetrack list tasks")
+        shelf = Registry("task", loading.TASKS._find, listing="statetrack list tasks")
         monkeypatch.setattr(loading, "TASKS", shelf)
         return tmp_path
 

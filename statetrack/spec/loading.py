@@ -16,18 +16,24 @@ from statetrack.errors import (
     nearest,
     nearest_or_known,
 )
-from statetrack.registry import Load, Registry, files_in, tasks_folder
+from statetrack.registry import Registry, files_in, tasks_folder
 from statetrack.settings import build, read_yaml
-from statetrack.sources import build_source, format_of, is_trace_file, nearest_file
+from statetrack.sources import (
+    Source,
+    build_source,
+    format_of,
+    is_trace_file,
+    nearest_file,
+    written_out,
+)
 from statetrack.spec import names
-from statetrack.spec.aliases import ALIASES, group_meant
-from statetrack.spec.from_files import (
+from statetrack.spec.files import (
     default_lengths,
-    default_train_length,
     from_file,
     machine_task,
     traces_of,
 )
+from statetrack.spec.names import ALIASES, group_meant
 from statetrack.spec.own_names import EXAMPLES, task_of
 from statetrack.spec.task import Task, TaskSpec, arguments_that_can_be_set
 from statetrack.text import visible
@@ -52,10 +58,8 @@ def load_task(text: str | Path | Task) -> Task:
         raise TaskError(f"task '{text}': write it out in the name, as in {EXAMPLES[text]}")
     _check_named(text)
     name, values = names.base_and_arguments(text)
-    if format_of(name):
-        return _machine_file(name, values)
-    if is_trace_file(name):
-        return _trace_file(name, values)
+    if format_of(name) or is_trace_file(name):
+        return _of_a_file(name, values)
     if name not in TASKS and (hint := group_meant(name)):
         raise UnknownNameError(f"there is no task '{name}'.{hint}")
     if name in ALIASES:
@@ -94,12 +98,11 @@ def list_tasks() -> Iterator[tuple[str, Task | StatetrackError]]:
             yield name, error
 
 
-def _find_tasks() -> Mapping[str, Load]:
-    return files_in(tasks_folder(), _shipped_task)
-
-
 TASKS: Registry[Task] = Registry(
-    "task", _find_tasks, listing="statetrack list tasks", aliases=ALIASES
+    "task",
+    lambda: files_in(tasks_folder(), _shipped_task),
+    listing="statetrack list tasks",
+    aliases=ALIASES,
 )
 
 
@@ -132,36 +135,23 @@ def _task_file(path: Path) -> Task:
     return Task.from_spec(spec.name or path.as_posix(), spec, where)
 
 
-def _machine_file(name: str, values: Mapping[str, Any]) -> Task:
-    """The task of following a machine that a file describes."""
+def _of_a_file(name: str, values: Mapping[str, Any]) -> Task:
+    """The task of following a machine that a file describes, or of predicting recorded traces."""
     path = Path(name)
     full_name = path.as_posix()
     if values:
-        full_name = names.name_with_arguments(full_name, values)
-    automaton, about = machine_task(path, values, f"task '{full_name}'")
-    task = Task.from_automaton(
-        automaton,
-        name=full_name,
-        title=f"The answers of {visible(path.stem)}",
-        train_length=default_train_length(automaton),
-    )
-    spec = task.spec.model_copy(
-        update={"description": visible(about), "reference": visible(path.name)}
-    )
-    return Task(full_name, spec, automaton)
-
-
-def _trace_file(name: str, values: Mapping[str, Any]) -> Task:
-    """The task of predicting what was recorded, or what a machine says to what was recorded."""
-    path = Path(name)
-    full_name = path.as_posix()
-    if values:
-        full_name = names.name_with_arguments(full_name, values)
+        full_name = f"{full_name}:{names.key_values(values)}"
     where = f"task '{full_name}'"
-    description, source, about = traces_of(path, values, Path(), where)
+    source: Source
+    if format_of(name):
+        source, about = machine_task(path, values, where)
+        description, of = {"kind": "transitions", **written_out(source)}, "of"
+    else:
+        description, source, about = traces_of(path, values, Path(), where)
+        of = "to the traces of"
     train_length, test_lengths = default_lengths(source)
     content = {
-        "title": f"The answers to the traces of {visible(path.stem)}",
+        "title": f"The answers {of} {visible(path.stem)}",
         "version": 1,
         "reference": visible(path.name),
         "automaton": description,
@@ -183,7 +173,7 @@ def _with_arguments(task: Task, base: str, values: Mapping[str, Any]) -> Task:
     changed = {key: values[key] for key in current if key in values and values[key] != current[key]}
     if not changed:
         return task
-    name = names.name_with_arguments(base, changed)
+    name = f"{base}:{names.key_values(changed)}"
     spec = task.spec.model_copy(
         update={"automaton": task.spec.automaton | changed, "examples": {}, "name": ""}
     )

@@ -14,6 +14,8 @@ A task's name is one of
 Where several names stand in one text, commas are between them. What follows a comma belongs to the
 name before it where it is `key=value`, and behind `permutations:` where it is a permutation. A name
 in round brackets stands for itself, and so does one in quotes, in which two quotes are one.
+
+Shipped tasks have further names: earlier ones, which still work, with a note of what they are.
 """
 
 from __future__ import annotations
@@ -23,12 +25,12 @@ import json
 import re
 from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from statetrack import yaml_text
 from statetrack.errors import TaskError
+from statetrack.registry import Alias
 from statetrack.sources import ENDINGS, endings, format_of, is_trace_file
-from statetrack.spec.aliases import ALIASES
 
 LONGEST_FOLDER_NAME = 150
 """Bytes of a folder's name; file systems take 255, and more is added to some."""
@@ -43,14 +45,34 @@ _MOST_OF_A_PATTERN = 60
 DEEPEST = 20
 """How deep brackets may stand inside each other in a task's name."""
 
-
 _ENDING = "(?:" + "|".join(map(re.escape, (".yaml", *endings(), *ENDINGS))) + ")"
-
 
 _OWN = ("regex", "permutations")
 _KEY_AND_VALUE = re.compile(r"[^\s=()\[\]:,;]+\s*=")
 """How an argument begins, or a permutation with a name; no task's name does."""
 _PERMUTATION = re.compile(r"(?:\([0-9\s,]*\)\s*)+|\[[0-9\s,]*\]|[0-9][0-9\s]*|e", re.ASCII)
+
+
+def _brackets(depth: int) -> Alias:
+    name = f"dyck-1-depth-{depth}"
+    return Alias(
+        name,
+        f"task 'd{depth}' is {name}: balanced brackets at most {depth} deep; the dihedral group of "
+        f"{2 * depth} elements is dihedral:n={depth}",
+    )
+
+
+ALIASES: Final = {f"d{depth}": _brackets(depth) for depth in (2, 3, 4, 12)}
+"""By their names in Bhattamishra et al. (2020), arXiv 2009.11264, D_n are bounded brackets; beside
+`s4` and `a4` they read like groups."""
+
+_FAMILIES: Final = {
+    "s": ("symmetric", "symmetric:n="),
+    "a": ("alternating", "alternating:n="),
+    "d": ("dihedral", "dihedral:n="),
+    "z": ("cyclic", "cyclic:n="),
+    "c": ("cyclic", "cyclic:n="),
+}
 
 
 def own_kind(text: str) -> str | None:
@@ -100,25 +122,17 @@ def names_in(text: str, where: str) -> list[str]:
     """
     names: list[str] = []
     for part in map(str.strip, split_at_commas(text, where)):
-        if names and (_KEY_AND_VALUE.match(part) or _continues(names[-1], part)):
+        permutes = bool(names) and own_kind(names[-1]) == "permutations"
+        further = permutes and _PERMUTATION.fullmatch(part)
+        if names and (further or _KEY_AND_VALUE.match(part)):
             names[-1] += f",{part}"
-        elif _stands_for_itself(part):
+        elif part.startswith("(") and part.endswith(")"):
             names.append(part[1:-1].strip())
         elif part[:1] in ("'", '"') and len(part) > 1 and part[-1] == part[0]:
             names.append(part[1:-1].replace(part[0] * 2, part[0]).strip())
         else:
             names.append(part)
     return names
-
-
-def _continues(name: str, part: str) -> bool:
-    """Whether a part is a further permutation of a name."""
-    return own_kind(name) == "permutations" and bool(_PERMUTATION.fullmatch(part))
-
-
-def _stands_for_itself(part: str) -> bool:
-    """Whether a part is a name in round brackets."""
-    return part.startswith("(") and part.endswith(")")
 
 
 def _one_of_several(name: str) -> str:
@@ -154,11 +168,6 @@ def base_and_arguments(text: str) -> tuple[str, dict[str, Any]]:
     if matched is None or not name:
         raise TaskError(f"task '{text}': write NAME, NAME:key=value,key=value or FILE.yaml")
     return name, arguments(matched["arguments"], f"task '{text}'") if matched["colon"] else {}
-
-
-def name_with_arguments(base: str, values: Mapping[str, Any]) -> str:
-    """A name with arguments replaced: what `base_and_arguments` reads."""
-    return f"{base}:{key_values(values)}"
 
 
 def key_values(values: Mapping[str, Any], texts: Container[str] = ()) -> str:
@@ -260,3 +269,15 @@ def _flow(value: Any) -> str:
     if plain and yaml_text.is_plain(value):
         return str(value)
     return json.dumps(value, separators=(",", ":"))
+
+
+def group_meant(name: str) -> str:
+    """A sentence for a name that is no task but reads like a group, such as `d5`; empty for others.
+
+    It says which task is that group.
+    """
+    found = re.fullmatch("([sadzc])_?([1-9][0-9]{0,3})", name, re.ASCII | re.IGNORECASE)
+    if found is None:
+        return ""
+    family, task = _FAMILIES[found[1].lower()]
+    return f" The {family} group {found[1].upper()}{found[2]} is `{task}{found[2]}`."

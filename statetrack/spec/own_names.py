@@ -32,7 +32,7 @@ from statetrack.sources import (
     read_permutation,
 )
 from statetrack.spec import names
-from statetrack.spec.from_files import default_lengths
+from statetrack.spec.files import default_lengths
 from statetrack.spec.task import Task, TaskSpec
 from statetrack.text import LONGEST_NAME, flaw_in, shortened
 

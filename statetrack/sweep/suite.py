@@ -49,9 +49,9 @@ def _written_out(value: Any) -> Any:
     if isinstance(value, str) or (
         isinstance(value, list | tuple) and any(isinstance(each, str) for each in value)
     ):
-        from statetrack.spec import written_out
+        from statetrack.spec import lengths_written_out
 
-        return written_out(value)
+        return lengths_written_out(value)
     return value
 
 

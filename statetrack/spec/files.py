@@ -175,19 +175,16 @@ def traces_of(
 def default_lengths(source: Source) -> tuple[tuple[int, int], tuple[int, ...]]:
     """Lengths to train and to test on, of a source whose task does not say them.
 
-    Of an automaton: as `default_train_length` says, and 500. Of traces: up to half of the median
+    Of an automaton: from 2 to twice the longest of the shortest words that lead to a state, from 10
+    to 100; and 500. Of traces: up to half of the median
     length of the traces, but 100 at most; and that length, where all parts have such traces.
     """
     if source.automaton is not None:
-        return default_train_length(source.automaton), (500,)
+        start = np.array([source.automaton.start])
+        depth = int(distances(source.automaton.delta, start).max())
+        return (2, min(max(10, 2 * depth), LONGEST_TRAINED)), (500,)
     longest = min(source.longest_word, source.usual_length)
     return (min(2, longest), max(min(2, longest), min(longest // 2, LONGEST_TRAINED))), (longest,)
-
-
-def default_train_length(automaton: Automaton) -> tuple[int, int]:
-    """From 2 to twice the longest of the shortest words that lead to a state, from 10 to 100."""
-    depth = int(distances(automaton.delta, np.array([automaton.start])).max())
-    return 2, min(max(10, 2 * depth), LONGEST_TRAINED)
 
 
 def _about_gaps(machine: MachineText, gaps: list[tuple[str, str]], missing: Missing) -> str:
