@@ -274,24 +274,28 @@ class Automaton(Source):
         if not 0 <= start < num_states:
             raise TaskError(f"start: {start} is no state: there are {num_states}, counted from 0")
         _check_reachable(table, start, state_names)
-        chances = _chances(weights, num_states, num_symbols, state_names)
+        chances = _chances(weights, num_symbols, state_names)
         asked = np.ones(num_states, bool) if scored is None else np.array(scored, bool)
         if asked.shape != (num_states,):
             raise TaskError(f"scored: {asked.size} entries for {num_states} states")
-        slipping = _slips(slips, slip_rate, num_states, num_symbols, state_names)
+        slipping = _slips(slips, slip_rate, num_symbols, state_names)
         _check_asked(table, start, (chances > 0) | (slipping > 0), asked)
-        for array in (table, outputs, chances, asked, slipping):
-            array.setflags(write=False)
-        object.__setattr__(self, "delta", table)
-        object.__setattr__(self, "output", outputs)
-        object.__setattr__(self, "start", int(start))
-        object.__setattr__(self, "symbols", symbol_names)
-        object.__setattr__(self, "states", state_names)
-        object.__setattr__(self, "labels", label_names)
-        object.__setattr__(self, "weights", chances)
-        object.__setattr__(self, "scored", asked)
-        object.__setattr__(self, "slips", slipping)
-        object.__setattr__(self, "slip_rate", float(slip_rate))
+        values = {
+            "delta": table,
+            "output": outputs,
+            "start": int(start),
+            "symbols": symbol_names,
+            "states": state_names,
+            "labels": label_names,
+            "weights": chances,
+            "scored": asked,
+            "slips": slipping,
+            "slip_rate": float(slip_rate),
+        }
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         return f"Automaton(S={self.num_states}, V={self.num_symbols}, C={self.num_labels})"
@@ -590,51 +594,41 @@ def _check_reachable(table: Integers, start: int, states: tuple[str, ...]) -> No
         )
 
 
-def _chances(
-    weights: npt.ArrayLike | None, num_states: int, num_symbols: int, states: tuple[str, ...]
-) -> Floats:
+def _chances(weights: npt.ArrayLike | None, num_symbols: int, states: tuple[str, ...]) -> Floats:
     if weights is None:
-        return np.broadcast_to(np.float64(1.0 / num_symbols), (num_states, num_symbols))
-    given = _nonnegative(weights, "weights", num_states, num_symbols, states)
-    empty = np.flatnonzero(~given.any(axis=1))
+        return np.broadcast_to(np.float64(1.0 / num_symbols), (len(states), num_symbols))
+    chances = _normalised(weights, "weights", num_symbols, states)
+    empty = np.flatnonzero(~chances.any(axis=1))
     if len(empty):
         raise TaskError(f"weights of state '{states[empty[0]]}': all are 0: nothing can be drawn")
-    return _normalised(given)
+    return chances
 
 
 def _slips(
-    slips: npt.ArrayLike | None,
-    rate: float,
-    num_states: int,
-    num_symbols: int,
-    states: tuple[str, ...],
+    slips: npt.ArrayLike | None, rate: float, num_symbols: int, states: tuple[str, ...]
 ) -> Floats:
     if not (np.isfinite(rate) and rate >= 0):
         raise TaskError(f"slip_rate: {rate}: must be a number of 0 or more")
     if slips is None:
         if rate > 0:
             raise TaskError(f"slip_rate: {rate}, but no slips are given to draw")
-        return np.broadcast_to(np.float64(0.0), (num_states, num_symbols))
-    given = _nonnegative(slips, "slips", num_states, num_symbols, states)
-    if not (given.any() and rate > 0):
+        return np.broadcast_to(np.float64(0.0), (len(states), num_symbols))
+    chances = _normalised(slips, "slips", num_symbols, states)
+    if not (chances.any() and rate > 0):
         raise TaskError("slips: need a symbol to slip on, and a slip_rate above 0")
-    return _normalised(given)
+    return chances
 
 
-def _nonnegative(
-    table: npt.ArrayLike, what: str, num_states: int, num_symbols: int, states: tuple[str, ...]
+def _normalised(
+    table: npt.ArrayLike, what: str, num_symbols: int, states: tuple[str, ...]
 ) -> Floats:
+    """Rows of numbers of 0 or more, divided by their sums; a row of zeros stays one."""
     given = np.array(table, np.float64)
-    if given.shape != (num_states, num_symbols):
-        raise TaskError(f"{what}: must be {num_states} rows of {num_symbols} numbers")
+    if given.shape != (len(states), num_symbols):
+        raise TaskError(f"{what}: must be {len(states)} rows of {num_symbols} numbers")
     bad = np.flatnonzero(~np.isfinite(given).all(1) | (given < 0).any(1))
     if len(bad):
         raise TaskError(f"{what} of state '{states[bad[0]]}': must be numbers of 0 or more")
-    return given
-
-
-def _normalised(given: Floats) -> Floats:
-    """Rows divided by their sums; a row of zeros stays one."""
     totals = given.sum(1, keepdims=True)
     # sums near 1 are taken as 1, so that normalising again changes nothing
     totals[(np.abs(totals - 1) < ROUNDING) | (totals == 0)] = 1

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar, Final, NamedTuple
 
@@ -124,7 +124,7 @@ class Corpus(Source):
                 f"{words.num_traces} different traces: at least {len(set(DEALT))} are needed, one "
                 "each for training, validation and test"
             )
-        tree = None if machine is not None else PrefixTree(traces, words, symbols, labels)
+        tree = None if machine is not None else PrefixTree(traces, symbols, labels)
         return cls(words, tree, machine, words.dealt())
 
     def part(self, purpose: Purpose) -> Source:
@@ -343,15 +343,8 @@ class Words:
     @cached_property
     def nodes(self) -> list[Integers]:
         """After t + 1 symbols, for each trace that has them, a number of what it has read."""
-        found: list[Integers] = []
-        before = np.zeros(self.num_traces, np.int64)
-        for place in range(self.longest):
-            alive = self.num_reaching(place + 1)
-            keys = before[:alive] * self._num_symbols + self.flat[self._begin[:alive] + place]
-            _, before = np.unique(keys, return_inverse=True)
-            before = before.reshape(-1)
-            found.append(before)
-        return found
+        levels = _levels(self.flat.astype(np.int64), self.lengths, self._num_symbols)
+        return [node for _, _, _, node in levels]
 
 
 class PrefixTree:
@@ -360,7 +353,6 @@ class PrefixTree:
     def __init__(
         self,
         traces: Sequence[Trace],
-        words: Words,
         symbols: tuple[str, ...],
         labels: tuple[str, ...],
     ) -> None:
@@ -370,22 +362,17 @@ class PrefixTree:
         label_place = {name: index for index, name in enumerate(labels)}
         order = sorted(range(len(traces)), key=lambda index: -len(traces[index].symbols))
         lengths = np.array([len(traces[index].symbols) for index in order])
-        read = [[symbol_place[name] for name in traces[index].symbols] for index in order]
-        said = [[label_place[name] for name in traces[index].outputs or ()] for index in order]
+        read = [symbol_place[name] for index in order for name in traces[index].symbols]
+        said = [label_place[name] for index in order for name in traces[index].outputs or ()]
+        labels_said = np.array(said, np.int64)
         self._keys: list[Integers] = []
         self.labels_by_depth: list[Integers] = []
-        before = np.zeros(len(order), np.int64)
-        for place in range(words.longest):
-            alive = int(np.searchsorted(-lengths, -(place + 1), side="right"))
-            symbol = np.array([read[index][place] for index in range(alive)])
-            label = np.array([said[index][place] for index in range(alive)])
-            keys, first, inverse = np.unique(
-                before[:alive] * len(symbols) + symbol, return_index=True, return_inverse=True
-            )
-            before = inverse.reshape(-1)
-            wrong = np.flatnonzero(label != label[first][before])
+        levels = _levels(np.array(read), lengths, len(symbols))
+        for place, (here, keys, first, node) in enumerate(levels):
+            label = labels_said[here]
+            wrong = np.flatnonzero(label != label[first][node])
             if len(wrong):
-                pair = sorted((order[int(first[before[wrong[0]]])], order[int(wrong[0])]))
+                pair = sorted((order[int(first[node[wrong[0]]])], order[int(wrong[0])]))
                 early, late = ((traces[index].outputs or ())[place] for index in pair)
                 raise WrongTrace(
                     pair[1],
@@ -423,6 +410,26 @@ class PrefixTree:
             node[live] = found
             labels[live, place] = self.labels_by_depth[place][found]
         return labels
+
+
+def _levels(
+    flat: Integers, lengths: Integers, num_symbols: int
+) -> Iterator[tuple[Integers, Integers, Integers, Integers]]:
+    """The beginnings of 1, 2, ... symbols that words have, whose lengths `[K]` fall.
+
+    `flat` are all words one behind the other. For each number of symbols: where in `flat` the last
+    one stands in each word that has it; the different beginnings, as the number of the one before
+    and that symbol in one; the first word of each; and the number of each word's.
+    """
+    begin = lengths.cumsum() - lengths
+    before = np.zeros(len(lengths), np.int64)
+    for place in range(int(lengths[0])):
+        here = begin[: int(np.searchsorted(-lengths, -(place + 1), side="right"))] + place
+        keys, first, before = np.unique(
+            before[: len(here)] * num_symbols + flat[here], return_index=True, return_inverse=True
+        )
+        before = before.reshape(-1)
+        yield here, keys, first, before
 
 
 def weights_of(traces: Sequence[Trace], automaton: Automaton) -> Floats:
