@@ -19,10 +19,10 @@ from statetrack.sources import (
     graphs,
     interleave,
     minimise,
+    patterns,
     product,
     reachable,
 )
-from statetrack.sources.kinds import regex
 from statetrack.sources.kinds.transitions import transitions
 from statetrack.spec import arguments_that_can_be_set, task_names
 from statetrack.training import DataSettings, Population, TrainSettings, replicas_of
@@ -59,13 +59,13 @@ def test_a_pattern_whose_automaton_is_too_large_is_refused_while_it_is_built(pat
 
 def test_sets_of_states_are_counted_as_they_are_found(monkeypatch):
     formed = []
-    explore = regex.explore
+    explore = patterns.explore
 
     def watched(start, symbols, step, most):
         return explore(start, symbols, lambda *at: (formed.append(at), step(*at))[1], most)
 
-    monkeypatch.setattr(regex, "explore", watched)
-    monkeypatch.setattr(regex, "MOST_SETS", 100)
+    monkeypatch.setattr(patterns, "explore", watched)
+    monkeypatch.setattr(patterns, "MOST_SETS", 100)
     with pytest.raises(TaskError, match="more than 100 states"):
         build_automaton({"kind": "regex", "pattern": "(a|b)*a(a|b){20}", "alphabet": "ab"}, "x")
     assert len(formed) <= 2 * 101

@@ -63,7 +63,6 @@ from .kinds import arguments_of as arguments_of
 from .kinds import build_automaton as build_automaton
 from .kinds import build_source as build_source
 from .kinds.permutations import MOST_POINTS as MOST_POINTS
-from .kinds.regex import acceptor as acceptor
 from .kinds.traces import written as written
 from .kinds.transitions import written_out as written_out
 from .languages import can_be_left as can_be_left
@@ -71,6 +70,7 @@ from .lengths import LONGEST_ALLOWED as LONGEST_ALLOWED
 from .lengths import MOST_LENGTHS as MOST_LENGTHS
 from .lengths import LengthDistribution as LengthDistribution
 from .lengths import parse_lengths as parse_lengths
+from .patterns import acceptor as acceptor
 from .products import interleave as interleave
 from .products import product as product
 from .randomness import RandomBits as RandomBits

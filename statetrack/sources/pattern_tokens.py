@@ -1,7 +1,7 @@
 r"""The tokens of a pattern: symbols, signs that join them, and brackets, each with its position.
 
 A pattern is refused here for what its text alone shows; what depends on the places of tokens among
-each other is `building`'s.
+each other is `patterns`'.
 """
 
 from __future__ import annotations

@@ -1,26 +1,160 @@
-"""Nondeterministic automata of patterns, built from tokens as they are read.
+r"""Regular expressions: patterns that match whole words, and the smallest automata of them.
 
-What is finished is a part: some of the states, one after the other, with a first and a last one.
-No transition leads to the first or away from the last, so that parts can be joined and copied
-without looking into them.
+    a  \.         a symbol; after a backslash any sign is the symbol itself
+    ab  a|b       one after the other; either. An empty side is the empty word, as is `()`
+    a* a+ a?      any number, one or more, at most one
+    a{2} a{2,} a{,3} a{2,3}
+    .  [abc] [a-c] [^ab]  \d \D \w \W \s \S     any symbol; one of some symbols of the alphabet
+    (...)  (?:...)  (?P<name>...)               a group; all three are alike
+    ^  $  \A  \Z  \z                            nothing, at the beginning and the end of the pattern
+    a&b           both at once: words that each side matches
+    (?shuffle:a|b)  the words of all sides, one symbol of one and then one of another, in any order
+
+All but the last two mean what they mean in Python's `re.fullmatch`. What else that has is refused
+by its name, with its position and what to write in place of it.
+
+Where an alphabet has a symbol longer than one letter, and where a pattern without a given alphabet
+has a space, symbols are separated by spaces: `(open close)*`. Otherwise each letter is a symbol and
+spaces mean nothing.
+
+`pattern_tokens` makes tokens of a text. From these a nondeterministic automaton is built as they
+are read. What is finished is a part: some of the states, one after the other, with a first and a
+last one. No transition leads to the first or away from the last, so that parts can be joined and
+copied without looking into them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from statetrack.errors import TaskError
-from statetrack.sources.patterns.reading import Token
+from statetrack.sources.automaton import check_names
+from statetrack.sources.graphs import TooManyStates, coarsest_partition, explore, renumbered
+from statetrack.sources.pattern_tokens import MOST_SYMBOLS, Token, alphabet_of, read
+from statetrack.text import shortened
 
-MOST_STATES: Final = 50_000
-"""States of an automaton: two or so for every symbol of the pattern, and their copies."""
+MOST_BUILT: Final = 50_000
+"""States of the nondeterministic automaton: two or so for every symbol of the pattern, and their
+copies."""
+
+MOST_STATES: Final = 4096
+"""States of the smallest automaton of a language."""
+
+MOST_SETS: Final = 2 * MOST_STATES
+"""States before states that are alike are merged: sets of states of the nondeterministic one."""
+
+MOST_STEPS: Final = 1_000_000
+"""States that are looked at while sets of them are formed."""
+
+
+class Acceptor(NamedTuple):
+    """The smallest automaton of a language: transitions `[S, V]`, which states are accepting."""
+
+    delta: list[list[int]]
+    accepting: list[bool]
+    symbols: tuple[str, ...]
+
+
+@lru_cache(maxsize=4)  # a pattern is looked at before its task is made
+def acceptor(pattern: str, alphabet: tuple[str, ...] | None) -> Acceptor:
+    """The smallest automaton of a pattern, which starts in state 0.
+
+    Raises `TaskError` for what is no pattern or no alphabet, and where it is too large.
+    """
+    symbols = None if alphabet is None else _symbols(alphabet)
+    tokens = read(pattern, symbols)
+    if symbols is None:
+        symbols = _symbols(alphabet_of(tokens))
+    delta, accepting = _smallest(*_determined(_Builder(symbols).built(tokens), len(symbols)))
+    return Acceptor(delta, accepting, symbols)
+
+
+def _symbols(symbols: tuple[str, ...]) -> tuple[str, ...]:
+    """The symbols of an alphabet; `TaskError` for none, too many, and no names."""
+    if not 1 <= len(symbols) <= MOST_SYMBOLS:
+        raise TaskError(f"alphabet: it has {len(symbols)} symbols: give 1 to {MOST_SYMBOLS}")
+    check_names(symbols, "alphabet: symbol")
+    for symbol in symbols:
+        if symbols.count(symbol) > 1:
+            raise TaskError(f"alphabet: '{shortened(symbol)}' appears twice")
+    return symbols
+
+
+def _determined(machine: _Nondeterministic, num_symbols: int) -> tuple[list[list[int]], list[bool]]:
+    """The transitions `[S, V]` between sets of states, state 0 first, and which are accepting.
+
+    Raises `TaskError` once they are more than `MOST_SETS`, or take more than `MOST_STEPS`.
+    """
+    closures: dict[int, frozenset[int]] = {}
+    steps = 0
+
+    def count(number: int) -> None:
+        nonlocal steps
+        steps += number
+        if steps > MOST_STEPS:
+            raise TaskError(
+                f"pattern: its automaton takes more than {MOST_STEPS:,} steps to find: "
+                "write it in a simpler way"
+            )
+
+    def closure(state: int) -> frozenset[int]:
+        """The states that a state leads to without a symbol, itself included."""
+        if state not in closures:
+            found, waiting = {state}, [state]
+            while waiting:
+                further = set(machine.free[waiting.pop()]) - found
+                count(1 + len(further))
+                found |= further
+                waiting += further
+            # only what reads a symbol or accepts tells sets apart
+            closures[state] = frozenset(
+                each for each in found if each == machine.accepting or machine.reads[each]
+            )
+        return closures[state]
+
+    def step(states: frozenset[int], symbol: int) -> frozenset[int]:
+        count(1 + len(states))
+        reached = [
+            closure(target)
+            for target in {
+                target
+                for state in states
+                for bits, target in machine.reads[state]
+                if bits >> symbol & 1
+            }
+        ]
+        count(sum(map(len, reached)))
+        return frozenset().union(*reached)
+
+    try:
+        sets, delta = explore(closure(machine.start), range(num_symbols), step, MOST_SETS)
+    except TooManyStates:
+        raise TaskError(
+            f"pattern: its automaton needs more than {MOST_SETS:,} states before those that are "
+            "alike are merged: write it in a simpler way"
+        ) from None
+    return delta, [machine.accepting in states for states in sets]
+
+
+def _smallest(delta: list[list[int]], accepting: list[bool]) -> tuple[list[list[int]], list[bool]]:
+    """The same language with the fewest states, numbered breadth first."""
+    table, members = np.array(delta), np.array(accepting)
+    blocks = coarsest_partition(table, members.astype(np.int64))
+    _, firsts = np.unique(blocks, return_index=True)
+    if len(firsts) > MOST_STATES:
+        raise TaskError(f"pattern: its automaton has more than {MOST_STATES:,} states")
+    order, rows = renumbered(blocks[table[firsts]], int(blocks[0]))
+    return rows, members[firsts][order].tolist()
 
 
 @dataclass
-class Nondeterministic:
+class _Nondeterministic:
     """An automaton that may be in several states at once; it accepts in one of them."""
 
     reads: list[list[tuple[int, int]]] = field(default_factory=list)
@@ -38,22 +172,14 @@ class Nondeterministic:
         Raises `TaskError` where there are too many.
         """
         first = len(self.reads)
-        if first + count > MOST_STATES:
+        if first + count > MOST_BUILT:
             raise TaskError(
-                f"pattern: it needs more than {MOST_STATES:,} states before they are merged: "
+                f"pattern: it needs more than {MOST_BUILT:,} states before they are merged: "
                 "write it in a simpler way"
             )
         self.reads += [[] for _ in range(count)]
         self.free += [[] for _ in range(count)]
         return first
-
-
-def build(tokens: Sequence[Token], alphabet: Sequence[str]) -> Nondeterministic:
-    """The automaton of a pattern's tokens over an alphabet.
-
-    Raises `TaskError` for tokens that make no pattern, and where the automaton is too large.
-    """
-    return _Builder(alphabet).built(tokens)
 
 
 @dataclass(frozen=True)
@@ -90,11 +216,13 @@ class _Group:
 
 
 class _Builder:
+    """Builds the automaton of a pattern; raises `TaskError` for tokens that make none."""
+
     def __init__(self, alphabet: Sequence[str]) -> None:
         self._alphabet = alphabet
-        self._all = Nondeterministic()
+        self._all = _Nondeterministic()
 
-    def built(self, tokens: Sequence[Token]) -> Nondeterministic:
+    def built(self, tokens: Sequence[Token]) -> _Nondeterministic:
         open_groups = [_Group(None, at_beginning=True)]
         for token in tokens:
             group = open_groups[-1]
