@@ -11,7 +11,6 @@ B words, T time, D numbers of a state, C labels.
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from collections.abc import Sequence
@@ -90,14 +89,13 @@ def find_error_control(
     machine = needed_machine(subject.automaton)
     num_states = int(machine.live.sum())
     num_words = int(np.clip(4 * num_states, FEWEST_WORDS, MOST_WORDS))
-    sizes = _Scale(subject)
-    reference = _Reference(subject, sizes, RandomWords(machine, num_words, seed), machine)
+    reference = _Reference(subject, RandomWords(machine, num_words, seed), machine)
     budget.say("spread along words")
-    track = _Track(subject, sizes, reference, machine)
+    track = _Track(subject, reference, machine)
     track.read(RandomWords(machine, num_words, seed + 1), length, budget.part(0.45))
     budget.say("the decoder's threshold")
     more_words = RandomWords(machine, 2 * num_words, seed + 2)
-    threshold = _threshold(subject, sizes, reference, more_words, machine, budget)
+    threshold = _threshold(subject, reference, more_words, machine, budget)
     margin = _margin(subject, reference, machine)
     budget.say("noise")
     noise = _noise(
@@ -106,7 +104,7 @@ def find_error_control(
     budget.say("precisions")
     precisions = _precisions(subject, machine, length, budget, seed=seed + 4)
     wrong = [(row.first_wrong, row.precision) for row in precisions if row.first_wrong is not None]
-    growth = _growth(track, threshold)
+    bounds = {} if margin is None else {n: rounding_horizon(margin, r) for n, r in ROUNDING.items()}
     return ErrorControl(
         states=num_states,
         words=num_words,
@@ -114,20 +112,14 @@ def find_error_control(
         reference=REFERENCE,
         spreads=tuple(track.spreads),
         threshold=threshold,
-        drift=growth.drift,
-        drift_to=growth.to,
-        exponent=growth.exponent,
-        predicted=growth.predicted,
-        predicted_by_growth=growth.by_power,
+        **_growth(track, threshold),
         observed=track.observed,
         first_error=track.first_error,
         noise=noise,
         precisions=precisions,
         fails_first=min(wrong, key=lambda each: each[0])[1] if wrong else None,
         margin=margin,
-        horizons=()
-        if margin is None
-        else tuple((name, int(rounding_horizon(margin, part))) for name, part in ROUNDING.items()),
+        horizons=tuple((name, int(horizon)) for name, horizon in bounds.items()),
         complete=track.complete
         and all(row.first_error is not None or row.length == noise_length for row in noise)
         and all(row.reason or row.first_wrong or row.length == length for row in precisions),
@@ -135,29 +127,31 @@ def find_error_control(
     )
 
 
-class _Scale:
-    """Hidden states and logits in the units in which they are compared."""
+def _compared(subject: Subject, rows: Tensor) -> Floats:
+    """Rows in the units in which they are compared: length 1 where answers do not depend on it."""
+    wide = rows.double()
+    if subject.scale_invariant:
+        wide = wide / wide.norm(dim=-1, keepdim=True).clamp_min(1e-300)
+    found: Floats = wide.cpu().numpy()
+    return found
 
-    def __init__(self, subject: Subject) -> None:
-        model = subject.model
-        self._subject = subject
-        self.free = isinstance(model, LinearModel) and model.scale_invariant
 
-    def hidden(self, state: Any) -> Floats:
-        """The numbers of the states, [B, D]; of length 1 where answers do not depend on it."""
-        return self._of(self._subject.vectors(state))
+def _hidden(subject: Subject, state: Any) -> Floats:
+    """The numbers of the states, [B, D]."""
+    return _compared(subject, subject.vectors(state))
 
-    def outputs(self, logits: Tensor) -> Floats:
-        """Logits [B, C] less their mean; of length 1 where answers do not depend on it."""
-        wide = logits.double()
-        return self._of(wide - wide.mean(-1, keepdim=True))
 
-    def _of(self, rows: Tensor) -> Floats:
-        wide = rows.double()
-        if self.free:
-            wide = wide / wide.norm(dim=-1, keepdim=True).clamp_min(1e-300)
-        found: Floats = wide.cpu().numpy()
-        return found
+def _outputs(subject: Subject, logits: Tensor) -> Floats:
+    """Logits [B, C] less their mean."""
+    wide = logits.double()
+    return _compared(subject, wide - wide.mean(-1, keepdim=True))
+
+
+def _wrong(subject: Subject, machine: Machine, logits: Tensor, states: Integers) -> Booleans:
+    """Where a label is asked for in these states and the answer is another: [...]."""
+    automaton = machine.automaton
+    wrong: Booleans = subject.answers_of(logits) != automaton.output[states]
+    return wrong & automaton.scored[states]
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,9 +189,7 @@ class _Classes:
 class _Reference:
     """The mean hidden states and outputs of short words, and the states of words to start from."""
 
-    def __init__(
-        self, subject: Subject, sizes: _Scale, words: RandomWords, machine: Machine
-    ) -> None:
+    def __init__(self, subject: Subject, words: RandomWords, machine: Machine) -> None:
         first, last = REFERENCE
         state = subject.first(len(words.states))
         hidden, outputs, states = [], [], []
@@ -205,8 +197,8 @@ class _Reference:
             symbols, reached = words.read(1)
             logits, state = subject.step(symbols[:, 0], state)
             if position >= first:
-                hidden.append(sizes.hidden(state))
-                outputs.append(sizes.outputs(logits))
+                hidden.append(_hidden(subject, state))
+                outputs.append(_outputs(subject, logits))
                 states.append(reached[:, 0])
         where = np.concatenate(states)
         num_states = len(machine.delta)
@@ -228,11 +220,8 @@ class _Reference:
 class _Track:
     """What random words show, position by position, in constant memory."""
 
-    def __init__(
-        self, subject: Subject, sizes: _Scale, reference: _Reference, machine: Machine
-    ) -> None:
-        self._subject, self._sizes, self._reference = subject, sizes, reference
-        self._machine = machine
+    def __init__(self, subject: Subject, reference: _Reference, machine: Machine) -> None:
+        self._subject, self._reference, self._machine = subject, reference, machine
         self.spreads: list[Spread] = []
         self.length = 0
         self.complete = True
@@ -260,29 +249,21 @@ class _Track:
 
     def _count(self, logits: Tensor, states: Integers) -> None:
         """Note the first wrong answers of a piece, and where 1 % of a position are wrong."""
-        wrong = self._wrong(logits, states)
-        if self.first_error is None and wrong.any():
-            self.first_error = self.length + int(wrong.any(axis=0).argmax()) + 1
-        many = wrong.mean(axis=0) >= FAILS
-        if self.observed is None and many.any():
-            self.observed = self.length + int(many.argmax()) + 1
+        wrong = _wrong(self._subject, self._machine, logits, states)
+        self.first_error = self.first_error or _first(wrong, self.length)
+        many = wrong.mean(axis=0, keepdims=True) >= FAILS
+        self.observed = self.observed or _first(many, self.length)
         self.length += states.shape[1]
 
-    def _wrong(self, logits: Tensor, states: Integers) -> Booleans:
-        automaton = self._machine.automaton
-        answers = self._subject.answers_of(logits)
-        wrong: Booleans = (answers != automaton.output[states]) & automaton.scored[states]
-        return wrong
-
     def _at(self, position: int, state: Any, logits: Tensor, states: Integers) -> Spread:
-        automaton = self._machine.automaton
-        num_states = automaton.num_states
-        hidden, outputs = self._sizes.hidden(state), self._sizes.outputs(logits)
-        of_hidden = _Classes.of(hidden, states, num_states)
-        of_outputs = _Classes.of(outputs, states, num_states)
+        subject, automaton = self._subject, self._machine.automaton
+        hidden, outputs = _hidden(subject, state), _outputs(subject, logits)
+        of_hidden = _Classes.of(hidden, states, automaton.num_states)
+        of_outputs = _Classes.of(outputs, states, automaton.num_states)
         spread = of_hidden.spread(hidden, states)
         separation = of_hidden.separation(None, self._machine.live)
-        asked = automaton.scored[states]
+        asked = int(automaton.scored[states].sum())
+        wrong = _wrong(subject, self._machine, logits, states)
         return Spread(
             position=position,
             spread=spread,
@@ -293,7 +274,7 @@ class _Track:
                 of_outputs.separation(automaton.output, automaton.scored),
             ),
             displacement=self._reference.displacement(outputs, states),
-            wrong=float(self._wrong(logits, states).sum() / max(1, int(asked.sum()))),
+            wrong=float(wrong.sum() / max(1, asked)),
         )
 
 
@@ -313,7 +294,6 @@ def _over(spread: float | None, separation: float | None) -> float | None:
 
 def _threshold(
     subject: Subject,
-    sizes: _Scale,
     reference: _Reference,
     words: RandomWords,
     machine: Machine,
@@ -341,9 +321,8 @@ def _threshold(
     def tried(size: float) -> tuple[float, float | None]:
         logits, _ = subject.step(last[:, 0], subject.with_vectors(state, rows + size * noise))
         wrong = (subject.answers_of(logits) != labels) & asked
-        return float(wrong.sum() / asked.sum()), reference.displacement(
-            sizes.outputs(logits), states
-        )
+        moved = reference.displacement(_outputs(subject, logits), states)
+        return float(wrong.sum() / asked.sum()), moved
 
     low, high = 1e-6, 1e-6
     while tried(high)[0] < FAILS:
@@ -358,37 +337,35 @@ def _threshold(
     return tried(high)[1]
 
 
-@dataclass(frozen=True)
-class _Growth:
-    """How the displacement grows, and where it crosses the threshold."""
+def _growth(track: _Track, threshold: float | None) -> dict[str, Any]:
+    """How the displacement grows, and where it crosses the threshold: fields of `ErrorControl`.
 
-    drift: float | None = None
-    exponent: float | None = None
-    predicted: int | None = None
-    by_power: int | None = None
-    to: int = 0
-
-
-def _growth(track: _Track, threshold: float | None) -> _Growth:
-    """Lines through the displacements before anything fails, straight and in logarithms."""
+    Lines through the displacements before anything fails, straight and in logarithms.
+    """
     failed = min(track.first_error or track.length + 1, DRIFT_TO + 1)
     points = [
         (each.position, each.displacement)
         for each in track.spreads
         if REFERENCE[1] <= each.position < failed and each.displacement
     ]
+    found = dict.fromkeys(("drift", "exponent", "predicted", "predicted_by_growth"))
     if len(points) < 3:
-        return _Growth()
+        return {**found, "drift_to": 0}
     positions, values = np.array(points, np.float64).T
     drift, begin = np.polyfit(positions, values, 1)
     exponent, height = np.polyfit(np.log(positions), np.log(values), 1)
-    predicted = by_power = None
-    if threshold is not None:
-        if drift > LEAST_GROWTH:
-            predicted = _whole((threshold - begin) / drift)
-        if exponent > 0:
-            by_power = _whole(math.exp(min((math.log(threshold) - height) / exponent, 700.0)))
-    return _Growth(float(drift), float(exponent), predicted, by_power, int(positions[-1]))
+    crosses = by_power = None
+    if threshold is not None and drift > LEAST_GROWTH:
+        crosses = _whole((threshold - begin) / drift)
+    if threshold is not None and exponent > 0:
+        by_power = _whole(math.exp(min((math.log(threshold) - height) / exponent, 700.0)))
+    return {
+        "drift": float(drift),
+        "drift_to": int(positions[-1]),
+        "exponent": float(exponent),
+        "predicted": crosses,
+        "predicted_by_growth": by_power,
+    }
 
 
 def _whole(position: float) -> int | None:
@@ -432,15 +409,13 @@ def _noise(
     size = torch.tensor(sizes, dtype=torch.float64).repeat_interleave(NOISE_WORDS).unsqueeze(1)
     draw = torch.Generator().manual_seed(seed)
     state = subject.first(len(size))
-    automaton = machine.automaton
     first = np.zeros(len(sizes), np.int64)
     width, position = 0, 0
     while position < length and not (first > 0).all() and not (position and budget.spent):
         position += 1
         symbols, reached = words.read(1)
         logits, state = subject.step(symbols[:, 0], state)
-        states = reached[:, 0]
-        wrong = (subject.answers_of(logits) != automaton.output[states]) & automaton.scored[states]
+        wrong = _wrong(subject, machine, logits, reached[:, 0])
         failed = wrong.reshape(len(sizes), NOISE_WORDS).any(axis=1) & (first == 0)
         first[failed] = position
         rows = subject.vectors(state).double().cpu()
@@ -448,22 +423,21 @@ def _noise(
         noise = torch.randn(rows.shape, generator=draw, dtype=torch.float64) / width**0.5
         moved = rows + size * rows.norm(dim=1, keepdim=True) * noise
         state = subject.with_vectors(state, moved)
-    return tuple(
-        NoiseRow(
-            size=each,
-            words=NOISE_WORDS,
-            length=position,
-            first_error=int(first[place]) or None,
-            predicted=_predicted(margin, each, width),
+    found = []
+    for each, error in zip(sizes, first.tolist(), strict=True):
+        predicted = None
+        if margin is not None and width and each:
+            predicted = noise_horizon(margin, each / width**0.5)
+        found.append(
+            NoiseRow(
+                size=each,
+                words=NOISE_WORDS,
+                length=position,
+                first_error=error or None,
+                predicted=predicted,
+            )
         )
-        for place, each in enumerate(sizes)
-    )
-
-
-def _predicted(margin: float | None, size: float, width: int) -> float | None:
-    if margin is None or not width or not size:
-        return None
-    return noise_horizon(margin, size / width**0.5)
+    return tuple(found)
 
 
 # --- precisions ---
@@ -512,14 +486,12 @@ class _InPrecision:
         self.name = name
         self._rounds = name == "bfloat16"
         self._subject = subject.in_precision(PRECISIONS[name])
-        self._state = self._subject.first(num_words)
-        if self._rounds:
-            for tensor in itertools.chain(
-                self._subject.model.parameters(), self._subject.model.buffers()
-            ):
-                if tensor.is_floating_point():
-                    tensor.copy_(tensor.bfloat16().to(tensor))
-            self._state = self._rounded(self._subject.first(num_words))
+        model = self._subject.model
+        for tensor in (*model.parameters(), *model.buffers()) if self._rounds else ():
+            if tensor.is_floating_point():
+                tensor.copy_(tensor.bfloat16().to(tensor))
+        first = self._subject.first(num_words)
+        self._state = self._rounded(first) if self._rounds else first
         self.reason = ""
         self.difference: int | None = None
         self.wrong: int | None = None

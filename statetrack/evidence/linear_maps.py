@@ -134,7 +134,7 @@ def affine_maps(subject: Subject, *, seed: int = 0) -> AffineMaps:
         first=_numbers(part[0].flatten()),
         readout=readout,
         bias=bias,
-        scale_invariant=isinstance(model, LinearModel) and model.scale_invariant,
+        scale_invariant=subject.scale_invariant,
     )
 
 

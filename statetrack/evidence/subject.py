@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from statetrack.errors import SettingsError
 from statetrack.evaluation import CHUNK, stream_of
+from statetrack.models import LinearModel
 from statetrack.sources import Automaton, Source
 from statetrack.spec import Task, load_task
 from statetrack.training import finite_answers
@@ -55,6 +56,11 @@ class Reader:
     def has_state(self) -> bool:
         """Whether words can be read symbol by symbol."""
         return self._stream is not None
+
+    @property
+    def scale_invariant(self) -> bool:
+        """Whether no answer changes when the state is multiplied by a positive number."""
+        return isinstance(self.model, LinearModel) and self.model.scale_invariant
 
     def require_state(self, what: str) -> None:
         """Raise `SettingsError` where the model has no state; `what` needs one."""

@@ -50,7 +50,6 @@ from statetrack.evidence.records import Failure
 from statetrack.evidence.searches import Budget
 from statetrack.evidence.subject import NO_ANSWER, Subject
 from statetrack.evidence.words import Word
-from statetrack.models import LinearModel
 from statetrack.sources import UNCOUNTABLE, LengthDistribution
 
 Indices = NDArray[np.int64]
@@ -250,13 +249,11 @@ class _Neighbourhoods:
     def __init__(self, subject: Subject, tolerance: float) -> None:
         self._subject = subject
         self._tolerance = tolerance
-        model = subject.model
-        self._normalised = isinstance(model, LinearModel) and model.scale_invariant
         self._met: dict[int, Tensor] = {}  # by state of the automaton: [N, D]
 
     def add(self, state: Any, reached: Indices, room: int) -> Indices:
         vectors = self._subject.vectors(state).double()
-        if self._normalised:
+        if self._subject.scale_invariant:
             vectors = vectors / vectors.norm(dim=1, keepdim=True)
         new: list[int] = []
         for automaton_state in np.unique(reached):
