@@ -21,7 +21,7 @@ KIND = '''
 from dataclasses import dataclass
 from typing import ClassVar
 
-from statetrack.evidence import EVIDENCE, Columns, Evidence, Facts
+from statetrack.evidence import EVIDENCE, Grid, Evidence, Facts
 
 
 @EVIDENCE.register("state-size")
@@ -55,7 +55,7 @@ class StateSize(Evidence):
 
     def lines(self, names):
         """A line, facts and a table."""
-        table = Columns(("label", "states"), [(each, "1") for each in names.labels])
+        table = Grid(("label", "states"), [(each, "1") for each in names.labels])
         return [self.summary, Facts([("state", "small")]), table]
 
     def figures(self, of):

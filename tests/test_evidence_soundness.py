@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from statetrack.evidence import Budget
-from statetrack.evidence.certificate.centres import Transitions, find_centres
+from statetrack.evidence.certificate.centres import Edges, find_centres
 from tests.evidence import (
     certificates,
     counterexamples,
@@ -103,8 +103,8 @@ def test_exact_arithmetic_is_proven_at_least_as_far_as_floats_are() -> None:
 def test_a_spent_budget_ends_the_averaging_of_many_states() -> None:
     draws = np.random.default_rng(0)
     matrices, first = draws.normal(size=(2, 16, 16)) / 4, draws.normal(size=16)
-    transitions = Transitions.of(machines.cyclic(600).automaton(), minimal=False)
-    few = Transitions(
+    transitions = Edges.of(machines.cyclic(600).automaton(), minimal=False)
+    few = Edges(
         transitions.source, transitions.symbol % 2, transitions.target, 0, *transitions_end(600)
     )
     begun = find_centres(matrices, first, few, rounds=0)

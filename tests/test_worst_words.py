@@ -406,13 +406,13 @@ def test_a_spent_budget_is_said_and_what_was_found_is_kept():
 def test_a_failure_that_is_found_as_the_time_ends_is_read_again_all_the_same(monkeypatch):
     """The time ends with the first wrong answer, before the word is read alone."""
     ended = []
-    fails = worst_words._Search._fails
+    fails = worst_words._WorstWordSearch._fails
 
     def ends(search, family, word, found):
         ended.append(found)
         fails(search, family, word, found)
 
-    monkeypatch.setattr(worst_words._Search, "_fails", ends)
+    monkeypatch.setattr(worst_words._WorstWordSearch, "_fails", ends)
     budget = Budget(AMPLE, None, lambda: bool(ended))
     found = find_worst_case(
         Subject(growing(), "modular-addition:m=5"), budget=budget, caps=FEW, longest=3000

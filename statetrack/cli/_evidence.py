@@ -17,7 +17,7 @@ from statetrack.spec import Task, load_task
 
 
 @dataclass(frozen=True)
-class Found:
+class OfReplica:
     """What was found about one replica, and what could not be looked for, with the reasons."""
 
     outcome: Outcome
@@ -55,7 +55,7 @@ class Searched:
         *,
         only: Collection[str] = (),
         given: Callable[[Outcome], dict[str, dict[str, Any]]] = lambda outcome: {},
-    ) -> list[Found]:
+    ) -> list[OfReplica]:
         """What the searches of a command find of each replica; each is kept in the run at once.
 
         `only` names some of the kinds, and `given` has further arguments of their searches.
@@ -73,11 +73,14 @@ class Searched:
                     else each
                     for each in every
                 )
-                found.append(Found(outcome, *sorted_out(kept)))
+                found.append(OfReplica(outcome, *sorted_out(kept)))
         return found
 
     def print_json(
-        self, found: Sequence[Found], entry: Callable[[Found], dict[str, Any]], **more: Any
+        self,
+        found: Sequence[OfReplica],
+        entry: Callable[[OfReplica], dict[str, Any]],
+        **more: Any,
     ) -> None:
         """One object: about the run, and an entry for each replica."""
         selected = self.run.summary.selected

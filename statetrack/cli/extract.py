@@ -15,7 +15,7 @@ from statetrack.errors import SettingsError
 from statetrack.settings import GREATEST_SEED
 
 if TYPE_CHECKING:
-    from statetrack.cli._evidence import Found, Searched
+    from statetrack.cli._evidence import OfReplica, Searched
     from statetrack.evidence import Extraction
     from statetrack.sources import Automaton
     from statetrack.spec import Task
@@ -147,7 +147,7 @@ def extract(
             draw_task(machine, plot)
 
 
-def _machine(found: Found, opened: Searched) -> Task | None:
+def _machine(found: OfReplica, opened: Searched) -> Task | None:
     """The machine as a task; None where none was extracted."""
     from statetrack.evidence import machine_of
     from statetrack.spec import Task
@@ -166,7 +166,7 @@ def _machine(found: Found, opened: Searched) -> Task | None:
     )
 
 
-def _extraction(found: Found) -> Extraction:
+def _extraction(found: OfReplica) -> Extraction:
     """What was learned. Raises `SettingsError` for a model that does not allow it."""
     from statetrack.evidence import Extraction
 
@@ -186,7 +186,7 @@ def _writer(out: Path, name: str | None) -> Callable[[Task], str]:
     return lambda machine: machine_text(machine, form)
 
 
-def _as_json(found: Found, machine: Task | None, tested: Task) -> dict[str, Any]:
+def _as_json(found: OfReplica, machine: Task | None, tested: Task) -> dict[str, Any]:
     from statetrack.cli._json import failure_json
 
     extraction = _extraction(found)
@@ -201,7 +201,7 @@ def _as_json(found: Found, machine: Task | None, tested: Task) -> dict[str, Any]
     }
 
 
-def _draw(found: Found, machine: Task | None, automaton: Automaton) -> None:
+def _draw(found: OfReplica, machine: Task | None, automaton: Automaton) -> None:
     from statetrack.evidence import Facts
     from statetrack.report import console, drawn, transitions
 

@@ -14,7 +14,7 @@ from statetrack.evidence import kinds_of
 from statetrack.settings import GREATEST_SEED
 
 if TYPE_CHECKING:
-    from statetrack.cli._evidence import Found
+    from statetrack.cli._evidence import OfReplica
     from statetrack.sources import Automaton
 
 PLACE = 3.4
@@ -101,14 +101,14 @@ def probe(
     opened.print_end(figures)
 
 
-def _as_json(found: Found) -> dict[str, Any]:
+def _as_json(found: OfReplica) -> dict[str, Any]:
     return {
         "evidence": {each.kind: asdict(each) for each in found.evidence},
         "skipped": dict(found.skipped),
     }
 
 
-def _draw(found: Found, automaton: Automaton) -> None:
+def _draw(found: OfReplica, automaton: Automaton) -> None:
     from statetrack.report import console, drawn
 
     to = console()

@@ -155,14 +155,14 @@ def _wrong(subject: Subject, machine: Machine, logits: Tensor, states: Integers)
 
 
 @dataclass(frozen=True, eq=False)
-class _Classes:
+class _StateMeans:
     """Means of rows by automaton state, and how often each state was met."""
 
     means: Floats  # [S, D]: 0 where a state was not met
     counts: Integers  # [S]
 
     @classmethod
-    def of(cls, rows: Floats, states: Integers, num_states: int) -> _Classes:
+    def of(cls, rows: Floats, states: Integers, num_states: int) -> _StateMeans:
         counts = np.bincount(states, minlength=num_states)
         means = np.zeros((num_states, rows.shape[1]))
         np.add.at(means, states, rows)
@@ -202,8 +202,8 @@ class _Reference:
                 states.append(reached[:, 0])
         where = np.concatenate(states)
         num_states = len(machine.delta)
-        self.hidden = _Classes.of(np.concatenate(hidden), where, num_states)
-        self.outputs = _Classes.of(np.concatenate(outputs), where, num_states)
+        self.hidden = _StateMeans.of(np.concatenate(hidden), where, num_states)
+        self.outputs = _StateMeans.of(np.concatenate(outputs), where, num_states)
         automaton = machine.automaton
         self.separation = self.outputs.separation(automaton.output, automaton.scored)
         self.asked = automaton.scored & (self.outputs.counts > 0)
@@ -258,8 +258,8 @@ class _Track:
     def _at(self, position: int, state: Any, logits: Tensor, states: Integers) -> Spread:
         subject, automaton = self._subject, self._machine.automaton
         hidden, outputs = _hidden(subject, state), _outputs(subject, logits)
-        of_hidden = _Classes.of(hidden, states, automaton.num_states)
-        of_outputs = _Classes.of(outputs, states, automaton.num_states)
+        of_hidden = _StateMeans.of(hidden, states, automaton.num_states)
+        of_outputs = _StateMeans.of(outputs, states, automaton.num_states)
         spread = of_hidden.spread(hidden, states)
         separation = of_hidden.separation(None, self._machine.live)
         asked = int(automaton.scored[states].sum())

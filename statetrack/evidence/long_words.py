@@ -40,7 +40,7 @@ LONGEST_WHOLE = 2_000
 
 
 @dataclass(frozen=True)
-class Found:
+class WrongAt:
     """A wrong answer: that to word number `word`, at `position` from 1, after `question`."""
 
     word: int
@@ -57,7 +57,7 @@ class Reading:
         self.settled = np.zeros(len(words), bool)
         self.margins = np.full(len(words), math.inf)
         """The least margin of the right label in the last piece, between 0 and 1, or below 0."""
-        self.found: Found | None = None
+        self.found: WrongAt | None = None
         self._subject = subject
         self._automaton = subject.automaton
         self._states = np.full(len(words), subject.automaton.start)
@@ -128,7 +128,7 @@ class Reading:
         if wrong.any():
             place = int(wrong.any(0).argmax())
             row = int(wrong[:, place].argmax())
-            self.found = Found(int(self._open[row]), self.read_to + place + 1)
+            self.found = WrongAt(int(self._open[row]), self.read_to + place + 1)
 
     def _ask(self) -> None:
         """Continue every word by a question, and forget that it was asked."""
@@ -148,7 +148,7 @@ class Reading:
             wrong = np.flatnonzero(~(margins > 0))
             if len(wrong):
                 row, question = int(names[wrong[0]]), tuple(asked[wrong[0]].tolist())
-                found = Found(row, self.read_to + length, question)
+                found = WrongAt(row, self.read_to + length, question)
                 if self.found is None or found.position < self.found.position:
                     self.found = found
 
@@ -179,7 +179,7 @@ class Reading:
             self._snapshot, self._next_snapshot = now, 2 * self._num_pieces
 
 
-def first_error(subject: Subject, word: Periodic, longest: int, budget: Budget) -> Found | None:
+def first_error(subject: Subject, word: Periodic, longest: int, budget: Budget) -> WrongAt | None:
     """The first wrong answer to one word, read alone; None where none was found.
 
     Where it follows a question, questions are asked after every symbol of the last piece, and the
@@ -193,7 +193,7 @@ def first_error(subject: Subject, word: Periodic, longest: int, budget: Budget) 
     return _first_question(subject, word, max(0, end - PIECE // 4), end) or reading.found
 
 
-def _first_question(subject: Subject, word: Periodic, begin: int, end: int) -> Found | None:
+def _first_question(subject: Subject, word: Periodic, begin: int, end: int) -> WrongAt | None:
     """The first question that is answered wrongly, of those after `begin + 1 .. end` symbols."""
     automaton, questions = subject.automaton, questions_of(subject.automaton)
     state = subject.first(1)
@@ -208,7 +208,7 @@ def _first_question(subject: Subject, word: Periodic, begin: int, end: int) -> F
             logits, _ = subject.scan(np.array([question]), state)
             label = automaton.labels_of(np.array(question), reached[place])[-1]
             if subject.answers_of(logits)[0, -1] != label:
-                return Found(0, place + 1 + len(question), question)
+                return WrongAt(0, place + 1 + len(question), question)
     return None
 
 

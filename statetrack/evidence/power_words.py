@@ -97,7 +97,7 @@ class LinearForm:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class PredictedFailure:
     """The position of the first wrong answer to a word, from 1; None: none up to `longest`.
 
     A `suffix` takes the place of the last symbols up to there. `known` is False where modes do not
@@ -112,7 +112,7 @@ class Prediction:
 
 def predict_failures(
     form: LinearForm, automaton: Automaton, words: Sequence[Periodic], longest: int
-) -> list[Prediction]:
+) -> list[PredictedFailure]:
     """The predictions for words whose periods are equal."""
     (period,) = {word.period for word in words}
     return _Power(form, automaton, period, _beginnings(period)).predict(words, longest)
@@ -120,7 +120,7 @@ def predict_failures(
 
 def predict_failures_on_leaving(
     form: LinearForm, automaton: Automaton, words: Sequence[Periodic], longest: int
-) -> list[Prediction]:
+) -> list[PredictedFailure]:
     """The predictions for words with one period, where they end with a symbol that leaves it.
 
     None where there are too many such symbols.
@@ -172,10 +172,10 @@ class _Power:
         self._tails = tails
         self._product = form.operator_of(period)
         self._reads = np.stack([form.readout @ form.operator_of(tail) for tail in tails])
-        self._orbits: dict[int, _Orbit] = {}
+        self._orbits: dict[int, _AskedFor] = {}
 
     @np.errstate(all="ignore")  # what overflows is not finite, and says "not known"
-    def predict(self, words: Sequence[Periodic], longest: int) -> list[Prediction]:
+    def predict(self, words: Sequence[Periodic], longest: int) -> list[PredictedFailure]:
         last = max(1, -(-longest // len(self._period)))  # repetitions
         states = np.stack([self._form.after(word.prefix) for word in words])  # [U, H]
         starts = [follow(self._automaton, word.prefix)[0] for word in words]
@@ -202,15 +202,15 @@ class _Power:
 
     def _prediction(
         self, word: Periodic, place: tuple[int, int] | None, known: bool, longest: int
-    ) -> Prediction:
+    ) -> PredictedFailure:
         if place is None:
-            return Prediction(word, None, known)
+            return PredictedFailure(word, None, known)
         tail = self._tails[place[1]]
         position = len(word.prefix) + place[0] * len(self._period) + len(tail)
         if position > longest:
-            return Prediction(word, None, known)
+            return PredictedFailure(word, None, known)
         follows = tail == self._period[: len(tail)]
-        return Prediction(word, position, known, () if follows else tail[-1:])
+        return PredictedFailure(word, position, known, () if follows else tail[-1:])
 
     def _follow(
         self,
@@ -292,15 +292,15 @@ class _Power:
         wrong: NDArray[np.bool_] = ~(right[..., 0] > others.max(2)) & orbit.scored[numbers]
         return wrong
 
-    def _orbit(self, start: int) -> _Orbit:
+    def _orbit(self, start: int) -> _AskedFor:
         """What is asked for inside every repetition, from a state on."""
         if start not in self._orbits:
-            self._orbits[start] = _Orbit.of(self._automaton, self._period, self._tails, start)
+            self._orbits[start] = _AskedFor.of(self._automaton, self._period, self._tails, start)
         return self._orbits[start]
 
 
 @dataclass(frozen=True)
-class _Orbit:
+class _AskedFor:
     """Labels after tails of repetitions: those of number `back` follow the last ones."""
 
     labels: NDArray[np.int64]  # [N, P]
@@ -308,7 +308,7 @@ class _Orbit:
     back: int
 
     @classmethod
-    def of(cls, automaton: Automaton, period: Word, tails: Sequence[Word], start: int) -> _Orbit:
+    def of(cls, automaton: Automaton, period: Word, tails: Sequence[Word], start: int) -> _AskedFor:
         """From a state of the automaton on."""
         seen: dict[int, int] = {}
         state = start

@@ -45,7 +45,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Columns:
+class Grid:
     """A table, as texts; the columns named in `right` hold numbers."""
 
     headings: Sequence[str]
@@ -53,7 +53,7 @@ class Columns:
     right: Sequence[str] = ()
 
 
-Line = str | Facts | Columns
+Line = str | Facts | Grid
 """What evidence says of itself, in a report: a line of text, facts, or a table."""
 
 Drawing = tuple[str, Callable[[], "Figure"]]

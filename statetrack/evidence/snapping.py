@@ -38,7 +38,7 @@ from torch import Tensor, nn
 
 from statetrack.errors import SettingsError, setting
 from statetrack.evidence.certificate.arithmetic import Unsupported, arithmetic_of, exactly
-from statetrack.evidence.certificate.centres import FEW_ROUNDS, Transitions, find_centres
+from statetrack.evidence.certificate.centres import FEW_ROUNDS, Edges, find_centres
 from statetrack.evidence.certificate.linear import certify_linear, observed_later
 from statetrack.evidence.kinds.certificate import Certificate
 from statetrack.evidence.searches import Budget
@@ -113,7 +113,7 @@ def snap_subject(subject: Subject, largest_defect: float, budget: Budget) -> Sna
         real = arithmetic_of(model).real
     except Unsupported as error:
         raise SettingsError(f"snap: the arithmetic of {error} is not covered") from None
-    transitions = Transitions.of(subject.automaton, minimal=True)
+    transitions = Edges.of(subject.automaton, minimal=True)
     budget.say("averaging the states of the model over words")
     centres = find_centres(real.matrices, real.first, transitions, rounds=FEW_ROUNDS)
     found = copy.deepcopy(model)
@@ -154,7 +154,7 @@ class _Goal:
 
     matrices: Floats
     centres: Floats
-    transitions: Transitions
+    transitions: Edges
     largest_defect: float
 
     @property

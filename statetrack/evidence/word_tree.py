@@ -81,7 +81,7 @@ def find_exhaustive(
     subject.require_state("reading every word")
     started = time.monotonic()
 
-    def build(rows: int) -> _Tree:
+    def build(rows: int) -> _GrownTree:
         met: _Met = _Bits(subject) if tolerance == 0 else _Neighbourhoods(subject, tolerance)
         return _grown(subject, budget, met, rows, max_states, max_length)
 
@@ -108,7 +108,7 @@ def find_exhaustive(
 
 
 @dataclass
-class _Tree:
+class _GrownTree:
     """What was found: `length` is the depth up to which every answer is right."""
 
     length: int
@@ -174,13 +174,13 @@ def _grown(
     rows: int,
     max_states: int,
     max_length: int | None,
-) -> _Tree:
+) -> _GrownTree:
     """The tree, level by level, until something ends it."""
     automaton = subject.automaton
     level = _Level.first(subject)
     room_of_a_level = max(1, MOST_BYTES // subject.bits(level.state)[0].nbytes)
     met.add(level.state, level.reached, 1)
-    tree = _Tree(0, 1, None, "")
+    tree = _GrownTree(0, 1, None, "")
     while tree.length != max_length:
         budget.say(f"all words of {tree.length + 1} symbols, {tree.states:,} states")
         kept: list[_Level] = []
@@ -281,7 +281,7 @@ class _Neighbourhoods:
 
 
 @dataclass(frozen=True)
-class ShortWords:
+class SearchedWords:
     """What the search found: a wrongly answered word, or None, of at most `longest` symbols.
 
     `words` were read; all words up to `all_up_to` symbols, equal states merged.
@@ -296,7 +296,7 @@ class ShortWords:
 
 def search_short_words(
     subject: Subject, *, longest: int, beam: int, budget: Budget, draw: np.random.Generator
-) -> ShortWords:
+) -> SearchedWords:
     """Search words of rising length, until one is answered wrongly. The model needs a state.
 
     As long as the words fit into the beam, all of them are read, those with equal states as one;
@@ -307,7 +307,7 @@ def search_short_words(
     num_read, all_up_to, pruned = 0, 0, False
     for length in range(1, longest + 1):
         if budget.spent:
-            return ShortWords(None, num_read, length - 1, all_up_to, complete=False)
+            return SearchedWords(None, num_read, length - 1, all_up_to, complete=False)
         margins, parts = [], []
         for logits, nodes in level.deeper(subject):
             labels = automaton.output[nodes.reached, None]
@@ -320,7 +320,7 @@ def search_short_words(
         if len(wrong):
             found = tuple(level.words[wrong[0]].tolist())
             right_to = all_up_to if pruned else length - 1
-            return ShortWords(found, num_read, length, right_to, complete=True)
+            return SearchedWords(found, num_read, length, right_to, complete=True)
         kept = _Bits(subject).add(level.state, level.reached, len(margin))
         if len(kept) > beam:
             margin = np.where(scored, margin, math.inf)
@@ -328,7 +328,7 @@ def search_short_words(
         if not pruned:
             all_up_to = length
         level = level.take(subject, kept)
-    return ShortWords(None, num_read, longest, all_up_to, complete=True)
+    return SearchedWords(None, num_read, longest, all_up_to, complete=True)
 
 
 def _least_certain(

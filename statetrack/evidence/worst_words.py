@@ -18,10 +18,10 @@ import torch
 from torch import nn
 
 from statetrack.evidence.kinds.worst_case import Family, WorstCase
-from statetrack.evidence.long_words import Found, Reading, first_error
+from statetrack.evidence.long_words import Reading, WrongAt, first_error
 from statetrack.evidence.power_words import (
     LinearForm,
-    Prediction,
+    PredictedFailure,
     predict_failure,
     predict_failures,
     predict_failures_on_leaving,
@@ -109,7 +109,7 @@ def find_worst_case(
     Only drawable words are tried. The failing word is read again on its own, as evaluation reads
     words, in the model's own precision and in float64.
     """
-    return _Search(subject, budget, seed, longest, caps or Caps()).run()
+    return _WorstWordSearch(subject, budget, seed, longest, caps or Caps()).run()
 
 
 def stress(
@@ -133,7 +133,7 @@ def stress(
     return find_worst_case(Subject(model, task), budget=budget, seed=seed, longest=longest)
 
 
-class _Search:
+class _WorstWordSearch:
     """One search: families of words, tried one after the other, up to the earliest failure."""
 
     def __init__(
@@ -205,7 +205,7 @@ class _Search:
         if found.failing is None:
             self._families.append(family)
         else:
-            self._fails(family, explicit(found.failing), Found(0, len(found.failing)))
+            self._fails(family, explicit(found.failing), WrongAt(0, len(found.failing)))
 
     def _idle_runs(self, name: str, budget: Budget) -> None:
         words = idle_runs(self._subject.automaton, self._caps.stages[0][0], self._draw)
@@ -226,7 +226,7 @@ class _Search:
             words = periodic_words(automaton, self._caps.stages[0][0], self._draw)
         self._read_in_stages(name, words[: self._caps.stages[0][0]], budget)
 
-    def _leave_periods(self, name: str, suspects: Sequence[Prediction]) -> None:
+    def _leave_periods(self, name: str, suspects: Sequence[PredictedFailure]) -> None:
         """Read the words that are predicted to fail first on a symbol outside their period."""
         tried = longest = 0
         for each in suspects[: self._caps.replayed_alone]:
@@ -241,7 +241,7 @@ class _Search:
                 self._fails(Family(title, tried, longest, 0, None), each.word, found)
                 return
 
-    def _left(self, word: Periodic, position: int, suffix: Word) -> Found | None:
+    def _left(self, word: Periodic, position: int, suffix: Word) -> WrongAt | None:
         """The first of some lengths near a position at which a word fails that ends there."""
         turns = (position - len(word.prefix)) // len(word.period)
         shifts = {0, 1, 2, -1, -2, turns // 100, turns // 50, turns // 20}
@@ -252,20 +252,20 @@ class _Search:
             symbols = np.append(word.symbols(0, length), suffix)
             error = int(self._subject.first_errors(symbols[None])[0])
             if error:
-                return Found(0, error, suffix if error == len(symbols) else ())
+                return WrongAt(0, error, suffix if error == len(symbols) else ())
         return None
 
     def _predict(
         self, form: LinearForm, words: Sequence[Periodic], budget: Budget
-    ) -> tuple[list[Prediction], list[Prediction]]:
+    ) -> tuple[list[PredictedFailure], list[PredictedFailure]]:
         """What is predicted for words that stay in their period, and for those that leave it."""
         groups: dict[Word, list[Periodic]] = {}
         for word in words:
             rotated = word.with_first_rotation()
             groups.setdefault(rotated.period, []).append(rotated)
         automaton = self._subject.automaton
-        staying: list[Prediction] = []
-        leaving: list[Prediction] = []
+        staying: list[PredictedFailure] = []
+        leaving: list[PredictedFailure] = []
         for number, group in enumerate(groups.values()):
             if budget.spent:
                 self._complete = False
@@ -318,7 +318,7 @@ class _Search:
             self._fails(family, reading.words[found.word], found)
         return reading
 
-    def _fails(self, family: Family, word: Periodic, found: Found) -> None:
+    def _fails(self, family: Family, word: Periodic, found: WrongAt) -> None:
         """Keep a family with a wrong answer, and the word if the model also fails on it alone."""
         failure = self._confirmed(word, found, family.name)
         predicted = None
@@ -347,7 +347,7 @@ class _Search:
             return failure
         return self._confirmed(word, found, POWERS) or failure
 
-    def _confirmed(self, word: Periodic, found: Found, family: str) -> Failure | None:
+    def _confirmed(self, word: Periodic, found: WrongAt, family: str) -> Failure | None:
         """The failure of one word, read alone by the model in its own precision."""
         subject = self._subject
         if not found.question and family not in EXPLICIT:  # on its own, it may fail later
@@ -390,7 +390,7 @@ class _Search:
         found = self._alone(exact, word, self._longest)
         return None if found is None else found.position
 
-    def _alone(self, subject: Subject, word: Periodic, longest: int) -> Found | None:
+    def _alone(self, subject: Subject, word: Periodic, longest: int) -> WrongAt | None:
         """The first wrong answer to one word that is known to fail, read alone.
 
         That takes a few seconds at most, which it also has where the time is spent.
@@ -431,7 +431,7 @@ def _is_drawable(automaton: Automaton, word: Word) -> bool:
     return bool(automaton.drawable[before, np.array(word)].all())
 
 
-def _first_to_fail(predictions: Sequence[Prediction]) -> list[Prediction]:
+def _first_to_fail(predictions: Sequence[PredictedFailure]) -> list[PredictedFailure]:
     """Those that are predicted to fail, the earliest first."""
     failing = [each for each in predictions if each.position is not None]
     return sorted(failing, key=lambda each: each.position or 0)

@@ -14,8 +14,8 @@ from statetrack.evidence import (
     NONE_FAILS,
     NONE_TRIED,
     Bracket,
-    Columns,
     Facts,
+    Grid,
     failure_text,
     number_of,
 )
@@ -33,7 +33,7 @@ def drawn(lines: Iterable[EvidenceLine], indent: str = "") -> Iterator[Renderabl
         match line:
             case Facts():
                 yield facts((f"{indent}{name}", value) for name, value in line.rows)
-            case Columns():
+            case Grid():
                 yield Table(plain_columns(*line.headings, right=line.right), line.rows)
             case _:
                 yield Text(line)

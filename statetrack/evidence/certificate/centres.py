@@ -28,7 +28,7 @@ SETTLED = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
-class Transitions:
+class Edges:
     """The transitions that drawn words make, from state `source` by `symbol` to `target`: [E].
 
     `label` is the label of a state, [S], and `asked` whether an answer is asked for there.
@@ -47,7 +47,7 @@ class Transitions:
         return len(self.label)
 
     @classmethod
-    def of(cls, automaton: Automaton, *, minimal: bool) -> Transitions:
+    def of(cls, automaton: Automaton, *, minimal: bool) -> Edges:
         """Those of an automaton as it is given, or of its smallest machine."""
         if minimal:
             machine = needed_machine(automaton)
@@ -71,7 +71,7 @@ class Transitions:
 def find_centres(
     matrices: Floats,
     first: Floats,
-    transitions: Transitions,
+    transitions: Edges,
     *,
     rounds: int = MOST_ROUNDS,
     budget: Budget | None = None,
@@ -96,7 +96,7 @@ def find_centres(
     return points if now == 0 or not np.isfinite(now) else averaged * (size / now)
 
 
-def _together(matrices: Floats, points: Floats, transitions: Transitions, rounds: int) -> Floats:
+def _together(matrices: Floats, points: Floats, transitions: Edges, rounds: int) -> Floats:
     """All rounds as the power of one matrix, by squaring."""
     num_states, size = points.shape
     round_ = np.zeros((num_states, size, num_states, size))
@@ -117,7 +117,7 @@ def _together(matrices: Floats, points: Floats, transitions: Transitions, rounds
 def _one_by_one(
     matrices: Floats,
     points: Floats,
-    transitions: Transitions,
+    transitions: Edges,
     rounds: int,
     budget: Budget | None,
 ) -> Floats:
@@ -146,7 +146,7 @@ def _one_by_one(
     return points
 
 
-def _along_shortest_words(matrices: Floats, first: Floats, transitions: Transitions) -> Floats:
+def _along_shortest_words(matrices: Floats, first: Floats, transitions: Edges) -> Floats:
     """The states of the model after a shortest word to every state of the automaton."""
     points = np.zeros((transitions.num_states, len(first)))
     seen = np.zeros(transitions.num_states, bool)

@@ -48,7 +48,7 @@ DOUBLINGS = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class ComparisonSystem:
     """A comparison system: z <= `first` before the first step, then z' <= `gains` z + `terms`."""
 
     gains: Floats  # [k, k]
@@ -170,12 +170,12 @@ LEAST_WEIGHT = 2.0**-20
 
 
 def with_rounding(
-    exact: Comparison,
+    exact: ComparisonSystem,
     rank_space: RankSpace,
     centres: Floats,
     splitting: Splitting,
     labels: Pairs,
-) -> Comparison:
+) -> ComparisonSystem:
     """The comparison system of factored operators with rounding, from the one without: k + 2 parts.
 
     `centres` [S, n]. Where numbers in rank space are so small or large that underflow is not
@@ -228,7 +228,7 @@ def with_rounding(
     first = _in_weights(rank_space.first_rounding, weights)
     right, other = labels
     read = (read_weights[right] + read_weights[other])[:, None]
-    return Comparison(
+    return ComparisonSystem(
         gains=gains * UP,
         terms=terms * UP,
         first=np.append(exact.first, [first, 0.0]) * UP,
@@ -237,7 +237,7 @@ def with_rounding(
     )
 
 
-def _unbounded(exact: Comparison) -> Comparison:
+def _unbounded(exact: ComparisonSystem) -> ComparisonSystem:
     return replace(exact, first=np.full_like(exact.first, np.inf))
 
 

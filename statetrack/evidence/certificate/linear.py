@@ -64,12 +64,12 @@ from statetrack.evidence.certificate.arithmetic import (
 from statetrack.evidence.certificate.centres import (
     FEW_ROUNDS,
     MOST_ROUNDS,
-    Transitions,
+    Edges,
     find_centres,
 )
-from statetrack.evidence.certificate.comparison import UP, Comparison, Pairs, with_rounding
+from statetrack.evidence.certificate.comparison import UP, ComparisonSystem, Pairs, with_rounding
 from statetrack.evidence.certificate.exact import closes_exactly
-from statetrack.evidence.certificate.splitting import Part, Splitting, gain, splittings
+from statetrack.evidence.certificate.splitting import Splitting, Subspace, gain, splittings
 from statetrack.evidence.kinds.certificate import Certificate, not_proven
 from statetrack.evidence.records import Verdict
 from statetrack.evidence.searches import Budget
@@ -99,7 +99,7 @@ class _Proof:
 
     real: int | None
     executed: int | None
-    comparison: Comparison  # of what is executed
+    comparison: ComparisonSystem  # of what is executed
     splitting: Splitting
 
     @property
@@ -122,7 +122,7 @@ def certify_linear(subject: Subject, *, budget: Budget, seed: int = 0) -> Certif
     began = time.monotonic()
     model = subject.model
     assert isinstance(model, LinearModel)
-    minimal = Transitions.of(subject.automaton, minimal=True)
+    minimal = Edges.of(subject.automaton, minimal=True)
     budget.say("following states that are computed exactly")
     if closes_exactly(model, minimal, budget):
         return Certificate(
@@ -176,20 +176,20 @@ def certify_linear(subject: Subject, *, budget: Budget, seed: int = 0) -> Certif
     return _certificate(best, both, *found, complete, time.monotonic() - began)
 
 
-def _automata(subject: Subject, minimal: Transitions) -> Iterator[tuple[Transitions, int]]:
+def _automata(subject: Subject, minimal: Edges) -> Iterator[tuple[Edges, int]]:
     """The automata to take centres of, each with the rounds of averaging.
 
     The smallest machine, and where that has fewer states the automaton as it is given.
     """
     yield minimal, MOST_ROUNDS
     yield minimal, FEW_ROUNDS
-    given = Transitions.of(subject.automaton, minimal=False)
+    given = Edges.of(subject.automaton, minimal=False)
     if given.num_states > minimal.num_states:
         yield given, MOST_ROUNDS
 
 
 def _splittings(
-    arithmetic: Arithmetic, centres: Floats, transitions: Transitions
+    arithmetic: Arithmetic, centres: Floats, transitions: Edges
 ) -> Iterator[tuple[Splitting, Floats]]:
     """Splittings to try, each with the centres that it is for."""
     blocks = arithmetic.blocks
@@ -223,7 +223,7 @@ def observed_later(matrices: Floats) -> Floats | None:
 
 
 def _without_noise(
-    arithmetic: Arithmetic, centres: Floats, transitions: Transitions, share: float
+    arithmetic: Arithmetic, centres: Floats, transitions: Edges, share: float
 ) -> Floats:
     """The centres, with zeros in blocks where they miss each other by more than a share."""
     images = np.matmul(centres, arithmetic.matrices.transpose(0, 2, 1))
@@ -235,7 +235,7 @@ def _without_noise(
     return kept
 
 
-def _prove(both: Both, centres: Floats, transitions: Transitions, splitting: Splitting) -> _Proof:
+def _prove(both: Both, centres: Floats, transitions: Edges, splitting: Splitting) -> _Proof:
     executed = compare(both.executed, centres, transitions, splitting)
     real = compare(both.real, centres, transitions, splitting)
     # exact arithmetic rounds by nothing, which is within every bound on the rounding of floats
@@ -247,7 +247,7 @@ def _certificate(
     proof: _Proof,
     both: Both,
     centres: Floats,
-    transitions: Transitions,
+    transitions: Edges,
     complete: bool,
     seconds: float,
 ) -> Certificate:
@@ -278,7 +278,7 @@ def _verdict(length: int | None) -> Verdict:
     return "to length" if length else "not proven"
 
 
-def _reason(proof: _Proof, centres: Floats, transitions: Transitions, both: Both) -> str:
+def _reason(proof: _Proof, centres: Floats, transitions: Edges, both: Both) -> str:
     """What ends the proof, in plain terms."""
     if proof.executed is None:
         return ""
@@ -293,8 +293,8 @@ def _reason(proof: _Proof, centres: Floats, transitions: Transitions, both: Both
 
 
 def compare(
-    arithmetic: Arithmetic, centres: Floats, transitions: Transitions, splitting: Splitting
-) -> Comparison:
+    arithmetic: Arithmetic, centres: Floats, transitions: Edges, splitting: Splitting
+) -> ComparisonSystem:
     """The comparison system of a splitting."""
     matrices, rounding = arithmetic.matrices, arithmetic.rounding
     parts, defect = splitting.parts, splitting.defect
@@ -310,7 +310,7 @@ def compare(
     for place, part in enumerate(parts):
         gains[:, place] = _gains(part, parts, arithmetic, defect, transitions)
     margins, costs, labels = _readouts(arithmetic, centres, transitions, parts)
-    found = Comparison(
+    found = ComparisonSystem(
         gains=gains * UP,
         terms=np.array(terms) * UP,
         first=np.array(first) * UP,
@@ -322,7 +322,7 @@ def compare(
     return with_rounding(found, arithmetic.rank_space, centres, splitting, labels)
 
 
-def _size(part: Part, vectors: Floats, spread: Floats, defect: Floats) -> Floats:
+def _size(part: Subspace, vectors: Floats, spread: Floats, defect: Floats) -> Floats:
     """Norms [N] in a part of vectors [N, n] that are off by up to `spread` by coordinate."""
     width = vectors.shape[1]
     off = spread + (width * OWN) * abs(vectors) + 2 * (abs(vectors) + spread) @ defect.T
@@ -331,11 +331,11 @@ def _size(part: Part, vectors: Floats, spread: Floats, defect: Floats) -> Floats
 
 
 def _gains(
-    part: Part,
-    parts: Sequence[Part],
+    part: Subspace,
+    parts: Sequence[Subspace],
     arithmetic: Arithmetic,
     defect: Floats,
-    transitions: Transitions,
+    transitions: Edges,
 ) -> Floats:
     """What one step makes of a unit of one part, in every part: [k].
 
@@ -365,7 +365,10 @@ def _gains(
 
 
 def _readouts(
-    arithmetic: Arithmetic, centres: Floats, transitions: Transitions, parts: Sequence[Part]
+    arithmetic: Arithmetic,
+    centres: Floats,
+    transitions: Edges,
+    parts: Sequence[Subspace],
 ) -> tuple[Floats, Floats, Pairs]:
     """By how much right logits exceed others at the centres, [P], and what an error costs, [P, k].
 

@@ -33,7 +33,7 @@ POWERS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Subspace:
     """Columns and coordinates of a part, and its norm: 1 or 2.
 
     `centres` says that the columns are the centres of all states, in order, on the part's block.
@@ -64,7 +64,7 @@ class Part:
         return self.dual(self.columns)
 
 
-def gain(matrices: Floats, source: Part, target: Part) -> float:
+def gain(matrices: Floats, source: Subspace, target: Subspace) -> float:
     """A bound on the norms of matrices [V, d_target, d_source] of coordinates."""
     if not matrices.any():
         return 0.0
@@ -79,7 +79,7 @@ def gain(matrices: Floats, source: Part, target: Part) -> float:
 class Splitting:
     """Parts that add up to the whole state, and what is missing to it."""
 
-    parts: Sequence[Part]
+    parts: Sequence[Subspace]
     name: str
 
     @cached_property
@@ -109,7 +109,7 @@ def splittings(
     the rest.
     """
     size = centres.shape[1]
-    signals: dict[int, list[Part]] = {2: [], 1: []}
+    signals: dict[int, list[Subspace]] = {2: [], 1: []}
     rests, total = [], 0
     for block in blocks:
         left, values, right = np.linalg.svd(centres[:, block], full_matrices=False)
@@ -142,13 +142,13 @@ def _placed(
     size: int,
     norm: int,
     centres: bool = False,
-) -> Part:
+) -> Subspace:
     """A part of one block among all coordinates."""
     whole = np.zeros((size, columns.shape[1]))
     whole[block] = columns
     rows = np.zeros((columns.shape[1], size))
     rows[:, block] = coordinates
-    return Part(whole, rows, norm, centres)
+    return Subspace(whole, rows, norm, centres)
 
 
 def _contracting(columns: Floats, rows: Floats, matrices: Floats) -> tuple[Floats, Floats]:

@@ -264,7 +264,7 @@ Learner = Callable[[Teacher, Chain, int], None]
 
 def by_table(teacher: Teacher, oracle: Chain, max_states: int) -> None:
     """L*, with a table whose new entries are read at once."""
-    table = _Table(teacher, max_states)
+    table = _BatchedTable(teacher, max_states)
     table.update_obs_table()
     word: Word | None = None
     while True:
@@ -294,7 +294,7 @@ LEARNERS: Mapping[str, Learner] = {"lstar": by_table, "kv": by_tree}
 """The algorithms by name."""
 
 
-class _Table(ObservationTable):  # type: ignore[misc]
+class _BatchedTable(ObservationTable):  # type: ignore[misc]
     """An observation table that reads all words of an update at once."""
 
     def __init__(self, teacher: Teacher, max_states: int) -> None:

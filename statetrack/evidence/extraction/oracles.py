@@ -59,7 +59,7 @@ class Teacher(SUL):  # type: ignore[misc]
         self._reader = reader
         self._budget = budget
         self._max_words = max_words
-        self._known = _Tree()
+        self._known = _WordsRead()
         self._word: Word = ()
 
     def read(self, words: Indices) -> Indices:
@@ -148,7 +148,7 @@ class Teacher(SUL):  # type: ignore[misc]
         return self.query(self._word)[-1]
 
 
-class _Tree:
+class _WordsRead:
     """Words that were read, as a tree of their prefixes, each with its code."""
 
     def __init__(self) -> None:

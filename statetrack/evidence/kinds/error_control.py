@@ -10,10 +10,10 @@ from statetrack.colours import BLUE, GREEN, INK, NOTE, ORANGE
 from statetrack.evidence.axes import TEXT, entitled, new_figure, with_legend
 from statetrack.evidence.records import (
     EVIDENCE,
-    Columns,
     Drawing,
     Evidence,
     Facts,
+    Grid,
     Line,
     Named,
     number_of,
@@ -191,7 +191,7 @@ class ErrorControl(Evidence):
         """The spread by position, thresholds and predictions, noise, precisions."""
         return [LEGEND, self._by_position(), Facts(self._facts())]
 
-    def _by_position(self) -> Columns:
+    def _by_position(self) -> Grid:
         kept = [each for each in self.spreads if each.position & (each.position - 1) == 0]
         if self.spreads and self.spreads[-1] not in kept:
             kept.append(self.spreads[-1])
@@ -205,7 +205,7 @@ class ErrorControl(Evidence):
             for each in kept[(len(kept) - 1) % step :: step]
         ]
         headings = ("position", "R/M of states", "R/M of logits", "displacement", "wrong")
-        return Columns(headings, rows, right=headings)
+        return Grid(headings, rows, right=headings)
 
     def _facts(self) -> list[tuple[str, str]]:
         told: list[tuple[str, str]] = []

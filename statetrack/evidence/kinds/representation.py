@@ -11,10 +11,10 @@ from statetrack.colours import BLUE, INK, NOTE, ORANGE, PALETTE
 from statetrack.evidence.axes import PALE, entitled, new_figure, with_legend
 from statetrack.evidence.records import (
     EVIDENCE,
-    Columns,
     Drawing,
     Evidence,
     Facts,
+    Grid,
     Line,
     Named,
     number_of,
@@ -195,7 +195,7 @@ class LearnedGroup:
         lines: list[Line] = [title]
         if learned:
             headings = ("irreducible", "dimension", "type", "multiplicity", "read")
-            lines.append(Columns(headings, rows, right=number))
+            lines.append(Grid(headings, rows, right=number))
         if absent:
             lines.append(f"not learned: {', '.join(absent)}")
         return lines
@@ -378,7 +378,7 @@ class Representation(Evidence):
             for plane in read[:MOST_PLANES]
         ]
         numbers = ("dimension", "read", "modulus", "harmonic", "off")
-        table = Columns(("dimension", "read", "modulus", *own), rows, right=numbers)
+        table = Grid(("dimension", "read", "modulus", *own), rows, right=numbers)
         lines: list[Line] = [f"planes: {self.planes_are}", about, table]
         if len(read) > MOST_PLANES:
             lines.append(f"and {len(read) - MOST_PLANES} more")
