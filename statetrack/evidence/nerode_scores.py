@@ -45,7 +45,7 @@ from statetrack.errors import SettingsError
 from statetrack.evidence.kinds.myhill_nerode import MyhillNerode, NerodeScores
 from statetrack.evidence.searches import Budget
 from statetrack.evidence.subject import Subject
-from statetrack.sources import Booleans
+from statetrack.sources import Booleans, leading_to
 
 Indices = NDArray[np.int64]
 
@@ -318,21 +318,13 @@ def _telling_length(machine: Machine) -> int:
     """The length of suffixes that tell apart every two states that any suffix tells apart."""
     automaton, delta = machine.automaton, machine.delta
     labels = np.where(automaton.scored, automaton.output, UNASKED)
-    num_states = len(delta)
-    now = _differ(
-        np.broadcast_to(labels[:, None], (num_states,) * 2),
-        np.broadcast_to(labels[None, :], (num_states,) * 2),
-    )
+    now = _differ(labels[:, None], labels[None, :])
     known, length = np.zeros_like(now), 0
-    last = now
     while True:
-        following = np.zeros_like(now)
-        for targets in delta.T:
-            following |= last[targets[:, None], targets[None, :]]
+        following = leading_to(delta.T, now | known)
         if (following <= known).all():
             return max(1, length)
         known, length = known | following, length + 1
-        last = now | known
 
 
 def _all_words(machine: Machine, most: int) -> list[Indices]:

@@ -7,7 +7,6 @@ N words, L symbols of a word, S states, V symbols, C labels.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from statetrack.algebra import needed_machine
 from statetrack.evidence.kinds.extraction import Extraction
-from statetrack.sources import Automaton
+from statetrack.sources import Automaton, BreadthFirst
 
 Indices = NDArray[np.int64]
 Word = tuple[int, ...]
@@ -47,24 +46,16 @@ class Hypothesis:
     @classmethod
     def of(cls, moore: Any) -> Hypothesis:
         """The tables of one of AALpy's Moore machines, without states that cannot be reached."""
-        symbols = sorted(moore.initial_state.transitions)
-        number = {moore.initial_state: 0}
-        access: list[Word] = [()]
-        rows, codes = [], []
-        waiting = deque(number)
-        while waiting:
-            state = waiting.popleft()
-            row = []
-            for symbol in symbols:
-                target = state.transitions[symbol]
-                if target not in number:
-                    number[target] = len(number)
-                    access.append((*access[number[state]], symbol))
-                    waiting.append(target)
-                row.append(number[target])
-            rows.append(row)
-            codes.append(state.output)
-        return cls(np.array(rows), np.array(codes), tuple(access))
+        search = BreadthFirst(
+            [moore.initial_state], lambda state: sorted(state.transitions.items())
+        )
+        steps = [[reached for _, reached, _ in taken] for _, taken in search]
+        number = {state: place for place, state in enumerate(search.nodes)}
+        return cls(
+            np.array([[number[reached] for reached in row] for row in steps]),
+            np.array([state.output for state in search.nodes]),
+            tuple(search.word_to(state) for state in search.nodes),
+        )
 
     def read(self, words: Indices) -> Indices:
         """The code after every symbol of words [N, L]: [N, L]."""
@@ -157,15 +148,15 @@ def _names(found: Extraction, task: Automaton | None, live: Indices) -> list[str
         return list(map(str, range(len(live))))
     needed = needed_machine(task).automaton
     names: dict[int, str] = {}
-    waiting = deque([(found.start, needed.start)])
-    seen = {(found.start, needed.start)}
-    while waiting:
-        own, other = waiting.popleft()
-        for pair in zip(found.delta[own], needed.delta[other].tolist(), strict=True):
-            if pair not in seen:
-                seen.add(pair)
-                waiting.append(pair)
-            names[pair[0]] = needed.states[pair[1]]
+    pairs = BreadthFirst(
+        [(found.start, needed.start)],
+        lambda pair: enumerate(
+            zip(found.delta[pair[0]], needed.delta[pair[1]].tolist(), strict=True)
+        ),
+    )
+    for _, taken in pairs:
+        for _, (own, other), _ in taken:
+            names[own] = needed.states[other]
     spare = {name for name in needed.states if name not in names.values()}
     return [names[state] if state in names else sorted(spare)[0] for state in live.tolist()]
 
