@@ -29,7 +29,6 @@ FREE_OF_TORCH = {
     "data",
     "audit",
     "predicting",
-    "atlas",
     "report",
     "pictures",
 }

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from statetrack.atlas import (
+from statetrack.cli.app import run
+from statetrack.errors import RunError, TaskError
+from statetrack.report import summary_lines
+from statetrack.report.atlas import family_lines, group_text, horizon_text
+from statetrack.runs import EvaluationRow
+from statetrack.scoring import Accuracies, score_of, wilson
+from statetrack.sweep import (
     AnswerRow,
     GroupRow,
     Limits,
@@ -16,17 +22,10 @@ from statetrack.atlas import (
     TrainedRow,
     machine_files,
     survey_all,
-    surveying,
     training_suite,
-    working,
 )
-from statetrack.atlas.working import KEPT
-from statetrack.cli.app import run
-from statetrack.errors import RunError, TaskError
-from statetrack.report import summary_lines
-from statetrack.report.atlas import family_lines, group_text, horizon_text
-from statetrack.runs import EvaluationRow
-from statetrack.scoring import Accuracies, score_of, wilson
+from statetrack.sweep import survey as surveying
+from statetrack.sweep.survey import KEPT
 
 TOGGLE = """digraph broker {
 __start0 -> closed;
@@ -156,7 +155,7 @@ def in_this_process(monkeypatch):
             *_, row = surveying.survey(machine, models)
             yield row
 
-    monkeypatch.setattr(working, "_in_processes", survey_here)
+    monkeypatch.setattr(surveying, "_in_processes", survey_here)
     return names
 
 
@@ -205,7 +204,7 @@ def test_a_half_written_row_is_done_again_and_a_damaged_one_is_named(folder, in_
 def test_a_survey_that_takes_too_long_keeps_what_is_known_by_then(folder):
     plugin = folder.parent / "endless.py"
     plugin.write_text(
-        "import statetrack.atlas.surveying as surveying\n"
+        "import statetrack.sweep.survey as surveying\n"
         "def endless(automaton):\n"
         "    while automaton.num_symbols == 2 and 'connect' in automaton.symbols: pass\n"
         "    return analyse(automaton)\n"

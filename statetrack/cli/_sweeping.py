@@ -9,22 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from statetrack import report, runs, sweep
 from statetrack.cli import _tables as tables
 from statetrack.cli import options
-from statetrack.cli._estimates import print_estimates
 from statetrack.cli._interrupt import INTERRUPTED, interruptible
+from statetrack.cli._json import print_json
+from statetrack.cli._verbosity import note
 from statetrack.errors import SettingsError, StatetrackError, nearest_or_known
-from statetrack.report import console
-from statetrack.sweep import EXECUTORS, Suite
 from statetrack.text import visible
-
-if TYPE_CHECKING:
-    from statetrack.report import Report
-    from statetrack.sweep import Compared, Done, Executor, Point, PointResult, Searching
 
 _SELECTED = " of the replica that validation selected, and replicas with nothing wrong"
 LEGENDS = {
@@ -32,6 +28,12 @@ LEGENDS = {
     "scaled": "accuracy with chance at 0" + _SELECTED,
     "success": "share of replicas that are right on every test word",
 }
+
+NO_WORST = "worst-case horizon: not measured (--stress-seconds)"
+LEGEND_OF_WORST = (
+    "below it the worst-case horizon: every word tried is right up to that length, and one of "
+    "the next fails; >= where none that was tried fails"
+)
 
 RowNames = Annotated[
     list[str] | None,
@@ -101,10 +103,10 @@ AsJson = Annotated[
 class Sweep:
     """What a command line asks for: a suite as it is run, where, and what is shown."""
 
-    suite: Suite
+    suite: sweep.Suite
     name: str
     folder: Path
-    executor: Executor
+    executor: sweep.Executor
     command: str
     stress_seconds: float = 0.0
     evidence_seconds: float = 0.0
@@ -119,16 +121,21 @@ class Sweep:
     dry_run: bool = False
     as_json: bool = False
 
+    @property
+    def searching(self) -> sweep.Searching:
+        """What is looked for beyond accuracies."""
+        return sweep.Searching(worst=self.stress_seconds, others=self.evidence_seconds)
+
 
 def executor_parameters(argv: Sequence[str]) -> list[inspect.Parameter]:
     """The options of the executor that a command line names."""
     name = options.peek(argv, "--executor") or "local"
-    return options.parameters(EXECUTORS[name], f"Executor {name}")
+    return options.parameters(sweep.EXECUTORS[name], f"Executor {name}")
 
 
-def executor_of(name: str, given: Mapping[str, Any]) -> Executor:
+def executor_of(name: str, given: Mapping[str, Any]) -> sweep.Executor:
     """The executor of a name, with its options."""
-    return options.collect(EXECUTORS[name], given)
+    return options.collect(sweep.EXECUTORS[name], given)
 
 
 def chosen_names(given: Sequence[str] | None, names: Mapping[str, str], option: str) -> list[str]:
@@ -159,58 +166,64 @@ def run(asked: Sweep) -> None:
 
     Raises `StatetrackError` where points failed, once everything is printed.
     """
-    from statetrack.runs import RunFolder, require_logs
-    from statetrack.sweep import points_of, require_trainable
-
-    require_logs(asked.log)
+    runs.require_logs(asked.log)
     suite = asked.suite
-    models = {name: next(m for m in suite.models if _is_of(name, m)) for name in suite.rows}
+    models = {
+        name: next(each for each in suite.models if name == each or name.startswith(f"{each}, "))
+        for name in suite.rows
+    }
     rows = chosen_names(asked.rows, models, "--rows")
     columns = chosen_names(asked.columns, {name: name for name in suite.columns}, "--columns")
-    every_point = points_of(suite, asked.folder, {}, to_train=False)
+    every_point = sweep.points_of(suite, asked.folder, {}, to_train=False)
     points = [point for point in every_point if point.row in rows and point.column in columns]
-    trained = [point for point in points if RunFolder(point.path).finished]
+    trained = [point for point in points if runs.RunFolder(point.path).finished]
     if asked.dry_run or not (asked.finished or len(trained) == len(points)):
         for point in every_point:
-            require_trainable(point)
+            sweep.require_trainable(point)
     if asked.dry_run:
-        print_estimates(suite, points, asked.executor, _searching(asked), as_json=asked.as_json)
+        _print_estimates(asked, points)
         return
     if asked.budget is not None and not asked.as_json:
-        console().print(f"budget {asked.budget}: {suite.departures}")
+        report.console().print(f"budget {asked.budget}: {suite.departures}")
     started = time.perf_counter()
-    every = run_points(asked, trained if asked.finished else points)
-    wall = time.perf_counter() - started
-    _show(asked, points, rows, columns, every, wall)
+    chosen = trained if asked.finished else points
+    every = run_points(suite, chosen, asked.executor, asked.searching, asked.log)
+    _show(asked, points, rows, columns, every, time.perf_counter() - started)
 
 
-def _searching(asked: Sweep) -> Searching:
-    """What is looked for beyond accuracies."""
-    from statetrack.sweep import Searching
+def _print_estimates(asked: Sweep, points: Sequence[sweep.Point]) -> None:
+    """What the points would take, as a table or JSON; nothing is run or written."""
+    note(f"timing a few steps of every kind of point: about {sweep.BUDGET:g} s at most")
+    found = sweep.estimate(asked.suite, points, asked.executor.num_at_once, asked.searching)
+    if asked.as_json:
+        print_json(found.to_json())
+        return
+    to = report.console()
+    to.print(report.estimates_table(found))
+    for line in report.estimates_lines(found):
+        to.print(line)
 
-    return Searching(worst=asked.stress_seconds, others=asked.evidence_seconds)
 
-
-def _is_of(row: str, model: str) -> bool:
-    """Whether a row is that of a model, at some value of every axis."""
-    return row == model or row.startswith(f"{model}, ")
-
-
-def run_points(asked: Sweep, points: Sequence[Point]) -> list[Done]:
+def run_points(
+    suite: sweep.Suite,
+    points: Sequence[sweep.Point],
+    executor: sweep.Executor,
+    searching: sweep.Searching | None = None,
+    log: tuple[str, ...] = (),
+) -> list[sweep.Done]:
     """What became of every point; failures are named on standard error.
 
     Raises `typer.Exit` where the sweep was interrupted, and `StatetrackError` for a full disk.
     """
     from statetrack.cli._sweep_progress import following
-    from statetrack.sweep import Failed, run_suite
 
-    searching = _searching(asked)
+    searching = searching or sweep.Searching()
     every = []
     with interruptible() as stop, following(points, stop) as progress:
-        for done in run_suite(asked.suite, points, asked.executor, stop, searching, asked.log):
+        for done in sweep.run_suite(suite, points, executor, stop, searching, log):
             every.append(done)
             progress.end(done)
-    failed = [done for done in every if isinstance(done, Failed)]
+    failed = [done for done in every if isinstance(done, sweep.Failed)]
     for one in failed:
         where = f"; its traceback is in {one.file}" if one.traceback and one.file else ""
         line = f"failed: {one.row} on {one.column}: {one.error}{where}"
@@ -231,48 +244,49 @@ def run_points(asked: Sweep, points: Sequence[Point]) -> list[Done]:
 
 def _show(
     asked: Sweep,
-    points: Sequence[Point],
+    points: Sequence[sweep.Point],
     rows: Sequence[str],
     columns: Sequence[str],
-    every: Sequence[Done],
+    every: Sequence[sweep.Done],
     wall: float,
 ) -> None:
     """The table and all that stands below it, or JSON; the pages, where they are asked for."""
-    from statetrack.report import Wanted, json_text, page, reproduction_page
-    from statetrack.sweep import PointResult, compare_published
-
     suite = asked.suite
     places = {(row, column): n for n, (column, row) in enumerate(product(columns, rows))}
     results = sorted(
-        (done for done in every if isinstance(done, PointResult)),
+        (done for done in every if isinstance(done, sweep.PointResult)),
         key=lambda result: places[result.row, result.column],
     )
     compared = [
         each
-        for each in compare_published(suite, points, every)
+        for each in sweep.compare_published(suite, points, every)
         if (each.row, each.column) in places
     ]
     if asked.as_json:
-        print(json_text(_report(asked, rows, columns)), end="")
+        print(report.json_text(_report(asked, rows, columns)), end="")
     else:
         _draw(asked, points, rows, columns, results, compared, wall)
     for result in results:
         if (wrong := result.bracket.contradiction) is not None:
             typer.echo(f"warning: {result.column}, {result.row}: CONTRADICTION: {wrong}", err=True)
-    if asked.markdown is not None:
-        written = reproduction_page(
-            suite,
-            command=_command(asked),
-            points=points,
-            results=every,
-            compared=compared,
-            evidence=bool(asked.evidence_seconds),
-        )
-        _write(asked.markdown, written, "--markdown")
-    if asked.html is not None:
-        _write(asked.html, page(_report(asked, rows, columns)), "--html")
+    for option, file in (("--markdown", asked.markdown), ("--html", asked.html)):
+        if file is None:
+            continue
+        if option == "--html":
+            page = report.page(_report(asked, rows, columns))
+        else:
+            page = report.reproduction_page(
+                suite,
+                command=_command(asked),
+                points=points,
+                results=every,
+                compared=compared,
+                evidence=bool(asked.evidence_seconds),
+            )
+        kept = f"; the results are kept: the same command with another {option} writes them"
+        tables.write_file(file, page, option, f"{kept} without training")
     if asked.files:
-        document = Wanted().document(_report(asked, rows, columns))
+        document = report.Wanted().document(_report(asked, rows, columns))
         for file in asked.files:
             tables.write_document(document, file, quietly=asked.as_json)
     if len(results) < len(every):
@@ -284,46 +298,33 @@ def _show(
 
 def _draw(
     asked: Sweep,
-    points: Sequence[Point],
+    points: Sequence[sweep.Point],
     rows: Sequence[str],
     columns: Sequence[str],
-    results: Sequence[PointResult],
-    compared: Sequence[Compared],
+    results: Sequence[sweep.PointResult],
+    compared: Sequence[sweep.Compared],
     wall: float,
 ) -> None:
     """The table, and all that stands below it."""
-    from statetrack.report import (
-        TrainedPoint,
-        beside,
-        evidence_table,
-        legend,
-        suite_table,
-        summary,
-        training_lines,
-        training_of,
-        verdict_table,
-    )
-    from statetrack.sweep import departures_from_paper
-
-    suite = asked.suite
+    suite, to = asked.suite, report.console()
     title = f"{suite.title}\nlength {suite.length}, {suite.samples:,} words per replica"
-    to = console()
-    published = beside(compared, suite.measure)
-    to.print(suite_table(title, rows, columns, results, published, suite.measure))
-    to.print(_legend(suite, published))
-    to.print(_legend_of_worst(asked.stress_seconds))
+    published = report.beside(compared, suite.measure)
+    to.print(report.suite_table(title, rows, columns, results, published, suite.measure))
+    called = suite.published_as if suite.published else "published"
+    to.print(LEGENDS[suite.measure] + (f"; in brackets: {called}" if published else ""))
+    to.print(LEGEND_OF_WORST if asked.stress_seconds else NO_WORST)
     if asked.evidence_seconds:
-        to.print(evidence_table(rows, columns, results))
+        to.print(report.evidence_table(rows, columns, results))
     if compared:
-        to.print(verdict_table(compared))
-        for line in (*legend(compared), f"verdicts: {summary(compared)}"):
+        to.print(report.verdict_table(compared))
+        for line in (*report.legend(compared), f"verdicts: {report.summary(compared)}"):
             to.print(line)
-    said = [TrainedPoint(each.row, each.column, each.experiment) for each in points]
-    for line in training_lines(training_of(said)):
+    said = [report.TrainedPoint(each.row, each.column, each.experiment) for each in points]
+    for line in report.training_lines(report.training_of(said)):
         to.print(line)
     if suite.departures:
         to.print(f"otherwise than in {suite.reference}: {suite.departures}")
-    if derived := departures_from_paper(suite, points):
+    if derived := sweep.departures_from_paper(suite, points):
         to.print(f"from the settings, ours for the paper's: {derived}")
     trained = sum(result.seconds for result in results)
     to.print(f"training {trained:.1f} s in total, {wall:.1f} s elapsed")
@@ -336,11 +337,9 @@ def _command(asked: Sweep) -> str:
     return asked.command if said else f"{asked.command} --evidence"
 
 
-def _report(asked: Sweep, rows: Sequence[str], columns: Sequence[str]) -> Report:
+def _report(asked: Sweep, rows: Sequence[str], columns: Sequence[str]) -> report.Report:
     """The report of what was run, which is read back from the folder."""
-    from statetrack.report import gather_suite
-
-    found = gather_suite(asked.suite, asked.folder, name=asked.name)
+    found = report.gather_suite(asked.suite, asked.folder, name=asked.name)
     return replace(
         found,
         entries=tuple(e for e in found.entries if e.row in rows and e.column in columns),
@@ -348,26 +347,4 @@ def _report(asked: Sweep, rows: Sequence[str], columns: Sequence[str]) -> Report
         column_names=tuple(columns),
         budget=asked.budget,
         command=_command(asked),
-    )
-
-
-def _write(file: Path, text: str, option: str) -> None:
-    then = (
-        "; the results are kept: the same command with another "
-        f"{option} writes them without training"
-    )
-    tables.write_file(file, text, option, then)
-
-
-def _legend(suite: Suite, published: Mapping[str, object]) -> str:
-    said = suite.published_as if suite.published else "published"
-    return LEGENDS[suite.measure] + (f"; in brackets: {said}" if published else "")
-
-
-def _legend_of_worst(seconds: float) -> str:
-    if not seconds:
-        return "worst-case horizon: not measured (--stress-seconds)"
-    return (
-        "below it the worst-case horizon: every word tried is right up to that length, and one of "
-        "the next fails; >= where none that was tried fails"
     )

@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from statetrack import report, runs, sweep
 from statetrack.cli import _tables as tables
 from statetrack.cli import options
+from statetrack.cli._chosen_models import chosen_models
+from statetrack.cli._files import require_writable
+from statetrack.cli._interrupt import INTERRUPTED, interruptible
+from statetrack.cli._json import print_json
+from statetrack.cli._progress import searching
+from statetrack.cli._sweeping import run_points
+from statetrack.errors import SettingsError, StatetrackError
+from statetrack.text import visible
 
 PLACE = 7.5
 """Its place among the commands that `statetrack --help` lists."""
+
+SURVEYED = "mamba,gla,deltanet,gated-deltaproduct,bilinear,lstm,transformer"
+"""The models whose answers a survey has, where none are named."""
+
+TRAINED = (
+    "mamba --width 32,gla --width 32,deltanet --width 32,bilinear --hidden 64,lstm --hidden 64,"
+    "transformer --width 32"
+)
+"""The models that are trained, where none are named."""
+
+OF_TRAINING: dict[str, Any] = {
+    "budget": "minutes",
+    "length": "20,500",
+    "samples": 0,
+    "seeds": 0,
+    "steps": 0,
+    "finished": False,
+}
+"""The options of training, and their defaults."""
 
 
 def build(argv: list[str]) -> Callable[..., None]:
@@ -99,30 +130,154 @@ def atlas(
         statetrack atlas machines --recursive --jobs 4 --out atlas
 
     """
-    # what follows imports NumPy, which `--help` does not need
-    from statetrack.cli._atlas import Asked, show_atlas
-
-    folder, written = tables.folder_and_files(out, force=force)
-
-    show_atlas(
-        Asked(
-            machines=machines,
-            recursive=recursive,
-            models=models,
-            seconds=seconds,
-            memory=memory,
-            jobs=jobs,
-            out=folder or Path("atlas"),
-            written=written,
-            train=train,
-            budget=budget,
-            lengths=lengths,
-            samples=samples,
-            seeds=seeds,
-            steps=steps,
-            finished=finished,
-            markdown=markdown,
-            as_csv=as_csv,
-            as_json=as_json,
+    kept, written = tables.folder_and_files(out, force=force)
+    kept = kept or Path("atlas")
+    if as_csv and as_json:
+        raise SettingsError("--json: does not go with --csv: give one of the two")
+    if markdown is not None:
+        require_writable(markdown, "--markdown")
+    given = dict(zip(OF_TRAINING, (budget, lengths, samples, seeds, steps, finished), strict=True))
+    for name, default in OF_TRAINING.items():
+        if given[name] != default and not train:
+            raise SettingsError(f"--{name}: belongs to --train")
+    files = sweep.machine_files(machines, recursive=recursive)
+    settings: sweep.Models = {
+        text: own.model_dump(mode="json", include=own.model_fields_set)
+        for text, own in chosen_models(models or (TRAINED if train else SURVEYED)).items()
+    }
+    jobs = jobs or sweep.available_cores()
+    rows = _surveyed(files, settings, kept, sweep.Limits(seconds, memory), jobs)
+    read = [row for row in rows if not row.error]
+    words = ["statetrack", "atlas", str(machines), *["--recursive"] * recursive]
+    words += ["--models", models] if models else []
+    if train:
+        words.append("--train")
+        for name, default in OF_TRAINING.items():
+            if given[name] != default and name != "finished":
+                words += [f"--{name}", str(given[name])]
+        suite = _suite(machines.name, files, settings, read, given)
+        folder = kept / ("runs" if budget == sweep.BUDGETS[0] else f"runs-{budget}")
+        trained, how = _trained(suite, read, folder, sweep.Local(jobs=jobs), finished=finished)
+        document = report.Document(
+            title=suite.title,
+            parts=lambda: [
+                *report.training_tables(read, trained),
+                report.TRAINING_LEGEND,
+                *report.summary_lines(trained),
+            ],
+            rows=lambda: report.training_values(trained),
+            json=lambda: [row.to_json() for row in trained],
         )
+        page = report.training_markdown(suite.title, read, trained, shlex.join(words), how)
+    else:
+        document = report.Document(
+            title=f"Atlas of {machines.name}",
+            parts=lambda: _parts(machines, read),
+            rows=lambda: report.atlas_values(rows),
+            json=lambda: [row.to_json() for row in rows],
+        )
+        page = report.atlas_markdown(document.title, rows, shlex.join(words))
+    if as_json:
+        print_json(document.json())
+    else:
+        tables.show_document(document, "csv" if as_csv else "rich")
+    for file in written:
+        tables.write_document(document, file, quietly=as_json or as_csv)
+    if markdown is not None:
+        tables.write_file(markdown, page, "--markdown")
+    for row in rows:
+        if row.stopped and not row.error:
+            typer.echo(visible(f"warning: {row.name}: not finished: {row.stopped}"), err=True)
+    for row in rows:
+        if row.error:
+            typer.echo(visible(f"failed: {row.name}: {row.error}"), err=True)
+    if unread := len(rows) - len(read):
+        raise StatetrackError(f"{unread} of {len(rows)} machine files could not be surveyed")
+
+
+def _parts(machines: Path, read: Sequence[sweep.MachineRow]) -> list[report.Table | str]:
+    """What is shown of the machines that could be read."""
+    if not read:
+        return []
+    number = f"{len(read)} machine{'s' * (len(read) != 1)}"
+    table = report.atlas_table(f"{number} of {machines}", read)
+    if len(read) == 1:
+        return [table, report.ATLAS_LEGEND, report.facts(report.machine_facts(read[0]))]
+    return [table, report.ATLAS_LEGEND, report.family_table(read), report.models_table(read)]
+
+
+def _surveyed(
+    files: Sequence[sweep.MachineFile],
+    models: sweep.Models,
+    out: Path,
+    limits: sweep.Limits,
+    jobs: int,
+) -> list[sweep.MachineRow]:
+    """The rows of all files, in their order.
+
+    Raises `typer.Exit` where the work was interrupted; what was done by then is kept.
+    """
+    found: dict[str, sweep.MachineRow] = {}
+    with interruptible() as stop, searching("surveying", math.inf) as progress:
+        for row in sweep.survey_all(files, models, out, limits, jobs, stop):
+            found[row.name] = row
+            progress.say(f"{len(found)} of {len(files)} machines")
+    if len(found) < len(files):
+        done = f"{len(found)} of {len(files)} machines surveyed"
+        typer.echo(f"interrupted with {done}; the same command continues", err=True)
+        raise typer.Exit(INTERRUPTED)
+    return [found[file.name] for file in files]
+
+
+def _suite(
+    name: str,
+    files: Sequence[sweep.MachineFile],
+    models: sweep.Models,
+    read: Sequence[sweep.MachineRow],
+    given: Mapping[str, Any],
+) -> sweep.Suite:
+    """The suite of every model on every machine that can be read."""
+    if given["budget"] not in ("minutes", "hours"):
+        raise SettingsError(f"--budget {given['budget']}: it is minutes or hours")
+    written = re.fullmatch(r"([0-9]{1,6}),([0-9]{1,6})", "".join(given["length"].split()))
+    lengths = tuple(sorted(map(int, written.groups()))) if written else ()
+    if len({*lengths}) != 2 or lengths[0] < 1:
+        raise SettingsError(
+            f"--length {given['length']}: write two lengths with a comma between, as 20,500"
+        )
+    names = {row.name for row in read}
+    suite = sweep.training_suite(
+        f"Models trained on {name}",
+        [file for file in files if file.name in names],
+        models,
+        (lengths[0], lengths[1]),
+    ).for_budget(given["budget"])
+    suite = suite.with_settings({key: given[key] for key in ("seeds", "steps") if given[key]})
+    return suite.tested({"samples": given["samples"]} if given["samples"] else {})
+
+
+def _trained(
+    suite: sweep.Suite,
+    machines: Sequence[sweep.MachineRow],
+    folder: Path,
+    executor: sweep.Executor,
+    *,
+    finished: bool,
+) -> tuple[list[sweep.TrainedRow], str]:
+    """A row for each run, and how runs are trained and tested, in sentences.
+
+    Runs that are finished are not trained again. Raises `typer.Exit` where it was interrupted.
+    """
+    every_point = sweep.points_of(suite, folder, {}, to_train=not finished)
+    points = [each for each in every_point if not finished or runs.RunFolder(each.path).finished]
+    every = run_points(suite, points, executor)
+    results = [done for done in every if isinstance(done, sweep.PointResult)]
+    settings = suite.settings
+    rates = ", ".join(f"{rate:g}" for rate in settings["lrs"])
+    how = (
+        f"{settings['steps']:,} steps of {settings['batch_size']} words of lengths "
+        f"{settings['train_length']}, {settings['seeds']} seeds, learning rate {rates}; the "
+        f"replica is selected on words of these lengths. Tested on {suite.samples:,} words of each "
+        f"kind, with 95 % Wilson intervals. {len(results)} of {len(every_point)} runs are finished."
     )
+    return sweep.trained_rows(machines, results), how

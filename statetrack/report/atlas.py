@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from statetrack.atlas import AnswerRow, GroupRow, MachineRow, MergingRow
 from statetrack.markup import markdown, markdown_block, markdown_code, markdown_table
 from statetrack.report.drawing import LOOKS, SHOWN
 from statetrack.report.table import Column, Table, values_table
 from statetrack.report.tables import framed_table
+from statetrack.sweep import AnswerRow, GroupRow, MachineRow, MergingRow
 
 UNKNOWN = "?"
 """Stands for what was not worked out."""

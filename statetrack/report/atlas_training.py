@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from statetrack.atlas import KINDS, RIGHT, MachineRow, TrainedRow
 from statetrack.markup import markdown, markdown_code, markdown_table
 from statetrack.report.atlas import groups_text, horizon_text
 from statetrack.report.drawing import SHOWN
 from statetrack.report.table import Table, interval, share, values_table
 from statetrack.report.tables import framed_table
 from statetrack.runs import Judged
+from statetrack.sweep import KINDS, RIGHT, MachineRow, TrainedRow
 
 VERDICTS: dict[Judged, str] = {
     "agree": "agrees",

@@ -9,6 +9,12 @@ from .executors import Executor as Executor
 from .executors import Failed as Failed
 from .executors import available_cores as available_cores
 from .executors.local import Local as Local
+from .machines import AnswerRow as AnswerRow
+from .machines import GroupRow as GroupRow
+from .machines import MachineFile as MachineFile
+from .machines import MachineRow as MachineRow
+from .machines import MergingRow as MergingRow
+from .machines import machine_files as machine_files
 from .points import Point as Point
 from .points import points_of as points_of
 from .points import require_trainable as require_trainable
@@ -25,6 +31,14 @@ from .suite import Suite as Suite
 from .suite import Trust as Trust
 from .suite import folder_of as folder_of
 from .suite import load_suite as load_suite
+from .survey import Limits as Limits
+from .survey import Models as Models
+from .survey import survey_all as survey_all
+from .trained_machines import KINDS as KINDS
+from .trained_machines import RIGHT as RIGHT
+from .trained_machines import TrainedRow as TrainedRow
+from .trained_machines import trained_rows as trained_rows
+from .trained_machines import training_suite as training_suite
 from .verdicts import VERDICTS as VERDICTS
 from .verdicts import Compared as Compared
 from .verdicts import Verdict as Verdict

@@ -1,7 +1,7 @@
-"""Surveys of many machines: each in a process of its own, within limits, and kept in a file.
+"""Surveys of machines: each in a process of its own, within limits, and kept in a file.
 
 A file that takes too long, needs too much memory or ends its process spoils one row, which keeps
-what was known by then, and no other.
+what was known by then, and no other. torch is not imported here.
 """
 
 from __future__ import annotations
@@ -12,20 +12,32 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import statetrack
-from statetrack.atlas.files import MachineFile
-from statetrack.atlas.rows import MachineRow
-from statetrack.atlas.surveying import Models, survey
+from statetrack.algebra import Algebra, Prediction, analyse, merging_of
 from statetrack.errors import RunError, StatetrackError
+from statetrack.models import MODEL_FACTS
 from statetrack.plugins import loaded_plugins
+from statetrack.predicting import predict
 from statetrack.runs import append_to_file, load_given, locking, read_lines, read_row
+from statetrack.settings import build
+from statetrack.sources import Automaton, machine_in
+from statetrack.spec import Task, load_task
+from statetrack.sweep.machines import (
+    AnswerRow,
+    GroupRow,
+    MachineFile,
+    MachineRow,
+    MergingRow,
+    WitnessRow,
+)
 
 if TYPE_CHECKING:  # Windows has only one of them
     from multiprocessing.context import ForkServerContext, SpawnContext
@@ -45,6 +57,13 @@ _SIGNALS_OF_TIME = [
 
 SLACK = 20.0
 """How many times the limit of processor time a process may last before it is ended."""
+
+
+Models = Mapping[str, Mapping[str, Any]]
+"""The settings of models that differ from their defaults, by texts that begin with their names.
+
+They are plain values, which can be sent to another process.
+"""
 
 
 @dataclass(frozen=True)
@@ -108,7 +127,7 @@ def _read_kept(file: Path) -> dict[str, tuple[MachineRow, Limits]]:
         except (ValueError, TypeError, KeyError, RecursionError):
             raise RunError(f"{where}: is damaged: delete the file, and all is done again") from None
         kept[key] = (
-            MachineRow.from_json(row, where),
+            read_row(MachineRow, row, where),
             read_row(Limits, content.get("limits"), where),
         )
     return kept
@@ -187,7 +206,7 @@ def _context() -> ForkServerContext | SpawnContext:
     if sys.platform == "win32":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["statetrack.atlas.surveying"])
+    context.set_forkserver_preload(["statetrack.sweep.survey"])
     return context
 
 
@@ -201,6 +220,103 @@ def _has_limits() -> bool:
 
 
 # --- in a process of its own ---
+
+LONG = 1000
+"""The length of the words whose merging is looked at."""
+
+
+def survey(file: MachineFile, models: Models) -> Iterator[MachineRow]:
+    """The row of a machine file, again and again with more in it; the last one is complete.
+
+    All but the last say in `stopped` what is worked out next, which may take long. A file that
+    cannot be read is a row with its error.
+    """
+    started = time.process_time()
+    row = MachineRow(name=file.name, family=file.family)
+
+    def timed(row: MachineRow, doing: str) -> MachineRow:
+        return replace(row, seconds=round(time.process_time() - started, 2), stopped=doing)
+
+    yield timed(row, "reading the file")
+    try:
+        given = machine_in(file.path)
+        task = load_task(str(file.path))
+    except StatetrackError as wrong:
+        said = str(wrong).removeprefix(f"{file.path}: ").removeprefix(f"{file.path}, ")
+        yield timed(replace(row, error=" ".join(said.split())), "")
+        return
+    automaton = task.automaton
+    row = replace(
+        row,
+        given_states=len({state for edge in given.edges for state in (edge.source, edge.target)}),
+        states=automaton.num_states,
+        inputs=automaton.num_symbols,
+        outputs=automaton.num_labels,
+    )
+    yield timed(row, "its algebra")
+    algebra = analyse(automaton)
+    row = _with_algebra(row, algebra)
+    yield timed(row, "its predictions")
+    found = {
+        text: predict(algebra, build(MODEL_FACTS[text.split()[0]].settings_class, dict(own), text))
+        for text, own in models.items()
+    }
+    row = replace(
+        row,
+        answers={name: _answer(each) for name, each in found.items()},
+        witness=_witness(automaton, found),
+    )
+    yield timed(row, "its merging horizon")
+    yield timed(replace(row, merging=_merging(task)), "")
+
+
+def _with_algebra(row: MachineRow, algebra: Algebra) -> MachineRow:
+    """The row with what the algebra says."""
+    row = replace(row, states=algebra.num_states, complexity=algebra.complexity.name)
+    facts = algebra.monoid
+    if facts is None:
+        return row
+    counted = Counter(
+        (group.name, group.order, group.solvable) for group in facts.subgroups if group.order > 1
+    )
+    largest = sorted(counted, key=lambda group: (-group[1], group[0]))
+    return replace(
+        row,
+        aperiodic=facts.aperiodic,
+        solvable=facts.solvable,
+        groups=tuple(GroupRow(*group, counted[group]) for group in largest),
+    )
+
+
+def _answer(found: Prediction) -> AnswerRow:
+    size_of = found.size_of if found.can == "yes" else None
+    return AnswerRow(found.can, found.answer, size_of, found.size if size_of else None)
+
+
+def _merging(task: Task) -> MergingRow | None:
+    """After how many symbols uniform words merge all states, of words of `LONG` symbols."""
+    found = merging_of(task.with_words("uniform").automaton, LONG)
+    if found is None:
+        return None
+    half, most = found.symbols_for(0.5), found.symbols_for(0.9)
+    return MergingRow(half, most, found.horizon, found.words is None, bool(found.never))
+
+
+def _witness(automaton: Automaton, found: Mapping[str, Prediction]) -> WitnessRow | None:
+    """The witness of the largest group that a prediction names; else of the longest period.
+
+    Of several, that of the fewest symbols.
+    """
+    named = [each.witness for each in found.values() if each.witness is not None]
+    shown = [each for each in named if each.kind in ("group", "powers")]
+    if not shown:
+        return None
+    best = max(shown, key=lambda one: (one.kind == "group", one.order, -sum(map(len, one.words))))
+    return WitnessRow(
+        tuple(tuple(automaton.symbols[symbol] for symbol in word) for word in best.words),
+        tuple(automaton.states[state] for state in best.states),
+        tuple(automaton.symbols[symbol] for symbol in best.access),
+    )
 
 
 def _work(

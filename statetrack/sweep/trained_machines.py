@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from statetrack.atlas.files import MachineFile
-from statetrack.atlas.rows import AnswerRow, MachineRow
-from statetrack.atlas.surveying import Models
 from statetrack.errors import TaskError
 from statetrack.runs import EvaluationRow, Judged, judged
 from statetrack.spec import load_task
-from statetrack.sweep import Budget, PointResult, Suite
+from statetrack.sweep.machines import AnswerRow, MachineFile, MachineRow
+from statetrack.sweep.results import PointResult
+from statetrack.sweep.suite import Budget, Suite
+from statetrack.sweep.survey import Models
 
 UNIFORM: Final = "uniform"
 GROUP: Final = "group"
