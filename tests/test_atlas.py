@@ -11,7 +11,7 @@ from statetrack.cli.app import run
 from statetrack.errors import RunError, TaskError
 from statetrack.report import summary_lines
 from statetrack.report.atlas import family_lines, group_text, horizon_text
-from statetrack.runs import EvaluationRow
+from statetrack.runs import EvaluationRow, read_row
 from statetrack.scoring import Accuracies, score_of, wilson
 from statetrack.sweep import (
     AnswerRow,
@@ -102,7 +102,7 @@ def test_a_folder_without_machines_is_refused(tmp_path):
 def test_a_row_says_what_the_algebra_and_the_predictions_say(folder):
     (file,) = machine_files(folder / "Broker__first.dot")
     *earlier, row = surveying.survey(file, {"mamba": {}, "lstm": {}, "bilinear --hidden 3": {}})
-    assert row == MachineRow.from_json(json.loads(json.dumps(row.to_json())), "row")
+    assert row == read_row(MachineRow, json.loads(json.dumps(row.to_json())), "row")
     assert (row.states, row.inputs) == (3, 2)
     assert (row.aperiodic, row.solvable, row.complexity) == (False, True, "ACC0")
     assert row.largest == GroupRow("Z2", 2, True, 1)
