@@ -27,7 +27,7 @@ from statetrack.algebra.monoid_facts import (
     facts_of_images,
     generated_subgroup,
 )
-from statetrack.algebra.stabilizer_chain import StabilizerChain, Work
+from statetrack.algebra.stabilizer_chain import StabilizerChain, WorkLeft
 from statetrack.sources import Automaton
 from statetrack.spec import TASKS, load_task
 from tests.references.reading import read_machine
@@ -233,7 +233,7 @@ def test_large_groups_are_named_without_a_list_of_their_elements() -> None:
 def test_what_is_too_much_work_for_a_group_is_not_known() -> None:
     blocks = permuting(90, tuple(range(45)), tuple(range(45, 90)))
     swaps = permuting(90, (0, 1), (45, 46))
-    assert generated_subgroup(np.array([blocks, swaps]), True, Work(10_000)) is None
+    assert generated_subgroup(np.array([blocks, swaps]), True, WorkLeft(10_000)) is None
 
 
 def test_images_bound_the_group_complexity_as_the_monoid_does() -> None:

@@ -68,7 +68,7 @@ def fewest_states(machine: Machine) -> FewestStates:
     high = min(size, cover.folded())
     if len(cover.targets) > MOST_SEARCHED or high * len(cover.targets[0]) > MOST_LEADS:
         return FewestStates(low, high)
-    search = _Search(cover, alone)
+    search = _CoverSearch(cover, alone)
     while low < high:
         found = search.fits(low)
         if found is None:
@@ -176,7 +176,7 @@ class _Partition:
         self.members[other], self.joined[other] = 0, one
 
 
-class _Search:
+class _CoverSearch:
     """The search for closed covers of a given number of sets, within a budget of steps."""
 
     def __init__(self, cover: _Cover, alone: list[int]) -> None:

@@ -146,14 +146,11 @@ class FunctionSpaces:
         size = max(len(self.labels.names) * int(self.labels.asked.sum()) ** 2, 1)
         return max(min(MOST_PROGRAMS, 1_000 * MOST_PROGRAMS // size), 3)
 
-    @property
-    def _draws(self) -> int:
-        return 2 if self.num_states <= MOST_DRAWN_TWICE else 1
-
     def _spaces(self, most: int) -> list[Floats]:
         """The spaces of at most some dimension that are found, small ones first."""
         if most not in self._known:
-            found = [space for seed in range(self._draws) for space in self._grown(most, seed)]
+            draws = 2 if self.num_states <= MOST_DRAWN_TWICE else 1
+            found = [space for seed in range(draws) for space in self._grown(most, seed)]
             self._known[most] = sorted(found, key=lambda space: space.shape[1])
         return self._known[most]
 
@@ -191,16 +188,13 @@ class FunctionSpaces:
             if size:
                 yield space
             for larger in self._next_larger(space, elements, most, draw):
-                mark = self._mark(larger, elements[0])
+                # two traces and the dimension are the same for spaces of the same type
+                inside = larger.T @ elements[0] @ larger
+                traces = float(np.trace(inside)), float(np.trace(inside @ inside))
+                mark = larger.shape[1], round(traces[0], 5), round(traces[1], 5)
                 if mark not in seen:
                     seen.add(mark)
                     heapq.heappush(heap, (larger.shape[1], len(seen), larger))
-
-    def _mark(self, space: Floats, element: Floats) -> tuple[int, float, float]:
-        """What is the same for spaces of the same type: two traces, and the dimension."""
-        inside = space.T @ element @ space
-        traces = float(np.trace(inside)), float(np.trace(inside @ inside))
-        return space.shape[1], round(traces[0], 5), round(traces[1], 5)
 
     def _random_elements(self, draw: np.random.Generator) -> Iterator[Floats]:
         """Random combinations of words, as matrices `[S, S]` on functions.
@@ -227,9 +221,12 @@ class FunctionSpaces:
         self, space: Floats, elements: Sequence[Floats], most: int, draw: np.random.Generator
     ) -> Iterator[Floats]:
         """Invariant spaces above one, each with a null vector of an element in the quotient."""
-        outside = _complement(space)
-        if not outside.shape[1] or space.shape[1] >= most:
+        if space.shape[1] >= min(most, len(space)):
             return
+        # an orthonormal basis of what is orthogonal to the space
+        outside: Floats = np.eye(len(space))
+        if space.shape[1]:
+            outside = np.linalg.svd(space, full_matrices=True)[0][:, space.shape[1] :]
         for element in elements:
             quotient = outside.T @ element @ outside
             done: list[complex] = []
@@ -326,14 +323,6 @@ def _continued(targets: Integers, otherwise: Integers) -> Integers:
             first = int(before[first])
         closed[state] = first
     return closed
-
-
-def _complement(space: Floats) -> Floats:
-    """An orthonormal basis of what is orthogonal to an orthonormal basis."""
-    if not space.shape[1]:
-        return np.eye(len(space))
-    outside: Floats = np.linalg.svd(space, full_matrices=True)[0][:, space.shape[1] :]
-    return outside
 
 
 def _residual(basis: Floats, columns: Floats) -> Floats:

@@ -101,7 +101,7 @@ def walks(automaton: Automaton) -> Iterator[Walk]:
         found = sorted(_orbits(images), key=lambda one: (*_rank(one.group), *one.order))
     except TooMuchWorkError:
         raise TaskError("the machine has a group on too many states to be worked out") from None
-    buckets: dict[str, list[_Orbit]] = {}
+    buckets: dict[str, list[_PointOrbit]] = {}
     for orbit in found:
         buckets.setdefault(orbit.group.name, []).append(orbit)
     waiting: list[_Begun] = []
@@ -126,7 +126,7 @@ def walks(automaton: Automaton) -> Iterator[Walk]:
             waiting.append(best)
 
 
-def _best_of(machine: _Quotient, images: Images, bucket: Sequence[_Orbit]) -> _Begun | None:
+def _best_of(machine: _Quotient, images: Images, bucket: Sequence[_PointOrbit]) -> _Begun | None:
     """The first orbit on which labels show the whole group and the points get equally likely.
 
     Of the first `MOST_TRIED`; without such a one that on which they show most, and then the one
@@ -190,7 +190,7 @@ class _Quotient:
 
 
 @dataclass(frozen=True, eq=False)
-class _Orbit:
+class _PointOrbit:
     """Some points of an image that a group moves into each other."""
 
     group: Subgroup  # as it permutes them
@@ -204,7 +204,7 @@ class _Orbit:
     """
 
 
-def _orbits(images: Images) -> Iterator[_Orbit]:
+def _orbits(images: Images) -> Iterator[_PointOrbit]:
     """The orbits of more than one point, in one image of every component."""
     counts = np.bincount(images.components)
     stays = images.components[images.step] == images.components[:, None]
@@ -222,7 +222,7 @@ def _orbits(images: Images) -> Iterator[_Orbit]:
                 known[key] = _generated(moved)
             component = int(images.components[found.image])
             order = (-float(allowed[component]) / int(counts[component]), len(places), found.image)
-            yield _Orbit(known[key], found.image, found.points[places], order)
+            yield _PointOrbit(known[key], found.image, found.points[places], order)
 
 
 def _generated(permutations: Integers) -> Subgroup:
@@ -255,7 +255,7 @@ class _Seen:
         return np.where(allowed, target, -1).transpose(0, 2, 1).reshape(-1, self.steps.shape[1])
 
 
-def _seen(machine: _Quotient, images: Images, orbit: _Orbit) -> _Seen | None:
+def _seen(machine: _Quotient, images: Images, orbit: _PointOrbit) -> _Seen | None:
     """The orbit with its steps; None where labels tell none of its points apart."""
     inside = np.flatnonzero(images.components == images.components[orbit.image])
     local = np.full(len(images), -1)

@@ -129,6 +129,19 @@ class Group:
         return None if further is None else 1 + further
 
     @cached_property
+    def squares_length(self) -> int | None:
+        """In how many steps the subgroup of squares, taken again and again, becomes trivial.
+
+        None where it never does.
+        """
+        if len(self) == 1:
+            return 0
+        if len(self.squares) == len(self):
+            return None
+        further = self.squares.squares_length
+        return None if further is None else 1 + further
+
+    @cached_property
     def is_nilpotent(self) -> bool:
         """Whether it is the direct product of its Sylow subgroups.
 

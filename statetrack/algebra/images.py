@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from statetrack.algebra.maps import power
 from statetrack.algebra.prediction import Word
-from statetrack.algebra.stabilizer_chain import StabilizerChain, TooMuchWorkError, Work
+from statetrack.algebra.stabilizer_chain import StabilizerChain, TooMuchWorkError, WorkLeft
 from statetrack.sources import Booleans, ByPoint, Integers, shortest_ways
 
 MOST_IMAGES = 500_000
@@ -327,7 +327,7 @@ def image_groups(images: Images) -> list[ImageGroup]:
     steps, lengths = steps[order], lengths[order]
     begins = np.searchsorted(root_of[steps], roots).tolist()
     maximal = inside.maximal(wanted)
-    groups, work = [], Work()
+    groups, work = [], WorkLeft()
     ends = [*begins, len(steps)][1:]
     for root, begin, end in zip(roots.tolist(), begins, ends, strict=True):
         middle = begin + int(moves[steps[begin:end]].sum())
@@ -351,7 +351,7 @@ def image_groups(images: Images) -> list[ImageGroup]:
     return sorted(groups, key=lambda group: group.image)
 
 
-def _generators(permutations: Integers, work: Work) -> tuple[StabilizerChain, list[int]]:
+def _generators(permutations: Integers, work: WorkLeft) -> tuple[StabilizerChain, list[int]]:
     """The group that permutations `[K, P]` generate, and which are not in that of those before."""
     num_points = permutations.shape[1]
     chain, needed = StabilizerChain(num_points, work=work), []

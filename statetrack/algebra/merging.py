@@ -210,7 +210,7 @@ def merging_of(automaton: Automaton, length: int, most_images: int = MOST_IMAGES
     law = _Law.of(automaton)
     if law.independent and (never := _never_at_once(machine, law)):
         return Merging(length, np.zeros(1), never=never)
-    classes = _Classes.of(machine, law)
+    classes = _StateClasses.of(machine, law)
     images = images_of(classes.actions, most_images)
     nodes = None if images is None else _Nodes.of(images, classes, law, most_images)
     if images is None or nodes is None:
@@ -306,7 +306,7 @@ class _Law:
 
 
 @dataclass(frozen=True, eq=False)
-class _Classes:
+class _StateClasses:
     """States that every symbol leads to the same states, as one.
 
     Images are taken of classes: they are fewer, and the last symbol tells the state.
@@ -320,7 +320,7 @@ class _Classes:
     void: int | None
 
     @classmethod
-    def of(cls, machine: Machine, law: _Law) -> _Classes:
+    def of(cls, machine: Machine, law: _Law) -> _StateClasses:
         """The classes of a machine under the symbols that are drawn."""
         used = law.used
         _, first, number = np.unique(
@@ -365,7 +365,7 @@ class _Nodes:
     merged: Booleans  # [M]: whether the state is known after this move, whatever came before
 
     @classmethod
-    def of(cls, images: Images, classes: _Classes, law: _Law, most: int) -> _Nodes | None:
+    def of(cls, images: Images, classes: _StateClasses, law: _Law, most: int) -> _Nodes | None:
         """The nodes that drawn words lead to; None where there are more than `most`."""
         num_states = len(law.delta)
         moves: list[tuple[Integers, Integers, Integers]] = []
@@ -448,7 +448,7 @@ def _never_at_once(machine: Machine, law: _Law) -> str:
     return f"{parts} parts of the machine are never left once entered" if parts > 1 else ""
 
 
-def _never_by_images(images: Images, classes: _Classes) -> str:
+def _never_by_images(images: Images, classes: _StateClasses) -> str:
     """That no word merges two states, where no image is one class; else nothing.
 
     No word merges the states of a smallest image: it would have a smaller one. Where one part of
@@ -461,7 +461,7 @@ def _never_by_images(images: Images, classes: _Classes) -> str:
 
 
 def _sampled(
-    automaton: Automaton, machine: Machine, classes: _Classes, law: _Law, length: int
+    automaton: Automaton, machine: Machine, classes: _StateClasses, law: _Law, length: int
 ) -> Merging | None:
     """The shares on sampled words, followed from their last symbol to the front.
 
@@ -491,7 +491,7 @@ def _sampled(
     return Merging(length, np.array(counts) / most, most, never)
 
 
-def _never_by_pairs(machine: Machine, classes: _Classes) -> str:
+def _never_by_pairs(machine: Machine, classes: _StateClasses) -> str:
     """That no word merges two states, by all pairs of them; nothing where they are too many."""
     merge = np.eye(len(classes.first), dtype=bool)
     merge |= ~(classes.live[:, None] & classes.live[None, :])

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from statetrack.algebra.machine import Machine
 from statetrack.algebra.maps import settled_power
-from statetrack.algebra.words import ShortWords
+from statetrack.algebra.words import ShortestWords
 from statetrack.sources import Booleans, Integers, after_each_length, strong_components
 
 MOST_LOCAL = 400
@@ -119,11 +119,14 @@ class Monoid:
         Among the elements with the image and the kernel of an idempotent e, this is e's H-class:
         the largest group that has e as its identity.
         """
-        images = np.zeros(self.elements.shape, bool)
-        np.put_along_axis(images, self.elements.astype(np.int64), True, axis=1)
-        both = np.column_stack(
-            [np.packbits(images, axis=1), _kernels(self.elements).view(np.uint8)]
-        )
+        maps = self.elements.astype(np.int64)
+        images = np.zeros(maps.shape, bool)
+        np.put_along_axis(images, maps, True, axis=1)
+        first = np.zeros_like(self.elements)  # the first state that goes to each place
+        for state in reversed(range(maps.shape[1])):
+            first[np.arange(len(maps)), maps[:, state]] = state
+        kernels = np.take_along_axis(first, maps, axis=1)
+        both = np.column_stack([np.packbits(images, axis=1), kernels.view(np.uint8)])
         seen: dict[bytes, int] = {}
         return np.array([seen.setdefault(key, len(seen)) for key in _keys(both)])
 
@@ -133,7 +136,13 @@ class Monoid:
         The group at an idempotent e permutes the states that e leaves where they are, `[P]`. Its
         elements are permutations of these, numbered from 0: `[order, P]`, the identity first.
         """
-        return [self._group_at(int(each)) for each in self.regular_idempotents]
+        found = []
+        for idempotent in self.regular_idempotents.tolist():
+            points = np.unique(self.elements[idempotent]).astype(np.int64)
+            members = np.flatnonzero(self.frames == self.frames[idempotent])
+            members = np.concatenate([[idempotent], members[members != idempotent]])
+            found.append((points, np.searchsorted(points, self.elements[np.ix_(members, points)])))
+        return found
 
     @cached_property
     def regular_idempotents(self) -> Integers:
@@ -144,12 +153,6 @@ class Monoid:
     def order_at(self, idempotent: int) -> int:
         """The order of the largest group that has this idempotent as its identity."""
         return int((self.frames == self.frames[idempotent]).sum())
-
-    def _group_at(self, idempotent: int) -> tuple[Integers, Integers]:
-        points = np.unique(self.elements[idempotent]).astype(np.int64)
-        members = np.flatnonzero(self.frames == self.frames[idempotent])
-        members = np.concatenate([[idempotent], members[members != idempotent]])
-        return points, np.searchsorted(points, self.elements[np.ix_(members, points)])
 
 
 def transition_monoid(actions: Integers, budget: Budget) -> Monoid | None:
@@ -271,7 +274,7 @@ def local_order(machine: Machine, monoid: Monoid) -> tuple[bool | None, LocalOrd
     return (False if complete else None), None
 
 
-def order_of_short_words(machine: Machine) -> tuple[LocalOrder, ShortWords] | None:
+def order_of_short_words(machine: Machine) -> tuple[LocalOrder, ShortestWords] | None:
     """An order that labels tell, of a monoid that is not listed: e is an action, a and b are words.
 
     With the words, whose symbols are numbers of actions.
@@ -282,7 +285,7 @@ def order_of_short_words(machine: Machine) -> tuple[LocalOrder, ShortWords] | No
     """
     if (apart := machine.apart) is None:
         return None
-    words = ShortWords.of(machine.actions, range(len(machine.actions)), MOST_WORDS)
+    words = ShortestWords.of(machine.actions, range(len(machine.actions)), MOST_WORDS)
     tried, entries = words.maps[:MOST_WORDS], MOST_ENTRIES
     for number, kept in enumerate(settled_power(machine.actions)):
         points = np.unique(kept)
@@ -310,15 +313,6 @@ def _told_order(local: Integers, apart: Booleans) -> tuple[int, int, int] | None
             second, point = np.argwhere(told)[0].tolist()
             return place, second, point
     return None
-
-
-def _kernels(maps: Maps) -> Maps:
-    """For every state the first one that goes to the same place: `[N, S]` from `[N, S]`."""
-    first = np.zeros_like(maps)
-    rows = np.arange(len(maps))
-    for state in reversed(range(maps.shape[1])):
-        first[rows, maps[:, state]] = state
-    return np.take_along_axis(first, maps.astype(np.int64), axis=1)
 
 
 def _keys(rows: npt.NDArray[np.unsignedinteger]) -> list[bytes]:

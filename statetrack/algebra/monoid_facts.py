@@ -30,7 +30,7 @@ from statetrack.algebra.machine import Machine
 from statetrack.algebra.maps import commute, cycles, order_of, settled_power
 from statetrack.algebra.monoid import Monoid, stable_elements
 from statetrack.algebra.representations import orbits_of_pairs
-from statetrack.algebra.stabilizer_chain import StabilizerChain, TooMuchWorkError, Work
+from statetrack.algebra.stabilizer_chain import StabilizerChain, TooMuchWorkError, WorkLeft
 from statetrack.sources import Booleans, Integers, orbits
 
 MOST_LISTED = 5_040
@@ -83,25 +83,24 @@ def listed_subgroup(group: Group, seen: bool) -> Subgroup:
         solvable=group.derived_length is not None,
         derived_length=group.derived_length,
         exponent=group.exponent,
-        squares_length=_squares_length(group),
+        squares_length=group.squares_length,
         seen=seen,
     )
 
 
 def generated_subgroup(
-    permutations: Integers, seen: bool, work: Work | None = None
+    permutations: Integers, seen: bool, work: WorkLeft | None = None
 ) -> Subgroup | None:
     """What is known of the group that permutations `[K, S]` generate; None for too much work.
 
     Where it is small enough, its elements are listed.
     """
-    letter = _giant(permutations)
-    if letter:
-        num_points = permutations.shape[1]
+    num_points = permutations.shape[1]
+    if letter := _giant(permutations):
         order = math.factorial(num_points) // (1 if letter == "S" else 2)
         return Subgroup(f"{letter}{num_points}", order, seen)
     try:
-        return _known_of(StabilizerChain(permutations.shape[1], permutations, work), seen)
+        return _known_of(StabilizerChain(num_points, permutations, work), seen)
     except TooMuchWorkError:
         return None
 
@@ -176,20 +175,6 @@ def _has_simple_socle(permutations: Integers) -> bool:
     states = factorise(permutations.shape[1])
     is_higher_power = len(states) == 1 and set(states.values()) != {1}
     return not is_higher_power and len(np.unique(orbits_of_pairs(permutations))) == 2
-
-
-def _squares_length(group: Group) -> int | None:
-    """The steps in which the subgroup of squares, taken again and again, becomes trivial.
-
-    None where it never does.
-    """
-    length = 0
-    while len(group) > 1:
-        if len(group.squares) == len(group):
-            return None
-        group = group.squares
-        length += 1
-    return length
 
 
 # --- the monoid ---
@@ -311,7 +296,7 @@ def facts_of_images(machine: Machine, images: StateImages) -> MonoidFacts | None
         return None
     apart = _apart_as_classes(machine, images)
     quasi_aperiodic, counting_seen = _lengths_by_images(groups, apart)
-    work, subgroups = Work(), []
+    work, subgroups = WorkLeft(), []
     for group in groups:
         if group.is_maximal:
             seen = is_seen(apart, group.permutations, group.points)

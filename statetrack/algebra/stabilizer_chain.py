@@ -26,7 +26,7 @@ class TooMuchWorkError(Exception):
     """A group takes too much work."""
 
 
-class Work:
+class WorkLeft:
     """How much work may still be done: a number of entries of permutations."""
 
     def __init__(self, most: int = MOST_WORK) -> None:
@@ -46,9 +46,9 @@ class StabilizerChain:
     """
 
     def __init__(
-        self, num_points: int, generators: Integers | None = None, work: Work | None = None
+        self, num_points: int, generators: Integers | None = None, work: WorkLeft | None = None
     ) -> None:
-        self.work = work or Work()
+        self.work = work or WorkLeft()
         self.num_points = num_points
         self.generators: list[Integers] = []  # none of them is in the group of those before it
         self._points = np.arange(num_points)

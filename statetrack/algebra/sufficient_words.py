@@ -66,7 +66,7 @@ def identification(machine: Machine, shortest: int = 1) -> Identification:
 
     With a label after every symbol, `shortest` is 1.
     """
-    table = _Table.of(machine)
+    table = _DrawnStates.of(machine)
     enough = len(table) ** 2 + shortest - 1
     if len(table) > MOST_PAIRED:
         return _bounded(machine, table, None, shortest, enough)
@@ -77,7 +77,7 @@ def identification(machine: Machine, shortest: int = 1) -> Identification:
 
 
 @dataclass(frozen=True, eq=False)
-class _Table:
+class _DrawnStates:
     """The states that words lead to, from 0: S of them, and one more in which nothing is drawn."""
 
     delta: Integers  # [S, V]; S where a symbol is not drawn
@@ -86,7 +86,7 @@ class _Table:
     start: int
 
     @classmethod
-    def of(cls, machine: Machine) -> _Table:
+    def of(cls, machine: Machine) -> _DrawnStates:
         live = np.flatnonzero(machine.live)
         number = np.full(len(machine.live), len(live))
         number[live] = np.arange(len(live))
@@ -128,7 +128,7 @@ class _SufficientSet:
     where labels after it differ, and both whole words are of `shortest` symbols at least.
     """
 
-    def __init__(self, table: _Table, root: int, shortest: int) -> None:
+    def __init__(self, table: _DrawnStates, root: int, shortest: int) -> None:
         later = table.shortest_words(root)
         self._lengths = np.where(later == UNREACHED, table.shortest_words(), later)  # of all a(s)
         self._shortest = shortest
@@ -155,7 +155,7 @@ class _SufficientSet:
                 self.longest = max(self.longest, farthest + suffix)
 
 
-def _steps(table: _Table, later: Integers, root: int, shortest: int) -> list[Integers]:
+def _steps(table: _DrawnStates, later: Integers, root: int, shortest: int) -> list[Integers]:
     """The lengths of the words a(s) x and u that lead to every state, `[S]` each.
 
     `later [S]` are the lengths of the a(s) of `root` symbols or more. States that no such word
@@ -179,7 +179,7 @@ def _steps(table: _Table, later: Integers, root: int, shortest: int) -> list[Int
     return steps
 
 
-def _tell_apart(table: _Table, sets: Sequence[_SufficientSet], shortest: int) -> Integers:
+def _tell_apart(table: _DrawnStates, sets: Sequence[_SufficientSet], shortest: int) -> Integers:
     """The length of a shortest word that tells two states apart, `[S, S]`; unreached if none does.
 
     Longer and longer words fill the sufficient sets, until there are too many pairs to go on.
@@ -203,7 +203,7 @@ def _tell_apart(table: _Table, sets: Sequence[_SufficientSet], shortest: int) ->
 
 
 def _bounded(
-    machine: Machine, table: _Table, told: Integers | None, shortest: int, enough: int
+    machine: Machine, table: _DrawnStates, told: Integers | None, shortest: int, enough: int
 ) -> Identification:
     """What is enough, with what is needed: by the machine that agrees longest of those tried."""
     lengths = table.shortest_words()
@@ -222,7 +222,7 @@ def _bounded(
 
 
 def _promising(
-    table: _Table, lengths: Integers, told: Integers | None
+    table: _DrawnStates, lengths: Integers, told: Integers | None
 ) -> Iterator[tuple[int, int, int]]:
     """Replaced transitions (state, symbol, other target) by how late they may be seen, last first.
 
@@ -257,7 +257,7 @@ def _promising(
 
 
 def _first_difference(
-    table: _Table,
+    table: _DrawnStates,
     lengths: Integers,
     fault: tuple[int, int, int],
     shortest: int,

@@ -36,13 +36,13 @@ from statetrack.algebra.stabilizer_chain import StabilizerChain
 from statetrack.algebra.words import (
     ArrangedStates,
     DistinguishingWords,
-    ShortWords,
+    ShortestWords,
     label_after,
     of_one_length,
     run,
     way_back,
 )
-from statetrack.sources import Booleans, Integers, orbits, strong_components
+from statetrack.sources import Integers, orbits, strong_components
 
 MOST_WORDS = 20_000
 """Most words with different actions that are tried, in the order of their lengths."""
@@ -300,7 +300,12 @@ class Witnesses:
         for _, one, other in pairs[:MOST_PAIRS]:
             if generate([loops[one], loops[other]]):
                 return loops[one][1], loops[other][1]
-        return _few(loops, num_points, group.order)
+        # the first ones that each make the group larger, until it is whole
+        chain, words = StabilizerChain(num_points), []
+        for permutation, word in loops:
+            if chain.order < group.order and chain.add(np.array(permutation)):
+                words.append(word)
+        return tuple(words)
 
     def _loops(self, group: ImageGroup) -> list[tuple[Permutation, Word]]:
         """Permutations that words make of a group's points, the shortest words first."""
@@ -371,7 +376,7 @@ class Witnesses:
     @cached_property
     def order(self) -> Witness | None:
         """Two words, symbols where two symbols show it, whose order labels show."""
-        words = ShortWords.of(self._machine.actions, self._tell.symbols, MOST_ORDERED)
+        words = ShortestWords.of(self._machine.actions, self._tell.symbols, MOST_ORDERED)
         return self._in_two_orders(words, words.of_one_symbol) or self._in_two_orders(
             words, np.arange(1, len(words.maps))
         )
@@ -379,11 +384,11 @@ class Witnesses:
     @cached_property
     def order_of_symbols(self) -> Witness | None:
         """Two symbols in a row, whose order labels show after a further symbol."""
-        words = ShortWords.of(self._machine.actions, self._tell.symbols, 2)
+        words = ShortestWords.of(self._machine.actions, self._tell.symbols, 2)
         return self._in_two_orders(words, words.of_one_symbol, empty=False)
 
     def _in_two_orders(
-        self, words: ShortWords, numbers: Integers, *, empty: bool = True
+        self, words: ShortestWords, numbers: Integers, *, empty: bool = True
     ) -> Witness | None:
         tell = self._tell
         apart = self._machine.apart if empty else tell.apart_later
@@ -392,7 +397,8 @@ class Witnesses:
             told = np.zeros(maps.shape, bool) if apart is None else apart[maps[:, map_], map_[maps]]
             if told.any():
                 row = int(told.any(axis=1).argmax())
-                state = self._nearest(told[row])
+                near = np.flatnonzero(told[row]).tolist()
+                state = min(near, key=lambda each: len(tell.ways[each][1]))
                 ends = int(maps[row][map_[state]]), int(map_[maps[row][state]])
                 return Witness(
                     "order",
@@ -508,29 +514,11 @@ class Witnesses:
 
     # --- what they share ---
 
-    def _nearest(self, states: Booleans) -> int:
-        """Of some states, marked in `[S]`, one with a shortest way from the start."""
-        ways = self._tell.ways
-        found: list[int] = np.flatnonzero(states).tolist()
-        return min(found, key=lambda each: len(ways[each][1]))
-
     @cached_property
-    def _words(self) -> ShortWords:
+    def _words(self) -> ShortestWords:
         """The shortest words of different actions on the classes."""
-        return ShortWords.of(self._tell.class_actions, self._tell.class_symbols, MOST_WORDS)
+        return ShortestWords.of(self._tell.class_actions, self._tell.class_symbols, MOST_WORDS)
 
     @cached_property
     def _arrangements(self) -> ArrangedStates:
         return ArrangedStates(self._tell.class_symbols, self._tell.class_actions)
-
-
-def _few(
-    loops: Sequence[tuple[Permutation, Word]], num_points: int, order: int
-) -> tuple[Word, ...]:
-    """The words of the first permutations that each make the group larger, until it is whole."""
-    chain = StabilizerChain(num_points)
-    words = []
-    for permutation, word in loops:
-        if chain.order < order and chain.add(np.array(permutation)):
-            words.append(word)
-    return tuple(words)

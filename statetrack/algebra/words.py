@@ -54,7 +54,7 @@ def label_after(automaton: Automaton, state: int, word: Word) -> int | None:
 
 
 @dataclass(frozen=True, eq=False)
-class ShortWords:
+class ShortestWords:
     """Words with different actions, in the order of their lengths, the empty word first."""
 
     maps: Integers  # [N, P]
@@ -62,7 +62,7 @@ class ShortWords:
     search: BreadthFirst[bytes]
 
     @classmethod
-    def of(cls, actions: Integers, symbols: Sequence[int], most: int) -> ShortWords:
+    def of(cls, actions: Integers, symbols: Sequence[int], most: int) -> ShortestWords:
         """The shortest words of symbols with actions `[K, P]`, about as many as there may be."""
         num_points = actions.shape[1]
         most = min(most, max(MOST_ENTRIES // num_points, len(actions) + 1))

@@ -147,7 +147,7 @@ class Shortcuts:
         self._longest = int(train.lengths.max())
         labels = np.concatenate([part.labels[part.scored] for part in _parts(train)])
         self._tables = {
-            name: _Table(_keys_of_scored(train, view), labels) for name, view in VIEWS.items()
+            name: _Lookup(_keys_of_scored(train, view), labels) for name, view in VIEWS.items()
         }
 
     def answers(self, batch: Batch, ends: Integers) -> Iterator[tuple[str, Integers]]:
@@ -206,7 +206,7 @@ class Shortcuts:
         }
 
 
-class _Table:
+class _Lookup:
     """For every key of training, its most frequent label (of several, the smallest)."""
 
     def __init__(self, keys: Keys, labels: NDArray[np.unsignedinteger]) -> None:
