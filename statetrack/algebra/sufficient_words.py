@@ -67,13 +67,24 @@ def identification(machine: Machine, shortest: int = 1) -> Identification:
     With a label after every symbol, `shortest` is 1.
     """
     table = _DrawnStates.of(machine)
-    enough = len(table) ** 2 + shortest - 1
-    if len(table) > MOST_PAIRED:
-        return _bounded(machine, table, None, shortest, enough)
-    sets = [_SufficientSet(table, root, shortest) for root in sorted({0, 1, shortest})]
-    told = _tell_apart(table, sets, shortest)
-    enough = min([enough, *(each.longest for each in sets if each.complete)])
-    return _bounded(machine, table, told, shortest, enough)
+    enough, told = len(table) ** 2 + shortest - 1, None
+    if len(table) <= MOST_PAIRED:
+        sets = [_SufficientSet(table, root, shortest) for root in sorted({0, 1, shortest})]
+        told = _tell_apart(table, sets, shortest)
+        enough = min([enough, *(each.longest for each in sets if each.complete)])
+    # what is needed: by the machine that agrees longest of those tried
+    lengths, live = table.shortest_words(), np.flatnonzero(machine.live)
+    needed, replaced, budget = shortest, None, MOST_COMPARED
+    seen = np.zeros(len(table) ** 2, bool)
+    for fault in _promising(table, lengths, told):
+        if budget <= 0 or needed == enough:
+            break
+        differ, work = _first_difference(table, lengths, fault, shortest, seen)
+        budget -= work
+        if differ > needed:
+            state, symbol, target = fault
+            needed, replaced = differ, (int(live[state]), symbol, int(live[target]))
+    return Identification(enough, needed, replaced)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,13 +123,6 @@ class _DrawnStates:
         """The length of a shortest word of `least` symbols or more to every state, `[S]`."""
         lengths = distances(self.closed, self.reached_after(least))[:-1]
         return np.where(lengths == UNREACHED, UNREACHED, lengths + least)
-
-    def told_apart_at_once(self) -> Booleans:
-        """The pairs of states with different labels, `[S + 1, S + 1]`."""
-        labels = np.append(self.labels, -1)
-        asked = labels >= 0
-        different: Booleans = labels[:, None] != labels[None, :]
-        return different & asked[:, None] & asked[None, :]
 
 
 class _SufficientSet:
@@ -185,7 +189,10 @@ def _tell_apart(table: _DrawnStates, sets: Sequence[_SufficientSet], shortest: i
     Longer and longer words fill the sufficient sets, until there are too many pairs to go on.
     """
     lengths = np.full((len(table), len(table)), UNREACHED)
-    told, work, actions = table.told_apart_at_once(), 0, table.closed.T
+    labels = np.append(table.labels, -1)
+    asked = labels >= 0
+    told = (labels[:, None] != labels[None, :]) & asked[:, None] & asked[None, :]
+    work, actions = 0, table.closed.T
     for length in range(2 * len(table) + shortest):
         work += told.size * table.delta.shape[1]
         best = min((each.longest for each in sets if each.complete), default=None)
@@ -200,25 +207,6 @@ def _tell_apart(table: _DrawnStates, sets: Sequence[_SufficientSet], shortest: i
             each.tell(told[:-1, :-1], length)
         told = leading_to(actions, told)
     return lengths
-
-
-def _bounded(
-    machine: Machine, table: _DrawnStates, told: Integers | None, shortest: int, enough: int
-) -> Identification:
-    """What is enough, with what is needed: by the machine that agrees longest of those tried."""
-    lengths = table.shortest_words()
-    needed, replaced, budget = shortest, None, MOST_COMPARED
-    seen = np.zeros(len(table) ** 2, bool)
-    for fault in _promising(table, lengths, told):
-        if budget <= 0 or needed == enough:
-            break
-        differ, work = _first_difference(table, lengths, fault, shortest, seen)
-        budget -= work
-        if differ > needed:
-            state, symbol, target = fault
-            live = np.flatnonzero(machine.live)
-            needed, replaced = differ, (int(live[state]), symbol, int(live[target]))
-    return Identification(enough, needed, replaced)
 
 
 def _promising(

@@ -98,33 +98,27 @@ class Attention(Recurrence):
 
     def predict(self, algebra: Algebra) -> Prediction:
         """Tasks in TC0 at most."""
-        refused = beyond_tc0(algebra)
-        if refused:
-            return refused
+        if no := beyond_tc0(algebra):
+            return no
         if self.longest is not None:
             why = (
                 f"words of more than {self.longest:,} symbols cannot be read: positions are learned"
             )
             return Prediction("no", why, OWN)
-        found = self._without_positions(algebra) if self.positions == "none" else None
-        if found:
-            return found
+        if self.positions == "none":
+            if self.has_mlp and (found := occurrences(algebra, self.layers)):
+                return found
+            if algebra.machine.complete and not algebra.machine.partially_ordered:
+                return Prediction(
+                    "no",
+                    "some word leads back to a state that was left: the monoid is not R-trivial, "
+                    "and beyond attention without positions at fixed precision",
+                    FIXED_PRECISION,
+                    witness=algebra.witnesses.comes_back,
+                )
         return Prediction(
             "unknown",
             "no rule decides it for weights that do for every length T; with weights that depend "
             "on T, constant depth does solvable automata, and depth O(log T) all",
             SHORTCUTS,
         )
-
-    def _without_positions(self, algebra: Algebra) -> Prediction | None:
-        if self.has_mlp and (found := occurrences(algebra, self.layers)):
-            return found
-        if algebra.machine.complete and not algebra.machine.partially_ordered:
-            return Prediction(
-                "no",
-                "some word leads back to a state that was left: the monoid is not R-trivial, and "
-                "beyond attention without positions at fixed precision",
-                FIXED_PRECISION,
-                witness=algebra.witnesses.comes_back,
-            )
-        return None

@@ -227,7 +227,9 @@ def _beside(algebra: Algebra, factors: int, sizes: Heads) -> tuple[Need, ...]:
     heads = sizes.heads.at_least(_heads_for(space, choice, factors, room))
     needs = [heads] if heads.value and heads.value > 1 else []
     needs += unmet(keys, values)
-    if not _elements_with_labels_of_their_own(algebra):
+    # one query reads elements of the group as states, each with a label that is its own
+    size = algebra.monoid and algebra.monoid.size
+    if not space.labels.tell_states_apart or size != algebra.num_states:
         needs.append(sizes.mlp.at_least(None))
     return tuple(needs)
 
@@ -244,14 +246,6 @@ def _heads_for(space: StateSpace, choice: Choice, factors: int, room: int) -> in
         else:
             heads.append((factors - rank, room - size))
     return len(heads)
-
-
-def _elements_with_labels_of_their_own(algebra: Algebra) -> bool:
-    """Whether the states are the elements of the group, each with a label that is its own."""
-    space, facts = algebra.space, algebra.monoid
-    if space is None or facts is None:
-        return False
-    return space.labels.tell_states_apart and facts.size == algebra.num_states
 
 
 def _one_reflection_is_too_few(algebra: Algebra) -> bool:
