@@ -26,7 +26,6 @@ from statetrack.models import (
     state_size,
 )
 from statetrack.models._checking import EVERY, FIRST, REGISTERED, SCANNING, STEPPING
-from statetrack.ops.operators import ComposableOperators
 from statetrack.settings import build
 from statetrack.training import DataSettings, Population, Replica, TrainSettings
 from statetrack.training.population import Optimiser
@@ -248,19 +247,6 @@ def test_operators_apply_as_their_matrices_do(name: str) -> None:
     states = torch.randn(V, matrices.shape[-1], dtype=torch.float64)
     expected = torch.stack([matrix @ state for matrix, state in zip(matrices, states, strict=True)])
     torch.testing.assert_close(operators.apply(torch.arange(V), states), expected)
-
-
-COMPOSABLE = [name for name in LINEAR if isinstance(linear(name).operators(), ComposableOperators)]
-
-
-@pytest.mark.parametrize("name", COMPOSABLE)
-def test_operators_that_compose_multiply_their_matrices(name: str) -> None:
-    operators = linear(name).operators()
-    assert isinstance(operators, ComposableOperators)
-    later, earlier = torch.tensor([0, 4, 2, 2]), torch.tensor([1, 4, 0, 3])
-    composed = operators.select(later).compose(operators.select(earlier))
-    matrices = operators.dense()
-    torch.testing.assert_close(composed.dense(), matrices[later] @ matrices[earlier])
 
 
 @every_linear_model

@@ -26,7 +26,7 @@ from statetrack.ops import (
     Operators,
     RotationOperators,
 )
-from statetrack.ops.operators import ComposableOperators, as_complex, as_real
+from statetrack.ops.operators import as_complex, as_real
 
 V, H = 5, 6
 
@@ -64,8 +64,6 @@ STRUCTURES = {
         (ComplexDiagonalOperators(complex_normal(V, 1)), DenseOperators(normal(V, 4, 4))), (2, 4)
     ),
 }
-COMPOSABLE = ["dense", "blocks of 1", "blocks of 3", "rotation", "diagonal", "complex diagonal"]
-COMPOSABLE += ["one-hot columns", "one-hot rows"]
 
 
 @pytest.fixture(params=STRUCTURES)
@@ -85,20 +83,6 @@ def test_apply_multiplies_by_the_written_out_matrix(operators: Operators) -> Non
 def test_select_takes_operators_in_the_given_order(operators: Operators) -> None:
     symbols = torch.tensor([3, 3, 0, 4])
     torch.testing.assert_close(operators.select(symbols).dense(), operators.dense()[symbols])
-
-
-@pytest.mark.parametrize("name", COMPOSABLE)
-def test_composing_multiplies_the_matrices_later_one_first(name: str) -> None:
-    later, earlier = STRUCTURES[name](), STRUCTURES[name]()
-    assert isinstance(later, ComposableOperators) and isinstance(earlier, ComposableOperators)
-    composed = later.compose(earlier)
-    assert type(composed) is type(later)
-    torch.testing.assert_close(composed.dense(), later.dense() @ earlier.dense())
-
-
-def test_the_structures_that_compose_are_those_that_say_so() -> None:
-    made = {name for name, make in STRUCTURES.items() if isinstance(make(), ComposableOperators)}
-    assert made == set(COMPOSABLE)
 
 
 @pytest.mark.parametrize("with_inputs", [False, True])

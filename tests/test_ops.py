@@ -17,7 +17,8 @@ from torch import Tensor
 from torch.func import vmap
 
 from statetrack import ops
-from statetrack.ops import _all_symbols, _grouping, block, dense, diagonal, reference, rotation
+from statetrack.ops import _all_symbols, _grouping, block, dense, diagonal, rotation
+from tests import reference
 
 Recurrence = Callable[..., Tensor]
 

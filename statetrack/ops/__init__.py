@@ -4,7 +4,7 @@
 
 in every structure that the models use. Symbols are integers [B, T]; `first` is the state before
 the first symbol; states are returned time-major, [T, B, ...]. Operators act on column vectors.
-Each function agrees with the one of the same name in `reference`, which defines it in two lines.
+Each function agrees with its definition in two lines, in `tests/reference.py`.
 
 A population of R replicas runs through `torch.func.vmap`, for which every kernel has a batching
 rule, forward and backward. Gradients are taken outside the `vmap`, as `vmap(functional_call)(...)`
@@ -61,7 +61,6 @@ from statetrack.ops.lookup import lookup as lookup
 from statetrack.ops.memory import keep_freed_memory as keep_freed_memory
 from statetrack.ops.operators import BlockOperators as BlockOperators
 from statetrack.ops.operators import ComplexDiagonalOperators as ComplexDiagonalOperators
-from statetrack.ops.operators import ComposableOperators
 from statetrack.ops.operators import DenseOperators as DenseOperators
 from statetrack.ops.operators import DiagonalOperators as DiagonalOperators
 from statetrack.ops.operators import FactoredOperators as FactoredOperators
@@ -81,7 +80,6 @@ __all__ = [
     "Box",
     "ColumnwiseOperators",
     "ComplexDiagonalOperators",
-    "ComposableOperators",
     "DenseOperators",
     "DiagonalMinusRankOneOperators",
     "DiagonalOperators",

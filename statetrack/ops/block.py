@@ -10,12 +10,12 @@ from torch import Tensor
 
 from statetrack.ops.dense import lane_recurrence
 from statetrack.ops.lanes import (
+    LaneFunction,
     apply,
     backward_pass,
     check_normalise,
     is_due,
     normalise_,
-    place_lanes,
 )
 from statetrack.ops.lookup import lookup
 from statetrack.ops.precision import widened
@@ -96,11 +96,15 @@ def _slab_length(operators: Tensor, batch: int) -> int:
     return max(1, _SLAB_NUMBERS // (batch * operators[0].numel()))
 
 
-class _Coordinates(torch.autograd.Function):
+class _Coordinates(LaneFunction):
     """columns [T, *L, b, b, N], first [*L, b, N], inputs [T, *L, b, N] -> states as inputs.
 
     The second result is the states with the first one before them, kept for the backward pass.
     """
+
+    axes = (1, 0, 1)
+    saved = (0,)
+    by_coordinate = True
 
     @staticmethod
     def forward(
@@ -118,12 +122,6 @@ class _Coordinates(torch.autograd.Function):
         return states[1:], states
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        ctx.mark_non_differentiable(output[1])
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(inputs[0], output[1])
-
-    @staticmethod
     @backward_pass
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         columns, states = ctx.saved_tensors
@@ -135,24 +133,6 @@ class _Coordinates(torch.autograd.Function):
             adjoints[1:] if wants_inputs else None,
             None,
         )
-
-    @staticmethod
-    def vmap(
-        info: Any,
-        in_dims: tuple[int | None, ...],
-        columns: Tensor,
-        first: Tensor,
-        inputs: Tensor | None,
-        normalise_every: int,
-    ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
-        size = info.batch_size
-        return apply(
-            _Coordinates,
-            place_lanes(columns, in_dims[0], size, 1),
-            place_lanes(first, in_dims[1], size, 0),
-            None if inputs is None else place_lanes(inputs, in_dims[2], size, 1),
-            normalise_every,
-        ), (1, 1)
 
 
 def _adjoints(columns: Tensor, gradient: Tensor) -> Tensor:

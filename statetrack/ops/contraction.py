@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from statetrack.ops.lanes import apply, backward_pass, join_lanes
+from statetrack.ops.lanes import LaneFunction, apply, backward_pass
 from statetrack.ops.precision import in_full_precision, widened
 
 
@@ -26,17 +26,17 @@ def contract(weight: Tensor, embedding: Tensor) -> Tensor:
     return table.view(len(embedding), *weight.shape[:-1])
 
 
-class _Contraction(torch.autograd.Function):
+class _Contraction(LaneFunction):
     """weight [G, K, D], embedding [G, V, D] -> [G, V, K]."""
+
+    axes = (0, 0)
+    saved = (0, 1)
+    result_axis = 0
 
     @staticmethod
     @in_full_precision
     def forward(weight: Tensor, embedding: Tensor) -> Tensor:
         return torch.bmm(weight, embedding.mT).mT.contiguous()
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
 
     @staticmethod
     @backward_pass
@@ -47,14 +47,3 @@ class _Contraction(torch.autograd.Function):
             torch.bmm(gradient.mT, embedding) if wants_weight else None,
             torch.bmm(gradient, weight) if wants_embedding else None,
         )
-
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], weight: Tensor, embedding: Tensor
-    ) -> tuple[Tensor, int]:
-        table = apply(
-            _Contraction,
-            join_lanes(weight, in_dims[0], info.batch_size, 0),
-            join_lanes(embedding, in_dims[1], info.batch_size, 0),
-        )
-        return table.unflatten(0, (info.batch_size, -1)), 0

@@ -5,11 +5,10 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from statetrack.ops import _all_symbols, _grouped
-from statetrack.ops.lanes import apply, backward_pass, check_normalise, join_lanes
+from statetrack.ops.lanes import LaneFunction, apply, backward_pass, check_normalise
 from statetrack.ops.precision import in_full_precision, widened
 
 
@@ -60,8 +59,11 @@ def lane_recurrence(
     return states
 
 
-class _LaneRecurrence(torch.autograd.Function):
+class _LaneRecurrence(LaneFunction):
     """The states [T, G, B, H], and [T + 1, G, B, H] with the first one for the backward pass."""
+
+    axes = (0, 0, 0, 1)
+    saved = (0, 1)
 
     @staticmethod
     @in_full_precision
@@ -76,12 +78,6 @@ class _LaneRecurrence(torch.autograd.Function):
         kernel = _kernel(operators)
         states = kernel.states(operators, symbols, first, inputs, normalise_every, num_blocks)
         return states[1:], states
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        ctx.mark_non_differentiable(output[1])
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(inputs[0], inputs[1], output[1])
 
     @staticmethod
     @backward_pass
@@ -100,29 +96,6 @@ class _LaneRecurrence(torch.autograd.Function):
             None,
             None,
         )
-
-    @staticmethod
-    def vmap(
-        info: Any,
-        in_dims: tuple[int | None, ...],
-        operators: Tensor,
-        symbols: Tensor,
-        first: Tensor,
-        inputs: Tensor | None,
-        normalise_every: int,
-        num_blocks: int,
-    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        size = info.batch_size
-        results = apply(
-            _LaneRecurrence,
-            join_lanes(operators, in_dims[0], size, 0),
-            join_lanes(symbols, in_dims[1], size, 0),
-            join_lanes(first, in_dims[2], size, 0),
-            None if inputs is None else join_lanes(inputs, in_dims[3], size, 1),
-            normalise_every,
-            num_blocks,
-        )
-        return tuple(result.unflatten(1, (size, -1)) for result in results), (1, 1)
 
 
 def _kernel(operators: Tensor) -> ModuleType:

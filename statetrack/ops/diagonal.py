@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from statetrack.ops.lanes import (
+    LaneFunction,
     apply,
     backward_pass,
     check_normalise,
     is_due,
     normalise_,
-    place_lanes,
 )
 from statetrack.ops.precision import widened
 
@@ -38,8 +38,12 @@ def diagonal_recurrence(
     return states
 
 
-class _Diagonal(torch.autograd.Function):
+class _Diagonal(LaneFunction):
     """gains [T, *L], first [*L], inputs [T, *L] -> states [T, *L], and [T + 1, *L] with first."""
+
+    axes = (1, 0, 1)
+    saved = (0,)
+    by_coordinate = True
 
     @staticmethod
     def forward(
@@ -57,12 +61,6 @@ class _Diagonal(torch.autograd.Function):
         return states[1:], states
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        ctx.mark_non_differentiable(output[1])
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(inputs[0], output[1])
-
-    @staticmethod
     @backward_pass
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         gains, states = ctx.saved_tensors
@@ -74,24 +72,6 @@ class _Diagonal(torch.autograd.Function):
             adjoints[1:] if wants_inputs else None,
             None,
         )
-
-    @staticmethod
-    def vmap(
-        info: Any,
-        in_dims: tuple[int | None, ...],
-        gains: Tensor,
-        first: Tensor,
-        inputs: Tensor | None,
-        normalise_every: int,
-    ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
-        size = info.batch_size
-        return apply(
-            _Diagonal,
-            place_lanes(gains, in_dims[0], size, 1),
-            place_lanes(first, in_dims[1], size, 0),
-            None if inputs is None else place_lanes(inputs, in_dims[2], size, 1),
-            normalise_every,
-        ), (1, 1)
 
 
 def _scan(

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from statetrack.ops.lanes import (
+    LaneFunction,
     apply,
     backward_pass,
     check_normalise,
     is_due,
-    join_lanes,
     normalise_,
 )
 from statetrack.ops.precision import in_full_precision, widened
@@ -47,11 +47,15 @@ def factored_recurrence(
     return gated.squeeze(1)
 
 
-class _Factored(torch.autograd.Function):
+class _Factored(LaneFunction):
     """core [G, K, K], gains [T, G, B, K], first [G, B, K], inputs as gains -> z as gains.
 
     The second result is p_0 .. p_{T-1}, kept for the backward pass.
     """
+
+    axes = (0, 1, 0, 1)
+    saved = (0, 1)
+    saves_result = True
 
     @staticmethod
     @in_full_precision
@@ -71,12 +75,6 @@ class _Factored(torch.autograd.Function):
             if inputs is not None:
                 steps[t + 1].add_(inputs[t])
         return gated, states
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        ctx.mark_non_differentiable(output[1])
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(inputs[0], inputs[1], *output)
 
     @staticmethod
     @backward_pass
@@ -99,27 +97,6 @@ class _Factored(torch.autograd.Function):
             torch.cat([later, torch.zeros_like(gated[:1])]) if wants_inputs else None,
             None,
         )
-
-    @staticmethod
-    def vmap(
-        info: Any,
-        in_dims: tuple[int | None, ...],
-        core: Tensor,
-        gains: Tensor,
-        first: Tensor,
-        inputs: Tensor | None,
-        normalise_every: int,
-    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        size = info.batch_size
-        results = apply(
-            _Factored,
-            join_lanes(core, in_dims[0], size, 0),
-            join_lanes(gains, in_dims[1], size, 1),
-            join_lanes(first, in_dims[2], size, 0),
-            None if inputs is None else join_lanes(inputs, in_dims[3], size, 1),
-            normalise_every,
-        )
-        return tuple(result.unflatten(1, (size, -1)) for result in results), (1, 1)
 
 
 def _core_gradient(adjoints: Tensor, gated: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ Replicas of a population are lanes, and so are the blocks of a block-diagonal op
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -58,6 +58,50 @@ def backward_pass(
         return precise(ctx, gradient)
 
     return once_differentiable(backward)
+
+
+class LaneFunction(torch.autograd.Function):
+    """A function of tensors with an axis of lanes, to which `vmap` adds its replicas.
+
+    Its result has gradients by `backward`; of two results the second is kept for that pass alone.
+    """
+
+    axes: ClassVar[tuple[int, ...]]
+    """The axis of lanes of every tensor among the arguments; what follows them is no tensor."""
+    result_axis: ClassVar[int] = 1
+    by_coordinate: ClassVar[bool] = False
+    """Whether replicas get an axis of their own, before that of lanes, rather than joining it."""
+    saved: ClassVar[tuple[int, ...]] = ()
+    """The arguments that are saved for the backward pass, before the second result."""
+    saves_result: ClassVar[bool] = False
+    """Whether the first result is saved too, before the second."""
+
+    @classmethod
+    def setup_context(cls, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Save arguments and the second result."""
+        kept = () if isinstance(output, Tensor) else output[1:]
+        ctx.mark_non_differentiable(*kept)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(
+            *(inputs[place] for place in cls.saved), *(output if cls.saves_result else kept)
+        )
+
+    @classmethod
+    def vmap(cls, info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> tuple[Any, Any]:
+        """The results of all replicas, as lanes of one call."""
+        size, axis = info.batch_size, cls.result_axis
+        place = place_lanes if cls.by_coordinate else join_lanes
+        lanes = (
+            None if part is None else place(part, mapped, size, own)
+            for part, mapped, own in zip(arguments, in_dims, cls.axes, strict=False)
+        )
+        results = apply(cls, *lanes, *arguments[len(cls.axes) :])
+        together = (results,) if isinstance(results, Tensor) else results
+        if not cls.by_coordinate:
+            together = tuple(part.unflatten(axis, (size, -1)) for part in together)
+        if isinstance(results, Tensor):
+            return together[0], axis
+        return together, (axis,) * len(together)
 
 
 def check_normalise(normalise_every: int, inputs: Tensor | None) -> None:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from statetrack.ops.operators import ComposableOperators, Operators, as_complex, as_real
+from statetrack.ops.operators import Operators, as_complex, as_real
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class DiagonalMinusRankOneOperators(Operators):
 
 
 @dataclass(frozen=True)
-class OneHotColumnOperators(ComposableOperators):
+class OneHotColumnOperators(Operators):
     """A complex diagonal matrix, then one that maps coordinate j to coordinate `targets[v, j]`.
 
     targets [V, N] are integers, gains [V, N] complex, on R^H = C^N as in
@@ -124,20 +124,12 @@ class OneHotColumnOperators(ComposableOperators):
         return OneHotColumnOperators(self.targets[symbols], self.gains[symbols])
 
     @override
-    def compose(self, earlier: ComposableOperators) -> OneHotColumnOperators:
-        assert isinstance(earlier, OneHotColumnOperators)
-        return OneHotColumnOperators(
-            self.targets.gather(1, earlier.targets),
-            self.gains.gather(1, earlier.targets) * earlier.gains,
-        )
-
-    @override
     def dense(self) -> Tensor:
         return _of_unit_vectors(self, len(self.gains), 2 * self.gains.shape[1], self.gains.real)
 
 
 @dataclass(frozen=True)
-class OneHotRowOperators(ComposableOperators):
+class OneHotRowOperators(Operators):
     """A matrix by which coordinate j reads coordinate `sources[v, j]`, then a complex diagonal one.
 
     sources [V, N] are integers, gains [V, N] complex, on R^H = C^N as in
@@ -155,14 +147,6 @@ class OneHotRowOperators(ComposableOperators):
     @override
     def select(self, symbols: Tensor) -> OneHotRowOperators:
         return OneHotRowOperators(self.sources[symbols], self.gains[symbols])
-
-    @override
-    def compose(self, earlier: ComposableOperators) -> OneHotRowOperators:
-        assert isinstance(earlier, OneHotRowOperators)
-        return OneHotRowOperators(
-            earlier.sources.gather(1, self.sources),
-            self.gains * earlier.gains.gather(1, self.sources),
-        )
 
     @override
     def dense(self) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from statetrack.ops.lanes import apply, backward_pass, join_lanes
+from statetrack.ops.lanes import LaneFunction, apply, backward_pass
 
 
 def lookup(table: Tensor, symbols: Tensor) -> Tensor:
@@ -18,8 +18,10 @@ def lookup(table: Tensor, symbols: Tensor) -> Tensor:
     return rows.view(*symbols.t().shape, *table.shape[1:])
 
 
-class _Lookup(torch.autograd.Function):
+class _Lookup(LaneFunction):
     """table [G, V, K], symbols [G, B, T] -> [T, G, B, K]."""
+
+    axes = (0, 0)
 
     @staticmethod
     def forward(table: Tensor, symbols: Tensor) -> Tensor:
@@ -38,17 +40,6 @@ class _Lookup(torch.autograd.Function):
         (symbols,) = ctx.saved_tensors
         sum_rows = _sum_by_product if gradient.is_cuda else _sum_by_addition
         return sum_rows(gradient, symbols, ctx.num_symbols), None
-
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], table: Tensor, symbols: Tensor
-    ) -> tuple[Tensor, int]:
-        rows = apply(
-            _Lookup,
-            join_lanes(table, in_dims[0], info.batch_size, 0),
-            join_lanes(symbols, in_dims[1], info.batch_size, 0),
-        )
-        return rows.unflatten(1, (info.batch_size, -1)), 1
 
 
 def lane_symbols(symbols: Tensor, num_symbols: int) -> Tensor:

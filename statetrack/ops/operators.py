@@ -1,8 +1,7 @@
 """The operators of a linear recurrence: one linear map of the state per symbol, by structure.
 
 Every class applies its operators, runs the recurrence h_t = A(x_t) h_{t-1} (+ u_t), selects some
-of its operators, and writes them out as dense matrices; a structure that is closed under
-multiplication also composes.
+of its operators, and writes them out as dense matrices.
 
 V symbols, B batch, T time, H hidden, K rank, N blocks, b block size. States are column vectors
 [B, H]: the operator of a word x_1 .. x_T is A(x_T) ... A(x_1).
@@ -67,20 +66,8 @@ class Operators(abc.ABC):
         """The operators as matrices [V, H, H]."""
 
 
-class ComposableOperators(Operators):
-    """Operators of a structure that is closed under multiplication."""
-
-    @abc.abstractmethod
-    def select(self, symbols: Tensor) -> ComposableOperators:
-        """The operators of the given symbols [N], in that order."""
-
-    @abc.abstractmethod
-    def compose(self, earlier: ComposableOperators) -> ComposableOperators:
-        """The products of the v-th of these and the v-th of `earlier`, which acts first."""
-
-
 @dataclass(frozen=True)
-class DenseOperators(ComposableOperators):
+class DenseOperators(Operators):
     """Dense matrices: `matrices` [V, H, H]."""
 
     matrices: Tensor
@@ -105,10 +92,6 @@ class DenseOperators(ComposableOperators):
     @override
     def select(self, symbols: Tensor) -> DenseOperators:
         return DenseOperators(self.matrices[symbols])
-
-    @override
-    def compose(self, earlier: ComposableOperators) -> DenseOperators:
-        return DenseOperators(self.matrices @ earlier.dense())
 
     @override
     def dense(self) -> Tensor:
@@ -176,7 +159,7 @@ class FactoredOperators(Operators):
 
 
 @dataclass(frozen=True)
-class BlockOperators(ComposableOperators):
+class BlockOperators(Operators):
     """Block-diagonal matrices: `blocks` [V, N, b, b], with H = N b."""
 
     blocks: Tensor
@@ -209,17 +192,12 @@ class BlockOperators(ComposableOperators):
         return BlockOperators(self.blocks[symbols])
 
     @override
-    def compose(self, earlier: ComposableOperators) -> BlockOperators:
-        assert isinstance(earlier, BlockOperators)
-        return BlockOperators(self.blocks @ earlier.blocks)
-
-    @override
     def dense(self) -> Tensor:
         return torch.stack([torch.block_diag(*blocks) for blocks in self.blocks])
 
 
 @dataclass(frozen=True)
-class RotationOperators(ComposableOperators):
+class RotationOperators(Operators):
     """Rotations of N planes: `angles` [V, N] in radians, with H = 2 N."""
 
     angles: Tensor
@@ -254,17 +232,12 @@ class RotationOperators(ComposableOperators):
         return RotationOperators(self.angles[symbols])
 
     @override
-    def compose(self, earlier: ComposableOperators) -> RotationOperators:
-        assert isinstance(earlier, RotationOperators)
-        return RotationOperators(self.angles + earlier.angles)
-
-    @override
     def dense(self) -> Tensor:
         return self._blocks().dense()
 
 
 @dataclass(frozen=True)
-class DiagonalOperators(ComposableOperators):
+class DiagonalOperators(Operators):
     """Diagonal matrices: `gains` [V, H], real."""
 
     gains: Tensor
@@ -290,17 +263,12 @@ class DiagonalOperators(ComposableOperators):
         return DiagonalOperators(self.gains[symbols])
 
     @override
-    def compose(self, earlier: ComposableOperators) -> DiagonalOperators:
-        assert isinstance(earlier, DiagonalOperators)
-        return DiagonalOperators(self.gains * earlier.gains)
-
-    @override
     def dense(self) -> Tensor:
         return torch.diag_embed(self.gains)
 
 
 @dataclass(frozen=True)
-class ComplexDiagonalOperators(ComposableOperators):
+class ComplexDiagonalOperators(Operators):
     """Complex diagonal matrices, `gains` [V, N], on R^H = C^N with H = 2 N.
 
     A real state lists the real and imaginary part of each complex coordinate, interleaved.
@@ -333,11 +301,6 @@ class ComplexDiagonalOperators(ComposableOperators):
     @override
     def select(self, symbols: Tensor) -> ComplexDiagonalOperators:
         return ComplexDiagonalOperators(self.gains[symbols])
-
-    @override
-    def compose(self, earlier: ComposableOperators) -> ComplexDiagonalOperators:
-        assert isinstance(earlier, ComplexDiagonalOperators)
-        return ComplexDiagonalOperators(self.gains * earlier.gains)
 
     @override
     def dense(self) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from statetrack.ops.lanes import apply, backward_pass, place_lanes
+from statetrack.ops.lanes import LaneFunction, apply, backward_pass
 from statetrack.ops.precision import widened
 
 
@@ -23,23 +23,21 @@ def rotation_recurrence(angles: Tensor, first: Tensor) -> Tensor:
     return states
 
 
-class _Rotation(torch.autograd.Function):
+class _Rotation(LaneFunction):
     """angles [T, *L], first [*L, 2] -> states [T, *L, 2], and complex rotations [T, *L] up to t.
 
     A plane is identified with the complex numbers, where a rotation by the angle a is exp(i a).
     """
+
+    axes = (1, 0)
+    saved = (1,)
+    by_coordinate = True
 
     @staticmethod
     def forward(angles: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         total = _running_sum(angles)
         turns = torch.complex(total.cos(), total.sin())
         return torch.view_as_real(turns * _as_complex(first)), turns
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, ...]) -> None:
-        ctx.mark_non_differentiable(output[1])
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(inputs[1], output[1])
 
     @staticmethod
     @backward_pass
@@ -51,16 +49,6 @@ class _Rotation(torch.autograd.Function):
             _sum_of_later((back * _as_complex(first).conj()).imag) if wants_angles else None,
             torch.view_as_real(back.sum(0)) if wants_first else None,
         )
-
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], angles: Tensor, first: Tensor
-    ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
-        return apply(
-            _Rotation,
-            place_lanes(angles, in_dims[0], info.batch_size, 1),
-            place_lanes(first, in_dims[1], info.batch_size, 0),
-        ), (1, 1)
 
 
 def _running_sum(angles: Tensor) -> Tensor:
