@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.func import vmap
 
 from statetrack import ops
-from statetrack.ops import _all_symbols, _grouping, block, dense, diagonal, rotation
+from statetrack.ops import _all_symbols, _grouped, block, dense, diagonal, rotation
 from tests import reference
 
 Recurrence = Callable[..., Tensor]
@@ -127,7 +127,7 @@ def dense_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(_all_symbols, "_SLAB_NUMBERS", 1)
     else:
         choice = request.param == "padded"
-        monkeypatch.setattr(_grouping, "padding_pays", lambda *sizes: choice)
+        monkeypatch.setattr(_grouped, "padding_pays", lambda *sizes: choice)
     return str(request.param)
 
 
@@ -444,10 +444,10 @@ def test_long_rotations_have_the_gradients_of_short_ones(monkeypatch: pytest.Mon
 
 
 def test_words_that_all_read_one_symbol_are_not_padded() -> None:
-    skewed = _grouping.group(torch.zeros(1, 1024, dtype=torch.long), 120, 64)
-    even = _grouping.group((torch.arange(1024) % 120).unsqueeze(0), 120, 64)
-    assert isinstance(skewed, _grouping.Packed)
-    assert isinstance(even, _grouping.Padded)
+    skewed = _grouped.group(torch.zeros(1, 1024, dtype=torch.long), 120, 64)
+    even = _grouped.group((torch.arange(1024) % 120).unsqueeze(0), 120, 64)
+    assert isinstance(skewed, _grouped.Packed)
+    assert isinstance(even, _grouped.Padded)
 
 
 def test_rows_are_summed_alike_on_every_device() -> None:

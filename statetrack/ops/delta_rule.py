@@ -24,7 +24,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from statetrack.ops.fla import KernelChoice, adapters, by_kernel
+from statetrack.ops import fla
+from statetrack.ops.fla import KernelChoice, by_kernel
 from statetrack.ops.precision import in_full_precision
 
 CHUNK_POSITIONS, CHUNK_ROWS = 16, 32
@@ -47,7 +48,7 @@ def delta_rule(
     log_gates [B, T, N] at most 0, or None for gates of 1. Raises `SettingsError` where `kernel`
     cannot run.
     """
-    compute = adapters.delta_rule if by_kernel(kernel, state) else _scan
+    compute = fla.delta_rule if by_kernel(kernel, state) else _scan
     return compute(queries, keys, values, betas, log_gates, state)
 
 

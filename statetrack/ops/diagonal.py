@@ -1,4 +1,9 @@
-"""The diagonal recurrence: one real or complex gain per coordinate."""
+"""The diagonal recurrence: one real or complex gain per coordinate.
+
+`gated_diagonal` and `turning_diagonal` take activations [B, T, D], and have a choice of kernels.
+
+T time, B batch, H hidden, D width.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from statetrack.ops import fla
+from statetrack.ops.fla import KernelChoice, by_kernel
 from statetrack.ops.lanes import (
     LaneFunction,
     apply,
@@ -36,6 +43,41 @@ def diagonal_recurrence(
     inputs = None if inputs is None else widened(inputs)
     states: Tensor = apply(_Diagonal, gains, first, inputs, normalise_every)[0]
     return states
+
+
+def gated_diagonal(
+    gains: Tensor, inputs: Tensor, state: Tensor, *, kernel: KernelChoice = "torch"
+) -> tuple[Tensor, Tensor]:
+    """The diagonal recurrence of activations: states [B, T, D] and the last one.
+
+    For gains in [0, 1] and inputs [B, T, D], state [B, D]. Raises `SettingsError`
+    where `kernel` cannot run.
+    """
+    if by_kernel(kernel, state):
+        return fla.gated_diagonal(gains, inputs, state)
+    return _time_first(gains, inputs, state)
+
+
+def turning_diagonal(
+    moduli: Tensor,
+    phases: Tensor,
+    inputs: Tensor,
+    state: Tensor,
+    *,
+    kernel: KernelChoice = "torch",
+) -> tuple[Tensor, Tensor]:
+    """The same for gains of the given moduli [B, T, D] and phases [D]; states are complex.
+
+    Raises `SettingsError` where `kernel` cannot run.
+    """
+    if by_kernel(kernel, state):
+        return fla.turning_diagonal(moduli, phases, inputs, state)
+    return _time_first(torch.polar(moduli, phases.expand_as(moduli)), inputs, state)
+
+
+def _time_first(gains: Tensor, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    states = diagonal_recurrence(gains.transpose(0, 1), state, inputs.transpose(0, 1))
+    return states.transpose(0, 1), states[-1]
 
 
 class _Diagonal(LaneFunction):

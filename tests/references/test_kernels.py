@@ -25,7 +25,7 @@ from torch.func import vmap
 from statetrack.errors import SettingsError
 from statetrack.extras import missing_kernels
 from statetrack.models import MODELS, KernelSettings, RecurrentModel, SequenceModel
-from statetrack.ops.fla import adapters, calling, choice
+from statetrack.ops import fla as kernels
 from statetrack.runs import Run
 from statetrack.settings import build
 from statetrack.training import Population, Replica
@@ -135,8 +135,8 @@ def by_stand_ins(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, st
         loaded.append((module, name))
         return stand_in(module, name)
 
-    monkeypatch.setattr(choice, "why_not", lambda *_: None)
-    monkeypatch.setattr(adapters, "load", load)
+    monkeypatch.setattr(kernels, "why_not", lambda *_: None)
+    monkeypatch.setattr(kernels, "load", load)
     yield loaded
 
 
@@ -212,7 +212,7 @@ def test_bfloat16_training_gives_kernels_float32(
 
         return watched
 
-    monkeypatch.setattr(adapters, "load", load)
+    monkeypatch.setattr(kernels, "load", load)
     for name, options in CASES:
         with torch.autocast("cpu", torch.bfloat16):
             make(name, "fla", **options)(torch.randint(SYMBOLS, (B, T))).float().sum().backward()
@@ -224,7 +224,7 @@ def test_a_long_slow_turn_keeps_its_angle(by_stand_ins: list[tuple[str, str]]) -
     length, phases = 3000, torch.tensor([1e-3, 0.5, 1.0])
     ones, zeros = torch.ones(1, length, 3), torch.zeros(1, length, 3, dtype=torch.complex64)
     first = torch.ones(1, 3, dtype=torch.complex64)
-    _, last = adapters.turning_diagonal(ones, phases, zeros, first)
+    _, last = kernels.turning_diagonal(ones, phases, zeros, first)
     expected = torch.polar(torch.ones(3, dtype=torch.float64), length * phases.double())
     torch.testing.assert_close(last[0].to(expected.dtype), expected, rtol=0, atol=1e-5)
 
@@ -246,7 +246,7 @@ def test_replicas_are_more_of_the_batch() -> None:
         return products(*given)
 
     shared, inputs = torch.randn(B, 2), torch.randn(4, B, T, 2, requires_grad=True)
-    sums, last = vmap(lambda part: calling.call(watched, shared, part))(inputs)
+    sums, last = vmap(lambda part: kernels.call(watched, shared, part))(inputs)
     assert shapes == [[4 * B, 4 * B]]
     expected = torch.stack([products(shared, part)[0] for part in inputs])
     torch.testing.assert_close(sums, expected)
@@ -264,8 +264,8 @@ def test_a_kernel_that_gets_a_gradient_for_one_input_gets_it_for_all() -> None:
         return products(*given)
 
     inputs = torch.randn(B, T, 2, requires_grad=True)
-    calling.call(watched, torch.zeros(B, 2), inputs)[0].sum().backward()
-    calling.call(watched, torch.zeros(B, 2), inputs.detach())
+    kernels.call(watched, torch.zeros(B, 2), inputs)[0].sum().backward()
+    kernels.call(watched, torch.zeros(B, 2), inputs.detach())
     assert asked == [[True, True], [False, False]]
     assert inputs.grad is not None
 
@@ -277,10 +277,8 @@ def test_a_kernel_that_gets_a_gradient_for_one_input_gets_it_for_all() -> None:
 def test_on_the_cpu_torch_scans_and_no_kernel_is_loaded(
     kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choice, "missing_kernels", lambda: None)
-    monkeypatch.setattr(
-        "statetrack.ops.fla.adapters.load", lambda *_: pytest.fail("a kernel was loaded")
-    )
+    monkeypatch.setattr(kernels, "missing_kernels", lambda: None)
+    monkeypatch.setattr("statetrack.ops.fla.load", lambda *_: pytest.fail("a kernel was loaded"))
     for name, options in CASES:
         model = make(name, kernel, **options)
         assert model.kernel_on(CPU) == "torch"
@@ -294,7 +292,7 @@ def test_what_is_not_installed_is_named(package: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else name)
     try:
         with pytest.raises(SettingsError) as error:
-            choice.kernel_for("fla", torch.device("cuda"))
+            kernels.kernel_for("fla", torch.device("cuda"))
     finally:
         missing_kernels.cache_clear()
     assert f"kernel='fla': {known[package]} is not installed" in str(error.value)
@@ -305,23 +303,23 @@ def test_what_is_not_installed_is_named(package: str, monkeypatch: pytest.Monkey
 
 def test_on_a_gpu_auto_takes_the_kernel_where_it_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
     cuda = torch.device("cuda")
-    monkeypatch.setattr(choice, "missing_kernels", lambda: None)
+    monkeypatch.setattr(kernels, "missing_kernels", lambda: None)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
-    assert choice.kernel_for("auto", cuda) == choice.kernel_for("fla", cuda) == "fla"
-    assert choice.kernel_for("torch", cuda) == "torch"
-    assert choice.kernel_for("auto", cuda, torch.float64) == "torch"
+    assert kernels.kernel_for("auto", cuda) == kernels.kernel_for("fla", cuda) == "fla"
+    assert kernels.kernel_for("torch", cuda) == "torch"
+    assert kernels.kernel_for("auto", cuda, torch.float64) == "torch"
     with pytest.raises(SettingsError, match=r"float32, not torch\.float64"):
-        choice.kernel_for("fla", cuda, torch.float64)
+        kernels.kernel_for("fla", cuda, torch.float64)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 5))
-    assert choice.kernel_for("auto", cuda) == "torch"
+    assert kernels.kernel_for("auto", cuda) == "torch"
     with pytest.raises(SettingsError, match=r"compute capability 8\.0"):
-        choice.kernel_for("fla", cuda)
+        kernels.kernel_for("fla", cuda)
 
 
 def test_a_kernel_that_cannot_run_is_refused_before_a_folder_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choice, "missing_kernels", lambda: None)
+    monkeypatch.setattr(kernels, "missing_kernels", lambda: None)
     values = {"model": "deltanet", "kernel": "fla", "steps": 1, "device": "cpu"}
     with pytest.raises(SettingsError, match="run on CUDA only, and the device is cpu"):
         Run.start(**values, out=tmp_path / "run")
@@ -331,7 +329,7 @@ def test_a_kernel_that_cannot_run_is_refused_before_a_folder_is_made(
 def test_keys_too_large_for_the_gated_kernel_are_left_to_torch_or_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(choice, "why_not", lambda *_: None)
+    monkeypatch.setattr(kernels, "why_not", lambda *_: None)
     assert make("gated-deltanet", "auto", key_dim=257).kernel_on(CPU) == "torch"
     assert make("gated-deltanet", "auto", key_dim=256).kernel_on(CPU) == "fla"
     assert make("deltanet", "auto", key_dim=257).kernel_on(CPU) == "fla"

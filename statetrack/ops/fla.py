@@ -1,10 +1,15 @@
-"""The recurrences that flash-linear-attention has kernels for, in the conventions of this package.
+"""Kernels of flash-linear-attention in place of torch's own operations, where they can run.
 
-Its kernels take [B, T, N, ...], gates as logarithms, a first state [B, N, K, V] and a `scale` of
+A scan in torch launches hundreds of small operations per word; a kernel is one launch. It runs on
+CUDA, in float32, and multiplies in float32: on recent GPUs Triton uses TF32 (a 10-bit mantissa) for
+matrix products, which is not precise enough for a state that is kept over hundreds of steps. So
+TF32 is switched off, unless the environment variable `TRITON_F32_DEFAULT` is set.
+
+Kernels take [B, T, N, ...], gates as logarithms, a first state [B, N, K, V] and a `scale` of
 queries that is 1 / sqrt(K) unless it is given; keys are normalised and values of beta are brought
 into their range before the call. Of its chunked and recurrent kernels, the recurrent one is taken
-wherever it has a backward pass: it has no matrix products, and computes in float32. Nothing else
-of that library is used.
+wherever it has a backward pass: it has no matrix products. Each recurrence here has the arguments
+of the function of the same name in `statetrack.ops`. Nothing else of that library is used.
 
 Source: Yang & Zhang (2024), flash-linear-attention, version 0.6, as the package `fla-core`.
 
@@ -13,14 +18,135 @@ B batch, T time, N heads, n keys per position, K key size, V value size, D width
 
 from __future__ import annotations
 
+import importlib
+import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from statetrack.ops.fla.calling import call, load
+from statetrack.errors import SettingsError, setting
+from statetrack.extras import missing_kernels
+from statetrack.ops.lanes import apply, join_lanes
+from statetrack.ops.precision import in_full_precision
+
+KernelChoice = Literal["auto", "torch", "fla"]
+
+OLDEST_GPU = (8, 0)
+"""The least compute capability that Triton supports."""
+
+
+def by_kernel(choice: KernelChoice, state: Tensor) -> bool:
+    """Whether a kernel computes the recurrence that starts in `state`.
+
+    Raises `SettingsError` where `fla` is requested and cannot run.
+    """
+    return kernel_for(choice, state.device, state.dtype.to_real()) == "fla"
+
+
+def kernel_for(
+    choice: KernelChoice, device: torch.device, dtype: torch.dtype = torch.float32
+) -> Literal["torch", "fla"]:
+    """The implementation, `torch` or `fla`, that a choice means on tensors of a device and type.
+
+    Raises `SettingsError` where `fla` is requested and cannot run.
+    """
+    problem = None if choice == "torch" else why_not(device, dtype)
+    if choice == "fla" and problem is not None:
+        raise SettingsError(
+            f"{setting('kernel', 'fla')}: {problem}; take {setting('kernel', 'auto')} or torch"
+        )
+    return "torch" if choice == "torch" or problem is not None else "fla"
+
+
+def why_not(device: torch.device, dtype: torch.dtype = torch.float32) -> str | None:
+    """Why the kernels cannot run on tensors of a device and type; None if they can."""
+    if (problem := missing_kernels()) is not None:
+        return problem
+    if device.type != "cuda":
+        return f"its kernels run on CUDA only, and the device is {device}"
+    if torch.cuda.get_device_capability(device) < OLDEST_GPU:
+        return f"Triton needs a GPU of compute capability {OLDEST_GPU[0]}.{OLDEST_GPU[1]} or more"
+    return None if dtype == torch.float32 else f"its kernels get float32, not {dtype}"
+
+
+# --- calls ---
+
+Kernel = Callable[..., tuple[Tensor, ...]]
+
+
+def load(module: str, name: str) -> Callable[..., Any]:
+    """A function of flash-linear-attention's `ops`, imported when it is first needed."""
+    os.environ.setdefault("TRITON_F32_DEFAULT", "ieee")
+    function: Callable[..., Any] = getattr(importlib.import_module(f"fla.ops.{module}"), name)
+    return function
+
+
+@in_full_precision
+def call(kernel: Kernel, *inputs: Tensor) -> tuple[Tensor, ...]:
+    """The results of a kernel that maps tensors [B, ...] to tensors [B, ...], also in `vmap`."""
+    results: tuple[Tensor, ...] = apply(_Kernel, kernel, [], *inputs)
+    return results
+
+
+class _Kernel(torch.autograd.Function):
+    """A kernel with its own backward pass, which `vmap` calls once for all replicas.
+
+    It takes activations only, with the batch first, which the replica axis is merged into.
+
+    `vmap` cannot trace a kernel, and an autograd function may save only its own inputs and
+    outputs. So the kernel runs on leaves, and `graph` holds leaves and results for the backward
+    pass.
+    """
+
+    @staticmethod
+    def forward(kernel: Kernel, graph: list[Any], *inputs: Tensor) -> tuple[Tensor, ...]:
+        differentiable = any(part.requires_grad for part in inputs)
+        # all or none: the backward pass of some kernels assumes that the first state, if given,
+        # requires a gradient
+        leaves = [part.detach().requires_grad_(differentiable) for part in inputs]
+        with torch.set_grad_enabled(differentiable):
+            results = kernel(*leaves)
+        graph.extend((leaves, results))
+        return tuple(result.detach() for result in results)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.set_materialize_grads(False)
+        ctx.graph = inputs[1]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        leaves, results = ctx.graph
+        given = [pair for pair in zip(results, gradients, strict=True) if pair[1] is not None]
+        if not given:
+            return (None,) * len(ctx.needs_input_grad)
+        outputs, incoming = zip(*given, strict=True)
+        by_leaf = torch.autograd.grad(outputs, leaves, incoming, allow_unused=True)
+        return None, None, *by_leaf
+
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        kernel: Kernel,
+        graph: list[Any],
+        *inputs: Tensor,
+    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        size = info.batch_size
+        together = [
+            join_lanes(part, mapped, size, 0)
+            for part, mapped in zip(inputs, in_dims[2:], strict=True)
+        ]
+        results = apply(_Kernel, kernel, [], *together)
+        return tuple(part.unflatten(0, (size, -1)) for part in results), (0,) * len(results)
+
+
+# --- recurrences ---
 
 LARGEST_GATED_KEY = 256
 """The largest key size that the gated delta rule's kernel takes."""
