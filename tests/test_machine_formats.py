@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from statetrack.sources import (
     MACHINE_FORMATS,
     Automaton,
     automaton_of,
+    formats,
     minimise,
     reachable,
     write_machine,
@@ -587,6 +589,47 @@ def test_the_help_of_gen_and_extract_names_every_format_of_machines(capsys):
         assert command(line) == 0
         printed = capsys.readouterr().out
         assert all(re.search(rf"\b{form}\b", printed) for form in FORMATS)
+
+
+TOY = """
+from statetrack.sources import MachineText
+from statetrack.sources.formats import MACHINE_FORMATS, MachineFormat
+from statetrack.sources.formats._text import Edge
+
+
+def read(text):
+    edges = [Edge(*line.split(), None, number) for number, line in enumerate(text.splitlines(), 1)]
+    return MachineText(edges[0].source, edges, {edge.source: edge.source for edge in edges})
+
+
+def write(automaton):
+    return "".join(
+        f"{state} {symbol} {automaton.states[target]}\\n"
+        for state, row in zip(automaton.states, automaton.delta.tolist())
+        for symbol, target in zip(automaton.symbols, row)
+    )
+
+
+MACHINE_FORMATS.register("toy")(MachineFormat((".toy",), read, write))
+"""
+
+
+def test_a_format_is_one_file_and_every_command_then_knows_it(tmp_path, monkeypatch, capsys):
+    (tmp_path / "toy.py").write_text(TOY)
+    for name in ("_found", "_elsewhere"):
+        monkeypatch.setattr(MACHINE_FORMATS, name, None)
+    for name in ("_things", "_homes"):
+        monkeypatch.setattr(MACHINE_FORMATS, name, dict(getattr(MACHINE_FORMATS, name)))
+    places = [*formats.__path__, str(tmp_path)]
+    monkeypatch.setattr(formats, "__path__", places)
+    monkeypatch.setattr(formats.__spec__, "submodule_search_locations", places)
+    monkeypatch.delitem(sys.modules, "statetrack.sources.formats.toy", raising=False)
+    out = tmp_path / "parity.toy"
+    assert command(["gen", "parity", "--format", "toy", "--out", str(out)]) == 0
+    assert out.read_text() == "0 0 0\n0 1 1\n1 0 1\n1 1 0\n"
+    again = machine("toy", out.read_text())
+    assert again.fingerprint() == load_task("parity").automaton.fingerprint()
+    sys.modules.pop("statetrack.sources.formats.toy")
 
 
 # --- hostile files ---

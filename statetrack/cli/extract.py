@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from statetrack import sources
 from statetrack.cli import options
 from statetrack.cli._files import require_writable
 from statetrack.errors import SettingsError
@@ -65,8 +66,8 @@ def extract(
     format: Annotated[
         str | None,
         typer.Option(
-            help="The format of --out: dot, kiss2, aut, jff, fst, scxml, xstate; by default as "
-            "its name ends.",
+            help=f"The format of --out: {', '.join(sources.MACHINE_FORMATS)}; by default as its "
+            "name ends.",
             metavar="NAME",
         ),
     ] = None,

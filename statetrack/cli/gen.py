@@ -20,6 +20,8 @@ from statetrack.cli._json import print_json
 from statetrack.cli._verbosity import note, progress_bar
 from statetrack.errors import DatasetError, SettingsError, setting
 
+MACHINE_NAMES = ", ".join(sources.MACHINE_FORMATS)
+
 PLACE = 1
 """Its place among the commands that `statetrack --help` lists."""
 
@@ -57,7 +59,7 @@ def gen(
     test length), of which no two share a word, and a README that describes it. A folder that is
     not empty is never overwritten; --force replaces one that is a dataset and nothing else.
 
-    With a format of machines (dot, kiss2, aut, jff, fst, scxml or xstate), no words are drawn: the
+    With a format of machines (MACHINE_NAMES), no words are drawn: the
     smallest machine of every task is written into a file, which is a task again.
 
     Examples:
@@ -70,14 +72,15 @@ def gen(
     write_datasets(tasks or (), settings, out, test_length or (), as_json, force=force)
 
 
+gen.__doc__ = (gen.__doc__ or "").replace("MACHINE_NAMES", MACHINE_NAMES)
+
+
 def gen_machines(
     context: typer.Context,
     tasks: Annotated[
         list[str] | None, typer.Argument(metavar="TASK", help="Tasks whose machines are written.")
     ] = None,
-    format: Annotated[
-        str, typer.Option(help="The format: dot, kiss2, aut, jff, fst, scxml or xstate.")
-    ] = "dot",
+    format: Annotated[str, typer.Option(help=f"The format: {MACHINE_NAMES}.")] = "dot",
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The file; by default data/TASK.dot, by its format."),
