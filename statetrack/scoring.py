@@ -146,7 +146,7 @@ class Tally:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spread:
+class ReplicaSpread:
     """What several replicas reach together, each in one number; None where that is not known.
 
     `deviation` is the standard deviation of a sample, None for one replica; `least` and `best` are
@@ -160,7 +160,7 @@ class Spread:
     least: float | None = None
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
+    def of(cls, values: Sequence[float]) -> ReplicaSpread:
         """The spread of the values of all replicas, of those that diverged 0."""
         if not values:
             return cls()

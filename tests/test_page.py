@@ -18,11 +18,9 @@ import pytest
 from statetrack.algebra import Need, Prediction
 from statetrack.evidence import Failure
 from statetrack.report import Entry, Report, page
-from statetrack.report.agreement import agreement_of
 from statetrack.report.formats.csv import csv_text
 from statetrack.report.html.panels import Axis, panel_of
-from statetrack.report.html.places import Place
-from statetrack.report.html.records import records_of
+from statetrack.report.html.places import Place, agreement_of, records_of
 from statetrack.report.plain_values import long_form
 from statetrack.sweep import Compared
 from tests.setups import certificate_of, entry_of, outcome_of, row_of, worst_case_of

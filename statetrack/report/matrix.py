@@ -12,7 +12,7 @@ from statetrack.errors import SettingsError
 from statetrack.report.entries import Entry, Gathered, Measure, Over, short_names, worst_text
 from statetrack.report.statistics import (
     Kind,
-    Population,
+    ReplicaStatistics,
     common_length,
     horizon_of_entry,
     statistics_at,
@@ -150,7 +150,7 @@ def _cell_of_selected(entry: Entry, measure: Measure) -> Styled:
     return Styled(math.inf if text == "all lengths" else entry.bracket.right_to, text)
 
 
-def _with_deviation(value: float | None, those: Population) -> str:
+def _with_deviation(value: float | None, those: ReplicaStatistics) -> str:
     if value is None or those.deviation is None:
         return share(value)
     return f"{share(value)} ± {rounded_up(those.deviation)}"

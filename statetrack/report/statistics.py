@@ -14,7 +14,7 @@ from typing import Literal
 
 from statetrack.report.entries import Entry, Over
 from statetrack.runs import EvaluationRow, Outcome
-from statetrack.scoring import Spread, horizon, wilson
+from statetrack.scoring import ReplicaSpread, horizon, wilson
 from statetrack.sweep import Of
 
 Kind = Literal["accuracy", "scaled", "prefix"]
@@ -25,7 +25,7 @@ FIELDS = {"accuracy": "accuracy", "scaled": "scaled", "prefix": "prefix_accuracy
 
 
 @dataclass(frozen=True, kw_only=True)
-class Population(Spread):
+class ReplicaStatistics(ReplicaSpread):
     """What some replicas reach together at one length, in one kind of accuracy.
 
     `replicas` counts those that diverged too, `evaluated` those that were evaluated at the length,
@@ -65,11 +65,11 @@ class Statistics:
 
     length: int
     selected: EvaluationRow | None
-    everyone: Population
-    seeds: Population
+    everyone: ReplicaStatistics
+    seeds: ReplicaStatistics
     lr: float | None
 
-    def over(self, which: Over) -> Population:
+    def over(self, which: Over) -> ReplicaStatistics:
         """All replicas, or the seeds at the selected learning rate."""
         return self.everyone if which == "all" else self.seeds
 
@@ -130,18 +130,18 @@ def horizon_of_entry(entry: Entry) -> int | None:
 
 def _population(
     rows: Sequence[EvaluationRow], outcomes: Sequence[Outcome], kind: Kind
-) -> Population:
+) -> ReplicaStatistics:
     trained = {one.replica for one in outcomes if not one.diverged}
     scored = [row for row in rows if row.replica in trained]
     values = [value for row in scored if (value := _finite(getattr(row, FIELDS[kind]))) is not None]
     whole = len(scored) == len(trained) and len(values) == len(scored)
     known = [*values, *[0.0] * (len(outcomes) - len(trained))] if whole else []
-    return Population(
+    return ReplicaStatistics(
         replicas=len(outcomes),
         diverged=len(outcomes) - len(trained),
         evaluated=len(scored),
         right=sum(row.all_right for row in scored),
-        **vars(Spread.of(known)),
+        **vars(ReplicaSpread.of(known)),
     )
 
 

@@ -74,7 +74,7 @@ def _short(number: int) -> str:
 
 
 @dataclass(frozen=True)
-class Panel:
+class CurvePanel:
     """One entry's drawing: `lines` of the other replicas, and all that is said of the selected."""
 
     shaded_to: float | None
@@ -89,7 +89,7 @@ class Panel:
     sentence: str
 
 
-def panel_of(entry: Entry, axis: Axis) -> Panel | None:
+def panel_of(entry: Entry, axis: Axis) -> CurvePanel | None:
     """The drawing of an entry; None where no accuracy is known."""
     replicas: dict[int, list[EvaluationRow]] = {}
     for row in sorted(entry.rows, key=lambda row: row.length):
@@ -102,7 +102,7 @@ def panel_of(entry: Entry, axis: Axis) -> Panel | None:
     selected = chosen[0] if chosen else []
     shown = selected or others[0]
     floors = [row for row in shown if math.isfinite(row.floor)]
-    return Panel(
+    return CurvePanel(
         shaded_to=None if entry.trained_to is None else axis.at(entry.trained_to),
         lines=tuple(
             _line([(row.length, row.accuracy) for row in rows], axis)

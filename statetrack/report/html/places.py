@@ -5,20 +5,19 @@ Everything here is plain text, which the templates escape.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 from statetrack.algebra import Need
-from statetrack.report.agreement import Agreement, agreement_of
 from statetrack.report.entries import Entry, Gathered, worst_text
 from statetrack.report.evidence import bracket_lines, evidence_lines
 from statetrack.report.statistics import FIELDS, horizon_of_entry
 from statetrack.report.table import interval, share
 from statetrack.report.verdicts import published_text
-from statetrack.runs import EvaluationRow
-from statetrack.scoring import wilson
+from statetrack.runs import EvaluationRow, judged
+from statetrack.scoring import rounded_down, wilson
 from statetrack.sweep import Compared
 
 Expected = Literal["can", "cannot", "size", "open", "none"]
@@ -45,6 +44,97 @@ TRUSTS = {
     "figure": "read off a figure",
 }
 """Where a published number was read."""
+
+
+Agreeing = Literal[
+    "as predicted", "not as predicted", "contradiction", "nothing predicted", "not measured"
+]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The outcome for one entry, and the reason in one sentence."""
+
+    outcome: Agreeing
+    why: str
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether measurement and prediction differ, or a proof from either."""
+        return self.outcome in ("not as predicted", "contradiction")
+
+
+def agreement_of(entry: Entry) -> Agreement:
+    """Whether an entry's measurement agrees with its prediction, by the rules of `compare`.
+
+    A prediction says what some weights can do, so the best replica counts, over all test words that
+    are longer than those of training.
+    """
+    bracket, prediction = entry.bracket, entry.prediction
+    answer = None if prediction is None else prediction.answer
+    if (wrong := bracket.contradiction) is not None:
+        return Agreement("contradiction", wrong)
+    if answer == "no" and bracket.verdict == "all lengths":
+        return Agreement(
+            "contradiction",
+            f"predicted not to, and the evidence '{bracket.proven_by}' proves that every word of "
+            "every length is answered rightly",
+        )
+    replicas: dict[int, list[EvaluationRow]] = {}
+    for row in entry.rows:
+        if entry.trained_to is None or row.length > entry.trained_to:
+            replicas.setdefault(row.replica, []).append(row)
+    beyond = list(replicas.values())
+    if not beyond:
+        return Agreement("not measured", "no replica was tested on words longer than in training")
+    longest = max(row.length for rows in beyond for row in rows)
+    fails = bracket.failure is not None  # the selected replica, on a word that was sought
+    tracking = [
+        rows
+        for rows in beyond
+        if all(row.all_right for row in rows) and not (rows[0].selected and fails)
+    ]
+    outcome = judged(answer, tracks=bool(tracking))
+    if outcome == "nothing predicted":
+        return Agreement("nothing predicted", "no theorem decides it with these settings")
+    if outcome == "predicted no, tracks":
+        return Agreement(
+            "not as predicted",
+            f"predicted not to, and {_replicas(len(tracking))} right on every test word longer "
+            f"than in training, up to {longest:,} symbols; the prediction is about words of every "
+            "length",
+        )
+    if outcome == "predicted yes, not reached":
+        return Agreement("not as predicted", f"predicted to, and {_fails(entry, beyond, longest)}")
+    if answer == "yes":
+        return Agreement(
+            "as predicted",
+            f"predicted to, and {_replicas(len(tracking))} right on every test word longer "
+            f"than in training, up to {longest:,} symbols",
+        )
+    return Agreement("as predicted", f"predicted not to, and {_fails(entry, beyond, longest)}")
+
+
+def _fails(entry: Entry, beyond: Sequence[Sequence[EvaluationRow]], longest: int) -> str:
+    """That no replica tracks the task: the words, or the one word, on which the best fails."""
+    right = sum(all(row.all_right for row in rows) for rows in beyond)
+    if right and entry.bracket.failure is not None:
+        return (
+            "every random word is right, but the word that was sought and found is answered "
+            f"wrongly at symbol {entry.bracket.failure.position:,}"
+        )
+    told = f"no replica is right on every test word longer than in training, up to {longest:,}"
+    last = [
+        row.accuracy for rows in beyond for row in rows if row.length == longest and row.sequences
+    ]
+    beside = (
+        f" (the best is right on {rounded_down(max(last))} of the last answers)" if last else ""
+    )
+    return f"{told} symbols{beside}"
+
+
+def _replicas(number: int) -> str:
+    return "1 replica is" if number == 1 else f"{number} replicas are"
 
 
 @dataclass(frozen=True)
@@ -322,3 +412,51 @@ def _too_small(need: Need) -> str:
     """`block_size 1 < 2`."""
     least = need.value if need.value is not None else need.least
     return f"{need.setting} {need.given:,}" + ("" if least is None else f" < {least:,}")
+
+
+TIED = 3
+"""The most entries of one record that are named."""
+
+
+@dataclass(frozen=True)
+class TaskRecord:
+    """The best value of one kind in a column, and the places that have it."""
+
+    value: str
+    places: tuple[Place, ...]
+    more: int
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records of a column; None where no entry that is right has such a number."""
+
+    column: str
+    right: int
+    dimensions: TaskRecord | None
+    words: TaskRecord | None
+    seconds: TaskRecord | None
+
+
+def records_of(column: str, places: Sequence[Place]) -> Records:
+    """The records among the places of a column."""
+    right = [place for place in places if place.reached == "right"]
+    return Records(
+        column,
+        len(right),
+        dimensions=_least(right, lambda place: place.entry.dimensions, "{:,}"),
+        words=_least(right, lambda place: place.entry.words or None, "{:,}"),
+        seconds=_least(right, lambda place: place.entry.seconds or None, "{:,.1f} s"),
+    )
+
+
+def _least(
+    places: Sequence[Place], number: Callable[[Place], float | None], text: str
+) -> TaskRecord | None:
+    """The least number, and who has it."""
+    known = [(value, place) for place in places if (value := number(place)) is not None]
+    if not known:
+        return None
+    least = min(value for value, _ in known)
+    have = [place for value, place in known if value == least]
+    return TaskRecord(text.format(least), tuple(have[:TIED]), len(have) - len(have[:TIED]))

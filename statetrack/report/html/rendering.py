@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from importlib.resources import files
 from typing import Any
 
@@ -14,12 +15,13 @@ from markupsafe import Markup
 from statetrack.references import ids_in
 from statetrack.report.entries import Gathered
 from statetrack.report.html import panels
-from statetrack.report.html.places import MARKS, MEASURES, TRUSTS, Place
-from statetrack.report.html.records import records_of
-from statetrack.report.html.row_data import row_data
+from statetrack.report.html.places import MARKS, MEASURES, TRUSTS, Place, records_of
 from statetrack.report.matrix import WHAT
+from statetrack.report.plain_values import COLUMNS, long_form
 from statetrack.report.table import interval, share
 from statetrack.report.verdicts import legend, measured_text, published_text
+from statetrack.runs import EvaluationRow
+from statetrack.scoring import plain
 from statetrack.text import visible
 
 POLICY = (
@@ -142,3 +144,76 @@ def _seconds(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+OF_ENTRIES = (
+    *("row", "column", "run", "state", "model", "task", "task_version", "task_hash"),
+    *("settings_hash", "command", "version", "machine", "replicas", "diverged", "steps", "words"),
+    *("seconds", "parameters", "dimensions", "trained_to", "error"),
+)
+"""What is said of every entry."""
+
+OF_REPLICAS = ("replica", "seed", "lr", "selected")
+"""What a row says of its replica."""
+
+
+def row_data(report: Gathered) -> Mapping[str, Any]:
+    """The rows of a report as compact data, which the page makes its downloads from.
+
+    `entries`, `scores` and `rows` are lists of values, in the order of the names of fields, which
+    stand once, as does a score that several replicas have: most that are right have the same. A row
+    is the number of its entry, the number of its score, and what is said of its replica. `long` is
+    the report in its long form.
+    """
+    others = (*OF_REPLICAS, "task", "words")  # the latter are those of the entry
+    of_scores = [each.name for each in fields(EvaluationRow) if each.name not in others]
+    scores: dict[tuple[Any, ...], int] = {}
+    rows = []
+    for number, entry in enumerate(report.entries):
+        for row in entry.rows:
+            score = tuple(plain(getattr(row, name)) for name in of_scores)
+            of = scores.setdefault(score, len(scores))
+            rows.append([number, of, *(getattr(row, name) for name in OF_REPLICAS)])
+    return {
+        "title": report.title,
+        "entry_fields": OF_ENTRIES,
+        "replica_fields": OF_REPLICAS,
+        "score_fields": of_scores,
+        "entries": [
+            [
+                str(entry.run) if name == "run" else plain(getattr(entry, name))
+                for name in OF_ENTRIES
+            ]
+            for entry in report.entries
+        ],
+        "scores": list(scores),
+        "rows": rows,
+        "long": _long_form(report),
+    }
+
+
+def _long_form(report: Gathered) -> Mapping[str, Any]:
+    """The report in its long form; what is the same at all lengths of a run stands once.
+
+    `once` are the numbers of such columns. A run is their values, and a line of the values of the
+    other columns for each length.
+    """
+    lines = long_form(report.entries).values()
+    runs = []
+    for entry in report.entries:
+        number = max(1, len(entry.lengths))
+        runs.append(lines[:number])
+        lines = lines[number:]
+    places = range(len(COLUMNS))
+    once = [n for n in places if all(run[0][n] == line[n] for run in runs for line in run)]
+    return {
+        "columns": COLUMNS,
+        "once": once,
+        "runs": [
+            [
+                [run[0][n] for n in once],
+                [[line[n] for n in places if n not in once] for line in run],
+            ]
+            for run in runs
+        ],
+    }
