@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from statetrack.algebra import Prediction
 from statetrack.errors import RunError, SettingsError, StatetrackError, TaskError, nearest, setting
 from statetrack.predicting import predict
 from statetrack.report.entries import Entry, State
@@ -38,7 +37,7 @@ from statetrack.runs import (
     read_error,
     settings_hash,
 )
-from statetrack.spec import Task, current_name, golden_hash, load_task
+from statetrack.spec import current_name, golden_hash, load_task
 from statetrack.sweep import (
     BUDGETS,
     SUITES,
@@ -202,7 +201,8 @@ class _Reading:
         try:
             folder = RunFolder.open(path)
             if needs_plugin(folder):
-                return _unread(path, _needs_its_plugin(folder))
+                code = f"needs its plugin {code_of(folder)}: no code of a run is run here"
+                return _unread(path, f"{code}; read it, then give it with --plugin")
             return self._of(folder, suite)
         except (StatetrackError, OSError) as problem:
             return _unread(path, " ".join(str(problem).split()))
@@ -214,7 +214,11 @@ class _Reading:
         if read is None:
             read = _Read(self._waiting(point, wanted), wanted)
         entry = replace(read.entry, row=point.row, column=point.column, axes=dict(point.axes))
-        if entry.state != "failed" and (why := _kept_error(point.path)) is not None:
+        try:
+            why = read_error(point.path)
+        except StatetrackError as problem:
+            why = str(problem)
+        if entry.state != "failed" and why is not None:
             # a point that was measured may still have failed in the search for evidence
             state: State = "finished" if entry.state == "finished" else "failed"
             entry = replace(entry, state=state, error=why)
@@ -229,10 +233,16 @@ class _Reading:
         run = RunFacts.read(folder.path, self._algebras)
         experiment, task, environment = run.experiment, run.task, folder.environment()
         summary = run.summary if run.finished else None
-        parameters, dimensions = _recorded_size(environment) or self._size_of(run)
+        parameters, dimensions = environment.get("parameters"), environment.get("dimensions", "")
+        if not isinstance(parameters, int) or not isinstance(dimensions, int | None):
+            parameters, dimensions = self._size_of(run)
         steps = summary.steps if summary else max((r.step for r in run.records), default=0)
         selected = None if summary is None else summary.selected
         config = experiment.values()
+        said = {
+            name: str(environment.get(name) or "")
+            for name in ("statetrack", "device_name", "device", "started")
+        }
         evidence = {
             row.kind: row.evidence
             for row in run.evidence()
@@ -250,10 +260,10 @@ class _Reading:
             task_version=task.spec.version,
             task_hash=golden_hash(task),
             command=train_command(config, folder.plugins),
-            version=_said(environment, "statetrack"),
-            machine=_said(environment, "device_name"),
-            device=_said(environment, "device"),
-            started=_said(environment, "started"),
+            version=said["statetrack"],
+            machine=said["device_name"],
+            device=said["device"],
+            started=said["started"],
             replicas=len(experiment.replicas),
             diverged=len(summary.diverged) if summary else 0,
             steps=steps,
@@ -275,6 +285,10 @@ class _Reading:
     def _waiting(self, point: Point, experiment: Experiment) -> Entry:
         """The entry of a point that has no run yet."""
         config, task = experiment.values(), load_task(experiment.data.task)
+        try:
+            prediction = predict(self._algebras.of(task), experiment.model_settings)
+        except TaskError:
+            prediction = None
         return Entry(
             row=point.row,
             column=point.column,
@@ -286,14 +300,8 @@ class _Reading:
             settings_hash=settings_hash(config),
             command=train_command(config, point.plugins),
             replicas=len(experiment.replicas),
-            prediction=self._predict(task, experiment),
+            prediction=prediction,
         )
-
-    def _predict(self, task: Task, experiment: Experiment) -> Prediction | None:
-        try:
-            return predict(self._algebras.of(task), experiment.model_settings)
-        except TaskError:
-            return None
 
     def _size_of(self, run: RunFacts) -> tuple[int | None, int | None]:
         """The weights of one replica and the numbers in its state, where nothing recorded them.
@@ -313,14 +321,6 @@ class _Reading:
                 model = make_replica(experiment, run.task, to_read=True)
             self._sizes[key] = num_parameters(model), state_size(model)
         return self._sizes[key]
-
-
-def _recorded_size(environment: Mapping[str, Any]) -> tuple[int, int | None] | None:
-    """The weights of one replica and the numbers in its state, as recorded; None where not."""
-    weights, numbers = environment.get("parameters"), environment.get("dimensions", "")
-    if isinstance(weights, int) and (numbers is None or isinstance(numbers, int)):
-        return weights, numbers
-    return None
 
 
 def _measured(entry: Entry, run: RunFacts, suite: Suite) -> _Read:
@@ -413,18 +413,6 @@ def _otherwise(found: Mapping[str, Any], wanted: Mapping[str, Any], what: str) -
     return [f"{what} otherwise than the suite says: {'; '.join(shown)}{more}"]
 
 
-def _kept_error(path: Path) -> str | None:
-    try:
-        return read_error(path)
-    except StatetrackError as problem:
-        return str(problem)
-
-
-def _said(environment: Mapping[str, Any], name: str) -> str:
-    value = environment.get(name)
-    return "" if value is None else str(value)
-
-
 def _training(entries: Sequence[Entry], experiments: Sequence[Experiment | None]) -> str:
     """How the runs were trained, in lines; empty where it cannot be said."""
     known = [
@@ -436,13 +424,6 @@ def _training(entries: Sequence[Entry], experiments: Sequence[Experiment | None]
         return "\n".join(training_lines(training_of(known))) if known else ""
     except StatetrackError:  # a task's own file may be gone, or a plugin's names unknown
         return ""
-
-
-def _needs_its_plugin(folder: RunFolder) -> str:
-    return (
-        f"needs its plugin {code_of(folder)}: no code of a run is run here; read it, then give it "
-        "with --plugin"
-    )
 
 
 def _unread(path: Path, why: str) -> _Read:

@@ -27,12 +27,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any, Literal
 
 from statetrack.errors import StatetrackError
 from statetrack.runs import Experiment, RunFolder, Summary
-from statetrack.scoring import horizon_of, rescale, rounded_down, rounded_up
+from statetrack.scoring import ReplicaSpread, horizon_of, rescale, rounded_down, rounded_up
 from statetrack.spec import WordSpec, current_name, load_task
 from statetrack.sweep.points import Point
 from statetrack.sweep.results import Done, PointResult
@@ -42,13 +42,6 @@ from statetrack.text import shortened
 Verdict = Literal["agrees", "differs", "not comparable"]
 
 VERDICTS: tuple[Verdict, ...] = ("agrees", "differs", "not comparable")
-
-STATISTICS: Mapping[Of, Callable[[list[float]], float]] = {
-    "best": max,
-    "median": median,
-    "mean": fmean,
-}
-"""What a number says of several replicas."""
 
 FIELDS: Mapping[Measure, str] = {
     "accuracy": "accuracy",
@@ -325,7 +318,8 @@ class _Beside:
             if value is None or math.isnan(value):
                 return None
             values.append(value)
-        return STATISTICS[self.table.of](values)
+        found: float | None = getattr(ReplicaSpread.of(values), self.table.of)
+        return found
 
     def _measured_of(self, result: PointResult, replica: int) -> float | None:
         """The table's measure of one replica; None where a length was not tested."""
