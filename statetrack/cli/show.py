@@ -10,24 +10,28 @@ A run: what was trained, what came out, evaluations, evidence, files, and how to
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.text import Text
 
+from statetrack import pictures, report, runs, sources, spec, sweep
 from statetrack.cli import _figure_options as figure_options
 from statetrack.cli import options
+from statetrack.cli._files import require_writable
+from statetrack.cli._json import print_json
 from statetrack.cli._verbosity import note
 from statetrack.errors import RunError, SettingsError, TaskError, UnknownNameError, nearest
 from statetrack.models import MODELS
 from statetrack.pictures import MANNERS
 from statetrack.protocols import PROTOCOLS
 from statetrack.registry import tasks_folder
+from statetrack.settings import read_yaml
 from statetrack.sweep import SUITES
-
-if TYPE_CHECKING:
-    from statetrack.pictures import Look
+from statetrack.text import shortened
 
 AUTO = "auto"
 """The value of `--plot-as` that leaves the choice to the task."""
@@ -116,21 +120,18 @@ def show(
     _show(name, as_json)
 
 
-# What the functions below need is imported when they run, so that `show --help` is quick.
-
-
 def _show(name: str, as_json: bool) -> None:
     """Show what a name stands for; where it is several things, the first, and say so."""
     prefix, colon, rest = name.partition(":")
     if colon and prefix in _SHOWN:
-        is_one, draw = _SHOWN[prefix]
+        is_one, show_it = _SHOWN[prefix]
         if not is_one(rest):
             known = {"run": (), **_names()}[prefix]
             listing = f"`statetrack list {prefix}s` shows all."
             raise UnknownNameError(
                 f"there is no {prefix} '{rest}'.{nearest(rest, known)} {listing}"
             )
-        draw(rest, as_json)
+        show_it(rest, as_json)
         return
     found = [kind for kind, (is_one, _) in _SHOWN.items() if is_one(name)]
     if not found and Path(name).is_dir():
@@ -139,36 +140,27 @@ def _show(name: str, as_json: bool) -> None:
             f"{name}` shows the runs in it"
         )
     if not found and _is_plain(name):
-        from statetrack.spec import group_meant
-
         every = [known for names in _names().values() for known in names]
         raise UnknownNameError(
-            f"there is nothing called '{name}'.{group_meant(name) or nearest(name, every)} "
+            f"there is nothing called '{name}'.{spec.group_meant(name) or nearest(name, every)} "
             "`statetrack list` says what there is."
         )
-    if (found or ["task"])[0] == "task":
-        _check_path(name)
     kind, *others = found or ["task"]
+    if kind == "task" and not (":" in name or "(" in name or spec.is_path(name) or _is_plain(name)):
+        if Path(name).is_file():
+            raise TaskError(
+                f"{name}: a task's file ends in .yaml, or as a machine or a log of traces"
+            )
+        if "/" in name:
+            raise RunError(
+                f"{name}: there is no such file and no such run folder; `statetrack list runs` "
+                "shows the runs"
+            )
     _SHOWN[kind][1](name, as_json)
     for other in others:
         chosen = f"./{name}" if other == "run" else f"{other}:{name}"
         what = "a run folder" if other == "run" else f"a {other}"
         note(f"{name} is also {what}: `statetrack show {chosen}`")
-
-
-def _check_path(name: str) -> None:
-    """Raises for a path that is neither a run nor has the ending of a task's file."""
-    from statetrack.spec import is_path
-
-    if ":" in name or "(" in name or is_path(name) or _is_plain(name):
-        return
-    if Path(name).is_file():
-        raise TaskError(f"{name}: a task's file ends in .yaml, or as a machine or a log of traces")
-    if "/" in name:
-        raise RunError(
-            f"{name}: there is no such file and no such run folder; `statetrack list runs` shows "
-            "the runs"
-        )
 
 
 def _is_plain(name: str) -> bool:
@@ -178,106 +170,21 @@ def _is_plain(name: str) -> bool:
 
 def _names() -> Mapping[str, Collection[str]]:
     """The names of everything but runs, by what they stand for."""
-    from statetrack.sources import KINDS
-    from statetrack.spec import TASKS
-
-    return {"task": TASKS, "model": MODELS, "protocol": PROTOCOLS, "suite": SUITES, "kind": KINDS}
+    tasks, kinds = spec.TASKS, sources.KINDS
+    return {"task": tasks, "model": MODELS, "protocol": PROTOCOLS, "suite": SUITES, "kind": kinds}
 
 
 def _is_task(name: str) -> bool:
-    from statetrack.spec import TASKS, base_and_arguments, is_path
-
-    if name in MODELS or _is_suite(name) or (Path(name).is_dir() and name not in TASKS):
+    if name in MODELS or _is_suite(name) or (Path(name).is_dir() and name not in spec.TASKS):
         return False
-    return is_path(name) or not _is_plain(name) or base_and_arguments(name)[0] in TASKS
-
-
-def _is_kind(name: str) -> bool:
-    from statetrack.sources import KINDS
-
-    return name in KINDS
-
-
-def _is_run(name: str) -> bool:
-    from statetrack.runs import is_run
-
-    return is_run(Path(name))
-
-
-def _show_kind(name: str, as_json: bool) -> None:
-    from statetrack.catalogue import describe_kind
-    from statetrack.cli._json import print_json
-    from statetrack.cli._show_kind import draw_kind
-    from statetrack.report import console
-
-    about = describe_kind(name)
-    if as_json:
-        print_json(about)
-    else:
-        draw_kind(about, console())
-
-
-def _show_run(name: str, as_json: bool) -> None:
-    from statetrack.catalogue import describe_run
-    from statetrack.cli._json import print_json
-    from statetrack.cli._show_run import draw_run
-    from statetrack.report import console
-
-    about = describe_run(Path(name))
-    if as_json:
-        print_json(about)
-    else:
-        draw_run(about, console())
-
-
-def _show_model(name: str, as_json: bool) -> None:
-    from statetrack.catalogue import describe_model
-    from statetrack.cli._json import print_json
-    from statetrack.cli._show_model import draw_model
-    from statetrack.report import console
-
-    about = describe_model(name)
-    if as_json:
-        print_json(about)
-    else:
-        draw_model(about, console())
-
-
-def _show_protocol(name: str, as_json: bool) -> None:
-    """The file of a shipped protocol as it is, or its keys as JSON."""
-    from statetrack.cli._json import print_json
-    from statetrack.report import console
-    from statetrack.settings import read_yaml
-
-    path = tasks_folder() / "protocols" / f"{name}.yaml"
-    if as_json:
-        print_json({"name": name, "type": "protocol", **read_yaml(path)})
-    else:
-        console().print(path.read_text(encoding="utf-8").rstrip(), soft_wrap=True)
+    named = spec.is_path(name) or not _is_plain(name)
+    return named or spec.base_and_arguments(name)[0] in spec.TASKS
 
 
 def _is_suite(name: str) -> bool:
     """Whether a name is a file of a suite, and not of a task."""
-    from statetrack.settings import read_yaml
-
     path = Path(name)
     return name.endswith(".yaml") and path.is_file() and "models" in read_yaml(path)
-
-
-def _show_suite(name: str, as_json: bool) -> None:
-    """What a suite consists of, or the keys of its file as JSON."""
-    from statetrack.cli._json import print_json
-    from statetrack.cli._show_suite import draw_suite
-    from statetrack.report import console
-    from statetrack.settings import read_yaml
-    from statetrack.sweep import load_suite
-
-    shipped = name in SUITES
-    path = tasks_folder() / "suites" / f"{name}.yaml" if shipped else Path(name)
-    if as_json:
-        print_json({"name": path.stem, "type": "suite", **read_yaml(path)})
-    else:
-        draw_suite(path.stem, load_suite(name), path, console())
 
 
 def _show_task(name: str, as_json: bool) -> None:
@@ -285,10 +192,7 @@ def _show_task(name: str, as_json: bool) -> None:
     from statetrack.catalogue import describe_algebra, describe_task, load_named_task
     from statetrack.cli._algebra import algebra_facts
     from statetrack.cli._chosen_models import chosen_models
-    from statetrack.cli._json import print_json
     from statetrack.cli._show_task import draw_task
-    from statetrack.report import console
-    from statetrack.spec import WordSpec
 
     task = load_named_task(name)
     algebra = analyse(task.automaton) if task.has_automaton else None
@@ -296,18 +200,112 @@ def _show_task(name: str, as_json: bool) -> None:
     if as_json:
         print_json(about | describe_algebra(task, algebra, chosen_models("")))
     else:
-        facts = None if algebra is None else algebra_facts(algebra, WordSpec.of(task))
-        draw_task(about, console(), algebra=facts)
+        facts = None if algebra is None else algebra_facts(algebra, spec.WordSpec.of(task))
+        draw_task(about, report.console(), algebra=facts)
 
 
-def _plot(name: str, path: Path, manner: str, look: Look, caption: str | None) -> None:
+def _show_model(name: str, as_json: bool) -> None:
+    from statetrack.catalogue import about_kernels, as_text, describe_model, flag
+
+    about = describe_model(name)
+    if as_json:
+        print_json(about)
+        return
+    console = report.console()
+    what = f"  model, {about['family']}" if about["family"] else "  model"
+    console.print(Text.assemble((about["name"], "bold"), (what, "dim")))
+    report.prose(about["description"], console)
+    recurrence = f"linear in the state; transition: {about['transition']}"
+    if not about["linear"]:
+        recurrence = "none" if about["linear"] is None else "not linear in the state"
+    kernels = ", ".join(about["kernels"])
+    usual = about["training_defaults"].items()
+    facts = {
+        "source": about["source"] or "not given",
+        "recurrence": recurrence,
+        "kernels": f"{kernels}; {about_kernels()}" if "fla" in about["kernels"] else kernels,
+        "parameters": f"{about['parameters']:,} at defaults on {about['parameters_on']}",
+        "training": ", ".join(f"{flag(option)} {as_text(value)}" for option, value in usual)
+        or "as for every model",
+    }
+    console.print(report.facts(facts.items()))
+    console.print()
+    table = report.plain_table("option", "type", "default", "what it is")
+    for setting in about["settings"]:
+        signs = (("min", ">="), ("above", ">"), ("max", "<="))
+        bounds = [f"{sign} {setting[key]:g}" for key, sign in signs if setting[key] is not None]
+        kind = " ".join([setting["type"], ", ".join(bounds)]).rstrip()
+        cells = (setting["option"], kind, as_text(setting["default"]), setting["help"])
+        table.add_row(*map(Text, cells))
+    console.print(table)
+
+
+def _show_protocol(name: str, as_json: bool) -> None:
+    """The file of a shipped protocol as it is, or its keys as JSON."""
+    path = tasks_folder() / "protocols" / f"{name}.yaml"
+    if as_json:
+        print_json({"name": name, "type": "protocol", **read_yaml(path)})
+    else:
+        report.console().print(path.read_text(encoding="utf-8").rstrip(), soft_wrap=True)
+
+
+def _show_suite(name: str, as_json: bool) -> None:
+    """What a suite consists of, or the keys of its file as JSON."""
+    path = tasks_folder() / "suites" / f"{name}.yaml" if name in SUITES else Path(name)
+    if as_json:
+        print_json({"name": path.stem, "type": "suite", **read_yaml(path)})
+    else:
+        from statetrack.cli._show_suite import draw_suite
+
+        draw_suite(path.stem, sweep.load_suite(name), path, report.console())
+
+
+LONGEST_EXAMPLE = 600
+"""The most letters of a kind's example that is printed; `--json` has all of it."""
+
+
+def _show_kind(name: str, as_json: bool) -> None:
+    """What a kind is, its arguments, an example and its tasks."""
+    from statetrack.catalogue import describe_kind
+
+    about = describe_kind(name)
+    if as_json:
+        print_json(about)
+        return
+    console = report.console()
+    console.print(Text.assemble((about["name"], "bold"), ("  kind of automaton", "dim")))
+    report.prose(about["description"], console)
+    if about["arguments"]:
+        table = report.plain_table("argument", "default", "what it is")
+        for each in about["arguments"]:
+            default = "required" if each["required"] else json.dumps(each["default"])
+            table.add_row(each["name"], default, each["help"])
+        console.print(table)
+        console.print()
+    if about["example"] is not None:
+        console.print(Text("in a task file", "bold"))
+        written = runs.to_yaml({"automaton": about["example"]}).rstrip()
+        for line in shortened(written, LONGEST_EXAMPLE).split("\n"):
+            console.print(Text(f"    {line}"))
+        console.print()
+    tasks = ", ".join(about["tasks"]) or "none of those that statetrack has"
+    console.print(report.facts([("tasks", tasks)]))
+
+
+def _show_run(name: str, as_json: bool) -> None:
+    from statetrack.catalogue import describe_run
+    from statetrack.cli._show_run import draw_run
+
+    about = describe_run(Path(name))
+    if as_json:
+        print_json(about)
+    else:
+        draw_run(about, report.console())
+
+
+def _plot(name: str, path: Path, manner: str, look: pictures.Look, caption: str | None) -> None:
     """Draw a task into a file, and print the file, its title, and what there is to say of it."""
-    from rich.text import Text
-
     from statetrack.catalogue import load_named_task
-    from statetrack.cli._files import require_writable
-    from statetrack.pictures import check_path, draw_task
-    from statetrack.report import console
 
     prefix, colon, rest = name.partition(":")
     if colon and prefix == "task":
@@ -320,13 +318,13 @@ def _plot(name: str, path: Path, manner: str, look: Look, caption: str | None) -
     if manner not in (AUTO, *MANNERS):
         known = ", ".join((AUTO, *MANNERS))
         raise SettingsError(f"--plot-as {manner}: take one of {known}.{nearest(manner, MANNERS)}")
-    check_path(path)
+    pictures.check_path(path)
     look.settings()
     require_writable(path, "--plot")
-    task = load_named_task(name)
     chosen = next((each for each in MANNERS if each == manner), None)
-    drawn = draw_task(task, path, chosen, look, caption)
-    console().print(Text("\n".join((f"{path}: {drawn.title}", *drawn.notes))), soft_wrap=True)
+    drawn = pictures.draw_task(load_named_task(name), path, chosen, look, caption)
+    line = Text("\n".join((f"{path}: {drawn.title}", *drawn.notes)))
+    report.console().print(line, soft_wrap=True)
 
 
 _SHOWN: Mapping[str, tuple[Callable[[str], bool], Callable[[str, bool], None]]] = {
@@ -334,8 +332,8 @@ _SHOWN: Mapping[str, tuple[Callable[[str], bool], Callable[[str, bool], None]]] 
     "model": (lambda name: name in MODELS, _show_model),
     "protocol": (lambda name: name in PROTOCOLS, _show_protocol),
     "suite": (lambda name: name in SUITES or _is_suite(name), _show_suite),
-    "kind": (_is_kind, _show_kind),
-    "run": (_is_run, _show_run),
+    "kind": (lambda name: name in sources.KINDS, _show_kind),
+    "run": (lambda name: runs.is_run(Path(name)), _show_run),
 }
 """What a name can stand for, in the order in which it is looked for: whether it does, and how that
 is shown."""
