@@ -328,7 +328,7 @@ def test_an_interruption_of_a_terminal_reaches_the_tasks_of_ray(tmp_path, worker
 INTERRUPTED = """
 import sys
 from pathlib import Path
-from statetrack.cli._interrupt import interruptible
+from statetrack.cli._terminal import interruptible
 from statetrack.sweep.executors.ray import Ray
 from tests.scripted_work import Scripted, points_named
 

@@ -10,7 +10,7 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
-from statetrack.cli import _gen, app
+from statetrack.cli import app, gen
 from statetrack.data import (
     FORMATS,
     Request,
@@ -244,8 +244,8 @@ def test_the_size_of_a_large_dataset_is_said_first(tmp_path, monkeypatch, capsys
     sizes = "--samples 300 --validation-samples 20 --test-samples 10 --length 2-10 --test-length 30"
     assert app.run(["gen", "s5", *sizes.split(), "--out", str(tmp_path / "held")]) == 0
     assert "on the disk" not in capsys.readouterr().err
-    monkeypatch.setattr(_gen, "MOST_WORDS_HELD", 100)
-    monkeypatch.setattr(_gen, "SAID_FIRST", 1_000)
+    monkeypatch.setattr(gen, "MOST_WORDS_HELD", 100)
+    monkeypatch.setattr(gen, "SAID_FIRST", 1_000)
     assert app.run(["gen", "s5", *sizes.split(), "--out", str(tmp_path / "large")]) == 0
     said = capsys.readouterr().err
     assert said.startswith("330 words, 2,220 symbols: about ") and "until they are written" in said

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from statetrack.cli._json import print_json
+from statetrack.cli._terminal import print_json
 from statetrack.cli.app import run
 from statetrack.errors import SettingsError, StatetrackError, StatetrackWarning, TaskError, setting
 from statetrack.markup import latex, markdown, markdown_block, markdown_code, markdown_table

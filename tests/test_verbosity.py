@@ -1,6 +1,7 @@
 """`--quiet` and `--verbose`: the same on every command, and never on standard output."""
 
 import json
+import logging
 import os
 import sys
 import time
@@ -8,7 +9,7 @@ import types
 
 import pytest
 
-from statetrack.cli import _verbosity as verbosity
+from statetrack.cli import _terminal as terminal
 from statetrack.cli import app
 
 
@@ -33,20 +34,18 @@ def command(monkeypatch):
 @pytest.mark.parametrize("words", ["dial -q", "-q dial", "dial --quiet"])
 def test_quiet_leaves_out_notes_and_bars(command, capsys, words):
     bars = []
-    command(lambda: (verbosity.note("a note"), bars.append(verbosity.progress_bar([1]).disable)))
+    command(lambda: (terminal.note("a note"), bars.append(terminal.progress_bar([1]).disable)))
     assert app.run(words.split()) == 0
     assert capsys.readouterr().err == "" and bars == [True]
     assert app.run(["dial"]) == 0
     assert "a note" in capsys.readouterr().err
-    assert not verbosity.is_quiet(), "a command line leaves no level behind"
+    assert not terminal.is_quiet(), "a command line leaves no level behind"
 
 
 def test_quiet_searches_without_a_line(monkeypatch, capsys):
-    from statetrack.cli import _progress
-
-    monkeypatch.setattr(_progress, "BETWEEN_LINES", 0.0)
-    for level, lines in (("usual", 1), ("quiet", 0)):
-        with verbosity.saying(level), _progress.searching("replica 0", 9.0) as budget:
+    monkeypatch.setattr(terminal, "BETWEEN_LINES", 0.0)
+    for level, lines in ((logging.INFO, 1), (logging.WARNING, 0)):
+        with terminal.saying(level), terminal.searching("replica 0", 9.0) as budget:
             budget.say("reading words")
         assert capsys.readouterr().err.count("\n") == lines
 
@@ -55,8 +54,8 @@ def test_a_sweep_says_nothing_of_its_progress_where_it_is_quiet(monkeypatch, cap
     from statetrack.cli import _sweep_progress
 
     monkeypatch.setattr(_sweep_progress, "LOOK", 0.001)
-    for level, told in (("usual", True), ("quiet", False)):
-        with verbosity.saying(level), _sweep_progress.following([], lambda: True):
+    for level, told in ((logging.INFO, True), (logging.WARNING, False)):
+        with terminal.saying(level), _sweep_progress.following([], lambda: True):
             time.sleep(0.05)
         assert ("stopping" in capsys.readouterr().err) is told
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from statetrack.cli._json import print_json
-from statetrack.cli._progress import searching
+from statetrack.cli._terminal import print_json, searching
 from statetrack.evidence import Evidence, search, sorted_out
 from statetrack.report import console
 from statetrack.runs import RUNS, Outcome, Run, newest_run

@@ -21,7 +21,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from statetrack.cli._verbosity import is_quiet
+from statetrack.cli._terminal import is_quiet
 from statetrack.report import error_console, share
 from statetrack.runs import RunFolder
 from statetrack.spec import WordSpec, load_task

@@ -16,9 +16,7 @@ import typer
 from statetrack import report, runs, sweep
 from statetrack.cli import _tables as tables
 from statetrack.cli import options
-from statetrack.cli._interrupt import INTERRUPTED, interruptible
-from statetrack.cli._json import print_json
-from statetrack.cli._verbosity import note
+from statetrack.cli._terminal import INTERRUPTED, interruptible, note, print_json
 from statetrack.errors import SettingsError, StatetrackError, nearest_or_known
 from statetrack.text import visible
 

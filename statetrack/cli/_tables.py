@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from statetrack.cli._files import require_writable
+from statetrack.cli._terminal import require_writable
 from statetrack.errors import SettingsError, StatetrackError
 from statetrack.report import FORMATS, Document, console, format_of
 

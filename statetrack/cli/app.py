@@ -33,8 +33,8 @@ from statetrack import __version__
 from statetrack.cli._commands import Command, find_command, find_commands
 from statetrack.cli._completing import asked_words, with_completion
 from statetrack.cli._help import EXAMPLES, GENERAL, GroupWithHelp, Page
+from statetrack.cli._terminal import QUIET, VERBOSE, asked_for, is_verbose, saying
 from statetrack.cli._usage_errors import UsageError, usage_line
-from statetrack.cli._verbosity import QUIET, VERBOSE, asked_for, is_verbose, saying
 from statetrack.errors import (
     SettingsError,
     StatetrackError,

@@ -15,11 +15,14 @@ from statetrack import report, runs, sweep
 from statetrack.cli import _tables as tables
 from statetrack.cli import options
 from statetrack.cli._chosen_models import chosen_models
-from statetrack.cli._files import require_writable
-from statetrack.cli._interrupt import INTERRUPTED, interruptible
-from statetrack.cli._json import print_json
-from statetrack.cli._progress import searching
 from statetrack.cli._sweeping import run_points
+from statetrack.cli._terminal import (
+    INTERRUPTED,
+    interruptible,
+    print_json,
+    require_writable,
+    searching,
+)
 from statetrack.errors import SettingsError, StatetrackError
 from statetrack.text import visible
 

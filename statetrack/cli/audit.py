@@ -14,7 +14,7 @@ from statetrack import algebra, data, report, sources, spec
 from statetrack import audit as audits
 from statetrack.catalogue import AuditSettings
 from statetrack.cli import options
-from statetrack.cli._json import print_json
+from statetrack.cli._terminal import print_json
 from statetrack.errors import DatasetError, SettingsError, UnknownNameError
 from statetrack.scoring import Accuracies
 from statetrack.text import visible

@@ -75,7 +75,7 @@ def certify(
 
 
 def _as_json(bracket: Bracket, automaton: Automaton) -> dict[str, Any]:
-    from statetrack.cli._json import failure_json
+    from statetrack.cli._terminal import failure_json
 
     return {
         "verdict": bracket.verdict,

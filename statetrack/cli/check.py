@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from statetrack.cli import options
-from statetrack.cli._json import print_json
+from statetrack.cli._terminal import print_json
 from statetrack.errors import SettingsError, UnknownNameError, nearest_or_known
 from statetrack.models import MODELS
 from statetrack.plugins import load_plugin, plugin_of

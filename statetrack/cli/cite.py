@@ -55,7 +55,7 @@ def cite(
     papers = ids_in(*sources)
     unknown = [paper for paper in papers if paper not in references()]
     if as_json:
-        from statetrack.cli._json import print_json
+        from statetrack.cli._terminal import print_json
 
         print_json(_as_json(name, own, papers, unknown, sources))
     else:

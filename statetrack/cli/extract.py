@@ -11,7 +11,7 @@ import typer
 
 from statetrack import sources
 from statetrack.cli import options
-from statetrack.cli._files import require_writable
+from statetrack.cli._terminal import require_writable
 from statetrack.errors import SettingsError
 from statetrack.settings import GREATEST_SEED
 
@@ -106,7 +106,7 @@ def extract(
         require_writable(plot, "--plot")
     # what follows imports torch, which `--help` does not need
     from statetrack.cli._evidence import Searched
-    from statetrack.cli._machine_files import write_text
+    from statetrack.cli._tables import write_file
     from statetrack.evidence import Extraction
 
     opened = Searched(run, task, device, trust_plugin)
@@ -141,7 +141,7 @@ def extract(
         if machine is None and (out is not None or plot is not None):
             raise SettingsError("no machine was extracted in this time: give more --seconds")
         if machine is not None and out is not None and writer is not None:
-            write_text(out, writer(machine))
+            write_file(out, writer(machine), "--out")
         if machine is not None and plot is not None:
             from statetrack.pictures import draw_task
 
@@ -181,14 +181,14 @@ def _writer(out: Path, name: str | None) -> Callable[[Task], str]:
     """The function that makes the text of a file with this ending."""
     if name is None and out.suffix.lower() in (".yaml", ".yml"):
         return lambda machine: machine.document()
-    from statetrack.cli._machine_files import machine_format, machine_text
+    from statetrack.cli.gen import machine_format, machine_text
 
     form = machine_format(out, name)
     return lambda machine: machine_text(machine, form)
 
 
 def _as_json(found: OfReplica, machine: Task | None, tested: Task) -> dict[str, Any]:
-    from statetrack.cli._json import failure_json
+    from statetrack.cli._terminal import failure_json
 
     extraction = _extraction(found)
     others = (each for each in found.evidence if each is not extraction)

@@ -37,7 +37,7 @@ def info(
 
     """
     from statetrack.catalogue import describe_installation
-    from statetrack.cli._json import print_json
+    from statetrack.cli._terminal import print_json
     from statetrack.report import console, facts
 
     found = describe_installation(paths=paths)

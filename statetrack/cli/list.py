@@ -13,7 +13,7 @@ from rich.text import Text
 from statetrack.catalogue import LISTINGS, RUN_FOLDERS, Listing, Row
 from statetrack.cli import _tables as tables
 from statetrack.cli import options
-from statetrack.cli._json import print_json
+from statetrack.cli._terminal import print_json
 from statetrack.errors import SettingsError, UnknownNameError, nearest
 from statetrack.report import Document, Table, console, plain_columns
 

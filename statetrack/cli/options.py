@@ -23,6 +23,7 @@ import typer
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from statetrack import pictures
 from statetrack.catalogue import as_text as as_text
 from statetrack.catalogue import bounds, inner_type, names_for, type_of
 from statetrack.catalogue import flag as flag
@@ -130,6 +131,28 @@ Logs = Annotated[
 ]
 """The option for where training is logged."""
 
+Width = Annotated[
+    str | None,
+    typer.Option(metavar="WIDTH", help="column (3.25 in), page (6.75 in), or inches."),
+]
+Height = Annotated[float | None, typer.Option(metavar="INCHES", help="The height.")]
+Dpi = Annotated[int, typer.Option(help="Dots per inch of a PNG.", min=30, max=1200)]
+Font = Annotated[
+    float | None, typer.Option(metavar="POINTS", help="Size of letters.", min=3, max=60)
+]
+Style = Annotated[
+    str,
+    typer.Option(
+        metavar="STYLE",
+        help="plain, paper or slides; or a style sheet of matplotlib, by name or file.",
+    ),
+]
+Title = Annotated[str | None, typer.Option(help="The title, in place of the usual one.")]
+NoTitle = Annotated[bool, typer.Option("--no-title", help="No title.")]
+
+DPI, STYLE = 200, "plain"
+"""The defaults of `--dpi` and `--style`."""
+
 CONTEXT = inspect.Parameter(
     "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
 )
@@ -137,6 +160,34 @@ CONTEXT = inspect.Parameter(
 
 TYPES_OF_TYPER = (bool, int, float, str, Path)
 """The types that Typer parses; all others are parsed from text by pydantic."""
+
+
+def look_of(
+    *,
+    width: str | None,
+    height: float | None,
+    dpi: int,
+    font: float | None,
+    style: str,
+    title: str | None,
+    no_title: bool,
+    legend: bool = True,
+) -> pictures.Look:
+    """The look that options ask for.
+
+    Raises `SettingsError` for a size, style or title that cannot be had.
+    """
+    if title is not None and no_title:
+        raise SettingsError("--title and --no-title: choose one")
+    return pictures.Look(
+        width=None if width is None else pictures.width_of(width),
+        height=height,
+        dpi=dpi,
+        font=font,
+        style=style,
+        title="" if no_title else title,
+        legend=legend,
+    )
 
 
 def models_option(left_out: str) -> Any:

@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from statetrack.cli import _figure_options as figure_options
 from statetrack.cli import options
 
 Kind = Literal["length", "heat", "data", "ablation", "angles"]
@@ -65,13 +64,13 @@ def plot(
     published: Annotated[
         bool, typer.Option("--published", help="Write published numbers into a heat map.")
     ] = False,
-    width: figure_options.Width = None,
-    height: figure_options.Height = None,
-    dpi: figure_options.Dpi = figure_options.DPI,
-    font: figure_options.Font = None,
-    style: figure_options.Style = figure_options.STYLE,
-    title: figure_options.Title = None,
-    no_title: figure_options.NoTitle = False,
+    width: options.Width = None,
+    height: options.Height = None,
+    dpi: options.Dpi = options.DPI,
+    font: options.Font = None,
+    style: options.Style = options.STYLE,
+    title: options.Title = None,
+    no_title: options.NoTitle = False,
     no_legend: Annotated[bool, typer.Option("--no-legend", help="No legend.")] = False,
     folder: options.SuiteFolder = None,
     budget: options.SuiteBudget = None,
@@ -88,15 +87,14 @@ def plot(
         statetrack plot runs --kind heat --out table.pdf --width column --style paper
 
     """
-    from statetrack.cli._files import require_writable
-    from statetrack.cli._json import print_json
+    from statetrack.cli._terminal import print_json, require_writable
     from statetrack.errors import SettingsError
     from statetrack.pictures import Choice, check_path, draw_report, usual_kind
     from statetrack.report import make_report
 
     if axis is not None and kind not in (None, "data"):
         raise SettingsError(f"--axis belongs to --kind data, and --kind {kind} is asked for")
-    look = figure_options.look_of(
+    look = options.look_of(
         width=width,
         height=height,
         dpi=dpi,

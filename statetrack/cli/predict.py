@@ -13,10 +13,9 @@ from rich.text import Text
 from statetrack import algebra as theory
 from statetrack import report, spec
 from statetrack.cli import options
-from statetrack.cli._algebra import algebra_facts
+from statetrack.cli._algebra import algebra_facts, draw_witnesses
 from statetrack.cli._chosen_models import chosen_models
-from statetrack.cli._json import print_json
-from statetrack.cli._witness import draw_witnesses
+from statetrack.cli._terminal import print_json
 
 PLACE = 7
 """Its place among the commands that `statetrack --help` lists."""

@@ -12,7 +12,7 @@ import typer
 from statetrack.cli import _sweeping as sweeping
 from statetrack.cli import _tables as tables
 from statetrack.cli import options
-from statetrack.cli._files import require_writable
+from statetrack.cli._terminal import require_writable
 from statetrack.sweep import BUDGETS, folder_of, load_suite
 
 PLACE = 10

@@ -12,7 +12,7 @@ from rich.text import Text
 from statetrack import algebra, audit, report
 from statetrack import data as datasets
 from statetrack.cli import options
-from statetrack.cli._json import print_json
+from statetrack.cli._terminal import print_json
 from statetrack.cli._warnings import warn_of_split_shortcuts
 
 PLACE = 8.5

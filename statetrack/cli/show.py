@@ -19,11 +19,8 @@ import typer
 from rich.text import Text
 
 from statetrack import pictures, report, runs, sources, spec, sweep
-from statetrack.cli import _figure_options as figure_options
 from statetrack.cli import options
-from statetrack.cli._files import require_writable
-from statetrack.cli._json import print_json
-from statetrack.cli._verbosity import note
+from statetrack.cli._terminal import note, print_json, require_writable
 from statetrack.errors import RunError, SettingsError, TaskError, UnknownNameError, nearest
 from statetrack.models import MODELS
 from statetrack.pictures import MANNERS
@@ -62,13 +59,13 @@ def show(
     plot_as: Annotated[
         str, typer.Option(help=f"{', '.join(MANNERS)}; auto: what suits the task.")
     ] = AUTO,
-    width: figure_options.Width = None,
-    height: figure_options.Height = None,
-    dpi: figure_options.Dpi = figure_options.DPI,
-    font: figure_options.Font = None,
-    style: figure_options.Style = figure_options.STYLE,
-    title: figure_options.Title = None,
-    no_title: figure_options.NoTitle = False,
+    width: options.Width = None,
+    height: options.Height = None,
+    dpi: options.Dpi = options.DPI,
+    font: options.Font = None,
+    style: options.Style = options.STYLE,
+    title: options.Title = None,
+    no_title: options.NoTitle = False,
     caption: Annotated[
         str | None,
         typer.Option(
@@ -93,7 +90,7 @@ def show(
     if plot is not None:
         if as_json:
             raise SettingsError("--json and --plot: choose one")
-        look = figure_options.look_of(
+        look = options.look_of(
             width=width,
             height=height,
             dpi=dpi,
@@ -108,9 +105,9 @@ def show(
         "--plot-as": plot_as != AUTO,
         "--width": width is not None,
         "--height": height is not None,
-        "--dpi": dpi != figure_options.DPI,
+        "--dpi": dpi != options.DPI,
         "--font": font is not None,
-        "--style": style != figure_options.STYLE,
+        "--style": style != options.STYLE,
         "--title": title is not None,
         "--no-title": no_title,
         "--caption": caption is not None,

@@ -57,8 +57,7 @@ def build(argv: list[str]) -> Callable[..., None]:
         """
         # what follows imports torch, which `--help` does not need
         from statetrack.cli._evidence import Searched
-        from statetrack.cli._json import print_json
-        from statetrack.cli._progress import searching
+        from statetrack.cli._terminal import print_json, searching
         from statetrack.evidence import snap_subject
         from statetrack.models import SequenceModel
         from statetrack.report import console, facts

@@ -15,7 +15,7 @@ import typer
 from statetrack.cli import _sweeping as sweeping
 from statetrack.cli import _tables as tables
 from statetrack.cli import options
-from statetrack.cli._files import require_writable
+from statetrack.cli._terminal import require_writable
 from statetrack.errors import SettingsError
 from statetrack.sweep import SWEEP_FILE, load_suite
 from statetrack.training import DataSettings, TrainSettings

@@ -16,8 +16,7 @@ import typer
 
 from statetrack.cli import options
 from statetrack.cli._chosen_models import fields_of_models
-from statetrack.cli._interrupt import INTERRUPTED, interruptible
-from statetrack.cli._verbosity import progress_bar
+from statetrack.cli._terminal import INTERRUPTED, interruptible, progress_bar
 from statetrack.errors import SettingsError
 from statetrack.models import MODEL_FACTS, MODELS
 from statetrack.runs import Experiment, preset
@@ -194,7 +193,7 @@ def _train(run: Run, log: Sequence[str], as_json: bool) -> None:
 
     Raises `RunError` where all replicas diverged, once the outcome is printed.
     """
-    from statetrack.cli._json import print_json
+    from statetrack.cli._terminal import print_json
     from statetrack.cli._warnings import (
         validation_remark,
         warn_of_divergence,

@@ -1,0 +1,324 @@
+"""What a command does around its work: what it says and prints, its files, and signals to stop.
+
+How much is said on standard error is `--quiet`, as usual, or `--verbose`: the levels WARNING, INFO
+and DEBUG of the logger `statetrack`.
+
+    quiet    warnings and errors only
+    usual    progress and notes as well
+    verbose  also what happens: versions, files read and written, times, tracebacks
+
+Standard output never depends on it. The level is set once for a command line, by `saying`;
+everything that shows progress asks `is_quiet`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import typer
+
+from statetrack import __version__, evidence, report, sources
+from statetrack.errors import SettingsError
+from statetrack.registry import tasks_folder
+from statetrack.text import visible
+
+LOG = logging.getLogger("statetrack")
+
+QUIET, VERBOSE = ("-q", "--quiet"), ("-v", "--verbose")
+
+LIBRARIES = {"torch": "torch", "numpy": "NumPy"}
+"""The libraries whose versions are told, where they are imported."""
+
+BETWEEN_LINES = 10.0
+"""The least seconds between two lines of progress where there is no terminal."""
+
+INTERRUPTED = 130
+"""The exit code of a command that was asked to stop."""
+
+
+class _StandardError(logging.Handler):
+    """Prints lines; those that `--verbose` adds, with the seconds since the command began."""
+
+    begun = 0.0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Called by logging."""
+        since = time.perf_counter() - self.begun
+        before = f"[{since:.2f} s] " if record.levelno == logging.DEBUG else ""
+        typer.echo(before + visible(record.getMessage()), err=True)
+
+
+_PRINTS = _StandardError()
+LOG.addHandler(_PRINTS)
+LOG.setLevel(logging.INFO)
+LOG.propagate = False
+
+
+def is_quiet() -> bool:
+    """Whether no progress and no notes are to be shown."""
+    return not LOG.isEnabledFor(logging.INFO)
+
+
+def is_verbose() -> bool:
+    """Whether what happens is to be told."""
+    return LOG.isEnabledFor(logging.DEBUG)
+
+
+def note(line: str) -> None:
+    """Say something on standard error that is no warning, unless it is to be quiet."""
+    LOG.info("%s", line)
+
+
+def warn(line: str) -> None:
+    """Warn on standard error, in one line."""
+    typer.echo(f"warning: {line}", err=True)
+
+
+def asked_for(argv: Sequence[str]) -> int:
+    """The level that a command line asks for; that of `--verbose` where it asks for both."""
+    if any(word in VERBOSE for word in argv):
+        return logging.DEBUG
+    return logging.WARNING if any(word in QUIET for word in argv) else logging.INFO
+
+
+@contextmanager
+def saying(level: int) -> Iterator[None]:
+    """Let commands say as much as a level has, until the block ends."""
+    before = LOG.level
+    LOG.setLevel(level)
+    try:
+        if level == logging.DEBUG:
+            with _telling():
+                yield
+        else:
+            yield
+    finally:
+        LOG.setLevel(before)
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    """Tell versions, files and times, until the block ends."""
+    _PRINTS.begun, used = time.perf_counter(), time.process_time()
+    LOG.debug("statetrack %s, Python %s", __version__, ".".join(map(str, sys.version_info[:3])))
+    _FILES.append(_Files())
+    _start_watching()
+    try:
+        yield
+    finally:
+        _FILES.pop().end()
+        found = [(name, shown) for name, shown in LIBRARIES.items() if name in sys.modules]
+        if found:
+            LOG.debug(", ".join(f"{shown} {metadata.version(name)}" for name, shown in found))
+        LOG.debug("CPU time %.2f s%s", time.process_time() - used, _memory())
+
+
+def _memory() -> str:
+    """What memory the process took at most; empty where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # Windows has none
+        return ""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    unit = 2**20 if sys.platform == "darwin" else 2**10  # bytes there, kibibytes elsewhere
+    return f", memory at most {peak / unit:,.0f} MiB"
+
+
+class _Files:
+    """The user's files that are opened; each is told once as read, and once as written."""
+
+    def __init__(self) -> None:
+        self._told: set[tuple[str, str]] = set()
+        self._writing: dict[str, None] = {}
+
+    def opened(self, path: str, writes: bool) -> None:
+        """A file is opened; one that is written is told when it is complete."""
+        if writes:
+            self._writing[path] = None
+        else:
+            self._tell("read", path)
+
+    def renamed(self, path: str, to: str) -> None:
+        """A file gets its name: files of runs are written beside their place."""
+        if os.path.isdir(path):  # a folder that is complete only now
+            for folder, _, files in os.walk(path):
+                for file in sorted(files):
+                    inside = os.path.join(folder, file)
+                    self._writing.pop(inside, None)
+                    self._tell("wrote", os.path.join(to, os.path.relpath(inside, path)))
+        elif path in self._writing:
+            del self._writing[path]
+            if any(part.startswith(".") for part in Path(to).parts if part != ".."):
+                self._writing[to] = None  # in a folder that is not complete
+            else:
+                self._tell("wrote", to)
+
+    def end(self) -> None:
+        """Tell what was written without a change of name."""
+        for path in filter(os.path.exists, self._writing):
+            self._tell("wrote", path)
+
+    def _tell(self, did: str, path: str) -> None:
+        place = os.path.abspath(path)
+        of_system = (
+            place.startswith(_SYSTEM)
+            or place.endswith((".pyc", ".lock"))
+            or (place.startswith(_PACKAGE) and place.endswith(".py"))
+            or os.path.isdir(place)
+        )
+        if not of_system and (did, path) not in self._told:
+            self._told.add((did, path))
+            LOG.debug("%s %s", did, path)
+
+
+_FILES: list[_Files] = []
+"""The last of these is told of files."""
+
+_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
+_SYSTEM = tuple(
+    {
+        *(f"{Path(each)}{os.sep}" for each in ("/proc", "/sys", "/dev", "/etc", "/usr")),
+        *(f"{Path(each).resolve()}{os.sep}" for each in (sys.base_prefix, sys.prefix)),
+        *(f"{each}{os.sep}" for each in (sys.base_prefix, sys.prefix, tasks_folder())),
+        *(f"{each}{os.sep}" for each in sysconfig.get_paths().values()),
+    }
+)
+"""Where files are that are not the user's: those of Python, of libraries and of the system."""
+
+
+@cache
+def _start_watching() -> None:
+    """Let Python say what is opened, once: it cannot be stopped again."""
+
+    def watch(event: str, given: tuple[Any, ...]) -> None:
+        if not _FILES or event not in ("open", "os.rename"):
+            return
+        is_path = [isinstance(each, str | bytes | os.PathLike) for each in given[:2]]
+        if event == "os.rename" and all(is_path):
+            _FILES[-1].renamed(*map(os.fsdecode, given[:2]))
+        elif event == "open" and is_path[0]:
+            flags = given[2] if isinstance(given[2], int) else 0
+            _FILES[-1].opened(os.fsdecode(given[0]), bool(flags & (os.O_WRONLY | os.O_RDWR)))
+
+    sys.addaudithook(watch)
+
+
+def progress_bar(*given: Any, **named: Any) -> Any:
+    """A bar of tqdm on standard error, on a terminal only; none where it is to be quiet."""
+    from tqdm import tqdm
+
+    usual: dict[str, Any] = {"file": sys.stderr, "disable": is_quiet() or None}
+    return tqdm(*given, **usual | named)
+
+
+@contextmanager
+def searching(what: str, seconds: float) -> Iterator[evidence.Budget]:
+    """A budget of so many seconds from now on, whose reports are shown behind `what`.
+
+    A terminal has one line, which changes and is removed at the end. Without a terminal a line is
+    printed at most every ten seconds, so that short searches print none.
+    """
+    if is_quiet():
+        yield evidence.Budget(seconds)
+        return
+    console = report.error_console()
+    if sys.stderr.isatty():
+        with console.status(what) as status:
+            yield evidence.Budget(seconds, lambda doing: status.update(f"{what}: {doing}"))
+        return
+    printed = time.monotonic()
+
+    def say(doing: str) -> None:
+        nonlocal printed
+        if time.monotonic() - printed >= BETWEEN_LINES:
+            printed = time.monotonic()
+            console.print(f"{what}: {doing}")
+
+    yield evidence.Budget(seconds, say)
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Turn the first SIGINT, SIGTERM or SIGHUP into a request to stop; a second stops at once.
+
+    SIGHUP, which a closed terminal sends, stays ignored under `nohup`.
+    """
+    asked = False
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    heard = [signal.SIGINT, signal.SIGTERM]
+    hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+    if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:
+        heard.append(hangup)
+    before = {number: signal.signal(number, ask) for number in heard}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def require_writable(file: Path, option: str) -> None:
+    """Raise `SettingsError`, which names the option, for a file that could not be written.
+
+    A pipe that nobody reads is an error, and not waited for.
+    """
+    if file.is_dir():
+        raise SettingsError(f"{option} {file}: is a folder: name a file")
+    if not file.parent.is_dir():
+        raise SettingsError(f"{option} {file}: there is no folder {file.parent}: make it first")
+    is_new = not os.path.lexists(file)
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NONBLOCK", 0)
+        os.close(os.open(file, flags, 0o666))
+        if is_new:
+            file.unlink()
+    except OSError as problem:
+        raise SettingsError(
+            f"{option} {file}: cannot be written: {problem.strerror}: name another file"
+        ) from None
+
+
+def print_json(content: Any) -> None:
+    """One JSON value on standard output, and nothing else.
+
+    Letters of any script are written as they are, and what cannot be printed as an escape.
+    """
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    shown = (
+        letter if letter == "\n" or letter.isprintable() else json.dumps(letter)[1:-1]
+        for letter in text
+    )
+    print(text if text.replace("\n", "").isprintable() else "".join(shown))
+
+
+def failure_json(failure: evidence.Failure | None, task: sources.Source) -> dict[str, Any] | None:
+    """A failure by the names of its symbols and labels."""
+    if failure is None:
+        return None
+    return {
+        "position": failure.position,
+        "prefix": [task.symbols[symbol] for symbol in failure.prefix],
+        "period": [task.symbols[symbol] for symbol in failure.period],
+        "suffix": [task.symbols[symbol] for symbol in failure.suffix],
+        "label": task.labels[failure.label],
+        "answer": None if failure.answer is None else task.labels[failure.answer],
+    }
