@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import statetrack
+from statetrack.runs.files import FILES
 
 PACKAGE = Path(statetrack.__file__).parent
 ORDER = (
@@ -167,12 +168,7 @@ def test_the_package_itself_names_what_is_public_and_imports_it_when_asked():
         _ = statetrack.nonsense
 
 
-FILES_OF_A_RUN = {
-    *("config.yaml", "task.yaml", "plugin.py", "environment.json", "metrics.jsonl"),
-    *("checkpoint.pt", "weights.safetensors", "summary.json", "eval.jsonl", "cell.json"),
-    *("evidence.jsonl", "error.json", "measuring.jsonl", "last.pt", "extension.json"),
-    "extensions.jsonl",
-}
+FILES_OF_A_RUN = set(FILES)
 
 
 def texts(tree: ast.AST) -> Iterator[str]:

@@ -26,7 +26,7 @@ from statetrack.spec import OWN, Task, WordSpec, golden_hash, load_task
 from statetrack.training import Record, TaskWords
 
 if TYPE_CHECKING:
-    from statetrack.runs.unfinished import Unfinished
+    from statetrack.runs.outcomes import Unfinished
 
 Tracking = Literal["tracks", "partly", "no"]
 

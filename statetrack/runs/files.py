@@ -9,8 +9,9 @@ import errno
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,6 +25,45 @@ LONGEST_EVIDENCE = 1 << 20
 
 LARGEST_JSON = 1 << 25
 """An upper bound of the bytes in a `.json` file of a run."""
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """A file of a run: what it holds and when it exists, and the most bytes of one of its rows."""
+
+    about: str
+    longest: int = LONGEST_ROW
+
+
+FILES: Mapping[str, RunFile] = {
+    "config.yaml": RunFile("every setting, flat: `statetrack train --config` repeats the run"),
+    "task.yaml": RunFile("the task, complete in itself"),
+    "plugin.py": RunFile(
+        "the user's own file, if the run needs one, next to copies of the modules that it imports; "
+        "plugin_2.py for a second one"
+    ),
+    "environment.json": RunFile("versions, machine, command, start"),
+    "metrics.jsonl": RunFile("one record per line: step, replica, loss, accuracy, validation_*"),
+    "checkpoint.pt": RunFile("the state that `--resume` needs; gone once training has finished"),
+    "last.pt": RunFile("the state after the last step, from which training may be extended"),
+    "extensions.jsonl": RunFile(
+        "one row per extension: from which step to which, and where it was begun"
+    ),
+    "extension.json": RunFile("an extension that is being begun: its settings"),
+    "weights.safetensors": RunFile("the best weights of every replica, each tensor [R, ...]"),
+    "summary.json": RunFile(
+        "every replica's outcome and the selected one; exists when training has finished"
+    ),
+    "eval.jsonl": RunFile("one row per replica and length, appended by `statetrack eval`"),
+    "evidence.jsonl": RunFile(
+        "one row per replica and kind of evidence, appended by `certify` and others",
+        LONGEST_EVIDENCE,
+    ),
+    "cell.json": RunFile("the result of a point of a sweep, if the run is one"),
+    "error.json": RunFile("why that point failed, until it succeeds"),
+    "measuring.jsonl": RunFile("the rows of that point that are scored so far; until all are"),
+}
+"""Every file of a run by its name, but for further plugins and the frequencies of words."""
 
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.\d+(-[0-9a-f]+)?")
 """A name that `temporary_name` gives, or that an earlier version gave."""

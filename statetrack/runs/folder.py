@@ -1,24 +1,7 @@
 """The run folder: the only code that knows the names of files inside a run.
 
-It writes and reads typed values; torch is imported only where weights are read or written.
-
-    config.yaml           every setting, flat: `statetrack train --config` repeats the run
-    task.yaml             the task, complete in itself
-    plugin.py             the user's own file, if the run needs one, next to copies of the modules
-                          that it imports; plugin_2.py for a second one
-    environment.json      versions, machine, command, start
-    metrics.jsonl         one record per line: step, replica, loss, accuracy, validation_*
-    checkpoint.pt         the state that `--resume` needs; gone once training has finished
-    last.pt               the state after the last step, from which training may be extended
-    extensions.jsonl      one row per extension: from which step to which, and where it was begun
-    extension.json        an extension that is being begun: its settings
-    weights.safetensors   the best weights of every replica, each tensor [R, ...]
-    summary.json          every replica's outcome and the selected one; exists when finished
-    eval.jsonl            one row per replica and length, appended by `statetrack eval`
-    evidence.jsonl        one row per replica and kind of evidence, appended by `certify` and others
-    cell.json             the result of a point of a sweep, if the run is one
-    error.json            why that point failed, until it succeeds
-    measuring.jsonl       the rows of that point that are scored so far; until all are
+It writes and reads typed values; torch is imported only where weights are read or written. The
+table of the files is `files.FILES`.
 
 Every file but the `.jsonl` is written under a temporary name and then renamed, so a killed process
 leaves either the old file or the new one. An incomplete last line of a `.jsonl` is not read, and
@@ -46,8 +29,8 @@ from statetrack.errors import RunError, StatetrackWarning, setting
 from statetrack.plugins import PluginFiles
 from statetrack.runs import locking
 from statetrack.runs.files import (
+    FILES,
     LARGEST_JSON,
-    LONGEST_EVIDENCE,
     LONGEST_ROW,
     append_to_file,
     final_name,
@@ -80,9 +63,6 @@ FORMAT = 1
 """Version of the names above and of those inside the files; raised when one changes meaning."""
 
 _START_AGAIN = "delete it to train from the start"
-
-_LONGEST = {"evidence.jsonl": LONGEST_EVIDENCE}
-"""The most bytes in a line, by file; `LONGEST_ROW` in all others."""
 
 RUNS = Path("runs")
 """The folder of runs that are given no folder of their own."""
@@ -287,14 +267,14 @@ class RunFolder:
 
     def append(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Append rows to a `.jsonl`, all of them or none, after those of other processes."""
-        path, longest = self.path / name, _LONGEST.get(name, LONGEST_ROW)
+        path, longest = self.path / name, FILES[name].longest
         content = _lines(rows, path, longest)
         with locking.appending(path):
             append_to_file(path, content, longest)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The rows of a `.jsonl`; a last line cut short by a kill is left out."""
-        path, longest = self.path / name, _LONGEST.get(name, LONGEST_ROW)
+        path, longest = self.path / name, FILES[name].longest
         return [
             _from_json(line, f"{path}, line {number}")
             for number, line in enumerate(read_lines(path, longest), start=1)

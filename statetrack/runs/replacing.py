@@ -15,17 +15,15 @@ from pathlib import Path
 
 from statetrack.errors import RunError, setting
 from statetrack.runs import locking
-from statetrack.runs.files import final_name, reason_of
+from statetrack.runs.files import FILES, final_name, reason_of
 from statetrack.runs.loggers import LOGS
 
 _FILES = frozenset(
     {
-        *("config.yaml", "task.yaml", "environment.json", "metrics.jsonl", "summary.json"),
-        *("checkpoint.pt", "last.pt", "weights.safetensors", "eval.jsonl", "evidence.jsonl"),
-        *("cell.json", "error.json", "measuring.jsonl", "extensions.jsonl", "extension.json"),
+        *FILES,
         *(locking.TRAINING, locking.APPENDING, locking.POINT, *LOGS),
         *(f"words.{ending}" for ending in ("csv", "yaml", "yml", "jsonl")),
-        *("plugin.py", *(f"plugin_{number}.py" for number in range(2, 10))),
+        *(f"plugin_{number}.py" for number in range(2, 10)),
     }
 )
 """Everything that a run folder holds, but for the modules of a plugin."""

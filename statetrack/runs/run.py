@@ -38,7 +38,7 @@ from statetrack.runs.facts import RunFacts
 from statetrack.runs.folder import RUNS, RunFolder
 from statetrack.runs.identity import Identity
 from statetrack.runs.loggers._opening import Logs, logging, require_logs
-from statetrack.runs.outcomes import summary_of
+from statetrack.runs.outcomes import Unfinished, summary_of
 from statetrack.runs.plugins import load_plugins, plugins_of
 from statetrack.runs.rows import (
     Evaluation,
@@ -48,7 +48,6 @@ from statetrack.runs.rows import (
 )
 from statetrack.runs.shortcuts import strongest_by_length
 from statetrack.runs.tensors import Stored, check_state
-from statetrack.runs.unfinished import Unfinished
 from statetrack.spec import Task, file_in, folder_name, load_task
 from statetrack.training import (
     Population,

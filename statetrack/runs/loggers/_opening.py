@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from statetrack.errors import StatetrackError, StatetrackWarning
+from statetrack.runs.facts import RunFacts
 from statetrack.runs.loggers import LOGS
 from statetrack.runs.loggers._base import Log, Logged, Scalars
 from statetrack.training import Record
 
 if TYPE_CHECKING:
     from statetrack.runs.rows import EvaluationRow, Summary
-    from statetrack.runs.run import Run
 
 
 def require_logs(names: Iterable[str]) -> None:
@@ -26,7 +26,7 @@ def require_logs(names: Iterable[str]) -> None:
 
 
 @contextmanager
-def logging(run: Run, names: Sequence[str]) -> Iterator[Logs]:
+def logging(run: RunFacts, names: Sequence[str]) -> Iterator[Logs]:
     """The logs of a run, which are closed at the end."""
     logs = Logs(run, names)
     try:
@@ -42,7 +42,7 @@ class Logs:
     step, into a log that is begun anew, so no step is there twice and none is missing.
     """
 
-    def __init__(self, run: Run, names: Sequence[str]) -> None:
+    def __init__(self, run: RunFacts, names: Sequence[str]) -> None:
         self._run = run
         self._names = names
         self._logs: dict[str, Log] = {}
