@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import statetrack
-from statetrack.runs.files import FILES
+from statetrack.runs.files import FILES as RUN_FILES
 
 PACKAGE = Path(statetrack.__file__).parent
 ORDER = (
@@ -168,7 +168,7 @@ def test_the_package_itself_names_what_is_public_and_imports_it_when_asked():
         _ = statetrack.nonsense
 
 
-FILES_OF_A_RUN = set(FILES)
+FILES_OF_A_RUN = set(RUN_FILES)
 
 
 def texts(tree: ast.AST) -> Iterator[str]:
