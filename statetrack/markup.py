@@ -2,7 +2,7 @@ r"""Text inside Markdown and BibTeX, written so that a reader sees the same text
 
 Markdown is that of GitHub: tables, strikethrough and formulas between dollars, beside CommonMark.
 HTML is not allowed through. (Rich, the terminal's library, takes no markup here: see
-`statetrack.report.drawing`. Matplotlib writes SVG, and escapes XML itself.)
+`statetrack.report.formats.rich`. Matplotlib writes SVG, and escapes XML itself.)
 """
 
 from __future__ import annotations

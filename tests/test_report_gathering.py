@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import torch
-from statetrack.sweep.published import PublishedTable
 
 from statetrack.algebra import analyse
 from statetrack.cli import app
@@ -32,6 +31,7 @@ from statetrack.report.statistics import common_length
 from statetrack.runs import Experiment, Run, make_replica, settings_hash, write_error
 from statetrack.runs import run as run_module
 from statetrack.sweep import SWEEP_FILE, Suite, points_of
+from statetrack.sweep.suite import PublishedTable
 from statetrack.sweep.work import run_point
 from tests.setups import entry_of, parity_run, row_of
 from tests.test_run import SMALL, start, stop_after, train_until
