@@ -14,9 +14,9 @@ from statetrack.runs import Experiment, Run
 from statetrack.training import Population, Trainer, TrainSettings
 from statetrack.training.registries import ROBUST
 from statetrack.training.robust.interval import Bounds
-from statetrack.training.robust.margin import lead
 from statetrack.training.robust.noise import Noisy, noise, shapes_of
 from statetrack.training.robust.spectral import Excess
+from statetrack.training.scores import lead
 from tests.setups import Setup
 
 SMALL = {

@@ -33,9 +33,13 @@ def accuracy(logits: Tensor, labels: Tensor, scored: Tensor) -> Tensor:
     return mean_over_scored(right, scored)
 
 
+def lead(logits: Tensor, labels: Tensor) -> Tensor:
+    """By how much the logit of the label is above the largest other one: [...]."""
+    index = labels.unsqueeze(-1)
+    others = logits.scatter(-1, index, -torch.inf).amax(-1)
+    return logits.gather(-1, index).squeeze(-1) - others
+
+
 def smallest_margin(logits: Tensor, labels: Tensor, scored: Tensor) -> float:
     """The least by which the logit of a right answer exceeds all others, over scored positions."""
-    right = labels.unsqueeze(-1)
-    others = logits.scatter(-1, right, -torch.inf).amax(-1)
-    margins = logits.gather(-1, right).squeeze(-1) - others
-    return float(margins[scored].amin())
+    return float(lead(logits, labels)[scored].amin())

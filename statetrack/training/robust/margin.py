@@ -10,7 +10,6 @@ C labels.
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from statetrack.errors import SettingsError, setting
@@ -19,7 +18,7 @@ from statetrack.training.losses import Loss
 from statetrack.training.population import Population
 from statetrack.training.registries import ROBUST
 from statetrack.training.robust import Robust
-from statetrack.training.scores import mean_over_scored
+from statetrack.training.scores import lead, mean_over_scored
 from statetrack.training.words import Words
 
 
@@ -42,10 +41,3 @@ class Margin(Robust):
         lacking = (self.size_at(step) - lead(logits, words.labels)).clamp(min=0).square()
         losses = loss(logits, words.labels) + lacking
         return logits, mean_over_scored(losses, words.scored)
-
-
-def lead(logits: Tensor, labels: Tensor) -> Tensor:
-    """By how much the logit of the label is above the largest other one: [...]."""
-    index = labels.unsqueeze(-1)
-    others = logits.scatter(-1, index, -torch.inf).amax(-1)
-    return logits.gather(-1, index).squeeze(-1) - others
