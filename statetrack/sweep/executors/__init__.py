@@ -18,8 +18,8 @@ from typing import Any, Protocol, TypeVar
 from statetrack.registry import Registry, modules_in
 from statetrack.settings import Settings
 
-P = TypeVar("P", bound="Placed")
-P_contra = TypeVar("P_contra", bound="Placed", contravariant=True)
+P = TypeVar("P", bound="PointLike")
+P_contra = TypeVar("P_contra", bound="PointLike", contravariant=True)
 D = TypeVar("D")
 D_co = TypeVar("D_co", covariant=True)
 
@@ -48,7 +48,7 @@ class Failed:
         return {name: getattr(self, name) for name in ("row", "column", "error", "traceback")}
 
 
-class Placed(Protocol):
+class PointLike(Protocol):
     """What an executor knows of a point: its name, and the place of its run."""
 
     @property
