@@ -157,9 +157,14 @@ def _cells(row: Line | Sequence[Any]) -> Sequence[Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Report(Gathered):
-    """A report that can be drawn: its entries, and how their table is read.
+    """The entries of a report, and how their table is read.
 
-    `find` gives the entry at a place of the table.
+    `row_names` and `column_names` are in the order of the table; `length` is the one whose
+    accuracies it shows (0: nothing was evaluated), `measure` what of them. `suite` is the name of
+    the suite, if it is one. An entry whose settings cannot be read has no place in the table: its
+    row and column are empty. `training` says how the runs were trained, in lines;
+    `departures` how training and testing differ from those of `reference`, and `differences` the
+    settings in which they do, with both values. `command` is the one that makes the report.
     """
 
     def to_markdown(self, **wanted: Any) -> str:
