@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from statetrack.cli import _completing as completing
+from statetrack.cli import _completion as completing
 from statetrack.cli import app
 from statetrack.models import MODELS
 from statetrack.protocols import PROTOCOLS
@@ -139,7 +139,7 @@ def test_the_line_that_installs_it_prints_a_script(capsys, monkeypatch, shell):
 
 def test_names_are_found_without_torch_and_without_numpy():
     code = (
-        "import sys; from statetrack.cli import _completing as c; "
+        "import sys; from statetrack.cli import _completion as c; "
         "names = [f('') for f in (c.models, c.tasks, c.suites, c.protocols, c.kinds, c.runs, "
         "c.lists)]; from statetrack.cli.app import run; assert run([]) == 0; "
         "print('imported:', *{'torch', 'numpy'} & set(sys.modules))"

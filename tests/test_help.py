@@ -9,7 +9,7 @@ from typer.main import get_command
 from typer.models import OptionInfo
 
 from statetrack.cli import app, train
-from statetrack.cli._help import EXAMPLES, _info, flags_of
+from statetrack.cli._help import EXAMPLES, flags_of, info_of
 from statetrack.training import TrainSettings
 
 COMMANDS = list(app.find_commands())
@@ -28,7 +28,7 @@ def built():
     for name in COMMANDS:
         made = get_command(app._application([name])).commands[name]
         taken = inspect.signature(made.callback, eval_str=True).parameters.values()
-        found[name] = made, [each for each in taken if _info(each) is not None]
+        found[name] = made, [each for each in taken if info_of(each) is not None]
     return found
 
 
@@ -42,9 +42,9 @@ def test_no_line_of_a_page_is_too_wide_and_no_word_is_broken(capsys, monkeypatch
         assert not any(line.endswith(" ") for line in page.splitlines())
         words = page.replace(",", " ").replace("[", " ").replace("]", " ").replace(";", " ").split()
         for each in parameters:
-            if isinstance(_info(each), OptionInfo):
+            if isinstance(info_of(each), OptionInfo):
                 assert set(flags_of(each)) <= set(words), name
-                choices = (_info(each).metavar or "").split("|")[1:]
+                choices = (info_of(each).metavar or "").split("|")[1:]
                 assert set(choices) <= {*words, *page.replace("|", " ").split()}, name
 
 
@@ -79,10 +79,10 @@ def test_the_page_names_options_as_typer_takes_them(built):
         paged = {
             option
             for each in parameters
-            if isinstance(_info(each), OptionInfo)
+            if isinstance(info_of(each), OptionInfo)
             for option in flags_of(each)
         }
-        typed = {each for each in typed if each.startswith("-")} - {"-h", "--help"}
+        typed = {each for each in typed if each.startswith("-")}
         assert typed == paged, name
 
 

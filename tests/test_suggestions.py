@@ -5,7 +5,7 @@ import pytest
 from statetrack import usual_names
 from statetrack.cli import app
 from statetrack.cli._chosen_models import fields_of_models
-from statetrack.cli._unknown_options import _options_of_others, advice
+from statetrack.cli._usage import advice, options_of_others
 from statetrack.errors import nearest
 from statetrack.models import MODELS
 from statetrack.protocols import PROTOCOLS
@@ -18,7 +18,7 @@ from statetrack.usual_names import bare, meant
 def options():
     """Every option of every command and model, without its `--`."""
     of_models = {name.replace("_", "-") for names in fields_of_models().values() for name in names}
-    return of_models.union(*_options_of_others("").values())
+    return of_models.union(*options_of_others("").values())
 
 
 def test_every_name_that_can_be_suggested_exists(options):
@@ -137,7 +137,7 @@ def test_an_option_of_no_command_has_no_suggestion():
 
 
 def test_options_of_others_are_those_of_their_signatures():
-    found = _options_of_others("train")
+    found = options_of_others("train")
     assert "train" not in found and "json" in found["eval"] and "set" in found["sweep"]
     assert not any(name.startswith("-") for names in found.values() for name in names)
 

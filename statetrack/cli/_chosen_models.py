@@ -16,7 +16,7 @@ import typer
 from statetrack import models
 from statetrack.catalogue import as_text
 from statetrack.cli import options
-from statetrack.cli._usage_errors import UsageError
+from statetrack.cli._usage import UsageError
 from statetrack.errors import SettingsError, StatetrackError, UnknownNameError, nearest
 from statetrack.settings import Settings, build
 

@@ -1,4 +1,7 @@
-"""The pages that `--help` prints, of the program and of every command.
+"""The commands, and the pages that `--help` prints of the program and of every command.
+
+Commands are modules of this folder, and those that installed packages add. A command's name,
+summary and place are read from its source: none is imported.
 
 A page has the usage, the docstring of the command, its arguments and options in groups, and its
 examples. No word is broken at any width, choices and ranges stand in the text of an option, and a
@@ -8,19 +11,25 @@ a paragraph `Examples:` comes last.
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import inspect
+import math
 import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import typer
 from rich.console import Console
 from rich.text import Text
-from typer.core import TyperCommand, TyperGroup
-from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
+from typer.models import ArgumentInfo, OptionInfo
 
 from statetrack.catalogue import as_text, flag, inner_type, type_name
+from statetrack.errors import StatetrackError
+from statetrack.registry import described
 from statetrack.report import console
 
 WIDEST = 100
@@ -49,6 +58,73 @@ OPTIONS, ARGUMENTS, COMMANDS, EXAMPLES = "Options", "Arguments", "Commands", "Ex
 METAVARS = {"integer": "N", "number": "NUMBER", "path": "PATH"}
 """What stands for a value of a type; TEXT for any other."""
 
+PROGRAM = f"""Can this recurrent architecture track state, and how far?
+
+{EXAMPLES}:
+
+    statetrack predict s3
+    statetrack train --model lstm --task s3
+    statetrack eval
+    statetrack COMMAND -h
+"""
+"""The help of the program."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command, as it is listed without importing its module."""
+
+    name: str
+    module: str
+    summary: str
+    place: float
+
+
+def find_commands() -> dict[str, Command]:
+    """Every command by its name, in the order of the help.
+
+    Raises `StatetrackError` where an installed package names a command that cannot be read.
+    """
+    import importlib.metadata  # takes as long as all other imports of this module together
+
+    files = Path(__file__).parent.glob("[a-z]*.py")
+    own = [_read_command(path.stem, f"{__package__}.{path.stem}") for path in files]
+    found = {each.name: each for each in own if each is not None}
+    for entry in importlib.metadata.entry_points(group="statetrack.commands"):
+        command = None if entry.name in found else _read_command(entry.name, entry.value)
+        if command is None:
+            raise StatetrackError(
+                f"{described(entry)} is to "
+                "name a module with a docstring and `build`, under a name that no command has: "
+                "update that package, or uninstall it"
+            )
+        found[entry.name] = command
+    return {each.name: each for each in sorted(found.values(), key=lambda one: one.place)}
+
+
+def find_command(name: str) -> Command | None:
+    """The command of a name; None where there is none."""
+    if name.isidentifier() and (Path(__file__).parent / f"{name}.py").is_file():
+        return _read_command(name, f"{__package__}.{name}")
+    return find_commands().get(name)
+
+
+def _read_command(name: str, module: str) -> Command | None:
+    """The command of a module; None where that is none, has no docstring or defines no `build`."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except ImportError:
+        return None
+    if spec is None or spec.origin is None:
+        return None
+    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+    docstring, place, builds = ast.get_docstring(tree), math.inf, False
+    for node in tree.body:
+        builds |= isinstance(node, ast.FunctionDef) and node.name == "build"
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "PLACE":
+            place = float(ast.literal_eval(node.value))
+    return Command(name, module, docstring.splitlines()[0], place) if docstring and builds else None
+
 
 class Entry(NamedTuple):
     """One option, argument or command, and what is said about it."""
@@ -57,65 +133,67 @@ class Entry(NamedTuple):
     about: Text
 
 
-class Page(NamedTuple):
-    """The help of a command: its docstring, and its parameters as its signature has them."""
+def help_option(page: Callable[[typer.Context, Console], Iterator[Text]]) -> Any:
+    """The option `--help`, which prints the lines of a page."""
 
-    docstring: str
-    parameters: Sequence[inspect.Parameter]
+    def show(context: typer.Context, wanted: bool) -> None:
+        if not wanted or context.resilient_parsing:
+            return
+        out = console()
+        out.width = min(out.width, WIDEST)
+        with out.capture() as captured:
+            for line in page(context, out):
+                line.rstrip()
+                line.plain = line.plain.replace(KEPT_TOGETHER, " ")
+                out.print(line, soft_wrap=True)
+        typer.echo(captured.get().rstrip())
+        raise typer.Exit
 
-    def command_class(self) -> type[TyperCommand]:
-        """The class of a command that prints this page."""
-        page = self
-
-        class CommandWithHelp(TyperCommand):
-            def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
-                formatter.write(_printed(page.lines, ctx.command_path))
-
-        return CommandWithHelp
-
-    def lines(self, path: str, out: Console) -> Iterator[Text]:
-        """The lines of the page, where `path` is the program and the command."""
-        arguments = [each for each in self.parameters if _is_argument(each)]
-        groups: dict[str, list[Entry]] = {ARGUMENTS: [_argument(each) for each in arguments]}
-        for each in self.parameters:
-            if isinstance(info := _info(each), OptionInfo) and not info.hidden:
-                groups.setdefault(info.rich_help_panel or OPTIONS, []).append(_option(each, info))
-        groups[GENERAL] = [*groups.pop(GENERAL, []), HELP]
-        usage = [path, "[OPTIONS]", *map(_argument_in_usage, arguments)]
-        yield from _page(usage, self.docstring, groups, out)
+    return typer.Option(
+        "-h",
+        "--help",
+        help="Show this page and exit.",
+        is_eager=True,
+        callback=show,
+        rich_help_panel=GENERAL,
+    )
 
 
-class GroupWithHelp(TyperGroup):
-    """The program, whose help lists its commands."""
+def command_page(
+    context: typer.Context, out: Console, docstring: str, parameters: Sequence[inspect.Parameter]
+) -> Iterator[Text]:
+    """The page of a command: its docstring, and its parameters as its signature has them."""
+    usage = [context.command_path, "[OPTIONS]"]
+    groups: dict[str, list[Entry]] = {ARGUMENTS: []}
+    for each in parameters:
+        info = info_of(each)
+        if isinstance(info, ArgumentInfo):
+            # `RUN` of `RUN`, `[RUN]` and `[RUN ...]`; `RUN|SUITE` of `RUN ... | SUITE`
+            name = re.sub(r"[\s\[\].]", "", info.metavar or each.name.upper())
+            repeats = typing.get_origin(inner_type(each.annotation)) is list
+            named = name + "..." * repeats
+            usage.append(named if _is_required(each) else f"[{named}]")
+            groups[ARGUMENTS].append(Entry(Text(name, NAMES), _about(each, None)))
+        elif isinstance(info, OptionInfo) and not info.hidden:
+            groups.setdefault(info.rich_help_panel or OPTIONS, []).append(_option(each, info))
+    groups[GENERAL] = groups.pop(GENERAL)
+    yield from _page(usage, docstring, groups, out)
 
-    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
-        """Called by Typer."""
-        known = [
-            Entry(Text(name, NAMES), _plain(each.help or ""))
-            for name, each in self.commands.items()
-        ]
-        options = [
+
+def program_page(context: typer.Context, out: Console) -> Iterator[Text]:
+    """The page of the program, which lists its commands."""
+    groups = {
+        COMMANDS: [
+            Entry(Text(each.name, NAMES), _plain(each.summary)) for each in find_commands().values()
+        ],
+        OPTIONS: [
             Entry(_flags(each.opts), _plain(getattr(each, "help", None) or ""))
-            for each in self.get_params(ctx)
-            if "--help" not in each.opts
-        ]
-
-        def lines(path: str, out: Console) -> Iterator[Text]:
-            groups = {COMMANDS: known, OPTIONS: [*options, HELP]}
-            yield from _page([path, "COMMAND ..."], self.help or "", groups, out)
-
-        formatter.write(_printed(lines, ctx.command_path))
-
-
-def _printed(lines: Callable[[str, Console], Iterator[Text]], path: str) -> str:
-    out = console()
-    out.width = min(out.width, WIDEST)
-    with out.capture() as captured:
-        for line in lines(path, out):
-            line.rstrip()
-            line.plain = line.plain.replace(KEPT_TOGETHER, " ")
-            out.print(line, soft_wrap=True)
-    return captured.get().rstrip() + "\n"
+            for each in sorted(
+                context.command.get_params(context), key=lambda one: one.name == "help"
+            )
+        ],
+    }
+    yield from _page([context.command_path, "COMMAND ..."], PROGRAM, groups, out)
 
 
 def _page(
@@ -124,7 +202,12 @@ def _page(
     yield Text.assemble(("Usage: ", "bold"), " ".join(usage))
     yield Text()
     prose, _, examples = docstring.partition(f"\n{EXAMPLES}:\n")
-    yield from _prose(prose, out)
+    for paragraph in filter(str.strip, prose.split("\n\n")):
+        if paragraph.lstrip("\n").startswith(" "):  # code
+            yield Text(paragraph.strip("\n"))
+        else:
+            yield from _plain(" ".join(paragraph.split())).wrap(out, out.width)
+        yield Text()
     for heading, entries in groups.items():
         if entries:
             yield Text(heading, "bold")
@@ -134,16 +217,6 @@ def _page(
         yield Text(EXAMPLES, "bold")
         for line in examples.strip().splitlines():
             yield Text(f"  {line.strip()}")
-
-
-def _prose(docstring: str, out: Console) -> Iterator[Text]:
-    """The paragraphs of a docstring, each filled to the width; indented ones are not changed."""
-    for paragraph in filter(str.strip, docstring.split("\n\n")):
-        if paragraph.lstrip("\n").startswith(" "):
-            yield Text(paragraph.strip("\n"))
-        else:
-            yield from _plain(" ".join(paragraph.split())).wrap(out, out.width)
-        yield Text()
 
 
 def _plain(markdown: str) -> Text:
@@ -162,13 +235,10 @@ def _entries(entries: Sequence[Entry], out: Console) -> Iterator[Text]:
     widths = [len(each.name) for each in entries if len(each.name) <= most]
     indent = 2 + max(widths, default=4) + 2
     for name, about in entries:
-        lines = about.wrap(out, max(out.width - indent, 20))
-        if len(name) > indent - 4:
-            yield Text("  ") + name
-        elif lines:
-            yield Text("  ") + name + Text(" " * (indent - 2 - len(name))) + lines.pop(0)
-        else:
-            yield Text("  ") + name
+        first, lines = Text("  ") + name, about.wrap(out, max(out.width - indent, 20))
+        if lines and len(name) <= indent - 4:
+            first += Text(" " * (indent - 2 - len(name))) + lines.pop(0)
+        yield first
         for line in lines:
             yield Text(" " * indent) + line
 
@@ -178,51 +248,35 @@ def _flags(names: Iterable[str]) -> Text:
     return Text(", ").join([Text(each, NAMES) for each in names])
 
 
-HELP = Entry(_flags(["-h", "--help"]), Text("Show this page and exit."))
-"""The option that every page lists last."""
-
-
-def _info(parameter: inspect.Parameter) -> Any:
+def info_of(parameter: inspect.Parameter) -> Any:
     """What Typer is told of a parameter; None for a context."""
     return next(iter(getattr(parameter.annotation, "__metadata__", ())), None)
-
-
-def _is_argument(parameter: inspect.Parameter) -> bool:
-    return isinstance(_info(parameter), ArgumentInfo)
 
 
 def _is_required(parameter: inspect.Parameter) -> bool:
     return parameter.default is inspect.Parameter.empty
 
 
-def _argument_in_usage(parameter: inspect.Parameter) -> str:
-    repeats = typing.get_origin(inner_type(parameter.annotation)) is list
-    name = _argument_name(parameter) + ("..." if repeats else "")
-    return name if _is_required(parameter) else f"[{name}]"
-
-
-def _argument_name(parameter: inspect.Parameter) -> str:
-    """`RUN` of `RUN`, `[RUN]` and `[RUN ...]`; `RUN|SUITE` of `RUN ... | SUITE`."""
-    written: str = _info(parameter).metavar or parameter.name.upper()
-    return re.sub(r"[\s\[\].]", "", written)
-
-
-def _argument(parameter: inspect.Parameter) -> Entry:
-    name = Text(_argument_name(parameter), NAMES)
-    return Entry(name, _about(parameter, _info(parameter), None))
-
-
 def _option(parameter: inspect.Parameter, info: OptionInfo) -> Entry:
-    flags = flags_of(parameter)
-    if inner_type(parameter.annotation) is bool:
-        return Entry(_flags(flags), _about(parameter, info, None))
-    written, choices = _value(parameter, info)
-    return Entry(_flags(flags) + Text(f" {written}", "yellow"), _about(parameter, info, choices))
+    """An option: its names with what stands for its value, and its text, which names choices."""
+    flags, kind = _flags(flags_of(parameter)), inner_type(parameter.annotation)
+    if kind is bool:
+        return Entry(flags, _about(parameter, None))
+    if typing.get_origin(kind) is list:
+        kind = inner_type(typing.get_args(kind)[0])
+    written, choices = info.metavar or type_name(kind), None
+    if "|" in written:
+        if len(written) > SHORT_CHOICE:
+            written, choices = "WORD", written.split("|")
+    elif not any(letter.isupper() for letter in written):
+        base, comma, _ = written.partition(",")
+        written = METAVARS.get(base, "TEXT") + (",..." if comma else "")
+    return Entry(flags + Text(f" {written}", "yellow"), _about(parameter, choices))
 
 
 def flags_of(parameter: inspect.Parameter) -> list[str]:
     """The names by which an option is given, short ones first, as Typer reads its declaration."""
-    info = _info(parameter)
+    info = info_of(parameter)
     # in an annotation, what Typer calls the default is the first of the names
     written = [each for each in (info.default, *(info.param_decls or ())) if isinstance(each, str)]
     declared = [part for each in written for part in each.split("/")]
@@ -233,28 +287,12 @@ def flags_of(parameter: inspect.Parameter) -> list[str]:
     return sorted(declared, key=lambda each: each.startswith("--"))
 
 
-def _value(parameter: inspect.Parameter, info: OptionInfo) -> tuple[str, list[str] | None]:
-    """What stands for the value of an option, and the choices that its text has to name."""
-    kind = inner_type(parameter.annotation)
-    if typing.get_origin(kind) is list:
-        kind = inner_type(typing.get_args(kind)[0])
-    written = info.metavar or type_name(kind)
-    if "|" in written:
-        choices = written.split("|")
-        return (written, None) if len(written) <= SHORT_CHOICE else ("WORD", choices)
-    if any(letter.isupper() for letter in written):
-        return written, None
-    base, comma, _ = written.partition(",")
-    return METAVARS.get(base, "TEXT") + (",..." if comma else ""), None
-
-
-def _about(
-    parameter: inspect.Parameter, info: ParameterInfo, choices: Iterable[str] | None
-) -> Text:
+def _about(parameter: inspect.Parameter, choices: Iterable[str] | None) -> Text:
     """The help of an option or argument with its choices, its range and its default."""
+    info = info_of(parameter)
     text = _plain(" ".join((info.help or "").split()))
     facts = [f"one of {', '.join(choices)}"] if choices else []
-    whole = _default(parameter, info), _range(info.min, info.max)
+    whole = _default(parameter, info.show_default), _range(info.min, info.max)
     facts += [each.replace(" ", KEPT_TOGETHER) for each in whole if each]
     if _is_required(parameter) and isinstance(info, OptionInfo):
         facts.append("required")
@@ -263,28 +301,28 @@ def _about(
     return Text.assemble(text, " " if text else "", ("[" + "; ".join(facts) + "]", "dim"))
 
 
-def _default(parameter: inspect.Parameter, info: ParameterInfo) -> str:
+def _default(parameter: inspect.Parameter, shown: bool | str) -> str:
     """`default: 64`; empty where there is none to show."""
-    if isinstance(info.show_default, str):
-        return f"default: {info.show_default}" if info.show_default else ""
     value = parameter.default
-    if inner_type(parameter.annotation) is bool:
-        off = flag(f"no_{parameter.name}")
-        return f"default: {as_text(value)}" if off in flags_of(parameter) else ""
-    if not info.show_default or value is None or _is_required(parameter):
-        return ""
-    text = as_text(value)
-    if isinstance(value, float) and float(f"{value:g}") == value:
+    if isinstance(shown, str):
+        text = shown
+    elif inner_type(parameter.annotation) is bool:
+        text = as_text(value) if flag(f"no_{parameter.name}") in flags_of(parameter) else ""
+    elif not shown or value is None or _is_required(parameter):
+        text = ""
+    elif isinstance(value, float) and float(f"{value:g}") == value:
         text = f"{value:g}"
+    else:
+        text = as_text(value)
     return f"default: {text}" if text else ""
 
 
 def _range(lowest: float | None, most: float | None) -> str:
     """`1 to 64`, `at least 1`; empty where there is no bound."""
+
+    def number(value: float) -> str:
+        return f"{int(value):,}" if float(value).is_integer() else str(value)
+
     if most is None or most >= UNBOUNDED:
-        return "" if lowest is None else f"at least {_number(lowest)}"
-    return f"at most {_number(most)}" if lowest is None else f"{_number(lowest)} to {_number(most)}"
-
-
-def _number(value: float) -> str:
-    return f"{int(value):,}" if float(value).is_integer() else str(value)
+        return "" if lowest is None else f"at least {number(lowest)}"
+    return f"at most {number(most)}" if lowest is None else f"{number(lowest)} to {number(most)}"

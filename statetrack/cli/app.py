@@ -28,13 +28,21 @@ from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
+from rich.text import Text
 
-from statetrack import __version__
-from statetrack.cli._commands import Command, find_command, find_commands
-from statetrack.cli._completing import asked_words, with_completion
-from statetrack.cli._help import EXAMPLES, GENERAL, GroupWithHelp, Page
-from statetrack.cli._terminal import QUIET, VERBOSE, asked_for, is_verbose, saying
-from statetrack.cli._usage_errors import UsageError, usage_line
+from statetrack import __version__, report, runs
+from statetrack.cli._completion import asked_words, with_completion
+from statetrack.cli._help import (
+    GENERAL,
+    Command,
+    command_page,
+    find_command,
+    find_commands,
+    help_option,
+    program_page,
+)
+from statetrack.cli._terminal import INTERRUPTED, QUIET, VERBOSE, asked_for, is_verbose, saying
+from statetrack.cli._usage import UsageError, peek_all, usage_line
 from statetrack.errors import (
     SettingsError,
     StatetrackError,
@@ -42,10 +50,11 @@ from statetrack.errors import (
     TaskWarning,
     nearest,
 )
+from statetrack.plugins import explain_mistake
 from statetrack.text import visible
 
-FAILED, MISUSED, INTERRUPTED = 1, 2, 130
-"""Exit codes."""
+FAILED, MISUSED = 1, 2
+"""Exit codes, beside `INTERRUPTED`."""
 
 Plugins = Annotated[
     list[Path] | None,
@@ -115,7 +124,7 @@ def _run(argv: Sequence[str]) -> int:
     except typer.Abort:
         return FAILED
     except SystemExit as end:
-        if _mistake_in_plugin(end) is not None:
+        if explain_mistake(end) is not None:
             return _explain(end)
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException as error:
@@ -135,18 +144,6 @@ def _show_warning(
     typer.echo(f"warning: {visible(' '.join(str(message).splitlines()))}", err=True)
 
 
-HELP = f"""Can this recurrent architecture track state, and how far?
-
-{EXAMPLES}:
-
-    statetrack predict s3
-    statetrack train --model lstm --task s3
-    statetrack eval
-    statetrack COMMAND -h
-"""
-"""The help of the program."""
-
-
 def _application(argv: Sequence[str]) -> typer.Typer:
     """The Typer application; of commands that are not invoked it has names and summaries only.
 
@@ -156,17 +153,14 @@ def _application(argv: Sequence[str]) -> typer.Typer:
     argv = argv if asked is None else asked
     app = typer.Typer(
         name="statetrack",
-        help=HELP,
         pretty_exceptions_enable=False,
-        rich_markup_mode="markdown",
-        cls=GroupWithHelp,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": []},  # `help_option` is in their place
     )
-    app.callback()(_version_only)
+    app.callback()(_before_any_command)
     invoked = next((word for word in argv if not word.startswith("-")), None)
     if invoked is None:
-        for each in find_commands().values():
-            app.command(each.name, help=each.summary)(_not_invoked)
+        for each in find_commands().values():  # a shell completes them
+            app.command(each.name, help=each.summary)(lambda: None)
         return app
     command = find_command(invoked)
     if command is None and asked is not None:
@@ -184,20 +178,26 @@ def _add_command(app: typer.Typer, known: Command, argv: Sequence[str]) -> None:
     """Build the invoked command; its module is imported here, to keep `--help` quick."""
     from statetrack.cli import options
 
-    if given := options.peek_all(argv, "--plugin"):
-        from statetrack.runs import load_given
-
-        for path in given:
-            load_given(Path(path))
+    for path in peek_all(argv, "--plugin"):
+        runs.load_given(Path(path))
     build = importlib.import_module(known.module).build
-    command: Callable[..., None] = _built(build, argv[list(argv).index(known.name) + 1 :])
+    command: Callable[..., None]
+    try:
+        command = build(list(argv[list(argv).index(known.name) + 1 :]))
+    except StatetrackError:
+        if asked_words() is None:
+            raise
+        command = build([])  # of what is being typed, nothing can be made yet
     taken = list(inspect.signature(command, eval_str=True).parameters.values())
     takes_rest = any(parameter.annotation is typer.Context for parameter in taken)
-    of_every = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-        for name, (kind, default) in OF_EVERY_COMMAND.items()
-    ]
-    parameters = [*taken, *of_every]
+    docstring, parameters = inspect.getdoc(command) or "", list(taken)
+    page = help_option(lambda context, out: command_page(context, out, docstring, parameters))
+    for name, (kind, default) in {
+        **OF_EVERY_COMMAND,
+        "help": (Annotated[bool, page], False),
+    }.items():
+        place = inspect.Parameter.KEYWORD_ONLY
+        parameters.append(inspect.Parameter(name, place, annotation=kind, default=default))
     if asked_words() is None:
         options.refuse_missing_values(argv, taken)
         options.refuse_odd_numbers(argv, taken)
@@ -205,26 +205,15 @@ def _add_command(app: typer.Typer, known: Command, argv: Sequence[str]) -> None:
         parameters = with_completion(parameters)
     app.command(
         known.name,
-        cls=Page(inspect.getdoc(command) or "", parameters).command_class(),
         context_settings={"ignore_unknown_options": takes_rest, "allow_extra_args": takes_rest},
     )(options.with_parameters(_guarded(command), parameters))
-
-
-def _built(build: Callable[[list[str]], Callable[..., None]], argv: Sequence[str]) -> Any:
-    """What a command's `build` makes of its arguments; of none, where they are being typed."""
-    try:
-        return build(list(argv))
-    except StatetrackError:
-        if asked_words() is None:
-            raise
-        return build([])
 
 
 def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     """The command, with every exception reported as one line and an exit code."""
 
     def guarded(**given: object) -> None:
-        general = {name: given.pop(name) for name in OF_EVERY_COMMAND}
+        general = {name: given.pop(name) for name in (*OF_EVERY_COMMAND, "help")}
         try:
             if general["quiet"] and general["verbose"]:
                 raise SettingsError("--quiet and --verbose: choose one")
@@ -241,15 +230,11 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 def _require_run(given: Mapping[str, object]) -> None:
     """Raise `RunError` where a command's `run` is none, before the command imports torch."""
-    if not {"run", "resume"} & set(given):
-        return
-    from statetrack.runs import RUNS, RunFolder, newest_run
-
-    for name in ("run", "resume"):
-        if isinstance(path := given.get(name), Path):
-            RunFolder.open(path)
+    for name in {"run", "resume"} & set(given):
+        if isinstance(path := given[name], Path):
+            runs.RunFolder.open(path)
     if "run" in given and given["run"] is None:
-        newest_run(RUNS)
+        runs.newest_run(runs.RUNS)
 
 
 def _explain(error: BaseException, argv: Sequence[str] = ()) -> int:
@@ -260,22 +245,17 @@ def _explain(error: BaseException, argv: Sequence[str] = ()) -> int:
     line, code = _line_and_code(error, argv)
     if os.environ.get("STATETRACK_DEBUG") or (is_verbose() and _DEBUG in line):
         traceback.print_exception(error)
-    _print_error("" if code == INTERRUPTED else "error: ", " ".join(line.splitlines()))
+    label, line = "" if code == INTERRUPTED else "error: ", " ".join(line.splitlines())
+    report.error_console().print(Text(label, "bold red") + Text(visible(line), "red"))
     return code
 
 
-def _print_error(label: str, line: str) -> None:
-    from rich.text import Text
-
-    from statetrack.report import error_console
-
-    error_console().print(Text(label, "bold red") + Text(visible(line), "red"))
-
-
 def _line_and_code(error: BaseException, argv: Sequence[str]) -> tuple[str, int]:
+    from statetrack.cli.options import written
+
     match error:
         case StatetrackError():
-            return _as_options(error), FAILED
+            return error.message(written), FAILED
         case UsageError():
             return usage_line(error, argv), MISUSED
         case KeyboardInterrupt():
@@ -288,7 +268,7 @@ def _line_and_code(error: BaseException, argv: Sequence[str]) -> tuple[str, int]
             return _out_of_memory(error), FAILED
         case RuntimeError() if _ALLOCATION.search(str(error)):
             return _out_of_memory(error), FAILED
-    if (mistake := _mistake_in_plugin(error)) is not None:
+    if (mistake := explain_mistake(error)) is not None:
         return f"{mistake}. {_DEBUG} the whole traceback.", FAILED
     return (
         f"this is an internal error of statetrack: {type(error).__name__}: {error}. "
@@ -312,31 +292,16 @@ def _out_of_memory(error: BaseException) -> str:
     )
 
 
-def _mistake_in_plugin(error: BaseException) -> str | None:
-    """The file and line of a plugin in which an error was raised; None for any other error."""
-    from statetrack.plugins import explain_mistake
-
-    return explain_mistake(error)
-
-
-def _as_options(error: StatetrackError) -> str:
-    """The message, with the settings in it written as options."""
-    from statetrack.cli.options import written
-
-    return error.message(written)
-
-
-def _not_invoked() -> None:
-    """Registered for every command that this command line does not invoke."""
-
-
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"statetrack {__version__}")
         raise typer.Exit
 
 
-def _version_only(
+PROGRAM_HELP: Any = help_option(program_page)
+
+
+def _before_any_command(
     version: Annotated[
         bool,
         typer.Option(
@@ -345,5 +310,6 @@ def _version_only(
     ] = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
+    help: Annotated[bool, PROGRAM_HELP] = False,
 ) -> None:
     """The options of `statetrack` itself, before any command."""

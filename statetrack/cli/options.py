@@ -13,7 +13,6 @@ of its own command line (`--model`), which is looked up first, with `peek`.
 from __future__ import annotations
 
 import inspect
-import itertools
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -27,10 +26,14 @@ from statetrack import pictures
 from statetrack.catalogue import as_text as as_text
 from statetrack.catalogue import bounds, inner_type, names_for, type_of
 from statetrack.catalogue import flag as flag
-from statetrack.cli._unknown_options import advice
-from statetrack.errors import SettingsError, UnknownNameError, nearest
+from statetrack.cli._usage import peek as peek
+from statetrack.cli._usage import refuse_missing_values as refuse_missing_values
+from statetrack.cli._usage import refuse_odd_number
+from statetrack.cli._usage import refuse_odd_numbers as refuse_odd_numbers
+from statetrack.cli._usage import refuse_unknown as refuse_unknown
+from statetrack.errors import SettingsError, nearest
 from statetrack.runs import LOGS
-from statetrack.settings import Settings, build, is_plain_number
+from statetrack.settings import Settings, build
 from statetrack.text import visible
 
 S = TypeVar("S", bound=Settings)
@@ -207,23 +210,6 @@ def written(name: str, *value: Any) -> str:
     return f"{flag(name)} {as_text(value[0])}" if value else flag(name)
 
 
-def peek(argv: Sequence[str], option: str) -> str | None:
-    """The value of an option before anything is parsed, or None; the last one counts."""
-    values = peek_all(argv, option)
-    return values[-1] if values else None
-
-
-def peek_all(argv: Sequence[str], option: str) -> list[str]:
-    """Every value given to an option, as `--option value` or `--option=value`."""
-    values = []
-    for index, word in enumerate(argv):
-        if word == option and index + 1 < len(argv):
-            values.append(argv[index + 1])
-        elif word.startswith(option + "="):
-            values.append(word.removeprefix(option + "="))
-    return values
-
-
 def parameters(
     kind: type[Settings],
     panel: str,
@@ -238,7 +224,8 @@ def parameters(
     `preset` replaces defaults of the class, by field name; keys that are not fields of this
     class belong to other classes and are ignored (`check_preset` finds those of no class).
     """
-    defaults = _defaults(kind) | dict(preset or {})
+    settings = kind()
+    defaults = {name: getattr(settings, name) for name in kind.model_fields} | dict(preset or {})
     elsewhere = {name: other for other, names in (panels or {}).items() for name in names}
     return [
         _parameter(name, field, elsewhere.get(name, panel), defaults[name])
@@ -305,72 +292,6 @@ def check_preset(
     return checked
 
 
-def refuse_unknown(
-    args: Sequence[str],
-    name: str,
-    own: Collection[str],
-    others: Callable[[], Mapping[str, Collection[str]]],
-    otherwise: str = "`--help` shows those it has.",
-    command: str | None = None,
-) -> None:
-    """Raise `UnknownNameError` for words that Typer did not parse, with a suggestion.
-
-    `args` are those words (`context.args`), `name` the chosen model, `own` the names of its
-    fields. `others` gives the field names of every other model; it is called only where there is
-    an error, because it imports them. `otherwise` stands where no known option is near. Where
-    `command` is named, the options of other commands are looked through as well.
-    """
-    if not args:
-        return
-    unknown = next((word for word in args if _is_option(word)), None)
-    if unknown is None:
-        raise UnknownNameError(
-            f"'{args[0]}' belongs to no option: every setting is written --name value."
-        )
-    option = unknown.partition("=")[0]
-    models = {each: {_bare_flag(key) for key in keys} for each, keys in others().items()}
-    said = advice(option, [_bare_flag(key) for key in own], models, command) or otherwise
-    raise UnknownNameError(f"{name} has no option {option}. {said}".rstrip())
-
-
-def refuse_missing_values(argv: Sequence[str], given: Iterable[inspect.Parameter]) -> None:
-    """Raise `typer.BadParameter` where an option would take the next option as its value."""
-    flags = {flag(parameter.name): parameter for parameter in given}
-    valued = {name for name, one in flags.items() if inner_type(one.annotation) is not bool}
-    for option, value in itertools.pairwise(argv):
-        if option in valued and value.partition("=")[0] in flags:
-            raise typer.BadParameter(f"{option} needs a value: it is followed by {value}")
-
-
-def refuse_odd_numbers(argv: Sequence[str], given: Iterable[inspect.Parameter]) -> None:
-    """Raise `typer.BadParameter` for `1_000`, digits of other scripts, `nan` and `inf`."""
-    for parameter in given:
-        if inner_type(parameter.annotation) in (int, float):
-            option = flag(parameter.name)
-            for value in peek_all(argv, option):
-                refuse_odd_number(value, option)
-
-
-def refuse_odd_number(text: str, where: str) -> None:
-    """Raise `typer.BadParameter` for what Python reads as a number although it is not plain."""
-    try:
-        float(text)
-    except ValueError:
-        return  # no number at all: Typer and pydantic say so
-    if not is_plain_number(text):
-        raise typer.BadParameter(
-            f"{where}: {text!r} is not a number: write it in the digits 0 to 9"
-        )
-
-
-def _bare_flag(name: str) -> str:
-    return flag(name).removeprefix("--")
-
-
-def _is_option(word: str) -> bool:
-    return word.startswith("-") and not word[1:2].isdigit() and word != "-"
-
-
 def _parameter(name: str, field: FieldInfo, panel: str, default: Any) -> inspect.Parameter:
     core = inner_type(field.annotation)
     lower, upper, above = bounds(field)
@@ -378,31 +299,21 @@ def _parameter(name: str, field: FieldInfo, panel: str, default: Any) -> inspect
     help_text = visible(field.description or "", lines=True)
     if above is not None:
         help_text += f" Above {above:g}."
-    decide = flag(name) if core is not bool else f"{flag(name)}/{flag('no_' + name)}"
     text = "" if default is None else as_text(default)
-    shown: bool | str = True if text == visible(text) else visible(text)
-    if core in TYPES_OF_TYPER and names_for(field) is None:
-        annotation: Any = field.annotation
-        info = typer.Option(
-            decide,
-            help=help_text,
-            show_default=shown,
-            metavar=None if core is bool else type_of(field),
-            min=lower if is_number else None,
-            max=upper if is_number else None,
-            rich_help_panel=panel,
-        )
-    else:
-        annotation = str | None if default is None else str
-        default = None if default is None else as_text(default)
-        info = typer.Option(
-            decide,
-            help=help_text,
-            show_default=shown,
-            metavar=type_of(field),
-            parser=_reader(field),
-            rich_help_panel=panel,
-        )
+    of_typer = core in TYPES_OF_TYPER and names_for(field) is None
+    info = typer.Option(
+        flag(name) if core is not bool else f"{flag(name)}/{flag('no_' + name)}",
+        help=help_text,
+        show_default=True if text == visible(text) else visible(text),
+        metavar=None if core is bool else type_of(field),
+        rich_help_panel=panel,
+        min=lower if of_typer and is_number else None,
+        max=upper if of_typer and is_number else None,
+        parser=None if of_typer else _reader(field),
+    )
+    annotation: Any = field.annotation
+    if not of_typer:
+        annotation, default = (str | None, None) if default is None else (str, text)
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
@@ -411,20 +322,9 @@ def _parameter(name: str, field: FieldInfo, panel: str, default: Any) -> inspect
     )
 
 
-def _defaults(kind: type[Settings]) -> dict[str, Any]:
-    settings = kind()
-    return {name: getattr(settings, name) for name in kind.model_fields}
-
-
-def _adapter(field: FieldInfo) -> TypeAdapter[Any]:
-    kind: Any = field.annotation
-    kind = Annotated[(kind, *field.metadata)] if field.metadata else kind
-    return TypeAdapter(kind, config=ConfigDict(allow_inf_nan=False))
-
-
 def _reader(field: FieldInfo) -> Callable[[Any], Any]:
     """A parser of `1e-3,3e-3` (a sequence) or of one word (anything else)."""
-    core = inner_type(field.annotation)
+    core: Any = inner_type(field.annotation)
     is_sequence = typing.get_origin(core) in (tuple, list)
     numbers = is_sequence and typing.get_args(core)[0] in (int, float)
 
@@ -434,11 +334,19 @@ def _reader(field: FieldInfo) -> Callable[[Any], Any]:
         parts = _split(text) if is_sequence else [text]
         for part in parts if numbers else ():
             refuse_odd_number(part, text)
+        kind: Any = field.annotation
+        kind = Annotated[(kind, *field.metadata)] if field.metadata else kind
+        adapter = TypeAdapter(kind, config=ConfigDict(allow_inf_nan=False))
         try:
-            return _adapter(field).validate_python(parts if is_sequence else text)
+            return adapter.validate_python(parts if is_sequence else text)
         except ValidationError as invalid:
             first = invalid.errors(include_url=False)[0]
-            raise typer.BadParameter(_complaint(text, first["input"], first["msg"])) from None
+            wrong, message = first["input"], first["msg"]
+            message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+            inside = f" in {text!r}" if wrong != text and isinstance(wrong, str) else ""
+            raise typer.BadParameter(
+                f"{wrong!r}{inside}: {message[:1].lower()}{message[1:]}"
+            ) from None
 
     return read
 
@@ -455,10 +363,3 @@ def _logs(text: str) -> tuple[str, ...]:
 
 def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")] if text.strip() else []
-
-
-def _complaint(text: str, wrong: Any, message: str) -> str:
-    message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    message = message[:1].lower() + message[1:]
-    inside = f" in {text!r}" if wrong != text and isinstance(wrong, str) else ""
-    return f"{wrong!r}{inside}: {message}"

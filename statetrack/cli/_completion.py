@@ -11,12 +11,13 @@ import copy
 import inspect
 import os
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer.models import ArgumentInfo, OptionInfo
 
+from statetrack.cli._help import info_of
 from statetrack.registry import tasks_folder
 
 ASKS = "_STATETRACK_COMPLETE"
@@ -47,39 +48,33 @@ def with_completion(parameters: Sequence[inspect.Parameter]) -> list[inspect.Par
 
 
 def _completed(parameter: inspect.Parameter) -> inspect.Parameter:
-    info: Any = next(iter(getattr(parameter.annotation, "__metadata__", ())), None)
-    names = _names_for(parameter.name, info)
-    if names is None:
+    info = info_of(parameter)
+    if not isinstance(info, OptionInfo | ArgumentInfo):
         return parameter
+    metavar = info.metavar or ""
+    names = NAMES.get((parameter.name, metavar)) or NAMES.get((parameter.name, ""))
+    words = metavar.split("|") if "|" in metavar and metavar.islower() else None
+    if names is None and words is None:
+        return parameter
+
+    def offer(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        found = names(last) if words is None and names is not None else words or ()
+        return [f"{before}{comma}{each}" for each in dict.fromkeys(found) if each.startswith(last)]
+
     known = copy.copy(info)
-    known.autocompletion = _offering(names)
+    known.autocompletion = offer
     kind = typing.get_args(parameter.annotation)[0]
     return parameter.replace(annotation=Annotated[kind, known])
 
 
-def _names_for(name: str, info: Any) -> Names | None:
-    if not isinstance(info, OptionInfo | ArgumentInfo):
-        return None
-    metavar = info.metavar or ""
-    if "|" in metavar and metavar.islower():
-        return lambda typed: metavar.split("|")
-    return NAMES.get((name, metavar)) or NAMES.get((name, ""))
-
-
-def _offering(names: Names) -> Callable[[str], list[str]]:
-    """What Typer calls with the text that is typed so far."""
-
-    def offer(incomplete: str) -> list[str]:
-        before, comma, last = incomplete.rpartition(",")
-        return [
-            f"{before}{comma}{each}" for each in dict.fromkeys(names(last)) if each.startswith(last)
-        ]
-
-    return offer
-
-
 def _stems(folder: Path, ending: str) -> list[str]:
     return sorted(path.stem for path in folder.glob(f"[a-z]*{ending}"))
+
+
+def tasks(typed: str = "") -> list[str]:
+    """The shipped tasks."""
+    return _stems(tasks_folder(), ".yaml")
 
 
 def models(typed: str = "") -> list[str]:
@@ -87,11 +82,6 @@ def models(typed: str = "") -> list[str]:
     from statetrack.models import MODELS
 
     return list(MODELS)
-
-
-def tasks(typed: str = "") -> list[str]:
-    """The shipped tasks."""
-    return _stems(tasks_folder(), ".yaml")
 
 
 def protocols(typed: str = "") -> list[str]:
@@ -106,9 +96,7 @@ def suites(typed: str = "") -> list[str]:
 
 def kinds(typed: str = "") -> list[str]:
     """The kinds of automata and other sources; reading their registry would import NumPy."""
-    import statetrack
-
-    folder = Path(statetrack.__file__).parent / "sources" / "kinds"
+    folder = Path(__file__).parents[1] / "sources" / "kinds"
     return [stem.replace("_", "-") for stem in _stems(folder, ".py")]
 
 
@@ -135,17 +123,14 @@ def runs(typed: str = "") -> list[str]:
     return [*map(str, found[-MOST:]), *on_the_way]
 
 
-def devices(typed: str = "") -> list[str]:
-    """The devices that need no index."""
-    return ["auto", "cpu", "cuda"]
+def _any_name(typed: str) -> list[str]:
+    """The names of everything that `show` shows."""
+    everything = (tasks, models, suites, protocols, kinds, runs)
+    return [name for names in everything for name in names(typed)]
 
 
-def _all_of(*found: Names) -> Names:
-    def names(typed: str) -> Iterator[str]:
-        for each in found:
-            yield from each(typed)
-
-    return names
+def _runs_and_suites(typed: str) -> list[str]:
+    return [*runs(typed), *suites(typed)]
 
 
 NAMES: Mapping[tuple[str, str], Names] = {
@@ -157,14 +142,14 @@ NAMES: Mapping[tuple[str, str], Names] = {
     ("suite", ""): suites,
     ("what", "WHAT"): lists,
     ("what", ""): tasks,
-    ("name", ""): _all_of(tasks, models, suites, protocols, kinds, runs),
+    ("name", ""): _any_name,
     ("run", ""): runs,
     ("resume", ""): runs,
-    ("runs", "[RUNS ... | SUITE]"): _all_of(runs, suites),
-    ("runs", "RUN ... | SUITE"): _all_of(runs, suites),
+    ("runs", "[RUNS ... | SUITE]"): _runs_and_suites,
+    ("runs", "RUN ... | SUITE"): _runs_and_suites,
     ("runs", ""): runs,
     ("file", "[FILE]"): suites,
-    ("device", ""): devices,
+    ("device", ""): lambda typed: ["auto", "cpu", "cuda"],
 }
 """What completes a parameter, by its name and by what its help shows for its value, or by the
 name alone."""
