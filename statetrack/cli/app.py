@@ -192,10 +192,8 @@ def _add_command(app: typer.Typer, known: Command, argv: Sequence[str]) -> None:
     takes_rest = any(parameter.annotation is typer.Context for parameter in taken)
     docstring, parameters = inspect.getdoc(command) or "", list(taken)
     page = help_option(lambda context, out: command_page(context, out, docstring, parameters))
-    for name, (kind, default) in {
-        **OF_EVERY_COMMAND,
-        "help": (Annotated[bool, page], False),
-    }.items():
+    of_every = {**OF_EVERY_COMMAND, "help": (Annotated[bool, page], False)}
+    for name, (kind, default) in of_every.items():
         place = inspect.Parameter.KEYWORD_ONLY
         parameters.append(inspect.Parameter(name, place, annotation=kind, default=default))
     if asked_words() is None:

@@ -6,7 +6,7 @@ import csv
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,22 +17,18 @@ import typer
 from statetrack import algebra, evidence, pictures, report, sources, spec
 from statetrack import runs as running
 from statetrack.cli import _tables as tables
+from statetrack.cli import _warnings as warnings
 from statetrack.cli import options
 from statetrack.cli._terminal import failure_json, progress_bar, require_writable, searching
-from statetrack.cli._warnings import (
-    warn_of_divergence,
-    warn_of_hidden_groups,
-    warn_of_nonfinite_logits,
-    warn_of_shortcuts,
-    warn_of_trained_lengths,
-)
-from statetrack.cli.options import written
 from statetrack.errors import RunError, SettingsError, StatetrackError
 from statetrack.settings import GREATEST_SEED
 from statetrack.text import visible
 
 PLACE = 3
 """Its place among the commands that `statetrack --help` lists."""
+
+CURVE_FROM = 5
+"""The least number of lengths for which a curve is drawn below the table."""
 
 
 def build(argv: list[str]) -> Callable[..., None]:
@@ -68,12 +64,8 @@ def evaluate(
     seed: Annotated[
         int, typer.Option(help="Seed of the test words.", min=0, max=GREATEST_SEED)
     ] = 0,
-    everyone: Annotated[
-        bool, typer.Option("--all", help="Every replica, not only the selected one.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object on stdout, and nothing else.")
-    ] = False,
+    everyone: options.Everyone = False,
+    as_json: options.AsJson = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="The rows as CSV on stdout.")] = False,
     out: tables.Out = None,
     force: tables.Force = False,
@@ -101,9 +93,7 @@ def evaluate(
         float,
         typer.Option(help="Time for --stress, for each replica.", min=0.1, max=10**6),
     ] = 20.0,
-    device: Annotated[
-        str | None, typer.Option(help="auto, cpu, cuda or cuda:INDEX; by default the run's own.")
-    ] = None,
+    device: options.Device = None,
     trust_plugin: options.TrustPlugin = False,
 ) -> None:
     """Evaluate trained runs on long words: accuracy by length, with its floor.
@@ -135,34 +125,52 @@ def evaluate(
     if plot is not None:
         pictures.check_path(plot)
         require_writable(plot, "--plot")
-    # what follows imports torch, which `--help` does not need
-
     lengths = tuple(sources.parse_lengths(length or []))
     if plot is not None and len(lengths) < 2:
         raise SettingsError(
             "--plot: is drawn by length: give two lengths or more, such as --length 10-10000:x10"
         )
-    asked = Asked(
-        task=None if task is None else spec.load_task(task),
-        lengths=lengths,
-        words=tuple(dict.fromkeys(words or ())),
-        samples=samples,
-        seed=seed,
-        everyone=everyone,
-        errors=errors,
-        stress=seconds if stress else None,
-        device=device,
-        trust_plugin=trust_plugin,
-    )
-    chosen = runs_asked_for(runs or ())
-    found = evaluate_runs(chosen, asked)
+    other = None if task is None else spec.load_task(task)
+    kinds = tuple(dict.fromkeys(words or ()))
+
+    def evaluated(path: Path, said: str) -> Evaluated:
+        running.RunFolder.open(path)  # where there is none, this is said before torch is imported
+        run = running.Run.open(path, device=device, trust_plugin=trust_plugin, unfinished=True)
+        tested = [run.tested(other, words) for words in kinds or (None,)]
+        task = other or run.task
+        if stress:
+            run.require_automaton(task)
+        # where no replica is selected, `score` says why
+        all_of_them = everyone and run.summary.selected is not None
+        drawn: dict[str, int] = {"num_words": samples, "seed": seed}
+        scoring = itertools.chain.from_iterable(
+            run.score(lengths or task.spec.test_lengths, everyone=all_of_them, task=kind, **drawn)
+            for kind in tested
+        )
+        desc = visible(f"evaluating {said}".strip())
+        rows = tuple(progress_bar(scoring, desc=desc, unit="row", leave=False, delay=1.0))
+        worst = tuple(_stressed(run, task, rows, seconds, seed)) if stress else None
+        wrong = [_errors(run, kind, rows, most=errors, **drawn) for kind in tested if errors]
+        return Evaluated(
+            run=run,
+            task=task,
+            samples=samples,
+            everyone=all_of_them,
+            rows=rows,
+            stress=worst,
+            errors=tuple(itertools.chain.from_iterable(wrong)) if errors else None,
+            kinds=tuple(tested),
+        )
+
+    found = _evaluate_all(runs or (), evaluated)
     caption: tuple[str, ...] = ()
     if plot is not None and any(each.rows for each in found.evaluated):
-        caption = draw_figure(found, plot)
+        gathered, look = _gathered(found), pictures.Look()
+        caption = pictures.draw_report(gathered, "length", plot, pictures.Choice(), look)
     if file is not None:
         tables.write_document(found.document(), file)
     elif as_json:
-        found.print_json()
+        typer.echo(running.to_json(found.to_json()))
     elif as_csv:
         found.print_csv()
     else:
@@ -173,69 +181,46 @@ def evaluate(
         if caption:
             typer.echo(f"figure: {plot}")
     for each in found.evaluated:
-        warn_about(each, named=chosen.several)
-    refuse_failed(found)
+        each.warn(f"{each.run.path}: " if found.several else "")
+    if found.failed:
+        names = [str(each) for each in found.failed]
+        shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        number = len(names) + len(found.evaluated)
+        raise RunError(f"{len(names)} of {number} runs could not be evaluated: {shown}")
 
 
-CURVE_FROM = 5
-"""The least number of lengths for which a curve is drawn below the table."""
+def _evaluate_all(given: Sequence[Path], evaluated: Callable[[Path, str], Evaluated]) -> Found:
+    """Evaluate run folders, or folders that hold them at any depth, one after the other.
 
-
-@dataclass(frozen=True)
-class Asked:
-    """How runs are to be evaluated; `lengths` are by default those of the task.
-
-    Without `words`, test words are drawn as those of training are.
+    Of several, those that cannot be evaluated are named on standard error at once. Where a single
+    one is named, or none, and it is no run, `RunError` is raised.
     """
+    failed: dict[Path, str] = {}
 
-    task: spec.Task | None
-    lengths: tuple[int, ...]
-    words: tuple[str, ...]
-    samples: int
-    seed: int
-    everyone: bool
-    errors: int
-    stress: float | None
-    device: str | None
-    trust_plugin: bool
+    def fail(run: Path, error: str) -> None:
+        failed[run] = error
+        line = visible(" ".join(error.splitlines()))
+        named = line if str(run) in error else f"{run}: {line}"
+        report.error_console().print(f"warning: not evaluated: {named}")
 
-
-@dataclass(frozen=True)
-class Failed:
-    """A run that cannot be evaluated, and why."""
-
-    run: Path
-    error: str
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """The folders to evaluate; with `several`, what is printed is about a list of runs."""
-
-    folders: tuple[Path, ...]
-    failed: tuple[Failed, ...] = ()
-    several: bool = False
-
-
-def runs_asked_for(given: Sequence[Path]) -> Chosen:
-    """The runs that a command line names: run folders, or folders that hold them at any depth.
-
-    Raises `RunError` where the only folder given is no run and holds none, and where none is given
-    and there is no run.
-    """
     if not given:
-        return Chosen((running.newest_run(running.RUNS).path,))
+        return Found((evaluated(running.newest_run(running.RUNS).path, ""),), {}, several=False)
     if len(given) == 1 and not _holds_runs(given[0]):
-        return Chosen((given[0],))
+        return Found((evaluated(given[0], ""),), {}, several=False)
     folders: dict[Path, Path] = {}
-    failed = []
     for place in given:
         try:
             for folder in running.find_run_folders([place]):
                 folders.setdefault(folder.resolve(), folder)
         except RunError as problem:
-            failed.append(Failed(place, str(problem)))
-    return Chosen(tuple(folders.values()), tuple(failed), several=True)
+            fail(place, str(problem))
+    done = []
+    for folder in folders.values():
+        try:
+            done.append(evaluated(folder, str(folder)))
+        except StatetrackError as problem:
+            fail(folder, problem.message(options.written))
+    return Found(tuple(done), failed, several=True)
 
 
 def _holds_runs(place: Path) -> bool:
@@ -246,7 +231,7 @@ def _holds_runs(place: Path) -> bool:
         return False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Evaluated:
     """The scores of one run, with what `--stress` and `--errors` found."""
 
@@ -302,30 +287,6 @@ class Evaluated:
         return [self.about | row.to_json() | step for row in self.rows]
 
     @property
-    def table(self) -> report.Table:
-        """Accuracy by length."""
-        return report.evaluation_table(f"{self.title}, {self.samples:,} words", self.rising)
-
-    def draw(self) -> None:
-        """The table, the curve, and what follows."""
-        out = report.console()
-        rows = self.rising
-        out.print(self.table)
-        if len({row.length for row in rows}) >= CURVE_FROM:
-            for kind, mine in self.by_words.items():
-                if len(self.by_words) > 1:
-                    typer.echo(f"words: {visible(kind)}")
-                coloured = out.color_system is not None and not out.no_color
-                curve = report.accuracy_curve(
-                    mine, width=out.width, coloured=coloured, ascii_only=out.in_ascii
-                )
-                typer.echo(curve)
-        for line in self.sentences():
-            out.print(line)
-        self.draw_words()
-        typer.echo(f"run: {self.about['run']}")
-
-    @property
     def rising(self) -> list[running.EvaluationRow]:
         """The rows in rising order of length, kind by kind of words."""
         kinds = list(dict.fromkeys(row.words for row in self.rows))
@@ -362,12 +323,46 @@ class Evaluated:
                 on = f"{visible(kind)} words" if len(self.by_words) > 1 else "these words"
                 yield f"{before}on {on}, {limit}"
 
+    @property
+    def table(self) -> report.Table:
+        """Accuracy by length."""
+        return report.evaluation_table(f"{self.title}, {self.samples:,} words", self.rising)
+
+    def draw(self) -> None:
+        """The table, the curve, and what follows."""
+        out = report.console()
+        out.print(self.table)
+        if len({row.length for row in self.rows}) >= CURVE_FROM:
+            for kind, mine in self.by_words.items():
+                if len(self.by_words) > 1:
+                    typer.echo(f"words: {visible(kind)}")
+                coloured = out.color_system is not None and not out.no_color
+                curve = report.accuracy_curve(
+                    mine, width=out.width, coloured=coloured, ascii_only=out.in_ascii
+                )
+                typer.echo(curve)
+        for line in self.sentences():
+            out.print(line)
+        self.draw_words()
+        typer.echo(f"run: {self.about['run']}")
+
     def draw_words(self) -> None:
         """The worst words, and those that fail."""
-        for one in self.stress or ():
-            one.draw(self.task.source)
-        for other in self.errors or ():
-            other.draw(self.task.source)
+        for each in (*(self.stress or ()), *(self.errors or ())):
+            each.draw(self.task.source)
+
+    def warn(self, of: str) -> None:
+        """The warnings about the scores; `of` names the run."""
+        if self.everyone:
+            warnings.warn_of_divergence(self.run.summary, of)
+        warnings.warn_of_nonfinite_logits(self.rows, of)
+        warnings.warn_of_trained_lengths(self.rows, self.run.words.lengths, of)
+        for kind, rows in self.by_words.items():
+            on = f"{of}on {kind} words " if len(self.by_words) > 1 else of
+            warnings.warn_of_shortcuts(rows, on)
+        if not any(task.words.startswith("group") for task in self.kinds):
+            for task in self.kinds:
+                warnings.warn_of_hidden_groups(self.rows, task, of)
 
 
 @dataclass(frozen=True)
@@ -375,19 +370,15 @@ class Found:
     """The evaluations of all runs, and the runs that could not be evaluated."""
 
     evaluated: tuple[Evaluated, ...]
-    failed: tuple[Failed, ...]
+    failed: Mapping[Path, str]
     several: bool
 
     def to_json(self) -> dict[str, Any]:
         """One object: of the run, or with `runs` and `failed`."""
         if not self.several:
             return self.evaluated[0].to_json()
-        failed = [{"run": str(each.run), "error": each.error} for each in self.failed]
+        failed = [{"run": str(run), "error": error} for run, error in self.failed.items()]
         return {"runs": [each.to_json() for each in self.evaluated], "failed": failed}
-
-    def print_json(self) -> None:
-        """What there is, and nothing else."""
-        typer.echo(running.to_json(self.to_json()))
 
     def csv_rows(self) -> list[dict[str, Any]]:
         """The rows of all runs."""
@@ -450,14 +441,7 @@ class Found:
                 each.draw_words()
 
 
-def draw_figure(found: Found, path: Path) -> tuple[str, ...]:
-    """Draw accuracy by length of what was evaluated; what the caption is to say."""
-    return pictures.draw_report(
-        report_of(found), "length", path, pictures.Choice(), pictures.Look()
-    )
-
-
-def report_of(found: Found) -> report.Report:
+def _gathered(found: Found) -> report.Report:
     """The scores as a report, whose columns are the tasks that were tested on."""
     asked = [
         report.Placeable(each.run.experiment.model, each.task.name, each.run.experiment.values())
@@ -508,16 +492,6 @@ def _entries(found: Evaluated, place: report.Placed) -> Iterator[report.Entry]:
         yield replace(entry, row=row, axes={**entry.axes, "words": kind}, rows=tuple(rows))
 
 
-def refuse_failed(found: Found) -> None:
-    """Raise `RunError`, in one line, where any run could not be evaluated."""
-    if not found.failed:
-        return
-    names = [str(each.run) for each in found.failed]
-    shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-    number = len(names) + len(found.evaluated)
-    raise RunError(f"{len(names)} of {number} runs could not be evaluated: {shown}")
-
-
 def _common_folder(paths: Sequence[str]) -> str:
     """The folder that holds all runs; empty where that is the current one or a root."""
     if len(paths) < 2:
@@ -527,78 +501,6 @@ def _common_folder(paths: Sequence[str]) -> str:
     except ValueError:  # some absolute, others not
         return ""
     return "" if common in ("", ".", os.sep) or common in paths else common
-
-
-def evaluate_runs(chosen: Chosen, asked: Asked) -> Found:
-    """Evaluate the runs one after the other.
-
-    Of several, those that cannot be evaluated are named on standard error at once; a single one
-    raises its error.
-    """
-    failed = list(chosen.failed)
-    for each in failed:
-        _say_failed(each)
-    evaluated = []
-    for path in chosen.folders:
-        try:
-            evaluated.append(_evaluate(path, asked, said=f"{path}" if chosen.several else ""))
-        except StatetrackError as problem:
-            if not chosen.several:
-                raise
-            failed.append(Failed(path, problem.message(written)))
-            _say_failed(failed[-1])
-    return Found(tuple(evaluated), tuple(failed), chosen.several)
-
-
-def _say_failed(failed: Failed) -> None:
-    line = visible(" ".join(failed.error.splitlines()))
-    named = line if str(failed.run) in failed.error else f"{failed.run}: {line}"
-    report.error_console().print(f"warning: not evaluated: {named}")
-
-
-def _evaluate(path: Path, asked: Asked, *, said: str) -> Evaluated:
-    running.RunFolder.open(path)  # where there is none, this is said before torch is imported
-
-    run = running.Run.open(
-        path, device=asked.device, trust_plugin=asked.trust_plugin, unfinished=True
-    )
-    tested = asked.task or run.task
-    kinds = [run.tested(asked.task, words) for words in asked.words or (None,)]
-    lengths = asked.lengths or tested.spec.test_lengths
-    if asked.stress is not None:
-        run.require_automaton(tested)
-    everyone = asked.everyone and run.summary.selected is not None  # of none `score` says why
-    scoring = itertools.chain.from_iterable(
-        run.score(lengths, num_words=asked.samples, seed=asked.seed, everyone=everyone, task=kind)
-        for kind in kinds
-    )
-    bar = progress_bar(
-        scoring, desc=visible(f"evaluating {said}".strip()), unit="row", leave=False, delay=1.0
-    )
-    rows = tuple(bar)
-    worst: tuple[Stressed, ...] | None = None
-    wrong: tuple[Errors, ...] | None = None
-    if asked.stress is not None:
-        worst = tuple(stressed(run, tested, rows, seconds=asked.stress, seed=asked.seed))
-    if asked.errors:
-        given = {"samples": asked.samples, "seed": asked.seed, "most": asked.errors}
-        wrong = tuple(each for kind in kinds for each in errors_of(run, kind, rows, **given))
-    return Evaluated(run, tested, asked.samples, everyone, rows, worst, wrong, tuple(kinds))
-
-
-def warn_about(found: Evaluated, *, named: bool) -> None:
-    """The warnings about one run's scores; `named` with its folder."""
-    of = f"{found.run.path}: " if named else ""
-    if found.everyone:
-        warn_of_divergence(found.run.summary, of)
-    warn_of_nonfinite_logits(found.rows, of)
-    warn_of_trained_lengths(found.rows, found.run.words.lengths, of)
-    for kind, rows in found.by_words.items():
-        about = f"{of}on {kind} words " if len(found.by_words) > 1 else of
-        warn_of_shortcuts(rows, about)
-    if not any(task.words.startswith("group") for task in found.kinds):
-        for task in found.kinds:
-            warn_of_hidden_groups(found.rows, task, of)
 
 
 @dataclass(frozen=True)
@@ -679,11 +581,10 @@ class Errors:
             out.print(report.window_table(each, *names, out.width))
 
 
-def stressed(
+def _stressed(
     run: running.Run,
     task: spec.Task,
     rows: Sequence[running.EvaluationRow],
-    *,
     seconds: float,
     seed: int,
 ) -> Iterable[Stressed]:
@@ -706,12 +607,12 @@ def stressed(
         yield Stressed(outcome, chosen, found, window, horizon(mine))
 
 
-def errors_of(
+def _errors(
     run: running.Run,
     task: spec.Task,
     rows: Sequence[running.EvaluationRow],
     *,
-    samples: int,
+    num_words: int,
     seed: int,
     most: int,
 ) -> Iterable[Errors]:
@@ -724,7 +625,7 @@ def errors_of(
             model,
             task.source,
             longest,
-            num_words=samples,
+            num_words=num_words,
             seed=seed,
             most=most,
             device=run.device,
