@@ -14,7 +14,7 @@ import pytest
 import typer
 
 from statetrack import __version__
-from statetrack.cli import app, options
+from statetrack.cli import _usage, app, options
 from statetrack.data import check_labels, read_dataset
 from statetrack.errors import SettingsError, UnknownNameError, setting
 from statetrack.models import MODELS
@@ -218,7 +218,7 @@ def test_a_mistake_of_ours_is_one_line_too_and_says_how_to_see_more(command, cap
 def test_peek_finds_the_last_value_of_an_option():
     argv = ["--model", "lstm", "--plugin", "a.py", "--plugin=b.py", "--model=gru", "--task"]
     assert options.peek(argv, "--model") == "gru"
-    assert options.peek_all(argv, "--plugin") == ["a.py", "b.py"]
+    assert _usage.peek_all(argv, "--plugin") == ["a.py", "b.py"]
     assert options.peek(argv, "--task") is None
     assert options.peek(argv, "--config") is None
 

@@ -142,15 +142,15 @@ def evaluate(
             run.require_automaton(task)
         # where no replica is selected, `score` says why
         all_of_them = everyone and run.summary.selected is not None
-        drawn: dict[str, int] = {"num_words": samples, "seed": seed}
+        at = lengths or task.spec.test_lengths
         scoring = itertools.chain.from_iterable(
-            run.score(lengths or task.spec.test_lengths, everyone=all_of_them, task=kind, **drawn)
+            run.score(at, num_words=samples, seed=seed, everyone=all_of_them, task=kind)
             for kind in tested
         )
         desc = visible(f"evaluating {said}".strip())
         rows = tuple(progress_bar(scoring, desc=desc, unit="row", leave=False, delay=1.0))
         worst = tuple(_stressed(run, task, rows, seconds, seed)) if stress else None
-        wrong = [_errors(run, kind, rows, most=errors, **drawn) for kind in tested if errors]
+        wrong = [_errors(run, kind, rows, samples, seed, errors) for kind in tested if errors]
         return Evaluated(
             run=run,
             task=task,
@@ -348,7 +348,8 @@ class Evaluated:
 
     def draw_words(self) -> None:
         """The worst words, and those that fail."""
-        for each in (*(self.stress or ()), *(self.errors or ())):
+        shown: list[Stressed | Errors] = [*(self.stress or ()), *(self.errors or ())]
+        for each in shown:
             each.draw(self.task.source)
 
     def warn(self, of: str) -> None:
@@ -611,7 +612,6 @@ def _errors(
     run: running.Run,
     task: spec.Task,
     rows: Sequence[running.EvaluationRow],
-    *,
     num_words: int,
     seed: int,
     most: int,
