@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from statetrack import algebra as theory
-from statetrack import report, spec
+from statetrack import catalogue, report, spec
 from statetrack.cli import options
 from statetrack.cli._algebra import algebra_facts, draw_witnesses
 from statetrack.cli._chosen_models import chosen_models
@@ -19,6 +19,10 @@ from statetrack.cli._terminal import print_json
 
 PLACE = 7
 """Its place among the commands that `statetrack --help` lists."""
+
+
+SHORT = {"yes": "yes", "no": "no", "unknown": "?"}
+"""An answer in a column whose heading says what is asked."""
 
 
 def build(argv: list[str]) -> Callable[..., None]:
@@ -52,115 +56,91 @@ def predictions(
         statetrack predict s3 --models 'deltanet --beta double,lstm'
 
     """
-    show_predictions(tasks or (), models, as_json)
-
-
-SHORT = {"yes": "yes", "no": "no", "unknown": "?"}
-"""An answer in a column whose heading says what is asked."""
-
-
-def show_predictions(tasks: Sequence[str], models: str, as_json: bool) -> None:
-    """Print the predictions for models on tasks; for all of them, where none is named."""
-    from statetrack.catalogue import describe_algebra  # numpy, which `--help` does not need
-    from statetrack.predicting import predict
-
     chosen = chosen_models(models)
-    loaded = {name: spec.load_task(name) for name in tasks or _with_automata()}
+    names: Sequence[str] = tasks or list(spec.TASKS)
+    loaded = {name: spec.load_task(name) for name in names}
+    if not tasks:
+        without = [name for name, task in loaded.items() if not task.has_automaton]
+        typer.echo(f"left out, because they have no automaton: {', '.join(without)}", err=True)
+        loaded = {name: task for name, task in loaded.items() if task.has_automaton}
     algebras = {name: theory.analyse(task.automaton) for name, task in loaded.items()}
     if as_json:
         print_json(
-            {name: describe_algebra(loaded[name], each, chosen) for name, each in algebras.items()}
+            {
+                name: catalogue.describe_algebra(loaded[name], each, chosen)
+                for name, each in algebras.items()
+            }
         )
         return
+    from statetrack.predicting import predict  # numpy, which `--help` does not need
+
     found = {
         name: {model: predict(algebra, settings) for model, settings in chosen.items()}
         for name, algebra in algebras.items()
     }
+    console = report.console()
     if len(found) == 1:
         ((name, row),) = found.items()
-        facts = algebra_facts(algebras[name], spec.WordSpec.of(loaded[name]))
-        console = report.drawing.console()
-        numbers = _numbered(row)
-        _draw_task(name, facts, row, numbers, console)
+        console.print(Text(name, "bold"))
+        console.print(report.facts(algebra_facts(algebras[name], spec.WordSpec.of(loaded[name]))))
+        console.print()
+        witnesses = dict.fromkeys(each.witness for each in row.values() if each.witness is not None)
+        numbers = {witness: number for number, witness in enumerate(witnesses, start=1)}
+        _draw_models(row, numbers, console)
         draw_witnesses(numbers, loaded[name].automaton, console)
     else:
-        _draw_table(found, report.drawing.console())
+        _draw_tasks(found, console)
 
 
-def _with_automata() -> list[str]:
-    """The tasks that have an automaton; the others are listed on standard error."""
-    without = [name for name in spec.TASKS if not spec.load_task(name).has_automaton]
-    typer.echo(f"left out, because they have no automaton: {', '.join(without)}", err=True)
-    return [name for name in spec.TASKS if name not in without]
-
-
-def _numbered(row: dict[str, theory.Prediction]) -> dict[theory.Witness, int]:
-    """The different witnesses of some predictions, numbered from 1."""
-    witnesses = dict.fromkeys(found.witness for found in row.values() if found.witness is not None)
-    return {witness: number for number, witness in enumerate(witnesses, start=1)}
-
-
-def _draw_task(
-    task: str,
-    facts: list[tuple[str, str]],
-    row: dict[str, theory.Prediction],
-    numbers: dict[theory.Witness, int],
-    console: Console,
+def _draw_models(
+    row: Mapping[str, theory.Prediction], numbers: Mapping[theory.Witness, int], console: Console
 ) -> None:
-    console.print(Text(task, "bold"))
-    console.print(report.drawing.facts(facts))
-    console.print()
-    margins = any(found.margin is not None for found in row.values())
-    columns = ("model", "can", "size", "as set", "robust", *["margin"] * margins)
-    left_out = ("robust", "margin", "as set")
-    table = report.drawing.plain_table(
-        *columns, right=("margin",), whole=("can", "as set", "robust"), left_out=left_out
-    )
+    """The table of models, and the reasons."""
+    columns = [
+        report.Column("model", "name"),
+        report.Column("can", "whole"),
+        report.Column("size"),
+        report.Column("as set", "whole"),
+        report.Column("robust", "whole"),
+    ]
+    if any(found.margin is not None for found in row.values()):
+        columns.append(report.Column("margin", "number"))
+    rows = []
     reasons: dict[str, list[str]] = {}
     for model, found in row.items():
-        as_set = _as_set(found)
-        margin = "" if found.margin is None else report.drawing.share(found.margin, 3)
-        cells = (_answer(found), Text(_size(found)), as_set, SHORT[found.robust])
-        table.add_row(Text(model), *cells, *[margin] * margins)
+        as_set = found.answer if found.can == "yes" else None  # settings are enough of that alone
+        rows.append(
+            (
+                model,
+                Text(report.SHOWN[found.can], report.LOOKS[found.can]),
+                _size(found),
+                "" if as_set is None else Text(SHORT[as_set], report.LOOKS[as_set]),
+                SHORT[found.robust],
+                "" if found.margin is None else report.share(found.margin, 3),
+            )
+        )
         shown = f"; words {numbers[found.witness]}" if found.witness else ""
         reasons.setdefault(f"{found.theorem} ({found.source}){shown}", []).append(model)
-    console.print(table)
+    left_out = ("robust", "margin", "as set")
+    console.print(report.Table(columns, [each[: len(columns)] for each in rows], left_out=left_out))
     for why, models in reasons.items():
         console.print()
         console.print(Text(", ".join(models), "bold"))
         console.print(Padding(Text(why), (0, 0, 0, 2)))
 
 
-def _draw_table(found: dict[str, dict[str, theory.Prediction]], console: Console) -> None:
+def _draw_tasks(found: Mapping[str, Mapping[str, theory.Prediction]], console: Console) -> None:
+    """The models that can, that cannot and of which neither is known, for every task."""
     for task, row in found.items():
+        lines = []
+        for answer, shown in report.SHOWN.items():
+            sizes = {model: _size(each) for model, each in row.items() if each.can == answer}
+            names = [f"{model} ({size})" if size else model for model, size in sizes.items()]
+            if names:
+                lines.append((f"  {shown}", Text(", ".join(names), report.LOOKS[answer])))
         console.print(Text(task, "bold"))
-        answers = {
-            answer: ", ".join(
-                _named(model, each) for model, each in row.items() if each.can == answer
-            )
-            for answer in report.SHOWN
-        }
-        lines = [
-            (f"  {report.SHOWN[answer]}", Text(names, report.LOOKS[answer]))
-            for answer, names in answers.items()
-            if names
-        ]
-        console.print(report.drawing.facts(lines))
+        console.print(report.facts(lines))
     console.print(Text("`statetrack predict TASK` gives the reasons.", "dim"))
-
-
-def _named(model: str, found: theory.Prediction) -> str:
-    size = _size(found)
-    return f"{model} ({size})" if size else model
-
-
-def _answer(found: theory.Prediction) -> Text:
-    return Text(report.SHOWN[found.can], report.LOOKS[found.can])
-
-
-def _as_set(found: theory.Prediction) -> Text:
-    """Whether the settings that the model has are enough; nothing where none are."""
-    return Text(SHORT[found.answer], report.LOOKS[found.answer]) if found.can == "yes" else Text()
 
 
 def _size(found: theory.Prediction) -> str:

@@ -10,16 +10,19 @@ A run: what was trained, what came out, evaluations, evidence, files, and how to
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 from rich.text import Text
 
-from statetrack import pictures, report, runs, sources, spec, sweep
+from statetrack import algebra, catalogue, pictures, report, runs, sources, spec, sweep
+from statetrack.cli import _descriptions as descriptions
 from statetrack.cli import options
+from statetrack.cli._algebra import algebra_facts
+from statetrack.cli._chosen_models import chosen_models
 from statetrack.cli._terminal import note, print_json, require_writable
 from statetrack.errors import RunError, SettingsError, TaskError, UnknownNameError, nearest
 from statetrack.models import MODELS
@@ -28,7 +31,6 @@ from statetrack.protocols import PROTOCOLS
 from statetrack.registry import tasks_folder
 from statetrack.settings import read_yaml
 from statetrack.sweep import SUITES
-from statetrack.text import shortened
 
 AUTO = "auto"
 """The value of `--plot-as` that leaves the choice to the task."""
@@ -185,56 +187,36 @@ def _is_suite(name: str) -> bool:
 
 
 def _show_task(name: str, as_json: bool) -> None:
-    from statetrack.algebra import analyse
-    from statetrack.catalogue import describe_algebra, describe_task, load_named_task
-    from statetrack.cli._algebra import algebra_facts
-    from statetrack.cli._chosen_models import chosen_models
-    from statetrack.cli._show_task import draw_task
-
-    task = load_named_task(name)
-    algebra = analyse(task.automaton) if task.has_automaton else None
-    about = describe_task(task)
+    task = catalogue.load_named_task(name)
+    found = algebra.analyse(task.automaton) if task.has_automaton else None
+    about = catalogue.describe_task(task)
     if as_json:
-        print_json(about | describe_algebra(task, algebra, chosen_models("")))
+        print_json(about | catalogue.describe_algebra(task, found, chosen_models("")))
     else:
-        facts = None if algebra is None else algebra_facts(algebra, spec.WordSpec.of(task))
-        draw_task(about, report.console(), algebra=facts)
+        facts = None if found is None else algebra_facts(found, spec.WordSpec.of(task))
+        descriptions.draw_task(about, report.console(), algebra=facts)
+
+
+def _show_values(
+    about: dict[str, Any], draw: Callable[[dict[str, Any], Console], None], as_json: bool
+) -> None:
+    """A description as it is, or drawn."""
+    if as_json:
+        print_json(about)
+    else:
+        draw(about, report.console())
 
 
 def _show_model(name: str, as_json: bool) -> None:
-    from statetrack.catalogue import about_kernels, as_text, describe_model, flag
+    _show_values(catalogue.describe_model(name), descriptions.draw_model, as_json)
 
-    about = describe_model(name)
-    if as_json:
-        print_json(about)
-        return
-    console = report.console()
-    what = f"  model, {about['family']}" if about["family"] else "  model"
-    console.print(Text.assemble((about["name"], "bold"), (what, "dim")))
-    report.prose(about["description"], console)
-    recurrence = f"linear in the state; transition: {about['transition']}"
-    if not about["linear"]:
-        recurrence = "none" if about["linear"] is None else "not linear in the state"
-    kernels = ", ".join(about["kernels"])
-    usual = about["training_defaults"].items()
-    facts = {
-        "source": about["source"] or "not given",
-        "recurrence": recurrence,
-        "kernels": f"{kernels}; {about_kernels()}" if "fla" in about["kernels"] else kernels,
-        "parameters": f"{about['parameters']:,} at defaults on {about['parameters_on']}",
-        "training": ", ".join(f"{flag(option)} {as_text(value)}" for option, value in usual)
-        or "as for every model",
-    }
-    console.print(report.facts(facts.items()))
-    console.print()
-    table = report.plain_table("option", "type", "default", "what it is")
-    for setting in about["settings"]:
-        signs = (("min", ">="), ("above", ">"), ("max", "<="))
-        bounds = [f"{sign} {setting[key]:g}" for key, sign in signs if setting[key] is not None]
-        kind = " ".join([setting["type"], ", ".join(bounds)]).rstrip()
-        cells = (setting["option"], kind, as_text(setting["default"]), setting["help"])
-        table.add_row(*map(Text, cells))
-    console.print(table)
+
+def _show_kind(name: str, as_json: bool) -> None:
+    _show_values(catalogue.describe_kind(name), descriptions.draw_kind, as_json)
+
+
+def _show_run(name: str, as_json: bool) -> None:
+    _show_values(catalogue.describe_run(Path(name)), descriptions.draw_run, as_json)
 
 
 def _show_protocol(name: str, as_json: bool) -> None:
@@ -252,58 +234,11 @@ def _show_suite(name: str, as_json: bool) -> None:
     if as_json:
         print_json({"name": path.stem, "type": "suite", **read_yaml(path)})
     else:
-        from statetrack.cli._show_suite import draw_suite
-
-        draw_suite(path.stem, sweep.load_suite(name), path, report.console())
-
-
-LONGEST_EXAMPLE = 600
-"""The most letters of a kind's example that is printed; `--json` has all of it."""
-
-
-def _show_kind(name: str, as_json: bool) -> None:
-    """What a kind is, its arguments, an example and its tasks."""
-    from statetrack.catalogue import describe_kind
-
-    about = describe_kind(name)
-    if as_json:
-        print_json(about)
-        return
-    console = report.console()
-    console.print(Text.assemble((about["name"], "bold"), ("  kind of automaton", "dim")))
-    report.prose(about["description"], console)
-    if about["arguments"]:
-        table = report.plain_table("argument", "default", "what it is")
-        for each in about["arguments"]:
-            default = "required" if each["required"] else json.dumps(each["default"])
-            table.add_row(each["name"], default, each["help"])
-        console.print(table)
-        console.print()
-    if about["example"] is not None:
-        console.print(Text("in a task file", "bold"))
-        written = runs.to_yaml({"automaton": about["example"]}).rstrip()
-        for line in shortened(written, LONGEST_EXAMPLE).split("\n"):
-            console.print(Text(f"    {line}"))
-        console.print()
-    tasks = ", ".join(about["tasks"]) or "none of those that statetrack has"
-    console.print(report.facts([("tasks", tasks)]))
-
-
-def _show_run(name: str, as_json: bool) -> None:
-    from statetrack.catalogue import describe_run
-    from statetrack.cli._show_run import draw_run
-
-    about = describe_run(Path(name))
-    if as_json:
-        print_json(about)
-    else:
-        draw_run(about, report.console())
+        descriptions.draw_suite(path.stem, sweep.load_suite(name), path, report.console())
 
 
 def _plot(name: str, path: Path, manner: str, look: pictures.Look, caption: str | None) -> None:
     """Draw a task into a file, and print the file, its title, and what there is to say of it."""
-    from statetrack.catalogue import load_named_task
-
     prefix, colon, rest = name.partition(":")
     if colon and prefix == "task":
         name = rest
@@ -319,7 +254,7 @@ def _plot(name: str, path: Path, manner: str, look: pictures.Look, caption: str 
     look.settings()
     require_writable(path, "--plot")
     chosen = next((each for each in MANNERS if each == manner), None)
-    drawn = pictures.draw_task(load_named_task(name), path, chosen, look, caption)
+    drawn = pictures.draw_task(catalogue.load_named_task(name), path, chosen, look, caption)
     line = Text("\n".join((f"{path}: {drawn.title}", *drawn.notes)))
     report.console().print(line, soft_wrap=True)
 
