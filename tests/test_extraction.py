@@ -336,7 +336,7 @@ def test_extract_prints_json_with_the_documented_keys(run_folder, capsys):
 
 def test_extract_refuses_what_it_cannot_write_before_it_learns(run_folder, capsys, tmp_path):
     assert command(["extract", str(run_folder), "--out", "machine.txt"]) == 1
-    assert "must end in .yaml or in one of .dot" in capsys.readouterr().err
+    assert "must end in .yaml or in one of .aut, .dot" in capsys.readouterr().err
     assert command(["extract", str(run_folder), "--format", "kiss2"]) == 1
     assert "name it with --out" in capsys.readouterr().err
     assert command(["extract", str(run_folder), "--format", "kiss2", "--out", "m.dot"]) == 1

@@ -35,6 +35,7 @@ from .kinds.worst_case import Family as Family
 from .kinds.worst_case import WorstCase as WorstCase
 from .nerode_scores import find_myhill_nerode as find_myhill_nerode
 from .records import EVIDENCE as EVIDENCE
+from .records import Budget as Budget
 from .records import Drawing as Drawing
 from .records import Evidence as Evidence
 from .records import Facts as Facts
@@ -47,7 +48,6 @@ from .records import failure_text as failure_text
 from .records import kinds_of as kinds_of
 from .records import number_of as number_of
 from .records import word_text as word_text
-from .searches import Budget as Budget
 from .searches import Probe as Probe
 from .searches import certify as certify
 from .searches import probe as probe

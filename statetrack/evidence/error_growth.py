@@ -24,7 +24,7 @@ from torch import Tensor
 from statetrack.algebra import Machine, needed_machine, noise_horizon, rounding_horizon
 from statetrack.evaluation import CHUNK
 from statetrack.evidence.kinds.error_control import ErrorControl, NoiseRow, PrecisionRow, Spread
-from statetrack.evidence.searches import Budget
+from statetrack.evidence.records import Budget
 from statetrack.evidence.subject import Subject
 from statetrack.evidence.words import RandomWords
 from statetrack.models import LinearModel

@@ -37,7 +37,7 @@ from statetrack.algebra import (
 )
 from statetrack.evidence.kinds import representation as rows
 from statetrack.evidence.linear_maps import AffineMaps, UsedSpace, affine_maps, used_space
-from statetrack.evidence.searches import Budget
+from statetrack.evidence.records import Budget
 from statetrack.evidence.subject import Subject
 from statetrack.sources import Floats, Integers
 

@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from statetrack.evidence.searches import Budget
+from statetrack.evidence.records import Budget
 from statetrack.evidence.subject import Subject
 from statetrack.evidence.words import Periodic, Word
 from statetrack.sources import Automaton

@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from statetrack.algebra import Machine, needed_machine
 from statetrack.errors import SettingsError
 from statetrack.evidence.kinds.myhill_nerode import MyhillNerode, NerodeScores
-from statetrack.evidence.searches import Budget
+from statetrack.evidence.records import Budget
 from statetrack.evidence.subject import Subject
 from statetrack.sources import Booleans, leading_to
 

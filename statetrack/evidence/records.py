@@ -6,16 +6,17 @@ Positions count from 1: the position of the first symbol is 1.
 
 from __future__ import annotations
 
+import importlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 from statetrack.registry import Registry, modules_in
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from statetrack.evidence.searches import Budget
     from statetrack.evidence.subject import Subject
 
 Verdict = Literal["all lengths", "to length", "not proven"]
@@ -60,13 +61,54 @@ Drawing = tuple[str, Callable[[], "Figure"]]
 """The name of a figure, and what draws it."""
 
 
+class Budget:
+    """A number of seconds from now on, and a function that is told what is being done.
+
+    A search looks at `spent` between two pieces of work, none of which takes long, and returns
+    what it has found so far; its result says that the search is not complete. Where there is a
+    function `stop`, no time is left once it returns True.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        report: Callable[[str], None] | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> None:
+        self.seconds = seconds
+        self._report = report
+        self._stop = stop
+        self._end = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left, at least 0."""
+        if self._stop is not None and self._stop():
+            return 0.0
+        return max(0.0, self._end - time.monotonic())
+
+    @property
+    def spent(self) -> bool:
+        """Whether no time is left."""
+        return self.left == 0.0
+
+    def say(self, what: str) -> None:
+        """Report what is being done, in a few words."""
+        if self._report is not None:
+            self._report(what)
+
+    def part(self, share: float) -> Budget:
+        """A budget of a share of the seconds that are left, with the same reports."""
+        return Budget(self.left * share, self._report, self._stop)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
     """One kind of evidence about one trained model; `kind` is its name in evidence.jsonl.
 
     It is `complete` unless the time of the search was spent before its end. A kind is one file of
     `statetrack.evidence.kinds`: its fields are plain values, and everything else below may stay as
-    it is but for `search`.
+    it is but for `search`, or the `found_by` that names it.
     """
 
     kind: ClassVar[str]
@@ -79,16 +121,20 @@ class Evidence:
 
     The last kind of a command has all that is left.
     """
+    found_by: ClassVar[str] = ""
+    """Its search, `module:function`, which is imported once it is searched for."""
     complete: bool
     seconds: float
 
-    @staticmethod
-    def search(subject: Subject, *, budget: Budget, seed: int = 0) -> Evidence:
-        """What is found of a model within a budget.
+    @classmethod
+    def search(cls, subject: Subject, *, budget: Budget, seed: int = 0, **given: Any) -> Self:
+        """What is found of a model within a budget; `given` has further arguments of the search.
 
         Raises `SettingsError` for a model or a task that does not allow it.
         """
-        raise NotImplementedError
+        module, _, name = cls.found_by.partition(":")
+        function: Callable[..., Self] = getattr(importlib.import_module(module), name)
+        return function(subject, budget=budget, seed=seed, **given)
 
     @property
     def failures(self) -> tuple[Failure, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from statetrack.evidence.bracket import Bracket
 from statetrack.evidence.kinds.error_control import ErrorControl
 from statetrack.evidence.kinds.myhill_nerode import MyhillNerode
 from statetrack.evidence.kinds.representation import Representation
-from statetrack.evidence.records import Evidence, kinds_of
+from statetrack.evidence.records import Budget, Evidence, kinds_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -26,47 +25,6 @@ Found = TypeVar("Found", bound=Evidence)
 
 Skipped = tuple[str, str]
 """A kind of evidence that a model does not allow to be looked for, and the reason."""
-
-
-class Budget:
-    """A number of seconds from now on, and a function that is told what is being done.
-
-    A search looks at `spent` between two pieces of work, none of which takes long, and returns
-    what it has found so far; its result says that the search is not complete. Where there is a
-    function `stop`, no time is left once it returns True.
-    """
-
-    def __init__(
-        self,
-        seconds: float,
-        report: Callable[[str], None] | None = None,
-        stop: Callable[[], bool] | None = None,
-    ) -> None:
-        self.seconds = seconds
-        self._report = report
-        self._stop = stop
-        self._end = time.monotonic() + seconds
-
-    @property
-    def left(self) -> float:
-        """The seconds that are left, at least 0."""
-        if self._stop is not None and self._stop():
-            return 0.0
-        return max(0.0, self._end - time.monotonic())
-
-    @property
-    def spent(self) -> bool:
-        """Whether no time is left."""
-        return self.left == 0.0
-
-    def say(self, what: str) -> None:
-        """Report what is being done, in a few words."""
-        if self._report is not None:
-            self._report(what)
-
-    def part(self, share: float) -> Budget:
-        """A budget of a share of the seconds that are left, with the same reports."""
-        return Budget(self.left * share, self._report, self._stop)
 
 
 def search(

@@ -41,7 +41,7 @@ from statetrack.evidence.certificate.arithmetic import Unsupported, arithmetic_o
 from statetrack.evidence.certificate.centres import FEW_ROUNDS, Edges, find_centres
 from statetrack.evidence.certificate.linear import certify_linear, observed_later
 from statetrack.evidence.kinds.certificate import Certificate
-from statetrack.evidence.searches import Budget
+from statetrack.evidence.records import Budget
 from statetrack.evidence.subject import Subject
 from statetrack.models import LinearModel
 from statetrack.ops import (

@@ -46,8 +46,7 @@ from torch import Tensor
 
 from statetrack.evidence.kinds.exhaustive import Exhaustive
 from statetrack.evidence.long_words import margins_of
-from statetrack.evidence.records import Failure
-from statetrack.evidence.searches import Budget
+from statetrack.evidence.records import Budget, Failure
 from statetrack.evidence.subject import NO_ANSWER, Subject
 from statetrack.evidence.words import Word
 from statetrack.sources import UNCOUNTABLE, LengthDistribution

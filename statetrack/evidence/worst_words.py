@@ -26,8 +26,7 @@ from statetrack.evidence.power_words import (
     predict_failures,
     predict_failures_on_leaving,
 )
-from statetrack.evidence.records import Failure
-from statetrack.evidence.searches import Budget
+from statetrack.evidence.records import Budget, Failure
 from statetrack.evidence.subject import NO_ANSWER, Subject
 from statetrack.evidence.word_tree import search_short_words
 from statetrack.evidence.words import (

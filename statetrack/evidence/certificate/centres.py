@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from statetrack.algebra import needed_machine
-from statetrack.evidence.searches import Budget
+from statetrack.evidence.records import Budget
 from statetrack.sources import Automaton, Booleans, Floats, Integers, reachable
 
 MOST_ROUNDS = 2000

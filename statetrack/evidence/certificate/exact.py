@@ -19,7 +19,7 @@ import torch
 
 from statetrack.evidence.certificate.arithmetic import exactly
 from statetrack.evidence.certificate.centres import Edges
-from statetrack.evidence.searches import Budget
+from statetrack.evidence.records import Budget
 from statetrack.models import LinearModel
 from statetrack.ops import (
     BlockOperators,

@@ -71,8 +71,7 @@ from statetrack.evidence.certificate.comparison import UP, ComparisonSystem, Pai
 from statetrack.evidence.certificate.exact import closes_exactly
 from statetrack.evidence.certificate.splitting import Splitting, Subspace, gain, splittings
 from statetrack.evidence.kinds.certificate import Certificate, not_proven
-from statetrack.evidence.records import Verdict
-from statetrack.evidence.searches import Budget
+from statetrack.evidence.records import Budget, Verdict
 from statetrack.evidence.subject import Subject
 from statetrack.models import LinearModel
 from statetrack.sources import Floats

@@ -38,8 +38,7 @@ import torch
 from torch import Tensor, nn
 
 from statetrack.evidence.kinds.certificate import Certificate, not_proven
-from statetrack.evidence.records import Verdict
-from statetrack.evidence.searches import Budget
+from statetrack.evidence.records import Budget, Verdict
 from statetrack.evidence.subject import Subject
 from statetrack.models import WithBoxes
 from statetrack.ops import FLOAT32, UNITS_OF_A_FUNCTION, Box

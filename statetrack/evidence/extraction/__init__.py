@@ -63,8 +63,7 @@ from statetrack.evidence.extraction.oracles import (
     WMethodOracle,
 )
 from statetrack.evidence.kinds.extraction import Extraction
-from statetrack.evidence.records import Failure
-from statetrack.evidence.searches import Budget
+from statetrack.evidence.records import Budget, Failure
 from statetrack.evidence.subject import Reader, Subject
 from statetrack.sources import Automaton, Source, shortest_difference
 from statetrack.spec import Task

@@ -26,8 +26,7 @@ from statetrack.evidence.extraction.machine import (
     Word,
     smallest,
 )
-from statetrack.evidence.records import Failure
-from statetrack.evidence.searches import Budget
+from statetrack.evidence.records import Budget, Failure
 from statetrack.evidence.subject import NO_ANSWER, Reader
 from statetrack.sources import Automaton, Booleans, LengthDistribution, shortest_difference
 

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from statetrack.evidence.records import EVIDENCE, Evidence, Verdict
-
-if TYPE_CHECKING:
-    from statetrack.evidence.searches import Budget
-    from statetrack.evidence.subject import Subject
 
 
 @EVIDENCE.register("certificate")
@@ -27,6 +22,7 @@ class Certificate(Evidence):
     kind = "certificate"
     commands = ("certify",)
     place = 4.0
+    found_by = "statetrack.evidence.certificate:find_certificate"
 
     verdict: Verdict
     length: int | None
@@ -44,18 +40,6 @@ class Certificate(Evidence):
     """The factor by which one step may multiply a distance, at most; None without such a number."""
     reason: str
     """What ends the proof, in plain terms; empty where nothing does."""
-
-    @staticmethod
-    def search(subject: Subject, *, budget: Budget, seed: int = 0) -> Certificate:
-        """What is proven about all words, by the method for the model's class."""
-        from statetrack.evidence.certificate.linear import certify_linear, is_linear
-        from statetrack.evidence.certificate.saturating import certify_saturating, saturates
-
-        if is_linear(subject.model):
-            return certify_linear(subject, budget=budget)
-        if saturates(subject.model):
-            return certify_saturating(subject, budget=budget, seed=seed)
-        return not_proven("no method for this class of models")
 
     @property
     def proves(self) -> float:

@@ -22,8 +22,6 @@ from statetrack.evidence.records import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from statetrack.evidence.searches import Budget
-    from statetrack.evidence.subject import Subject
 
 MOST_ROWS = 10
 """The most positions that are shown."""
@@ -146,6 +144,7 @@ class ErrorControl(Evidence):
     kind = "error-control"
     commands = ("probe",)
     place = 7.0
+    found_by = "statetrack.evidence.error_growth:find_error_control"
 
     states: int
     words: int
@@ -170,13 +169,6 @@ class ErrorControl(Evidence):
     """
     margin: float | None
     horizons: tuple[tuple[str, int], ...]
-
-    @staticmethod
-    def search(subject: Subject, *, budget: Budget, seed: int = 0) -> ErrorControl:
-        """How errors grow along words."""
-        from statetrack.evidence.error_growth import find_error_control
-
-        return find_error_control(subject, budget=budget, seed=seed)
 
     @property
     def cell(self) -> str:

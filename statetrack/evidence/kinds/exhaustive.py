@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from statetrack.evidence.records import EVIDENCE, Evidence, Failure, number_of
-
-if TYPE_CHECKING:
-    from statetrack.evidence.searches import Budget
-    from statetrack.evidence.subject import Subject
 
 
 @EVIDENCE.register("exhaustive")
@@ -34,6 +29,7 @@ class Exhaustive(Evidence):
     kind = "exhaustive"
     commands = ("certify",)
     place = 1.0
+    found_by = "statetrack.evidence.word_tree:find_exhaustive"
 
     length: int
     words: int | None
@@ -52,13 +48,6 @@ class Exhaustive(Evidence):
         if self.closed:
             return "closed" if self.tolerance == 0 else "closed within tolerance"
         return f"right to length {self.length}"
-
-    @staticmethod
-    def search(subject: Subject, *, budget: Budget, seed: int = 0) -> Exhaustive:
-        """Every word, as far as the time allows."""
-        from statetrack.evidence.word_tree import find_exhaustive
-
-        return find_exhaustive(subject, budget=budget, seed=seed)
 
     @property
     def proves(self) -> float:

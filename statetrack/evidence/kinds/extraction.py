@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from statetrack.evidence.records import (
     EVIDENCE,
@@ -14,10 +13,6 @@ from statetrack.evidence.records import (
     failure_text,
     number_of,
 )
-
-if TYPE_CHECKING:
-    from statetrack.evidence.searches import Budget
-    from statetrack.evidence.subject import Subject
 
 ALGORITHMS = {"lstar": "L*", "kv": "KV"}
 """The algorithms as they are written."""
@@ -52,6 +47,7 @@ class Extraction(Evidence):
     commands = ("extract",)
     place = 3.0
     share = 0.8
+    found_by = "statetrack.evidence.extraction:find_extraction"
 
     algorithm: str
     states: int
@@ -77,13 +73,6 @@ class Extraction(Evidence):
         if self.equivalent:
             return "equivalent"
         return "not decided" if self.needed is not None else f"{self.states} states"
-
-    @staticmethod
-    def search(subject: Subject, *, budget: Budget, seed: int = 0, **given: Any) -> Extraction:
-        """The machine, by L* or KV; other arguments are those of `find_extraction`."""
-        from statetrack.evidence.extraction import find_extraction
-
-        return find_extraction(subject, budget=budget, seed=seed, **given)
 
     @property
     def tried(self) -> bool:

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from statetrack.evidence.records import EVIDENCE, Evidence, Facts, Named
 from statetrack.scoring import rounded_down
-
-if TYPE_CHECKING:
-    from statetrack.evidence.searches import Budget
-    from statetrack.evidence.subject import Subject
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +43,7 @@ class MyhillNerode(Evidence):
     commands = ("probe", "extract")
     place = 6.0
     share = 0.3
+    found_by = "statetrack.evidence.nerode_scores:find_myhill_nerode"
 
     exact: NerodeScores
     sampled: NerodeScores
@@ -61,13 +57,6 @@ class MyhillNerode(Evidence):
     sampled_prefixes: int
     sampled_length: int
     sampled_suffixes: int
-
-    @staticmethod
-    def search(subject: Subject, *, budget: Budget, seed: int = 0) -> MyhillNerode:
-        """The scores of all short words, and of random ones."""
-        from statetrack.evidence.nerode_scores import find_myhill_nerode
-
-        return find_myhill_nerode(subject, budget=budget, seed=seed)
 
     def lines(self, names: Named) -> list[Facts]:
         """Compression and distinction: on all short words, and on random ones."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from statetrack.evidence.searches import Budget
-    from statetrack.evidence.subject import Subject
 
 MOST_PLANES = 12
 """The most planes that are shown."""
@@ -261,6 +259,7 @@ class Representation(Evidence):
     commands = ("probe",)
     place = 5.0
     share = 0.4
+    found_by = "statetrack.evidence.learned_operators:find_representation"
 
     symbols: tuple[str, ...]
     width: int
@@ -289,13 +288,6 @@ class Representation(Evidence):
     groups: tuple[LearnedGroup, ...]
     groups_are: str
     """Empty, or why there are no groups."""
-
-    @staticmethod
-    def search(subject: Subject, *, budget: Budget, seed: int = 0) -> Representation:
-        """The representation of a model with one operator per symbol."""
-        from statetrack.evidence.learned_operators import find_representation
-
-        return find_representation(subject, budget=budget, seed=seed)
 
     def lines(self, names: Named) -> list[Line]:
         """Facts, the irreducibles of its groups, and planes that operators keep."""

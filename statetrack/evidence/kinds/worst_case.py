@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from statetrack.evidence.records import (
     EVIDENCE,
@@ -16,10 +15,6 @@ from statetrack.evidence.records import (
     number_of,
     word_text,
 )
-
-if TYPE_CHECKING:
-    from statetrack.evidence.searches import Budget
-    from statetrack.evidence.subject import Subject
 
 NONE_FAILS, NONE_TRIED = "fails: none of the words that were tried", "fails: no word was tried"
 """What is said where no word is known that fails."""
@@ -61,6 +56,7 @@ class WorstCase(Evidence):
     kind = "worst-case"
     commands = ("certify",)
     place = 2.0
+    found_by = "statetrack.evidence.worst_words:find_worst_case"
 
     horizon: int
     tested: int
@@ -72,13 +68,6 @@ class WorstCase(Evidence):
     families: tuple[Family, ...]
     drawable_only: bool
     seed: int
-
-    @staticmethod
-    def search(subject: Subject, *, budget: Budget, seed: int = 0) -> WorstCase:
-        """Words that models are likely to fail on."""
-        from statetrack.evidence.worst_words import find_worst_case
-
-        return find_worst_case(subject, budget=budget, seed=seed)
 
     @property
     def tried(self) -> bool:
