@@ -18,20 +18,42 @@ Line = tuple[str, str]
 
 def algebra_facts(algebra: theory.Algebra, words: spec.WordSpec) -> list[Line]:
     """The algebra of a task that is trained on some words."""
-    complexity = algebra.complexity
+    return list(_facts(algebra, words))
+
+
+def _facts(algebra: theory.Algebra, words: spec.WordSpec) -> Iterator[Line]:
     from statetrack.predicting import identification_by
 
+    yield "states needed", _states(algebra)
+    monoid = algebra.monoid
+    if monoid is None:
+        yield "monoid", f"too large: {algebra.too_large}"
+    else:
+        groups = dict.fromkeys(group.name for group in monoid.subgroups if group.order > 1)
+        yield "monoid", _size(algebra, monoid)
+        yield "groups in it", " · ".join(groups) or f"none: star-free{_trivial(monoid)}"
+    yield from group_words(algebra)
+    cascade = algebra.cascade
+    levels = "how many levels are enough is not known"
+    if cascade.levels is not None:
+        levels = f"at most {cascade.levels} level{'s' * (cascade.levels != 1)} of resets and groups"
+    low, high = cascade.fewest_groups, cascade.most_groups
+    between = f"{low}" if low == high else f"{low} to {'?' if high is None else high}"
+    yield "cascade", f"{levels}; group complexity {between}"
+    if algebra.irreducibles is not None:
+        sizes = algebra.irreducibles.real
+        counts = (f"{size} ({sizes.count(size)}x)" for size in sorted(set(sizes)))
+        yield "real irreducibles", f"{len(sizes)}, of dimension {', '.join(counts)}"
+    yield from _margin(algebra)
+    complexity = algebra.complexity
+    yield "complexity", f"{complexity.name}: {complexity.theorem} ({complexity.source})"
     found = identification_by(words, algebra.machine)
-    return [
-        ("states needed", _states(algebra)),
-        *_monoid(algebra),
-        *group_words(algebra),
-        ("cascade", _cascade(algebra)),
-        *_irreducibles(algebra),
-        *_margin(algebra),
-        ("complexity", f"{complexity.name}: {complexity.theorem} ({complexity.source})"),
-        ("identified by", _identification(found, words)),
-    ]
+    shown = f"words of up to {found.enough:,} symbols, not of fewer"
+    if found.needed < found.enough:
+        shown += f" than {found.needed}"
+    told = {True: ": enough", False: ": too short", None: ""}
+    answer = told[found.by_words_up_to(words.lengths.longest)]
+    yield "identified by", f"{shown}; training has {words.lengths}{answer}"
 
 
 def _states(algebra: theory.Algebra) -> str:
@@ -44,16 +66,6 @@ def _states(algebra: theory.Algebra) -> str:
         f"{shown}, of {all_states} that differ in labels asked for or symbols drawn: one state "
         "may stand for several that no drawn word tells apart"
     )
-
-
-def _monoid(algebra: theory.Algebra) -> Iterator[Line]:
-    facts = algebra.monoid
-    if facts is None:
-        yield "monoid", f"too large: {algebra.too_large}"
-        return
-    groups = [group.name for group in facts.subgroups if group.order > 1]
-    yield "monoid", _size(algebra, facts)
-    yield "groups in it", " · ".join(dict.fromkeys(groups)) or f"none: star-free{_trivial(facts)}"
 
 
 def _size(algebra: theory.Algebra, facts: theory.MonoidFacts) -> str:
@@ -73,23 +85,6 @@ def _trivial(facts: theory.MonoidFacts) -> str:
     if facts.j_trivial:
         return ", J-trivial"
     return ", R-trivial" * facts.r_trivial + ", L-trivial" * bool(facts.l_trivial)
-
-
-def _cascade(algebra: theory.Algebra) -> str:
-    """How many levels are enough, and between what the group complexity lies."""
-    cascade = algebra.cascade
-    levels = "how many levels are enough is not known"
-    if cascade.levels is not None:
-        levels = f"at most {cascade.levels} level{'s' * (cascade.levels != 1)} of resets and groups"
-    low, high = cascade.fewest_groups, cascade.most_groups
-    groups = f"{low}" if low == high else f"{low} to {'?' if high is None else high}"
-    return f"{levels}; group complexity {groups}"
-
-
-def _irreducibles(algebra: theory.Algebra) -> Iterator[Line]:
-    if algebra.irreducibles is not None:
-        sizes = algebra.irreducibles.real
-        yield "real irreducibles", f"{len(sizes)}, of dimension {_spread(sizes)}"
 
 
 def _margin(algebra: theory.Algebra) -> Iterator[Line]:
@@ -114,21 +109,6 @@ def _rounded_down(number: float) -> str:
     """A count to two digits: 2,900,000."""
     unit = 10 ** max(len(str(int(number))) - 2, 0)
     return f"{int(number) // unit * unit:,}"
-
-
-def _identification(found: theory.Identification, words: spec.WordSpec) -> str:
-    """How long the words are that tell the machine from all others as small."""
-    shown = f"words of up to {found.enough:,} symbols, not of fewer"
-    if found.needed < found.enough:
-        shown += f" than {found.needed}"
-    told = {True: ": enough", False: ": too short", None: ""}
-    answer = told[found.by_words_up_to(words.lengths.longest)]
-    return f"{shown}; training has {words.lengths}{answer}"
-
-
-def _spread(sizes: Sequence[int]) -> str:
-    counts = {size: sizes.count(size) for size in sorted(set(sizes))}
-    return ", ".join(f"{size} ({count}x)" for size, count in counts.items())
 
 
 EXPLAINED = "u leads there, v tells states apart, a^3 is a a a"

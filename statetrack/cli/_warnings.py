@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import typer
-
 from statetrack import algebra, audit, report, runs, sources, spec
+from statetrack.cli._terminal import warn
 
 if TYPE_CHECKING:
     from statetrack.scoring import Score
@@ -35,9 +34,7 @@ def warn_of_shortcuts(rows: Iterable[runs.EvaluationRow], of: str = "") -> None:
         last = reached[-1]
         assert last.shortcut_accuracy is not None
         told = _told(last, audit.VIEWS[name].shortcut, last.shortcut_accuracy)
-        typer.echo(
-            f"warning: {of}{_where(reached)} {told}; `statetrack audit` gives details", err=True
-        )
+        warn(f"{of}{_where(reached)} {told}; `statetrack audit` gives details")
 
 
 def warn_of_split_shortcuts(scores: Iterable[audit.SplitScore]) -> None:
@@ -46,9 +43,7 @@ def warn_of_split_shortcuts(scores: Iterable[audit.SplitScore]) -> None:
         name, found = each.shortcut, each.shortcut_accuracy
         if name is not None and found is not None and found >= each.low:
             told = _told(each, audit.VIEWS[name].shortcut, found, more="")
-            typer.echo(
-                f"warning: on {each.split} {told}; `statetrack audit` gives details", err=True
-            )
+            warn(f"on {each.split} {told}; `statetrack audit` gives details")
 
 
 def _standing(row: Score, found: float) -> str:
@@ -61,28 +56,19 @@ def _standing(row: Score, found: float) -> str:
 
 
 def _told(row: Score, shortcut: str, found: float, more: str = " (more: --samples)") -> str:
-    model = report.share(row.accuracy)
+    reached, interval = report.share(found), report.interval(row.low, row.high)
+    right = f"right on {report.share(row.accuracy)}"
     words = "1 word does" if row.sequences == 1 else f"{row.sequences:,} words do"
-    match _standing(row, found):
-        case "solves":
-            return (
-                f"{shortcut} is right on {report.share(found)}, the model on {model}: this is no "
-                "evidence of state tracking"
-            )
-        case "floor":
-            return (
-                f"the model is right on {model} (95 % interval "
-                f"{report.interval(row.low, row.high)}), not above the best constant answer "
-                f"({report.share(row.floor)})"
-            )
-        case "above":
-            return f"the model is right on {model}, and {shortcut} on more ({report.share(found)})"
-        case "equal":
-            return f"the model is right on {model}, no more than {shortcut}"
-    return (
-        f"the model is right on {model} (95 % interval {report.interval(row.low, row.high)}), and "
-        f"{shortcut} on {report.share(found)}: {words} not tell them apart{more}"
-    )
+    return {
+        "solves": f"{shortcut} is right on {reached}, the model on {report.share(row.accuracy)}: "
+        "this is no evidence of state tracking",
+        "floor": f"the model is {right} (95 % interval {interval}), not above the best constant "
+        f"answer ({report.share(row.floor)})",
+        "above": f"the model is {right}, and {shortcut} on more ({reached})",
+        "equal": f"the model is {right}, no more than {shortcut}",
+        "within": f"the model is {right} (95 % interval {interval}), and {shortcut} on {reached}: "
+        f"{words} not tell them apart{more}",
+    }[_standing(row, found)]
 
 
 def validation_remark(
@@ -128,10 +114,9 @@ def validation_remark(
 def warn_of_divergence(summary: runs.Summary, of: str = "") -> None:
     """One line for each replica that diverged."""
     for outcome in summary.diverged:
-        typer.echo(
-            f"warning: {of}replica {outcome.replica} (seed {outcome.seed}, lr {outcome.lr:g}) "
-            "diverged: no validation loss of it is finite, so it has no trained weights",
-            err=True,
+        warn(
+            f"{of}replica {outcome.replica} (seed {outcome.seed}, lr {outcome.lr:g}) "
+            "diverged: no validation loss of it is finite, so it has no trained weights"
         )
 
 
@@ -143,10 +128,9 @@ def warn_of_nonfinite_logits(rows: Iterable[runs.EvaluationRow], of: str = "") -
         if found is not None and (row.replica not in first or found < first[row.replica][0]):
             first[row.replica] = found, row
     for position, row in first.values():
-        typer.echo(
-            f"warning: {of}seed {row.seed}, lr {row.lr:g}: logits are NaN or infinite from length "
-            f"{position:,}: such answers count as wrong",
-            err=True,
+        warn(
+            f"{of}seed {row.seed}, lr {row.lr:g}: logits are NaN or infinite from length "
+            f"{position:,}: such answers count as wrong"
         )
 
 
@@ -159,10 +143,9 @@ def warn_of_trained_lengths(
         where = f"at length {lengths[0]}"
         if len(lengths) > 1:
             where = f"at {len(lengths)} lengths from {lengths[0]} to {lengths[-1]}"
-        typer.echo(
-            f"warning: {of}{where} the test words may have been trained on: training has words of "
-            f"up to {trained.longest} symbols",
-            err=True,
+        warn(
+            f"{of}{where} the test words may have been trained on: training has words of "
+            f"up to {trained.longest} symbols"
         )
 
 
@@ -177,12 +160,11 @@ def warn_of_short_training_words(task: spec.Task, words: spec.WordSpec) -> None:
     if found.by_words_up_to(words.lengths.longest) is False and found.replaced is not None:
         state, symbol, target = found.replaced
         names = machine.automaton.states
-        typer.echo(
-            f"warning: training words of {words.lengths} symbols do not identify {task.name}: the "
+        warn(
+            f"training words of {words.lengths} symbols do not identify {task.name}: the "
             f"machine in which {machine.automaton.symbols[symbol]} leads from {names[state]} to "
             f"{names[target]} gives them the same labels, and others to words of {found.needed} "
-            "symbols; train on longer ones (--train-length)",
-            err=True,
+            "symbols; train on longer ones (--train-length)"
         )
 
 
@@ -191,10 +173,9 @@ def warn_of_hidden_groups_in_training(task: spec.Task) -> None:
     length = max(task.spec.test_lengths)
     merging = algebra.merging_in(task.source, length)
     if merging is not None and algebra.hides_groups(task.source, length):
-        typer.echo(
-            f"warning: words of {task.name} hide its groups: {merging.summary}, so that a test at "
-            f"length {length:,} asks for no more than these; {INSIDE}",
-            err=True,
+        warn(
+            f"words of {task.name} hide its groups: {merging.summary}, so that a test at "
+            f"length {length:,} asks for no more than these; {INSIDE}"
         )
 
 
@@ -205,10 +186,8 @@ def warn_of_hidden_groups(
     length = max((row.length for row in rows if row.words == task.words), default=0)
     merging = algebra.merging_in(task.source, length) if length else None
     if merging is not None and algebra.hides_groups(task.source, length):
-        typer.echo(
-            f"warning: {of}these words hide the groups of {task.name}: "
-            f"{merging.limit_of(length)}; {INSIDE}",
-            err=True,
+        warn(
+            f"{of}these words hide the groups of {task.name}: {merging.limit_of(length)}; {INSIDE}"
         )
 
 

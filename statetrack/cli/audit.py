@@ -52,7 +52,21 @@ def build(argv: list[str]) -> Callable[..., None]:
 
         """
         settings = options.collect(AuditSettings, values)
-        show_audit(what, settings, length or (), given, as_json)
+        if what not in spec.TASKS and Path(what).is_dir():
+            if given:
+                raise SettingsError(f"{given[0]}: {what} is a dataset, whose words are given")
+            name, title, about = what, what, {"type": "dataset"}
+            found, merging = _of_dataset(Path(what))
+        else:
+            task = _load(what).with_words(settings.words)
+            name, about = task.name, {"type": "task", "words": task.words}
+            found, merging = _of_task(task, settings, length or ())
+            own = task.words == spec.OWN
+            title = name if own else f"{name}, {visible(task.words)} words"
+        if as_json:
+            print_json({"name": name} | about | found.to_json() | {"merging": merging})
+        else:
+            _draw(title, found, merging, report.console())
 
     return options.with_settings(audit, options.parameters(AuditSettings, "Words of a task"))
 
@@ -64,36 +78,6 @@ MOST_SPLITS_SHOWN = 4
 """With more splits than this, only the strongest shortcut of each is shown."""
 MOST_LENGTHS_SHOWN = 12
 """A split with more lengths than this is shown in one line."""
-
-
-def show_audit(
-    what: str,
-    settings: AuditSettings,
-    lengths: Sequence[str],
-    given: Sequence[str],
-    as_json: bool,
-) -> None:
-    """Audit a task or a dataset and print the result; `given` are options about words."""
-    is_dataset = _is_folder(what)
-    if is_dataset:
-        if given:
-            raise SettingsError(f"{given[0]}: {what} is a dataset, whose words are given")
-        name, (found, merging) = what, _of_dataset(Path(what))
-    else:
-        task = _load(what).with_words(settings.words)
-        name, (found, merging) = task.name, _of_task(task, settings, lengths)
-    if as_json:
-        kind = "dataset" if is_dataset else "task"
-        drawn = {} if is_dataset else {"words": task.words}
-        print_json({"name": name, "type": kind} | drawn | found.to_json() | {"merging": merging})
-    else:
-        other = not is_dataset and task.words != spec.OWN
-        title = f"{name}, {visible(task.words)} words" if other else name
-        _draw(title, found, merging, report.console())
-
-
-def _is_folder(text: str) -> bool:
-    return text not in spec.TASKS and Path(text).is_dir()
 
 
 def _load(name: str) -> spec.Task:
@@ -157,72 +141,61 @@ def _draw(name: str, found: audits.Audit, merging: Merges, to: Console) -> None:
         to.print(Text("\nthe strongest shortcut of each split; --json has all\n"))
         to.print(_strongest_table(found.splits))
     to.print()
-    for line in [*verdict(found), *_windows(found, merging)]:
+    longest = max((split.longest for split in found.test_splits), default=0)
+    window = algebra.window_line(merging, longest) if merging else ""
+    for line in [*verdict(found), *filter(None, [window])]:
         to.print(Text(line))
 
 
-def _word_table(splits: Sequence[audits.SplitAudit]) -> report.FittedTable:
+def _word_table(splits: Sequence[audits.SplitAudit]) -> report.Table:
     """The number of words, their lengths, those among training words, and the label shares."""
     headings = ("split", "length", "words", "in training", "labels", "floor", "its label")
-    table = report.plain_table(*headings, right=headings[1:-1], left_out=("its label", "labels"))
+    columns = report.plain_columns(*headings, right=headings[1:-1])
+    share, rows = report.share, []
     for split in splits:
-        some = split.lengths if len(split.lengths) <= MOST_LENGTHS_SHOWN else ()
-        for index, facts in enumerate(some):
-            table.add_row(
-                "" if index else split.split,
-                f"{facts.length:,}",
-                f"{facts.words:,}",
-                report.share(facts.in_training),
-                str(facts.labels),
-                report.share(facts.floor),
-                Text(facts.most_frequent),
-            )
-        if not some:
-            table.add_row(
-                split.split,
-                f"{split.shortest:,}-{split.longest:,}",
-                f"{split.words:,}",
-                report.share(split.in_training),
-                "",
-                report.share(split.floor),
-                "",
-            )
-    return table
+        if len(split.lengths) > MOST_LENGTHS_SHOWN or not split.lengths:
+            lengths = f"{split.shortest:,}-{split.longest:,}"
+            shares = (share(split.in_training), "", share(split.floor))
+            rows.append((split.split, lengths, split.words, *shares, ""))
+            continue
+        for index, facts in enumerate(split.lengths):
+            shares = (share(facts.in_training), str(facts.labels), share(facts.floor))
+            named = "" if index else split.split
+            rows.append((named, f"{facts.length:,}", facts.words, *shares, facts.most_frequent))
+    return report.Table(columns, rows, left_out=("its label", "labels"))
 
 
 NUMBERS = ("accuracy", "95 % interval", "symbols", "words")
 """The columns of a shortcut: as in the table of `eval`, and whole words."""
 
 
-def _numbers(counted: Accuracies) -> list[Text]:
-    between = report.interval(counted.low, counted.high)
+def _numbers(counted: Accuracies) -> list[Text | str]:
     values = counted.accuracy, counted.symbol_accuracy, counted.prefix_accuracy
-    first, *others = (Text(report.share(each), _look(each)) for each in values)
-    return [first, Text(between), *others]
+    first, *others = (
+        Text(report.share(each), "bold red" if each >= audits.SOLVED else "") for each in values
+    )
+    return [first, report.interval(counted.low, counted.high), *others]
 
 
-def _look(value: float) -> str:
-    return "bold red" if value >= audits.SOLVED else ""
+def _shortcut_table(split: audits.SplitAudit) -> report.Table:
+    columns = report.plain_columns("shortcut", "sees", *NUMBERS, right=NUMBERS)
+    rows = [[name, _sees(name), *_numbers(each)] for name, each in split.shortcuts.items()]
+    return report.Table(columns, rows, left_out=("symbols", "words"))
 
 
-def _shortcut_table(split: audits.SplitAudit) -> report.FittedTable:
-    left_out = ("symbols", "words")
-    table = report.plain_table("shortcut", "sees", *NUMBERS, right=NUMBERS, left_out=left_out)
-    for name, counted in split.shortcuts.items():
-        table.add_row(name, audits.VIEWS[name].sees, *_numbers(counted))
-    return table
-
-
-def _strongest_table(splits: Sequence[audits.SplitAudit]) -> report.FittedTable:
-    left_out = ("symbols", "words", "95 % interval")
+def _strongest_table(splits: Sequence[audits.SplitAudit]) -> report.Table:
     headings = ("split", "floor", "shortcut", *NUMBERS)
-    table = report.plain_table(*headings, right=("floor", *NUMBERS), left_out=left_out)
-    for split in splits:
-        name = split.strongest
-        table.add_row(
-            split.split, report.share(split.floor), name, *_numbers(split.shortcuts[name])
+    columns = report.plain_columns(*headings, right=("floor", *NUMBERS))
+    rows = [
+        (
+            each.split,
+            report.share(each.floor),
+            each.strongest,
+            *_numbers(each.shortcuts[each.strongest]),
         )
-    return table
+        for each in splits
+    ]
+    return report.Table(columns, rows, left_out=("symbols", "words", "95 % interval"))
 
 
 def verdict(found: audits.Audit) -> list[str]:
@@ -269,13 +242,6 @@ def verdict(found: audits.Audit) -> list[str]:
                 "training words"
             )
     return lines
-
-
-def _windows(found: audits.Audit, merging: Merges) -> list[str]:
-    """How many symbols a window must have to be right on most words, where these are few."""
-    longest = max((split.longest for split in found.test_splits), default=0)
-    line = algebra.window_line(merging, longest) if merging else ""
-    return [line] if line else []
 
 
 def _only_held_out(found: audits.Audit) -> bool:

@@ -8,19 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
+from statetrack import report
 from statetrack.cli import options
 from statetrack.cli._terminal import print_json
 from statetrack.errors import SettingsError, UnknownNameError, nearest_or_known
 from statetrack.models import MODELS
 from statetrack.plugins import load_plugin, plugin_of
-from statetrack.report import console, plain_table
 
 if TYPE_CHECKING:
     from statetrack.models import Finding, SequenceModel
 
 NUM_SYMBOLS, NUM_LABELS = 5, 3
 """Sizes that models are built for: different, so that mistaking one for the other shows."""
+
+WRONG = "what is wrong, or to be noted"
+"""A heading."""
 
 FAILED = 1
 """The exit code where a property does not hold."""
@@ -88,15 +92,12 @@ def _chosen(file: Path, model: str) -> Mapping[str, type[SequenceModel]]:
 
 
 def _draw(name: str, findings: list[Finding]) -> None:
-    from rich.text import Text
-
-    to = console()
+    to = report.console()
     to.print(Text(name, "bold"))
-    table = plain_table("property", "holds", "what is wrong, or to be noted", whole=("holds",))
-    for each in findings:
-        holds = Text("yes", "green") if each.ok else Text("no", "bold red")
-        table.add_row(Text(each.name), holds, Text(each.detail))
-    to.print(table)
+    columns = report.plain_columns("property", "holds", WRONG, whole=("holds",))
+    yes, no = Text("yes", "green"), Text("no", "bold red")
+    rows = [(each.name, yes if each.ok else no, each.detail) for each in findings]
+    to.print(report.Table(columns, rows))
     failed = sum(not each.ok for each in findings)
     to.print(f"{failed} of {len(findings)} properties do not hold" if failed else "all hold")
     to.print()

@@ -78,10 +78,7 @@ def gen(
 
     """
     settings = options.collect(GenSettings, given)
-    write_datasets(tasks or (), settings, out, test_length or (), as_json, force=force)
-
-
-gen.__doc__ = (gen.__doc__ or "").replace("MACHINE_NAMES", MACHINE_NAMES)
+    _write_datasets(tasks or STARTER_SET, settings, out, test_length or (), as_json, force=force)
 
 
 def gen_machines(
@@ -119,7 +116,7 @@ SAID_FIRST = 100_000_000
 """From how many bytes on the size is said before anything is drawn."""
 
 
-def write_datasets(
+def _write_datasets(
     names: Sequence[str],
     settings: GenSettings,
     out: Path | None,
@@ -129,31 +126,24 @@ def write_datasets(
     force: bool = False,
 ) -> None:
     """Write a dataset for each task, or for the starter set, and show what was written."""
-    loaded = [spec.load_task(name).with_words(settings.words) for name in names or STARTER_SET]
+    loaded = [spec.load_task(name).with_words(settings.words) for name in names]
     text = _text(settings)
     folders = _folders(loaded, out, force=force)
     lengths = sources.parse_lengths(test_lengths) if test_lengths else None
-    table = report.drawing.plain_table(
-        "task",
-        "split",
-        "words",
-        "length",
-        "size",
-        right=("words", "length", "size"),
-        more="card.json has them",
-    )
     requests = [_request(task, settings, lengths) for task in loaded]
     _check_room(loaded, requests, folders, settings, text)
     steps = list(zip(loaded, requests, folders, strict=True))
     cards = []
     for task, request, folder in progress_bar(steps, desc="writing", leave=False):
         cards.append(_write(folder, task, request, settings, text, force=force))
-        _add_rows(table, cards[-1], folder)
     if as_json:
         print_json({"datasets": [_as_json(*each) for each in zip(folders, cards, strict=True)]})
         return
-    to = report.drawing.console()
-    to.print(table)
+    rows = [row for each in zip(cards, folders, strict=True) for row in _split_rows(*each)]
+    headings = ("task", "split", "words", "length", "size")
+    columns = report.plain_columns(*headings, right=headings[2:])
+    to = report.console()
+    to.print(report.Table(columns, rows, more="card.json has them"))
     for folder in folders:
         to.print(Text.assemble("written to ", (str(folder), "bold")), soft_wrap=True)
     to.print(Text(f"what is in it and how to read it: {folders[0] / 'README.md'}"), soft_wrap=True)
@@ -180,7 +170,9 @@ def _folders(tasks: Sequence[spec.Task], out: Path | None, *, force: bool) -> li
     for folder in folders:
         if folders.count(folder) > 1:
             raise DatasetError(f"{folder}: two of the tasks would be written there: name each once")
-    taken = [str(path) for path in folders if _is_taken(path)]
+    taken = [
+        str(path) for path in folders if path.is_file() or (path.is_dir() and any(path.iterdir()))
+    ]
     if taken and not force:
         raise DatasetError(
             f"{', '.join(taken)}: already there, and nothing is written over: "
@@ -189,10 +181,6 @@ def _folders(tasks: Sequence[spec.Task], out: Path | None, *, force: bool) -> li
     for name in taken:
         data.require_replaceable(Path(name))
     return folders
-
-
-def _is_taken(path: Path) -> bool:
-    return path.is_file() or (path.is_dir() and any(path.iterdir()))
 
 
 def _folder_name(task: spec.Task) -> str:
@@ -223,13 +211,6 @@ def _text(settings: GenSettings) -> data.TextRequest:
             f"{setting('test_samples')} of 1 or more"
         )
     return data.TextRequest(settings.text, settings.prompt, settings.reveal)
-
-
-def _of_text(settings: GenSettings) -> tuple[str, ...]:
-    """The settings that the words of this dataset do not depend on."""
-    if settings.format != "lm-eval":
-        return "text", "prompt", "reveal"
-    return ("reveal",) if settings.text == "tokens" else ("prompt",)
 
 
 def _request(
@@ -361,7 +342,10 @@ def _command(task: spec.Task, settings: GenSettings, request: data.Request) -> s
         "length": str(request.lengths),
         "supervision": request.supervision,
     }
-    for name in _of_text(settings):
+    without = ["text", "prompt", "reveal"]  # what the words of this dataset do not depend on
+    if settings.format == "lm-eval":
+        without = ["reveal"] if settings.text == "tokens" else ["prompt"]
+    for name in without:
         del resolved[name]
     words = [word for name, value in resolved.items() for word in (options.flag(name), str(value))]
     tests = sorted(set(request.test_lengths)) if request.num_test else []
@@ -369,17 +353,13 @@ def _command(task: spec.Task, settings: GenSettings, request: data.Request) -> s
     return shlex.join(["statetrack", "gen", task.name, *words])
 
 
-def _add_rows(table: report.FittedTable, card: dict[str, Any], folder: Path) -> None:
+def _split_rows(card: dict[str, Any], folder: Path) -> Iterator[report.Line]:
     for index, (split, facts) in enumerate(card["splits"].items()):
         shortest, longest = facts["shortest"], facts["longest"]
-        table.add_row(
-            Text("" if index else card["task"]),
-            split,
-            f"{facts['words']:,}",
-            str(longest) if shortest == longest else f"{shortest}-{longest}",
-            data.in_bytes(_bytes_of(split, folder / "data")),
-            end_section=index == len(card["splits"]) - 1,
-        )
+        length = str(longest) if shortest == longest else f"{shortest}-{longest}"
+        size = data.in_bytes(_bytes_of(split, folder / "data"))
+        cells = ("" if index else card["task"], split, facts["words"], length, size)
+        yield report.Line(cells, ends=index == len(card["splits"]) - 1)
 
 
 def _bytes_of(split: str, folder: Path) -> int:

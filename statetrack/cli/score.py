@@ -19,6 +19,10 @@ PLACE = 8.5
 """Its place among the commands that `statetrack --help` lists."""
 
 
+TRAINED = ("train", "validation")
+"""The splits whose words have the training lengths."""
+
+
 def build(argv: list[str]) -> Callable[..., None]:
     """The command; its options do not depend on the arguments."""
     return score
@@ -53,21 +57,10 @@ def score(
         statetrack score test_len500.npy --data data/s3 --json
 
     """
-    show_scores(answers, data, as_json)
-
-
-TRAINED = ("train", "validation")
-"""The splits whose words have the training lengths."""
-
-
-def show_scores(paths: Sequence[Path], data: Path, as_json: bool) -> None:
-    """Score the answers in some files and print the result."""
     dataset = datasets.read_dataset(data)
-    files = datasets.answer_files(paths, dataset.splits)
-    answers = {
-        name: datasets.read_answers(path, dataset.splits[name]) for name, path in files.items()
-    }
-    scores = audit.score(answers, dataset)
+    files = datasets.answer_files(answers, dataset.splits)
+    read = {name: datasets.read_answers(path, dataset.splits[name]) for name, path in files.items()}
+    scores = audit.score(read, dataset)
     merging = dataset.card.get("merging")
     if as_json:
         rows = [each.to_json() for each in scores]
@@ -83,34 +76,25 @@ def show_scores(paths: Sequence[Path], data: Path, as_json: bool) -> None:
 
 
 def _draw(title: str, scores: Sequence[audit.SplitScore]) -> None:
-    columns = {
-        "split": [each.split for each in scores],
-        "length": [_span(each) for each in scores],
-        "words": [f"{each.sequences:,}" for each in scores],
-        "accuracy": [report.share(each.accuracy) for each in scores],
-        "95 % interval": [report.interval(each.low, each.high) for each in scores],
-    }
+    columns = [
+        report.Column("split", "name"),
+        report.Column("length", "number", _span),
+        report.Column("words", "number", key="sequences"),
+        report.Column("accuracy", "number", write=report.share),
+        report.Column("95 % interval", "number", lambda each: report.interval(each.low, each.high)),
+    ]
     if not all(each.last_only for each in scores):
-        columns |= {
-            "symbols": [
-                "" if each.last_only else report.share(each.symbol_accuracy) for each in scores
-            ],
-            "prefixes": [
-                "" if each.last_only else report.share(each.prefix_accuracy) for each in scores
-            ],
-        }
-    columns |= {
-        "floor": [report.share(each.floor) for each in scores],
-        "shortcut": [
-            "" if each.shortcut_accuracy is None else report.share(each.shortcut_accuracy)
-            for each in scores
-        ],
-    }
+        columns += [
+            report.Column("symbols", "number", lambda each: _beyond_last(each, "symbol_accuracy")),
+            report.Column("prefixes", "number", lambda each: _beyond_last(each, "prefix_accuracy")),
+        ]
+    columns += [
+        report.Column("floor", "number", write=report.share),
+        report.Column("shortcut", "number", lambda each: _share(each.shortcut_accuracy)),
+    ]
     out = report.console()
-    first = ("words", "symbols", "prefixes", "95 % interval", "shortcut", "floor")
-    out.print(
-        report.framed_table(title, columns, left_out=first, names=["split"], more="--json has them")
-    )
+    left_out = ("words", "symbols", "prefixes", "95 % interval", "shortcut", "floor")
+    out.print(report.Table.of(columns, scores, title=title, look="framed", left_out=left_out))
     whole = [each for each in scores if not each.last_only]
     for about, some in (
         ("training lengths", [each for each in whole if each.split in TRAINED]),
@@ -122,6 +106,15 @@ def _draw(title: str, scores: Sequence[audit.SplitScore]) -> None:
         out.print(
             "one answer for a word is that at its last label: nothing is said of the others",
         )
+
+
+def _share(accuracy: float | None) -> str:
+    return "" if accuracy is None else report.share(accuracy)
+
+
+def _beyond_last(of: audit.SplitScore, accuracy: str) -> str:
+    """An accuracy over more than the last label, where more is answered."""
+    return "" if of.last_only else report.share(getattr(of, accuracy))
 
 
 def _span(of: audit.SplitScore) -> str:
