@@ -136,7 +136,7 @@ def draw_witnesses(
     console.print(Text.assemble(("witness words", "bold"), (f"  {EXPLAINED}", "dim")))
     for witness, number in numbers.items():
         lines = [(f"{number}", witness.says), *_lines(witness, automaton)]
-        console.print(Padding(report.drawing.facts(lines), (0, 0, 0, 2)))
+        console.print(Padding(report.facts(lines), (0, 0, 0, 2)))
 
 
 def group_words(algebra: theory.Algebra) -> Iterator[Line]:

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from statetrack import report
+from statetrack import models, report
 from statetrack.cli import options
 from statetrack.cli._terminal import print_json
 from statetrack.errors import SettingsError, UnknownNameError, nearest_or_known
-from statetrack.models import MODELS
 from statetrack.plugins import load_plugin, plugin_of
-
-if TYPE_CHECKING:
-    from statetrack.models import Finding, SequenceModel
 
 NUM_SYMBOLS, NUM_LABELS = 5, 3
 """Sizes that models are built for: different, so that mistaking one for the other shows."""
@@ -59,10 +55,8 @@ def check(
         statetrack check mine.py --model my-rnn --json
 
     """
-    from statetrack.models import check_model  # torch, which `--help` does not need
-
     found = {
-        name: check_model(each, num_symbols=NUM_SYMBOLS, num_labels=NUM_LABELS)
+        name: models.check_model(each, num_symbols=NUM_SYMBOLS, num_labels=NUM_LABELS)
         for name, each in _chosen(file, model).items()
     }
     if as_json:
@@ -74,13 +68,13 @@ def check(
         raise typer.Exit(FAILED)
 
 
-def _chosen(file: Path, model: str) -> Mapping[str, type[SequenceModel]]:
+def _chosen(file: Path, model: str) -> Mapping[str, type[models.SequenceModel]]:
     """The models that a file registers, or the one of that name."""
     load_plugin(file)
     own = {
         name: each
-        for name, each in MODELS.loaded().items()
-        if (plugin := plugin_of(MODELS.home(name))) and plugin.path == file.resolve()
+        for name, each in models.MODELS.loaded().items()
+        if (plugin := plugin_of(models.MODELS.home(name))) and plugin.path == file.resolve()
     }
     if not own:
         raise SettingsError(f"{file}: registers no model; `@MODELS.register(NAME)` does")
@@ -91,7 +85,7 @@ def _chosen(file: Path, model: str) -> Mapping[str, type[SequenceModel]]:
     return {model: own[model]} if model else own
 
 
-def _draw(name: str, findings: list[Finding]) -> None:
+def _draw(name: str, findings: list[models.Finding]) -> None:
     to = report.console()
     to.print(Text(name, "bold"))
     columns = report.plain_columns("property", "holds", WRONG, whole=("holds",))

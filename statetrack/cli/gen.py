@@ -81,6 +81,9 @@ def gen(
     _write_datasets(tasks or STARTER_SET, settings, out, test_length or (), as_json, force=force)
 
 
+gen.__doc__ = (gen.__doc__ or "").replace("MACHINE_NAMES", MACHINE_NAMES)
+
+
 def gen_machines(
     context: typer.Context,
     tasks: Annotated[

@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from statetrack import catalogue, report
 from statetrack.cli import options
+from statetrack.cli._terminal import print_json
 
 PLACE = 13
 """Its place among the commands that `statetrack --help` lists."""
@@ -36,15 +38,11 @@ def info(
         statetrack info --paths
 
     """
-    from statetrack.catalogue import describe_installation
-    from statetrack.cli._terminal import print_json
-    from statetrack.report import console, facts
-
-    found = describe_installation(paths=paths)
+    found = catalogue.describe_installation(paths=paths)
     if as_json:
         print_json(found)
     else:
-        console().print(facts(list(_rows(found))))
+        report.console().print(report.facts(_rows(found)))
 
 
 def _rows(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -60,7 +58,12 @@ def _rows(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "not installed", _listed(name for name, each in optional.items() if not each)
     yield "system", found["system"]
     yield from _of_cpu(found["cpu"], found["memory"])
-    yield from _of_gpus(found["gpus"], found["driver"])
+    driver = found["driver"]
+    for gpu in found["gpus"]:
+        about = f"{gpu['memory'] / 2**30:.1f} GiB, compute capability {gpu['capability']}"
+        yield "GPU", f"{gpu['name']}, {about}, driver {driver or 'unknown'}"
+    if not found["gpus"]:
+        yield "GPU", "none" if driver is None else f"none that torch can use; driver {driver}"
     for name, kernel in found["kernels"].items():
         told = "can be used" if kernel["available"] else f"cannot be used: {kernel['why']}"
         yield f"--kernel {name}", told
@@ -97,11 +100,3 @@ def _of_cpu(cpu: Mapping[str, Any], memory: int | None) -> Iterator[tuple[str, s
         yield "instructions", " ".join(cpu["instructions"])
     if memory is not None:
         yield "memory", f"{memory / 2**30:.1f} GiB"
-
-
-def _of_gpus(gpus: list[Mapping[str, Any]], driver: str | None) -> Iterator[tuple[str, str]]:
-    for gpu in gpus:
-        about = f"{gpu['memory'] / 2**30:.1f} GiB, compute capability {gpu['capability']}"
-        yield "GPU", f"{gpu['name']}, {about}, driver {driver or 'unknown'}"
-    if not gpus:
-        yield "GPU", "none" if driver is None else f"none that torch can use; driver {driver}"

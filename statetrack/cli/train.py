@@ -5,27 +5,25 @@ The options depend on `--model`: each model has its own.
 
 from __future__ import annotations
 
-import inspect
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from statetrack import report, runs
+from statetrack.cli import _warnings as warnings
 from statetrack.cli import options
 from statetrack.cli._chosen_models import fields_of_models
-from statetrack.cli._terminal import INTERRUPTED, interruptible, progress_bar
+from statetrack.cli._terminal import INTERRUPTED, interruptible, print_json, progress_bar
 from statetrack.errors import SettingsError
 from statetrack.models import MODEL_FACTS, MODELS
-from statetrack.runs import Experiment, preset
+from statetrack.scoring import plain
 from statetrack.settings import read_yaml
 from statetrack.text import visible
 from statetrack.training import DataSettings, TrainSettings
-
-if TYPE_CHECKING:
-    from statetrack.runs import Run, Summary
 
 DEFAULT_MODEL = "bilinear-cp"
 
@@ -57,11 +55,47 @@ def build(argv: list[str]) -> Callable[..., None]:
     facts = MODEL_FACTS[name]
     classes = (facts.settings_class, DataSettings, TrainSettings)
     checked = options.check_preset(values, str(config), classes, also=["model"])
-    defaults = preset(name, checked, protocol=protocol or "")
+    defaults = runs.preset(name, checked, protocol=protocol or "")
     own = {key for kind in classes for key in kind.model_fields}
     own |= {"model", "config", "protocol", "out", "force", "resume", "plugin", "log", "json"}
 
-    def train(context: typer.Context, **given: Any) -> None:
+    def train(
+        context: typer.Context,
+        *,
+        model: Annotated[
+            str,
+            typer.Option(metavar="NAME", help="The model; its own options are listed below."),
+        ] = name,
+        config: Annotated[
+            Path | None,
+            typer.Option(
+                metavar="FILE",
+                help="Settings from a run's config.yaml, or from a file of your own; options win.",
+            ),
+        ] = None,
+        protocol: Annotated[
+            str | None,
+            typer.Option(
+                metavar="NAME",
+                help="Settings from a paper's protocol (`statetrack list protocols`).",
+            ),
+        ] = None,
+        out: Annotated[
+            Path | None,
+            typer.Option(metavar="FOLDER", help="The run folder; by default a new one in runs/."),
+        ] = None,
+        force: options.Force = False,
+        resume: Annotated[
+            Path | None,
+            typer.Option(
+                metavar="RUN",
+                help="Continue an interrupted run; with more --steps, extend a finished one.",
+            ),
+        ] = None,
+        log: options.Logs = None,
+        as_json: options.PrintJson = False,
+        **given: Any,
+    ) -> None:
         """Train a population of one model: seeds x learning rates, in one process.
 
         Examples:
@@ -71,82 +105,25 @@ def build(argv: list[str]) -> Callable[..., None]:
 
         """
         options.refuse_unknown(context.args, said, own, fields_of_models, command="train")
-        from statetrack.runs import (
-            Run,  # imports torch, which `--help` does not need
-            require_logs,
-        )
-
-        experiment = Experiment(
+        experiment = runs.Experiment(
             name,
             options.collect(MODELS[name].settings_class, given),
             options.collect(DataSettings, given),
             options.collect(TrainSettings, given),
         )
-        command = shlex.join(["statetrack", "train", *argv])
-        log = given["log"] or ()
-        require_logs(log)
-        if given["force"] and given["out"] is None:
+        runs.require_logs(log or ())
+        if force and out is None:
             raise SettingsError("--force replaces the run that --out names: name one")
-        run = Run.start(experiment, out=given["out"], command=command, force=given["force"])
-        _train(run, log, given["as_json"])
+        command = shlex.join(["statetrack", "train", *argv])
+        run = runs.Run.start(experiment, out=out, command=command, force=force)
+        _train(run, log or (), as_json)
 
-    return options.with_parameters(
-        train,
-        [
-            options.CONTEXT,
-            *_choices(name),
-            *options.parameters(DataSettings, "Data", defaults),
-            *options.parameters(facts.settings_class, f"Model {visible(name)}", defaults),
-            *options.parameters(TrainSettings, "Training", defaults, PANELS),
-        ],
-    )
-
-
-def _choices(name: str) -> list[inspect.Parameter]:
-    """The options that say what to train and where, before any settings."""
-
-    def choice(key: str, kind: Any, default: Any, text: str, metavar: str) -> inspect.Parameter:
-        info = typer.Option(options.flag(key), help=text, metavar=metavar)
-        return inspect.Parameter(
-            key, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, info], default=default
-        )
-
-    return [
-        choice("model", str, name, "The model; its own options are listed below.", "NAME"),
-        choice(
-            "config",
-            Path | None,
-            None,
-            "Settings from a run's config.yaml, or from a file of your own; options win.",
-            "FILE",
-        ),
-        choice(
-            "protocol",
-            str | None,
-            None,
-            "Settings from a paper's protocol (`statetrack list protocols`).",
-            "NAME",
-        ),
-        choice(
-            "out", Path | None, None, "The run folder; by default a new one in runs/.", "FOLDER"
-        ),
-        inspect.Parameter(
-            "force", inspect.Parameter.KEYWORD_ONLY, annotation=options.Force, default=False
-        ),
-        choice(
-            "resume",
-            Path | None,
-            None,
-            "Continue an interrupted run; with more --steps, extend a finished one.",
-            "RUN",
-        ),
-        inspect.Parameter(
-            "log", inspect.Parameter.KEYWORD_ONLY, annotation=options.Logs, default=None
-        ),
-        inspect.Parameter(
-            "as_json", inspect.Parameter.KEYWORD_ONLY, annotation=options.PrintJson, default=False
-        ),
+    settings = [
+        *options.parameters(DataSettings, "Data", defaults),
+        *options.parameters(facts.settings_class, f"Model {visible(name)}", defaults),
+        *options.parameters(TrainSettings, "Training", defaults, PANELS),
     ]
+    return options.with_settings(train, settings)
 
 
 def _resuming(argv: list[str]) -> Callable[..., None]:
@@ -179,45 +156,33 @@ def _resuming(argv: list[str]) -> Callable[..., None]:
                 "--resume continues with the run's own settings, of which only --steps can be "
                 f"raised: leave out {context.args[0]}"
             )
-        from statetrack.runs import Run  # imports torch, which `--help` does not need
-
         command = shlex.join(["statetrack", "train", *argv])
-        run = Run.resume(resume, steps=steps, trust_plugin=trust_plugin, command=command)
+        run = runs.Run.resume(resume, steps=steps, trust_plugin=trust_plugin, command=command)
         _train(run, log or (), as_json)
 
     return resume
 
 
-def _train(run: Run, log: Sequence[str], as_json: bool) -> None:
+def _train(run: runs.Run, log: Sequence[str], as_json: bool) -> None:
     """Train with a progress bar, then print the outcome, or JSON.
 
     Raises `RunError` where all replicas diverged, once the outcome is printed.
     """
-    from statetrack.cli._terminal import print_json
-    from statetrack.cli._warnings import (
-        validation_remark,
-        warn_of_divergence,
-        warn_of_hidden_groups_in_training,
-        warn_of_short_training_words,
-    )
-    from statetrack.report import share, small
-    from statetrack.runs import strongest_in_validation
-    from statetrack.scoring import plain
-
     settings = run.experiment.training
-    warn_of_short_training_words(run.task, run.words.spec)
-    warn_of_hidden_groups_in_training(run.words.drawn)
+    warnings.warn_of_short_training_words(run.task, run.words.spec)
+    warnings.warn_of_hidden_groups_in_training(run.words.drawn)
     with (
         interruptible() as stop,
         progress_bar(total=settings.steps, unit="step", dynamic_ncols=True) as bar,
     ):
         bar.set_description(visible(run.experiment.model))
-        best = (0, float("inf"), 0.0)  # step, loss and accuracy of its best replica
+        best = (0, float("inf"))  # step, and loss of its best replica
         for record in run.train(stop, log=log):
             bar.update(record.step - bar.n)
             if record.step != best[0] or record.loss < best[1]:
-                best = (record.step, record.loss, record.accuracy)
-                bar.set_postfix_str(f"loss {small(best[1])}, accuracy {share(best[2])}")
+                best = (record.step, record.loss)
+                loss, accuracy = report.small(record.loss), report.share(record.accuracy)
+                bar.set_postfix_str(f"loss {loss}, accuracy {accuracy}")
             if settings.finish != "none" and record.step == settings.steps:
                 bar.set_postfix_str("solving for the operators")
     if not run.finished:
@@ -233,9 +198,9 @@ def _train(run: Run, log: Sequence[str], as_json: bool) -> None:
     else:
         _draw(run, summary)
     chosen = run.selected
-    warn_of_divergence(summary)
-    strongest = strongest_in_validation(run.words, chosen.seed)
-    remark = validation_remark(
+    warnings.warn_of_divergence(summary)
+    strongest = runs.strongest_in_validation(run.words, chosen.seed)
+    remark = warnings.validation_remark(
         chosen.validation_accuracy,
         strongest,
         lengths=lengths,
@@ -247,13 +212,11 @@ def _train(run: Run, log: Sequence[str], as_json: bool) -> None:
         typer.echo(visible(remark), err=True)
 
 
-def _draw(run: Run, summary: Summary) -> None:
+def _draw(run: runs.Run, summary: runs.Summary) -> None:
     """The outcome of every replica, and what was selected."""
-    from statetrack.report import console, finish_line, training_table
-
-    out, lengths, settings = console(), run.words.lengths, run.experiment.training
+    out, lengths, settings = report.console(), run.words.lengths, run.experiment.training
     title = f"{run.experiment.model} on {run.task.name}, lengths {lengths}"
-    out.print(training_table(title, summary))
+    out.print(report.training_table(title, summary))
     at = ", ".join(f"{step}" for step in settings.extended_at)
     at = at and f" (extended at {at})"
     by = f"selected on {settings.validation_words} words of the training lengths"
@@ -262,5 +225,5 @@ def _draw(run: Run, summary: Summary) -> None:
         f"{'none is selected' if summary.selected is None else by}"
     )
     if summary.chosen is not None and summary.chosen.finish is not None:
-        out.print(finish_line(summary.chosen.finish))
+        out.print(report.finish_line(summary.chosen.finish))
     out.print(f"run: {run.path}", soft_wrap=True)
