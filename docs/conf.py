@@ -60,6 +60,7 @@ nitpick_ignore_regex = [
     # Aliases of types, and type variables.
     (r"py:.*", r"(.*\.)?(ArrayLike|Booleans|Floats|Found|Integers|RandomBits|State|T|Unsigned)"),
     (r"py:.*", r"TypeAliasForwardRef|tuple\[float"),
+    (r"py:.*", r"(statetrack\.evidence\.records\.)?(Drawing|Facts|Figure|Grid|Measure|Named)"),
     # Arguments and attributes that are the program's own business.
     (r"py:.*", r"statetrack\.(data\.large\.Progress|plugins\.PluginFiles)"),
     (r"py:.*", r"(statetrack\.runs\.identity\.)?Identity|statetrack\.training\.words\.TaskWords"),
