@@ -287,14 +287,18 @@ def require_writable(file: Path, option: str) -> None:
         raise SettingsError(f"{option} {file}: there is no folder {file.parent}: make it first")
     is_new = not os.path.lexists(file)
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NONBLOCK", 0)
-        os.close(os.open(file, flags, 0o666))
+        with open(file, "ab", opener=_without_waiting):  # which seeks the end, if there is one
+            pass
         if is_new:
             file.unlink()
     except OSError as problem:
         raise SettingsError(
             f"{option} {file}: cannot be written: {problem.strerror}: name another file"
         ) from None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
 
 
 def print_json(content: Any) -> None:

@@ -210,7 +210,7 @@ def test_minmax_computes_what_its_authors_code_computes() -> None:
     states = list(model.initial_state(len(stream)))
     for x in stream.unbind(1):
         for number, block in enumerate(model._blocks()):
-            x, states[number] = block.step(x, states[number])
+            x, states[number] = block.scan(x, states[number])  # of [B, D]: one step
         steps.append(model.norm(x))
     for block in model._blocks():
         stream, _ = block.scan(stream, block.mixer.initial_state(len(stream)))
