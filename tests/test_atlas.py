@@ -10,7 +10,7 @@ import pytest
 from statetrack.cli.app import run
 from statetrack.errors import RunError, TaskError
 from statetrack.report import summary_lines
-from statetrack.report.atlas import family_lines, group_text, horizon_text
+from statetrack.report.atlas import family_table, group_text, horizon_text
 from statetrack.runs import EvaluationRow, read_row
 from statetrack.scoring import Accuracies, score_of, wilson
 from statetrack.sweep import (
@@ -289,7 +289,7 @@ def test_families_are_counted():
         ),
         MachineRow(name="c", family="x"),
     ]
-    assert family_lines(rows) == [["x", "3", "1", "1", "1", "1", "S6 (720)"]]
+    assert family_table(rows).texts() == [["x", "3", "1", "1", "1", "1", "S6 (720)"]]
 
 
 def test_groups_and_horizons_are_written_out():

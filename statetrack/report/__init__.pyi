@@ -2,17 +2,17 @@
 
 from . import drawing as drawing
 from .atlas import ATLAS_LEGEND as ATLAS_LEGEND
+from .atlas import TRAINING_LEGEND as TRAINING_LEGEND
 from .atlas import atlas_markdown as atlas_markdown
 from .atlas import atlas_table as atlas_table
 from .atlas import atlas_values as atlas_values
 from .atlas import family_table as family_table
 from .atlas import machine_facts as machine_facts
 from .atlas import models_table as models_table
-from .atlas_training import TRAINING_LEGEND as TRAINING_LEGEND
-from .atlas_training import summary_lines as summary_lines
-from .atlas_training import training_markdown as training_markdown
-from .atlas_training import training_tables as training_tables
-from .atlas_training import training_values as training_values
+from .atlas import summary_lines as summary_lines
+from .atlas import training_markdown as training_markdown
+from .atlas import training_tables as training_tables
+from .atlas import training_values as training_values
 from .curves import accuracy_curve as accuracy_curve
 from .drawing import LOOKS as LOOKS
 from .drawing import SHOWN as SHOWN

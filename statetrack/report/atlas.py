@@ -1,16 +1,27 @@
-"""An atlas of machines: its tables for a terminal, a page and other programs."""
+"""An atlas of machines, and of models trained on them: for a terminal, a page and programs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
-from typing import Any
+from operator import attrgetter
 
 from statetrack.markup import markdown, markdown_block, markdown_code, markdown_table
 from statetrack.report.drawing import LOOKS, SHOWN
-from statetrack.report.table import Column, Table, values_table
-from statetrack.report.tables import framed_table
-from statetrack.sweep import AnswerRow, GroupRow, MachineRow, MergingRow
+from statetrack.report.formats.markdown import table_markdown
+from statetrack.report.table import Column, Line, Styled, Table, interval, share
+from statetrack.runs import EvaluationRow, Judged
+from statetrack.sweep import (
+    KINDS,
+    RIGHT,
+    AnswerRow,
+    GroupRow,
+    MachineRow,
+    MergingRow,
+    TrainedRow,
+)
 
 UNKNOWN = "?"
 """Stands for what was not worked out."""
@@ -24,118 +35,8 @@ ATLAS_LEGEND = (
     "after which 99 % of random words have merged all states, ~ where it is sampled"
 )
 
-LEFT_OUT_FIRST = ("s", UNKNOWN, "cannot", "given", "groups", "out", "in", "family")
-"""The columns that a narrow terminal goes without, in this order."""
 
-
-def atlas_table(title: str, rows: Sequence[MachineRow]) -> Table:
-    """One line for each machine; those without a row have their error."""
-    columns = {
-        "machine": [row.name for row in rows],
-        "given": [_number(row.given_states) for row in rows],
-        "states": [_number(row.states) for row in rows],
-        "in": [_number(row.inputs) for row in rows],
-        "out": [_number(row.outputs) for row in rows],
-        "group": [_largest(row) for row in rows],
-        "groups": [_count(row) for row in rows],
-        "class": [row.complexity or UNKNOWN for row in rows],
-        "horizon": [horizon_text(row.merging) for row in rows],
-        "cannot": [_models(row, "no") for row in rows],
-        UNKNOWN: [_models(row, "unknown") for row in rows],
-        "s": [f"{row.seconds:.1f}" for row in rows],
-    }
-    families = [row.family for row in rows]
-    ends = [one != other for one, other in zip(families, [*families[1:], ""], strict=True)]
-    return framed_table(
-        title,
-        columns,
-        left_out=LEFT_OUT_FIRST,
-        names=["machine"],
-        texts=["group", "class", "cannot", UNKNOWN],
-        ends=ends,
-    )
-
-
-def machine_facts(row: MachineRow) -> list[tuple[str, str]]:
-    """What a table of several machines has no room for, as lines of names and values."""
-    lines = [("groups", groups_text(row))]
-    if row.witness is not None:
-        words = row.witness.words
-        said = "; ".join(" ".join(word) for word in words)
-        kind = "words of a group" if len(words) > 1 else "word that cycles"
-        lines.append((kind, said))
-        lines.append(("on the states", " ".join(row.witness.states)))
-        lines.append(("reached by", " ".join(row.witness.access) or "no symbol: it starts there"))
-    for answer, named in SHOWN.items():
-        if models := _models(row, answer):
-            lines.append((named, models))
-    return lines
-
-
-FAMILY_HEADINGS = (
-    *("family", "models", "aperiodic", "with groups", "not solvable", "not known", "largest group"),
-)
-
-
-def family_lines(rows: Iterable[MachineRow]) -> list[list[str]]:
-    """For each family how many of its machines are aperiodic or have groups, and the largest."""
-    lines = []
-    for family, of in groupby(sorted(rows, key=lambda row: row.family), lambda row: row.family):
-        members = list(of)
-        found = [row.largest for row in members if row.largest is not None]
-        largest = max(found, key=lambda group: group.order, default=None)
-        lines.append(
-            [
-                family,
-                str(len(members)),
-                str(sum(row.aperiodic is True for row in members)),
-                str(sum(row.aperiodic is False for row in members)),
-                str(sum(row.solvable is False for row in members)),
-                str(sum(row.aperiodic is None for row in members)),
-                "-" if largest is None else group_text(largest),
-            ]
-        )
-    return lines
-
-
-def family_table(rows: Iterable[MachineRow]) -> Table:
-    """The families, for a terminal."""
-    lines = family_lines(rows)
-    columns = {
-        heading: [line[place] for line in lines] for place, heading in enumerate(FAMILY_HEADINGS)
-    }
-    left_out = ["not known", "largest group", "models"]
-    return framed_table(
-        "families", columns, left_out=left_out, names=["family"], texts=["largest group"]
-    )
-
-
-MODEL_HEADINGS = ("model", *SHOWN.values(), "as set")
-
-
-def model_lines(rows: Sequence[MachineRow]) -> list[list[str]]:
-    """For each model on how many machines it can track, cannot, and what is not known.
-
-    Last, on how many it can with the settings that it has.
-    """
-    models = dict.fromkeys(model for row in rows for model in row.answers)
-    lines = []
-    for model in models:
-        answers = [row.answers[model] for row in rows if model in row.answers]
-        said = [str(sum(one.can == answer for one in answers)) for answer in SHOWN]
-        lines.append([model, *said, str(sum(one.as_set == "yes" for one in answers))])
-    return lines
-
-
-def models_table(rows: Sequence[MachineRow]) -> Table:
-    """The models, for a terminal."""
-    looks = {SHOWN[answer]: look for answer, look in LOOKS.items()}
-    columns = [
-        Column(each, "name" if each == "model" else "number", style=looks.get(each, ""))
-        for each in MODEL_HEADINGS
-    ]
-    title = "on how many machines a class of models"
-    return Table(columns, model_lines(rows), title=title, look="framed")
+# --- texts of single facts ---
 
 
 def group_text(group: GroupRow) -> str:
@@ -182,10 +83,6 @@ def _largest(row: MachineRow) -> str:
     return row.largest.name if named else f"order {row.largest.order}"
 
 
-def _count(row: MachineRow) -> str:
-    return UNKNOWN if row.groups is None else str(sum(group.count for group in row.groups))
-
-
 def _number(value: int | None) -> str:
     return UNKNOWN if value is None else f"{value:,}"
 
@@ -194,72 +91,171 @@ def _models(row: MachineRow, can: str) -> str:
     return ", ".join(model for model, answer in row.answers.items() if answer.can == can)
 
 
-# --- pages, and files for other programs ---
+def _named_models(rows: Iterable[MachineRow]) -> list[str]:
+    return list(dict.fromkeys(model for row in rows for model in row.answers))
+
+
+def _witness(row: MachineRow) -> str | None:
+    return row.witness and "; ".join(" ".join(word) for word in row.witness.words)
+
+
+# --- machines ---
+
+_GIVEN = partial(Column, kind="number", key="given_states", write=_number)
+_CLASS = Column("class", of=lambda row: row.complexity or UNKNOWN)
+_HORIZON = Column("horizon", "number", of=lambda row: horizon_text(row.merging))
+
+IN_TERMINAL = (
+    Column("machine", "name", key="name"),
+    _GIVEN("given"),
+    Column("states", "number", write=_number),
+    Column("in", "number", key="inputs", write=_number),
+    Column("out", "number", key="outputs", write=_number),
+    Column("group", of=_largest),
+    Column(
+        "groups",
+        "number",
+        of=lambda row: None if row.groups is None else sum(group.count for group in row.groups),
+        write=lambda count: UNKNOWN if count is None else str(count),
+    ),
+    _CLASS,
+    _HORIZON,
+    Column("cannot", of=partial(_models, can="no")),
+    Column(UNKNOWN, of=partial(_models, can="unknown")),
+    Column("s", "number", key="seconds", write="{:.1f}".format),
+)
+"""What the terminal shows of each machine."""
+
+ON_A_PAGE = (
+    Column("machine", of=lambda row: Styled(row.name, code=True)),
+    _GIVEN("given states"),
+    *(Column(name, write=_number) for name in ("states", "inputs", "outputs")),
+    Column("groups", of=groups_text),
+    Column("solvable", write={True: "yes", False: "no", None: UNKNOWN}.__getitem__),
+    _CLASS,
+    Column("half merged", of=lambda row: row.merging and row.merging.half, write=_number),
+    Column("0.9 merged", of=lambda row: row.merging and row.merging.most, write=_number),
+    _HORIZON,
+)
+"""What a page shows of each machine."""
+
+
+def atlas_table(title: str, rows: Sequence[MachineRow]) -> Table:
+    """One line for each machine; those without a row have their error."""
+    families = [row.family for row in rows]
+    ends = [one != other for one, other in zip(families, [*families[1:], ""], strict=True)]
+    lines = [
+        Line([column.value_of(row) for column in IN_TERMINAL], ends=end)
+        for row, end in zip(rows, ends, strict=True)
+    ]
+    return Table(
+        IN_TERMINAL,
+        lines,
+        title,
+        look="framed",
+        left_out=("s", UNKNOWN, "cannot", "given", "groups", "out", "in", "family"),
+        more="--csv has them",
+    )
+
+
+def machine_facts(row: MachineRow) -> list[tuple[str, str]]:
+    """What a table of several machines has no room for, as lines of names and values."""
+    lines = [("groups", groups_text(row))]
+    if row.witness is not None:
+        kind = "words of a group" if len(row.witness.words) > 1 else "word that cycles"
+        lines.append((kind, _witness(row) or ""))
+        lines.append(("on the states", " ".join(row.witness.states)))
+        lines.append(("reached by", " ".join(row.witness.access) or "no symbol: it starts there"))
+    for answer, named in SHOWN.items():
+        if models := _models(row, answer):
+            lines.append((named, models))
+    return lines
+
+
+def family_table(rows: Iterable[MachineRow]) -> Table:
+    """For each family how many of its machines are aperiodic or have groups, and the largest."""
+    lines = []
+    for family, of in groupby(sorted(rows, key=lambda row: row.family), lambda row: row.family):
+        members = list(of)
+        found = [row.largest for row in members if row.largest is not None]
+        largest = max(found, key=lambda group: group.order, default=None)
+        numbers = (
+            len(members),
+            sum(row.aperiodic is True for row in members),
+            sum(row.aperiodic is False for row in members),
+            sum(row.solvable is False for row in members),
+            sum(row.aperiodic is None for row in members),
+        )
+        lines.append([family, *map(str, numbers), largest and group_text(largest)])
+    counted = ("models", "aperiodic", "with groups", "not solvable", "not known")
+    columns = [Column("family", "name"), *(Column(each, "number") for each in counted)]
+    return Table(
+        [*columns, Column("largest group")],
+        lines,
+        "families",
+        look="framed",
+        left_out=("not known", "largest group", "models"),
+        more="--csv has them",
+    )
+
+
+def models_table(rows: Sequence[MachineRow]) -> Table:
+    """For each model on how many machines it can track, cannot, and what is not known.
+
+    Last, on how many it can with the settings that it has.
+    """
+    lines = []
+    for model in _named_models(rows):
+        answers = [row.answers[model] for row in rows if model in row.answers]
+        said = [str(sum(one.can == answer for one in answers)) for answer in SHOWN]
+        lines.append([model, *said, str(sum(one.as_set == "yes" for one in answers))])
+    columns = [
+        Column("model", "name"),
+        *(Column(SHOWN[answer], "number", style=look) for answer, look in LOOKS.items()),
+        Column("as set", "number"),
+    ]
+    return Table(columns, lines, "on how many machines a class of models", look="framed")
 
 
 def atlas_markdown(title: str, rows: Sequence[MachineRow], command: str) -> str:
     """A page of all that is known of the machines."""
     known = [row for row in rows if not row.error]
+    models = _named_models(known)
+    answers = [
+        [Styled(row.name, code=True), *(answer_text(row.answers.get(model)) for model in models)]
+        for row in known
+    ]
+    failures = [
+        f"{row.name}: {row.error or row.stopped}" for row in rows if row.error or row.stopped
+    ]
     parts = [
-        f"# {markdown(title)}\n",
-        f"Made by `{command}`.\n" if "`" not in command else "",
+        *_head(title, command),
         f"{markdown(ATLAS_LEGEND)}.\n",
         "## Families\n",
-        markdown_table(
-            FAMILY_HEADINGS, [list(map(markdown, line)) for line in family_lines(known)]
-        ),
+        table_markdown(family_table(known)),
         "## Models\n",
         "On how many machines some size of a class of models can track, and with the settings that "
         "it has:\n",
-        _table(MODEL_HEADINGS, model_lines(known)),
+        table_markdown(models_table(known)),
         "## Machines\n",
-        _machines_markdown(known),
+        table_markdown(Table.of(ON_A_PAGE, known)),
         "## What models can, machine by machine\n",
-        _answers_markdown(known),
+        table_markdown(Table([Column(each) for each in ("machine", *models)], answers)),
         "## Witness words\n",
         "What a *cannot* rests on, replayed on the machine: a word whose powers go round through "
         "so many states and never settle, or words that generate a group of permutations of "
         "them.\n",
         _witnesses_markdown(known),
-        _failures_markdown(rows),
+        "## Not read, or not finished\n\n" + markdown_block("\n".join(failures))
+        if failures
+        else "",
     ]
     return "\n".join(filter(None, parts))
 
 
-def _table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    return markdown_table(headings, [list(map(markdown, line)) for line in lines])
-
-
-def _machines_markdown(rows: Sequence[MachineRow]) -> str:
-    head = ["machine", "given states", "states", "inputs", "outputs", "groups", "solvable", "class"]
-    head += ["half merged", "0.9 merged", "horizon"]
-    yes = {True: "yes", False: "no", None: UNKNOWN}
-    lines = []
-    for row in rows:
-        merging = row.merging
-        half, most = (
-            (_number(merging.half), _number(merging.most)) if merging else (UNKNOWN, UNKNOWN)
-        )
-        cells = [
-            *(_number(row.given_states), _number(row.states)),
-            *(_number(row.inputs), _number(row.outputs)),
-            *(groups_text(row), yes[row.solvable], row.complexity or UNKNOWN),
-            *(half, most, horizon_text(merging)),
-        ]
-        lines.append([markdown_code(row.name), *map(markdown, cells)])
-    return markdown_table(head, lines)
-
-
-def _answers_markdown(rows: Sequence[MachineRow]) -> str:
-    models = list(dict.fromkeys(model for row in rows for model in row.answers))
-    lines = [
-        [
-            markdown_code(row.name),
-            *(markdown(answer_text(row.answers.get(model))) for model in models),
-        ]
-        for row in rows
-    ]
-    return markdown_table(["machine", *map(markdown, models)], lines)
+def _head(title: str, command: str) -> list[str]:
+    """The heading of a page, and the command that makes it."""
+    return [f"# {markdown(title)}\n", f"Made by `{command}`.\n" if "`" not in command else ""]
 
 
 def _witnesses_markdown(rows: Sequence[MachineRow]) -> str:
@@ -267,7 +263,12 @@ def _witnesses_markdown(rows: Sequence[MachineRow]) -> str:
         [
             markdown_code(row.name),
             markdown("" if row.largest is None else group_text(row.largest)),
-            "; ".join(_word(word) for word in row.witness.words),
+            "; ".join(
+                markdown_code(" ".join(word))
+                if len(word) <= LONGEST_WORD
+                else f"{len(word)} symbols"
+                for word in row.witness.words
+            ),
             str(len(row.witness.states)),
         ]
         for row in rows
@@ -276,46 +277,251 @@ def _witnesses_markdown(rows: Sequence[MachineRow]) -> str:
     return markdown_table(["machine", "largest group", "words", "states"], lines) if lines else ""
 
 
-def _word(word: Sequence[str]) -> str:
-    if len(word) > LONGEST_WORD:
-        return f"{len(word)} symbols"
-    return markdown_code(" ".join(word))
-
-
-def _failures_markdown(rows: Sequence[MachineRow]) -> str:
-    lines = [f"{row.name}: {row.error or row.stopped}" for row in rows if row.error or row.stopped]
-    return "## Not read, or not finished\n\n" + markdown_block("\n".join(lines)) if lines else ""
-
-
 def atlas_values(rows: Sequence[MachineRow]) -> Table:
     """One line for each machine, with a column for each model; unknown values are empty."""
-    models = list(dict.fromkeys(model for row in rows for model in row.answers))
-    return values_table([_flat(row, models) for row in rows])
 
+    def can(row: MachineRow, model: str) -> str | None:
+        return row.answers[model].can if model in row.answers else None
 
-def _flat(row: MachineRow, models: Sequence[str]) -> Mapping[str, Any]:
-    merging, largest = row.merging, row.largest
-    return {
-        "machine": row.name,
-        "family": row.family,
-        "given_states": row.given_states,
-        "states": row.states,
-        "inputs": row.inputs,
-        "outputs": row.outputs,
-        "aperiodic": row.aperiodic,
-        "solvable": row.solvable,
-        "largest_group": largest and largest.name,
-        "largest_order": 1 if row.groups == () else largest and largest.order,
-        "groups": None if row.groups is None else groups_text(row),
-        "complexity": row.complexity,
-        "witness": row.witness and "; ".join(" ".join(word) for word in row.witness.words),
-        "half_merged": merging and merging.half,
-        "most_merged": merging and merging.most,
-        "merging_horizon": merging and merging.nearly_all,
-        "merging_exact": merging and merging.exact,
-        "never_merges": merging and merging.never,
-        **{model: row.answers[model].can if model in row.answers else None for model in models},
-        "seconds": row.seconds,
-        "error": row.error,
-        "stopped": row.stopped,
+    plain = ("family", "given_states", "states", "inputs", "outputs", "aperiodic", "solvable")
+    merging = {
+        "half_merged": "half",
+        "most_merged": "most",
+        "merging_horizon": "nearly_all",
+        "merging_exact": "exact",
+        "never_merges": "never",
     }
+    columns = [
+        Column("machine", of=attrgetter("name")),
+        *map(Column, plain),
+        Column("largest_group", of=lambda row: row.largest and row.largest.name),
+        Column(
+            "largest_order",
+            of=lambda row: 1 if row.groups == () else row.largest and row.largest.order,
+        ),
+        Column("groups", of=lambda row: None if row.groups is None else groups_text(row)),
+        Column("complexity"),
+        Column("witness", of=_witness),
+        *(
+            Column(heading, of=lambda row, name=name: row.merging and getattr(row.merging, name))
+            for heading, name in merging.items()
+        ),
+        *(Column(model, of=partial(can, model=model)) for model in _named_models(rows)),
+        *map(Column, ("seconds", "error", "stopped")),
+    ]
+    return Table.of(columns, rows)
+
+
+# --- models trained on machines: predicted beside measured ---
+
+VERDICTS: dict[Judged, str] = {
+    "agree": "agrees",
+    "predicted no, tracks": "REFUTED",
+    "predicted yes, not reached": "not reached",
+    "nothing predicted": "-",
+    "diverged": "diverged",
+}
+"""How the outcome of a run is shown."""
+
+AT_SOME_SIZE = "can?"
+"""What is predicted where some size is enough, and whether that of the model is, is not known."""
+
+TRAINING_LEGEND = (
+    f"{AT_SOME_SIZE}: the class of models can, and whether this size is enough is not known; "
+    "accuracy of the replica that validation selected, after the last symbol of words of each kind "
+    "and length; group: words that stay inside a group, so that nothing is ever forgotten; "
+    "REFUTED: a replica of a model that cannot has an accuracy surely above "
+    f"{RIGHT} on them at the longest length; not reached: the model can, and accuracy at the "
+    f"longest length is below {RIGHT} on some words (for a run trained on words inside a group: on "
+    "these, for they may lack symbols), which is no contradiction: training may fail"
+)
+
+
+def _predicted(row: TrainedRow) -> str:
+    """`can`, `cannot` or `?`, with the settings that the model has; `can?` at some size."""
+    if row.at_some_size:
+        return AT_SOME_SIZE
+    return SHOWN["unknown" if row.predicted is None else row.predicted.as_set]
+
+
+_PREDICTED = Column("predicted", "number", of=_predicted)
+_VERDICT = Column("verdict", "number", of=lambda row: VERDICTS[row.outcome])
+
+
+def training_tables(machines: Sequence[MachineRow], rows: Sequence[TrainedRow]) -> Iterator[Table]:
+    """A table for each machine."""
+    for machine, mine in _by_machine(machines, rows):
+        measured, floors = _measured(mine), _floors(mine)
+        columns = [
+            Column("model", "name"),
+            _PREDICTED,
+            Column("words", "number", key="trained_on"),
+        ]
+        for kind, length in measured:
+            columns += [
+                Column(f"{kind}\n{length}", "number", of=partial(_accuracy, at=(kind, length))),
+                Column(
+                    f"{kind} {length}\n95 %", "number", of=partial(_interval, at=(kind, length))
+                ),
+            ]
+        columns += [Column("seeds", "number"), _VERDICT]
+        lines = [
+            Line([column.value_of(row) for column in columns], ends=row is mine[-1]) for row in mine
+        ]
+        floor = {f"{kind}\n{length}": text for (kind, length), text in floors.items()}
+        lines.append(Line(["floor", *(floor.get(each.heading, "") for each in columns[1:])]))
+        longest = max((length for _, length in measured), default=0)
+        shorter = [(kind, length) for kind, length in measured if length < longest]
+        of_longest = [(kind, length) for kind, length in measured if length == longest]
+        yield Table(
+            columns,
+            lines,
+            f"{machine.name}: {_facts(machine)}",
+            look="framed",
+            left_out=[
+                *(f"{kind} {length}\n95 %" for kind, length in [*shorter, *of_longest]),
+                "seeds",
+                *(f"{kind}\n{length}" for kind, length in shorter),
+            ],
+            more="--csv has them",
+        )
+
+
+def _by_machine(
+    machines: Sequence[MachineRow], rows: Sequence[TrainedRow]
+) -> Iterator[tuple[MachineRow, list[TrainedRow]]]:
+    """Each machine that runs were trained on, and these."""
+    for machine in machines:
+        if mine := [row for row in rows if row.machine == machine.name]:
+            yield machine, mine
+
+
+def _measured(rows: Sequence[TrainedRow]) -> list[tuple[str, int]]:
+    """The kinds of words and the lengths that some run was tested on."""
+    known = {(score.words, score.length) for row in rows for score in row.scores}
+    return sorted(known, key=lambda one: (KINDS.index(one[0]), one[1]))
+
+
+def _floors(rows: Sequence[TrainedRow]) -> dict[tuple[str, int], str]:
+    """The accuracy of the best constant answer, by kind of words and length."""
+    return {(score.words, score.length): share(score.floor) for row in rows for score in row.scores}
+
+
+def _accuracy(row: TrainedRow, at: tuple[str, int]) -> str:
+    score = row.at(*at)
+    return share(None if score is None else score.accuracy)
+
+
+def _interval(row: TrainedRow, at: tuple[str, int]) -> str:
+    score = row.at(*at)
+    return "-" if score is None else interval(score.low, score.high)
+
+
+def _facts(machine: MachineRow) -> str:
+    groups = groups_text(machine)
+    said = [
+        f"{machine.states} states",
+        f"groups {groups}" if groups not in ("none", "?") else f"groups: {groups}",
+        f"merging horizon {horizon_text(machine.merging)}",
+    ]
+    return ", ".join(said)
+
+
+def summary_lines(rows: Sequence[TrainedRow]) -> list[str]:
+    """How many runs have which outcome, and whether any refutes what was predicted."""
+    counted = Counter(row.outcome for row in rows)
+    said = ", ".join(f"{VERDICTS[one]} {counted[one]}" for one in VERDICTS if counted[one])
+    lines = [f"{len(rows)} runs: {said.replace('- ', 'nothing predicted ')}"]
+    cannot = [row for row in rows if row.predicted is not None and row.predicted.as_set == "no"]
+    refuted = [row for row in cannot if row.refutes]
+    if cannot and not refuted:
+        best = max((row.best.accuracy for row in cannot if row.best is not None), default=0.0)
+        lines.append(
+            f"none of the {len(cannot)} runs of models that cannot is right: the best replica of "
+            f"them has an accuracy of {share(best, 3)} on words that stay inside a group"
+        )
+    lines += [
+        f"REFUTED: {row.model} on {row.machine}, trained on {row.trained_on} words"
+        for row in refuted
+    ]
+    return lines
+
+
+def training_markdown(
+    title: str, machines: Sequence[MachineRow], rows: Sequence[TrainedRow], command: str, how: str
+) -> str:
+    """A page of what was predicted and what was measured; `how` says how runs are trained."""
+    parts = [
+        *_head(title, command),
+        f"{markdown(how)}\n",
+        f"{markdown(TRAINING_LEGEND)}.\n",
+        "".join(f"- {markdown(line)}\n" for line in summary_lines(rows)),
+        "## By model\n",
+        _models_markdown(rows),
+    ]
+    for machine, mine in _by_machine(machines, rows):
+        parts += [f"## {markdown(machine.name)}\n", f"{markdown(_facts(machine))}.\n"]
+        parts.append(_machine_markdown(mine))
+    return "\n".join(filter(None, parts))
+
+
+_NAMED = Column("model", of=lambda row: Styled(row.model, code=True))
+
+
+def _models_markdown(rows: Sequence[TrainedRow]) -> str:
+    """Of how many runs of each model which verdict holds, by what was predicted."""
+    order = [SHOWN["yes"], AT_SOME_SIZE, SHOWN["no"], SHOWN["unknown"]]
+    lines = []
+    for model in dict.fromkeys(row.model for row in rows):
+        for predicted in order:
+            mine = [row for row in rows if row.model == model and _predicted(row) == predicted]
+            if mine:
+                counted = Counter(row.outcome for row in mine)
+                numbers = [len(mine), sum(row.tracks for row in mine)]
+                numbers += [counted[outcome] for outcome in VERDICTS]
+                lines.append([Styled(model, code=True), predicted, *map(str, numbers)])
+    head = ("model", "predicted", "runs", "right", *VERDICTS.values())
+    return table_markdown(Table([Column(each) for each in head], lines))
+
+
+def _machine_markdown(rows: Sequence[TrainedRow]) -> str:
+    """The same as in a terminal, with each interval behind its accuracy."""
+
+    def cell(row: TrainedRow, at: tuple[str, int]) -> Styled | None:
+        return row.at(*at) and Styled(_accuracy(row, at), beside=_interval(row, at))
+
+    measured, floors = _measured(rows), _floors(rows)
+    columns = [
+        _NAMED,
+        _PREDICTED,
+        Column("trained on", key="trained_on"),
+        *(Column(f"{at[0]} {at[1]}", of=partial(cell, at=at)) for at in measured),
+        Column("seeds", write=str),
+        _VERDICT,
+    ]
+    table = Table.of(columns, rows)
+    floor = ["floor", "", "", *(floors.get(at, "-") for at in measured)]
+    return table_markdown(Table(columns, [*table.rows, floor]))
+
+
+def training_values(rows: Sequence[TrainedRow]) -> Table:
+    """One line for each run, kind of test words and length."""
+
+    def of_row(name: str) -> Column:
+        return Column(name, of=lambda pair: getattr(pair[0], name))
+
+    def of_score(name: str) -> Column:
+        return Column(name, of=lambda pair: getattr(pair[1], name))
+
+    pairs: list[tuple[TrainedRow, EvaluationRow]] = [
+        (row, score) for row in rows for score in row.scores
+    ]
+    scored = ("words", "length", "sequences", "accuracy", "low", "high", "symbol_accuracy")
+    columns = [
+        *map(of_row, ("machine", "family", "model")),
+        Column("predicted", of=lambda pair: pair[0].predicted and pair[0].predicted.as_set),
+        *map(of_row, ("trained_on", "seeds")),
+        *map(of_score, (*scored, "prefix_accuracy", "floor", "seed", "lr")),
+        *map(of_row, ("outcome", "seconds")),
+    ]
+    return Table.of(columns if pairs else (), pairs)
