@@ -24,10 +24,11 @@ from statetrack.evidence import Budget, Evidence, Failure, Subject
 from statetrack.models import MODEL_FACTS
 from statetrack.protocols import PROTOCOLS, settings_for
 from statetrack.report import TrainedPoint, training_lines, training_of
+from statetrack.report.formats.markdown import table_markdown
 from statetrack.report.suites import (
     cell_text,
     curves_markdown,
-    evidence_markdown,
+    evidence_table,
     suite_markdown,
     worst_text,
 )
@@ -647,10 +648,12 @@ def test_a_cell_shows_the_worst_word_beside_the_random_ones(in_a_copy: Path) -> 
     line = suite_markdown(["Signs"], ["mine"], [shown], {}, "").splitlines()[2]
     assert f"| {shown.horizon} | 700 | 10 |" in line
     proof = certificate_of(None)
-    lines = evidence_markdown(["Signs"], ["mine"], [replace(sure, evidence=(proof,))]).splitlines()
+    lines = table_markdown(
+        evidence_table(["Signs"], ["mine"], [replace(sure, evidence=(proof,))])
+    ).splitlines()
     assert len({line.count("|") for line in lines}) == 1 and "all lengths" in lines[2]
     impossible = replace(sure, evidence=(fails, proof))
-    assert "CONTRADICTION" in evidence_markdown(["Signs"], ["mine"], [impossible])
+    assert "CONTRADICTION" in table_markdown(evidence_table(["Signs"], ["mine"], [impossible]))
 
 
 # --- processes ---

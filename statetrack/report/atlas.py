@@ -96,7 +96,9 @@ def _named_models(rows: Iterable[MachineRow]) -> list[str]:
 
 
 def _witness(row: MachineRow) -> str | None:
-    return row.witness and "; ".join(" ".join(word) for word in row.witness.words)
+    if row.witness is None:
+        return None
+    return "; ".join(" ".join(word) for word in row.witness.words)
 
 
 # --- machines ---
@@ -283,6 +285,9 @@ def atlas_values(rows: Sequence[MachineRow]) -> Table:
     def can(row: MachineRow, model: str) -> str | None:
         return row.answers[model].can if model in row.answers else None
 
+    def merged(row: MachineRow, name: str) -> object:
+        return row.merging and getattr(row.merging, name)
+
     plain = ("family", "given_states", "states", "inputs", "outputs", "aperiodic", "solvable")
     merging = {
         "half_merged": "half",
@@ -302,10 +307,7 @@ def atlas_values(rows: Sequence[MachineRow]) -> Table:
         Column("groups", of=lambda row: None if row.groups is None else groups_text(row)),
         Column("complexity"),
         Column("witness", of=_witness),
-        *(
-            Column(heading, of=lambda row, name=name: row.merging and getattr(row.merging, name))
-            for heading, name in merging.items()
-        ),
+        *(Column(heading, of=partial(merged, name=name)) for heading, name in merging.items()),
         *(Column(model, of=partial(can, model=model)) for model in _named_models(rows)),
         *map(Column, ("seconds", "error", "stopped")),
     ]
@@ -488,7 +490,8 @@ def _machine_markdown(rows: Sequence[TrainedRow]) -> str:
     """The same as in a terminal, with each interval behind its accuracy."""
 
     def cell(row: TrainedRow, at: tuple[str, int]) -> Styled | None:
-        return row.at(*at) and Styled(_accuracy(row, at), beside=_interval(row, at))
+        found = row.at(*at) is not None
+        return Styled(_accuracy(row, at), beside=_interval(row, at)) if found else None
 
     measured, floors = _measured(rows), _floors(rows)
     columns = [

@@ -5,47 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from statetrack.report.drawing import plain_table
-from statetrack.report.formats.rich import FittedTable
+from statetrack.report.table import Column, Table
 
 if TYPE_CHECKING:
     from statetrack.sweep import Estimate, Estimates
 
-NUMBERS = ("weights", "replicas", "all weights", "steps", "words per step", "training", "testing")
 
-
-LEFT_OUT = ("all weights", "words per step", "replicas", "weights")
-"""The columns that a narrow terminal does without, in this order."""
-
-
-def estimates_table(estimates: Estimates) -> FittedTable:
+def estimates_table(estimates: Estimates) -> Table:
     """One line a point; seconds that were scaled from another point have a `~`."""
+
+    def seconds(heading: str, key: str, about: str | None = None) -> Column:
+        def said(point: Estimate) -> str:
+            if point.finished:
+                return "finished" if heading == "training" else ""
+            before = ("" if point.measured else "~") if about is None else about
+            return before + duration(getattr(point, key))
+
+        return Column(heading, "number", of=said)
+
     searching = any(point.evidence_seconds for point in estimates.points)
-    headings = ("model", "task", *NUMBERS, *(["evidence"] if searching else []))
-    table = plain_table(*headings, right=headings[2:], left_out=LEFT_OUT)
-    for point in estimates.points:
-        table.add_row(
-            point.row,
-            point.column,
-            f"{point.weights:,}",
-            f"{point.replicas:,}",
-            f"{point.weights * point.replicas:,}",
-            f"{point.steps:,}",
-            f"{point.words_per_step:,}",
-            *_seconds_of(point, searching),
-        )
-    return table
-
-
-def _seconds_of(point: Estimate, searching: bool) -> Iterator[str]:
-    if point.finished:
-        yield from ("finished", *[""] * (1 + searching))
-        return
-    about = "" if point.measured else "~"
-    yield about + duration(point.training_seconds)
-    yield about + duration(point.evaluation_seconds)
-    if searching:
-        yield f"≤ {duration(point.evidence_seconds)}"
+    columns = [
+        Column("model", "name", key="row"),
+        Column("task", key="column"),
+        Column("weights", "number"),
+        Column("replicas", "number"),
+        Column("all weights", "number", of=lambda point: point.weights * point.replicas),
+        Column("steps", "number"),
+        Column("words per step", "number", key="words_per_step"),
+        seconds("training", "training_seconds"),
+        seconds("testing", "evaluation_seconds"),
+        *([seconds("evidence", "evidence_seconds", "≤ ")] if searching else []),
+    ]
+    left_out = ("all weights", "words per step", "replicas", "weights")
+    return Table.of(columns, estimates.points, left_out=left_out)
 
 
 def estimates_lines(estimates: Estimates) -> Iterator[str]:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from statetrack.errors import StatetrackError
 from statetrack.markup import markdown, markdown_block, markdown_table
+from statetrack.report.formats.markdown import table_markdown
 from statetrack.report.harmonics import harmonics_markdown
-from statetrack.report.suites import cell_text, curves_markdown, evidence_markdown, suite_markdown
+from statetrack.report.suites import cell_text, curves_markdown, evidence_table, suite_markdown
+from statetrack.report.table import Column, Table
 from statetrack.report.training import TrainedPoint, training_markdown, training_of
 from statetrack.report.verdicts import MARKS, beside, published_text, summary_of, verdicts_markdown
 from statetrack.runs import RunFolder
@@ -89,25 +91,19 @@ def reproduction_page(
     parts.append(_matrix(suite, done, compared))
     parts.append(_legend(suite, compared))
     if failed:
-        lines = [f"- {markdown(each.row)}, {markdown(each.column)}: " for each in failed]
-        errors = [markdown(" ".join(each.error.split())) for each in failed]
-        parts.append(
-            "Failed:\n\n" + "".join(f"{a}{b}\n" for a, b in zip(lines, errors, strict=True))
-        )
+        lines = [f"{each.row}, {each.column}: {' '.join(each.error.split())}" for each in failed]
+        parts.append("Failed:\n\n" + "".join(f"- {markdown(line)}\n" for line in lines))
     if compared:
         parts.append("## Verdicts\n")
         parts.append(verdicts_markdown(compared))
         parts.append(_sums(compared))
-    rows, columns, published = (
-        list(suite.rows),
-        list(suite.columns),
-        beside(compared, suite.measure),
-    )
+    rows, columns = list(suite.rows), list(suite.columns)
+    published = beside(compared, suite.measure)
     parts.append("## Every point\n")
     parts.append(suite_markdown(rows, columns, done, published, suite.published_as))
     if evidence:
         parts.append("## Evidence about the selected replicas\n")
-        parts.append(evidence_markdown(rows, columns, done))
+        parts.append(table_markdown(evidence_table(rows, columns, done)))
     if harmonics := harmonics_markdown(done):
         parts.append("## Angles\n")
         parts.append(harmonics)
@@ -137,16 +133,19 @@ def totals_markdown(pages: Mapping[str, str]) -> str:
     total: Counter[Verdict] = Counter()
     for numbers in by_paper.values():
         total.update(numbers)
-    head = (*("agree", "differ", "not comparable"), "published")
-    papers = [[markdown(paper), *_numbers(numbers)] for paper, numbers in sorted(by_paper.items())]
+    head = ("agree", "differ", "not comparable", "published")
+    papers = [[paper, *_numbers(numbers)] for paper, numbers in sorted(by_paper.items())]
     lines = [
-        [f"[{markdown(_heading(pages[name]))}]({name})", *_numbers(_added(sums.values()))]
+        [
+            f"[{markdown(_heading(pages[name]))}]({name})",
+            *_numbers(sum(sums.values(), Counter[Verdict]())),
+        ]
         for name, sums in by_page.items()
     ]
     return "\n".join(
         [
             f"Of all pages: {summary_of({each: total[each] for each in VERDICTS})}.\n",
-            markdown_table(("paper", *head), papers),
+            table_markdown(Table([Column(each) for each in ("paper", *head)], papers)),
             markdown_table(("page", *head), lines),
         ]
     )
@@ -157,13 +156,6 @@ def with_totals(index: str, pages: Mapping[str, str]) -> str:
     before, _, rest = index.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{totals_markdown(pages)}\n{END}{after}"
-
-
-def _added(counters: Iterable[Counter[Verdict]]) -> Counter[Verdict]:
-    total: Counter[Verdict] = Counter()
-    for each in counters:
-        total.update(each)
-    return total
 
 
 def _numbers(numbers: Mapping[Verdict, int]) -> list[str]:
@@ -186,21 +178,15 @@ def _sums(compared: Sequence[Compared]) -> str:
 def _matrix(suite: Suite, done: Sequence[PointResult], compared: Sequence[Compared]) -> str:
     """The table of rows and columns: measured, replicas right, and in brackets published."""
     found = {(each.row, each.column): each for each in done}
-    beside: dict[tuple[str, str], list[Compared]] = {}
-    for each in compared:
-        beside.setdefault((each.row, each.column), []).append(each)
-    lines = []
-    for row in suite.rows:
-        cells = [markdown(row)]
-        for column in suite.columns:
-            result = found.get((row, column))
-            text = "-" if result is None else cell_text(result, suite.measure, None)
-            numbers = "; ".join(published_text(each) for each in beside.get((row, column), []))
-            cells.append(
-                markdown(" ".join(text.split("\n")) + (f" [{numbers}]" if numbers else ""))
-            )
-        lines.append(cells)
-    return markdown_table(("", *map(markdown, suite.columns)), lines)
+
+    def cell(row: str, column: str) -> str:
+        result = found.get((row, column))
+        text = "-" if result is None else cell_text(result, suite.measure, None)
+        beside = [each for each in compared if (each.row, each.column) == (row, column)]
+        return text + (f" [{'; '.join(map(published_text, beside))}]" if beside else "")
+
+    lines = [[row, *(cell(row, column) for column in suite.columns)] for row in suite.rows]
+    return table_markdown(Table([Column(each) for each in ("", *suite.columns)], lines))
 
 
 def _legend(suite: Suite, compared: Sequence[Compared]) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from statetrack.evidence import WorstCase, length_text
-from statetrack.markup import markdown
-from statetrack.report.formats.rich import FittedTable
-from statetrack.report.table import share
+from statetrack.report.formats.markdown import table_markdown
+from statetrack.report.table import Column, Table, share
 from statetrack.runs import EvaluationRow
 from statetrack.sweep import PointResult
 
@@ -24,22 +23,22 @@ def suite_table(
     results: Sequence[PointResult],
     published: Mapping[str, Mapping[str, float]],
     measure: str,
-) -> FittedTable:
+) -> Table:
     """One cell per model and task, with the published number, if any, in brackets."""
     found = {(result.row, result.column): result for result in results}
-    table = FittedTable(title, look="framed", in_blocks=True)
-    table.add_column(kind="name")
-    for column in columns:
-        table.add_column(column, kind="number")
-    for row in rows:
-        cells = [
-            cell_text(found[row, column], measure, published.get(row, {}).get(column))
-            if (row, column) in found
-            else ""
-            for column in columns
-        ]
-        table.add_row(row, *cells)
-    return table
+
+    def cell(row: str, column: str) -> str:
+        result = found.get((row, column))
+        beside = published.get(row, {}).get(column)
+        return "" if result is None else cell_text(result, measure, beside)
+
+    return Table(
+        [Column("", "name"), *(Column(column, "number") for column in columns)],
+        [[row, *(cell(row, column) for column in columns)] for row in rows],
+        title,
+        look="framed",
+        in_blocks=True,
+    )
 
 
 def cell_text(result: PointResult, measure: str, published: float | None) -> str:
@@ -74,6 +73,18 @@ def worst_text(result: PointResult) -> str:
     return "-" if bracket.worst_case is None else f">= {bracket.right_to:,}"
 
 
+_NAMES = (Column("task", "name", key="column"), Column("model", "name", key="row"))
+
+
+def _of_selected(heading: str, key: str, instead: str = "-") -> Column:
+    """A number of the selected replica; `instead` stands where all diverged."""
+
+    def value(result: PointResult) -> str:
+        return instead if result.selected is None else share(getattr(result.selected, key))
+
+    return Column(heading, "whole", of=value)
+
+
 def suite_markdown(
     rows: Sequence[str],
     columns: Sequence[str],
@@ -82,19 +93,30 @@ def suite_markdown(
     published_as: str,
 ) -> str:
     """One line per cell, with all measurements of it."""
-    found = {(result.row, result.column): result for result in results}
-    head = (
-        "| task | model | selected | prefixes | all replicas | scaled | floor | right | horizon "
-        "| worst case | steps | s |"
-    )
-    lines = [head, "|---" * 12 + "|"]
-    if published:
-        lines = [f"{head} {markdown(published_as)} |", lines[1] + "---|"]
-    for column in columns:
-        for row in rows:
-            if (row, column) in found:
-                lines.append(_line(found[row, column], published))
-    return "\n".join(lines) + "\n"
+
+    def few(result: PointResult) -> str:
+        each = _of_each(result.rows, result)
+        return " ".join(each[:9]) + (" .." if len(each) > 9 else "")
+
+    def in_print(result: PointResult) -> str:
+        value = published.get(result.row, {}).get(result.column)
+        return "" if value is None else f"{value:.2f}"
+
+    shown = [
+        *_NAMES,
+        _of_selected("selected", "accuracy", DIVERGED),
+        _of_selected("prefixes", "prefix_accuracy"),
+        Column("all replicas", of=few),
+        _of_selected("scaled", "scaled"),
+        _of_selected("floor", "floor"),
+        Column("right", of=_right),
+        Column("horizon"),
+        Column("worst case", of=worst_text),
+        Column("steps"),
+        Column("s", key="seconds", write="{:.1f}".format),
+        *([Column(published_as, of=in_print)] if published else []),
+    ]
+    return table_markdown(Table.of(shown, _in_order(rows, columns, results)))
 
 
 def curves_markdown(results: Sequence[PointResult]) -> str:
@@ -102,55 +124,66 @@ def curves_markdown(results: Sequence[PointResult]) -> str:
     curved = [result for result in results if result.measured.curve_lengths]
     if not curved:
         return ""
-    measured = curved[0].measured
-    lengths = sorted({measured.length, *measured.curve_lengths})
-    lines = [
-        "| task | model | " + " | ".join(f"{length:,}" for length in lengths) + " |",
-        "|---|---|" + "---|" * len(lengths),
-    ]
-    for result in curved:
-        cells = [
-            " ".join(_of_each([row for row in result.curves if row.length == length], result))
-            for length in lengths
-        ]
-        names = f"| {markdown(result.column)} | {markdown(result.row)} | "
-        lines.append(names + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+
+    def at(length: int) -> Column:
+        def cell(result: PointResult) -> str:
+            rows = [row for row in result.curves if row.length == length]
+            return " ".join(_of_each(rows, result))
+
+        return Column(f"{length:,}", of=cell)
+
+    lengths = sorted({curved[0].measured.length, *curved[0].measured.curve_lengths})
+    return table_markdown(Table.of([*_NAMES, *map(at, lengths)], curved))
+
+
+def _machine(result: PointResult) -> str | None:
+    found = result.bracket.extraction
+    return None if found is None else found.cell(result.bracket.fails_at)
+
+
+def _proven(result: PointResult) -> str:
+    bracket = result.bracket
+    if bracket.contradiction:
+        return "CONTRADICTION"
+    return length_text(bracket.verdict, bracket.proven)
+
+
+def _exactly(result: PointResult) -> str | None:
+    proof = result.bracket.certificate
+    return None if proof is None else length_text(proof.verdict_real, proof.length_real)
+
+
+def _first_failure(result: PointResult) -> str | None:
+    errors = result.bracket.error_control
+    return None if errors is None else errors.cell
 
 
 EVIDENCE_COLUMNS = (
-    *("task", "model", "accuracy", "prefixes", "random words right to", "worst word right to"),
-    *("machine", "proven to", "in exact arithmetic", "fails first in"),
+    *_NAMES,
+    _of_selected("accuracy", "accuracy", DIVERGED),
+    _of_selected("prefixes", "prefix_accuracy"),
+    Column("random words right to", "whole", key="horizon"),
+    Column("worst word right to", "whole", of=worst_text),
+    Column("machine", "whole", of=_machine),
+    Column("proven to", "whole", of=_proven),
+    Column("in exact arithmetic", "whole", of=_exactly),
+    Column("fails first in", "whole", of=_first_failure),
 )
 """What the selected replica of each cell really does: the columns."""
 
 
 def evidence_table(
     rows: Sequence[str], columns: Sequence[str], results: Sequence[PointResult]
-) -> FittedTable:
+) -> Table:
     """What the selected replica of each cell really does, to the worst word: one line per cell."""
-    table = FittedTable(
-        "evidence about the selected replicas",
+    return Table.of(
+        EVIDENCE_COLUMNS,
+        _in_order(rows, columns, results),
+        title="evidence about the selected replicas",
         look="framed",
-        left_out=(*reversed(EVIDENCE_COLUMNS[6:]), "prefixes"),
+        left_out=(*(each.heading for each in reversed(EVIDENCE_COLUMNS[6:])), "prefixes"),
         more="--markdown FILE has them",
     )
-    for place, column in enumerate(EVIDENCE_COLUMNS):
-        table.add_column(column, kind="name" if place < 2 else "whole")
-    for result in _in_order(rows, columns, results):
-        table.add_row(result.column, result.row, *_evidence_cells(result))
-    return table
-
-
-def evidence_markdown(
-    rows: Sequence[str], columns: Sequence[str], results: Sequence[PointResult]
-) -> str:
-    """The same in Markdown."""
-    lines = ["| " + " | ".join(EVIDENCE_COLUMNS) + " |", "|---" * len(EVIDENCE_COLUMNS) + "|"]
-    for result in _in_order(rows, columns, results):
-        names = [markdown(result.column), markdown(result.row)]
-        lines.append("| " + " | ".join([*names, *_evidence_cells(result)]) + " |")
-    return "\n".join(lines) + "\n"
 
 
 def _in_order(
@@ -159,50 +192,6 @@ def _in_order(
     """The results column by column."""
     found = {(result.row, result.column): result for result in results}
     return [found[row, column] for column in columns for row in rows if (row, column) in found]
-
-
-def _evidence_cells(result: PointResult) -> list[str]:
-    selected, bracket = result.selected, result.bracket
-    proof, machine, errors = bracket.certificate, bracket.extraction, bracket.error_control
-    proven = length_text(bracket.verdict, bracket.proven)
-    return [
-        DIVERGED if selected is None else share(selected.accuracy),
-        "-" if selected is None else share(selected.prefix_accuracy),
-        f"{result.horizon:,}",
-        worst_text(result),
-        "-" if machine is None else machine.cell(bracket.fails_at),
-        "CONTRADICTION" if bracket.contradiction else proven,
-        "-" if proof is None else length_text(proof.verdict_real, proof.length_real),
-        "-" if errors is None else errors.cell,
-    ]
-
-
-def _line(result: PointResult, published: Mapping[str, Mapping[str, float]]) -> str:
-    selected, each = result.selected, _of_each(result.rows, result)
-    few = " ".join(each[:9]) + (" .." if len(each) > 9 else "")
-    if selected is None:
-        accuracy, prefixes, scaled, floor = DIVERGED, "-", "-", "-"
-    else:
-        accuracy, prefixes = share(selected.accuracy), share(selected.prefix_accuracy)
-        scaled, floor = share(selected.scaled), share(selected.floor)
-    cells = [
-        markdown(result.column),
-        markdown(result.row),
-        accuracy,
-        prefixes,
-        few,
-        scaled,
-        floor,
-        _right(result),
-        f"{result.horizon:,}",
-        worst_text(result),
-        f"{result.steps:,}",
-        f"{result.seconds:.1f}",
-    ]
-    if published:
-        value = published.get(result.row, {}).get(result.column)
-        cells.append("" if value is None else f"{value:.2f}")
-    return "| " + " | ".join(cells) + " |"
 
 
 def _right(result: PointResult) -> str:
