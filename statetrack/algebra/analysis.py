@@ -321,7 +321,15 @@ def _without_monoid(machine: Machine, images: StateImages, budget: Budget) -> Al
     """What can be said without a list of the monoid's elements."""
     actions = machine.actions
     too_large = f"the monoid has more than {budget.most_elements:,} elements, or takes too long"
-    order_matters = _order_of_symbols_matters(machine)
+    # If labels do not distinguish the two orders of any two symbols, then they do not distinguish
+    # those of two words either, which exchanging neighbours leads to one from the other: as long as
+    # *not told apart* is an equivalence.
+    apart = machine.apart
+    order_matters = machine.order_matters(actions)
+    if apart is not None and not order_matters:
+        alike = np.argmin(apart, axis=1)  # the first state that is not told apart from each
+        equivalence = ((alike[:, None] != alike[None, :]) == apart).all()
+        order_matters = False if equivalence else None
     if not permute(actions).all():
         facts = facts_of_images(machine, images)
         if facts is None:
@@ -335,22 +343,6 @@ def _without_monoid(machine: Machine, images: StateImages, budget: Budget) -> Al
     space = _space(machine, actions, actions, alone) if few else None
     facts = facts_of_group(machine)
     return Algebra(machine, facts, order_matters, None, space, None if facts else too_large, images)
-
-
-def _order_of_symbols_matters(machine: Machine) -> bool | None:
-    """Whether labels show that words do not commute, as far as two symbols tell.
-
-    If labels do not distinguish the two orders of any two symbols, then they do not distinguish
-    those of two words either, which exchanging neighbours leads to one from the other: as long as
-    *not told apart* is an equivalence.
-    """
-    apart = machine.apart
-    shown = machine.order_matters(machine.actions)
-    if shown or apart is None:
-        return shown
-    alike = np.argmin(apart, axis=1)  # the first state that is not told apart from each
-    is_equivalence = bool(((alike[:, None] != alike[None, :]) == apart).all())
-    return False if is_equivalence else None
 
 
 def _space(

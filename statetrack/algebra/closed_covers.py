@@ -113,8 +113,22 @@ class _Cover:
                     chosen.append(each)
                     left &= self.against[each]
             best = max(best, chosen, key=len)
-        if len(self.against) <= MOST_SEARCHED:
-            return _largest_clique(self.against, best)
+        if len(self.against) > MOST_SEARCHED:
+            return best
+        steps = MOST_CLIQUES
+
+        def grow(chosen: list[int], left: int) -> None:
+            nonlocal best, steps
+            steps -= 1
+            best = max(best, chosen, key=len)
+            while left and steps > 0 and len(chosen) + left.bit_count() > len(best):
+                pivot = max(
+                    _members(left), key=lambda each: (self.against[each] & left).bit_count()
+                )
+                left ^= 1 << pivot
+                grow([*chosen, pivot], left & self.against[pivot])
+
+        grow([], (1 << len(self.against)) - 1)
         return best
 
     def folded(self) -> int:
@@ -288,21 +302,3 @@ def _members(states: int) -> Iterator[int]:
         last = states & -states
         yield last.bit_length() - 1
         states ^= last
-
-
-def _largest_clique(neighbours: list[int], best: list[int]) -> list[int]:
-    """The most states of which any two are neighbours, as far as a bounded search finds."""
-    steps = MOST_CLIQUES
-
-    def grow(chosen: list[int], left: int) -> None:
-        nonlocal best, steps
-        steps -= 1
-        if len(chosen) > len(best):
-            best = [*chosen]
-        while left and steps > 0 and len(chosen) + left.bit_count() > len(best):
-            pivot = max(_members(left), key=lambda each: (neighbours[each] & left).bit_count())
-            left ^= 1 << pivot
-            grow([*chosen, pivot], left & neighbours[pivot])
-
-    grow([], (1 << len(neighbours)) - 1)
-    return best

@@ -127,7 +127,12 @@ class FunctionSpaces:
                 tried = len(within)
                 programs -= 1
                 if is_readable(np.column_stack(within), self.labels):
-                    kept = self._without_spare_spaces(within)
+                    # small ones that are not needed to read the labels go first
+                    kept = sorted(within, key=lambda space: -space.shape[1])
+                    for space in list(reversed(kept))[: self._most_programs]:
+                        others = [each for each in kept if each is not space]
+                        if others and is_readable(np.column_stack(others), self.labels):
+                            kept = others
                     readout = find_readout(np.column_stack(kept), self.labels).readout
                     if readout is not None:
                         return self._construction(kept, readout, size, size <= bound)
@@ -163,15 +168,6 @@ class FunctionSpaces:
     ) -> Construction:
         parts = tuple(Part(space) for space in spaces)
         return Construction(parts, cost, smallest, readout, self.actions, self.start)
-
-    def _without_spare_spaces(self, spaces: Sequence[Floats]) -> list[Floats]:
-        """Some of the spaces that read the labels still: the small ones go first."""
-        kept = sorted(spaces, key=lambda space: -space.shape[1])
-        for space in list(reversed(kept))[: self._most_programs]:
-            others = [each for each in kept if each is not space]
-            if others and is_readable(np.column_stack(others), self.labels):
-                kept = others
-        return kept
 
     def _grown(self, most: int, seed: int) -> Iterator[Floats]:
         """Invariant spaces of at most some dimension, small ones first, as orthonormal bases."""

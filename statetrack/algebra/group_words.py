@@ -130,14 +130,21 @@ def _best_of(machine: _Quotient, images: Images, bucket: Sequence[_PointOrbit]) 
     """The first orbit on which labels show the whole group and the points get equally likely.
 
     Of the first `MOST_TRIED`; without such a one that on which they show most, and then the one
-    with the fewest labels that can be guessed. None where labels show nothing.
+    with the fewest labels that can be guessed. Its walk is on the whole component, or a sub-walk in
+    which less can be guessed. None where labels show nothing.
     """
     best: tuple[tuple[bool, int, float], _Begun] | None = None
     for orbit in bucket[:MOST_TRIED]:
         seen = _seen(machine, images, orbit)
         if seen is None:
             continue
-        begun = _begun_best(machine, seen)
+        tried = []
+        if seen.points.size <= MOST_PAIRS:
+            tried.append(_begun(machine, seen, seen.steps))
+        if not tried or tried[0].bias[MIXED_BY] >= SMALL_BIAS:
+            roots = range(min(MOST_ROOTS, len(seen.steps)))
+            tried += [_begun(machine, seen, _sub_walk(seen, root)) for root in roots]
+        begun = min(tried, key=lambda one: one.guessed[MIXED_BY])
         key = (*_rank(seen.group), begun.guessed[MIXED_BY])
         if best is None or key < best[0]:
             best = key, begun
@@ -278,7 +285,14 @@ def _seen(machine: _Quotient, images: Images, orbit: _PointOrbit) -> _Seen | Non
         np.put_along_axis(there, np.argsort(moved, axis=1), order[steps[leaving, letter]], axis=1)
         turns[leaving, letter] = there
     walked = _Seen(orbit.group, steps, points, turns)
-    blocks = _told_apart(machine, walked)[root]
+    # pairs of one class: no allowed word leads to different labels
+    following = walked.pair_steps
+    allowed, outside = following >= 0, np.full((1, steps.shape[1]), len(following))
+    shown = np.where(allowed, machine.answers[points.ravel()], -2)
+    classes = np.unique(shown, axis=0, return_inverse=True)[1].ravel()
+    following = np.vstack([np.where(allowed, following, len(following)), outside])
+    classes = coarsest_partition(following, np.append(classes, classes.max() + 1))
+    blocks = classes[:-1].reshape(points.shape)[root]
     if (blocks == blocks[0]).all():
         return None
     if len(np.unique(blocks)) == len(blocks):
@@ -289,18 +303,6 @@ def _seen(machine: _Quotient, images: Images, orbit: _PointOrbit) -> _Seen | Non
     loops = _loops(walked, root)
     moves = numbers[loops.done_by(np.arange(len(loops.source)))[:, first]]
     return _Seen(_generated(np.unique(moves, axis=0)), steps, points, turns)
-
-
-def _told_apart(machine: _Quotient, seen: _Seen) -> Integers:
-    """A class for every pair `[N, P]`: equal where no allowed word leads to different labels."""
-    steps = seen.pair_steps
-    outside = len(steps)
-    kept = np.where(steps >= 0, machine.answers[seen.points.ravel()], -2)
-    classes = np.unique(kept, axis=0, return_inverse=True)[1].ravel()
-    following = np.vstack([np.where(steps >= 0, steps, outside), np.full(steps.shape[1], outside)])
-    return coarsest_partition(following, np.append(classes, classes.max() + 1))[:-1].reshape(
-        seen.points.shape
-    )
 
 
 def _loops(seen: _Seen, root: int) -> Loops:
@@ -329,18 +331,6 @@ def _sub_walk(seen: _Seen, root: int) -> Integers:
     only = np.full_like(seen.steps, -1)
     only.ravel()[edges] = seen.steps.ravel()[edges]
     return only
-
-
-def _begun_best(machine: _Quotient, seen: _Seen) -> _Begun:
-    """The walk on the whole component, or a sub-walk in which less can be guessed."""
-    tried = []
-    if seen.points.size <= MOST_PAIRS:
-        tried.append(_begun(machine, seen, seen.steps))
-        if tried[0].bias[MIXED_BY] < SMALL_BIAS:
-            return tried[0]
-    for root in range(min(MOST_ROOTS, len(seen.steps))):
-        tried.append(_begun(machine, seen, _sub_walk(seen, root)))
-    return min(tried, key=lambda one: one.guessed[MIXED_BY])
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,8 +408,7 @@ def _drawing(automaton: Automaton, walk: _Begun) -> Automaton:
 
     def targets_of(pairs: Integers) -> Integers:
         states, phases = np.divmod(pairs, len(follow))
-        targets: Integers = automaton.delta[states] * len(follow) + follow[phases]
-        return targets
+        return np.asarray(automaton.delta[states] * len(follow) + follow[phases])
 
     found = closed(np.array([start]), targets_of)
     assert found is not None

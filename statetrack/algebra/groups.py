@@ -148,8 +148,10 @@ class Group:
         That holds exactly where, for every prime p, the number of elements whose order is a power
         of p is the largest power of p that divides the order of the group.
         """
+        counts = Counter(self.orders.tolist())
         return all(
-            self._num_of_power_order(prime) == prime**exponent
+            sum(counts[order] for order in counts if set(factorise(order)) <= {prime})
+            == prime**exponent
             for prime, exponent in factorise(len(self)).items()
         )
 
@@ -215,10 +217,6 @@ class Group:
                 products = np.unique(self.times(fresh[:, None], np.array(chosen)))
                 fresh = products[~members[products]]
         return members, tuple(chosen)
-
-    def _num_of_power_order(self, prime: int) -> int:
-        counts = Counter(self.orders.tolist())
-        return sum(count for order, count in counts.items() if set(factorise(order)) <= {prime})
 
 
 def factorise(number: int) -> dict[int, int]:

@@ -79,8 +79,7 @@ class Images:
     @cached_property
     def sizes(self) -> Integers:
         """The number of states in every image: `[I]`."""
-        sizes: Integers = NUM_BITS[self.packed].sum(axis=1, dtype=np.int64)
-        return sizes
+        return np.asarray(NUM_BITS[self.packed].sum(axis=1, dtype=np.int64))
 
     @cached_property
     def components(self) -> Integers:
@@ -170,8 +169,12 @@ def images_of(
     while len(block):
         fresh = []
         for place in range(0, len(block), at_once):
-            moved = _moved(block[place : place + at_once], actions, width)
-            known = len(number)
+            here, known = block[place : place + at_once], len(number)
+            rows, states = np.nonzero(np.unpackbits(here, axis=1, count=num_states))
+            bits = np.zeros((len(here), num_actions, width * 8), np.uint8)
+            for each, action in enumerate(actions):
+                bits[rows, each, action[states]] = 1
+            moved = np.packbits(bits.reshape(-1, width * 8), axis=1)  # image by image
             done = begin + place + len(moved) // num_actions
             targets = np.array([number.setdefault(key, len(number)) for key in _keys(moved)])
             if len(number) > most or done * num_actions * num_states > MOST_WORK:
@@ -192,16 +195,6 @@ def images_of(
         np.concatenate(found_from),
         np.concatenate(found_by),
     )
-
-
-def _moved(packed: npt.NDArray[np.uint8], actions: Integers, width: int) -> npt.NDArray[np.uint8]:
-    """The images that all actions lead to, image by image: `[I * V, width]`."""
-    num_actions, num_states = actions.shape
-    rows, states = np.nonzero(np.unpackbits(packed, axis=1, count=num_states))
-    moved = np.zeros((len(packed), num_actions, width * 8), np.uint8)
-    for place, action in enumerate(actions):
-        moved[rows, place, action[states]] = 1
-    return np.packbits(moved.reshape(-1, width * 8), axis=1)
 
 
 def _keys(rows: npt.NDArray[np.uint8]) -> list[bytes | int]:
@@ -283,14 +276,12 @@ class Loops:
     def done_by(self, edges: Integers) -> Integers:
         """Where the loop through each step takes the points of its root: `[number, P]`."""
         moved = self.maps[self.map_of[edges][:, None], self.out[self.source[edges]]]
-        done: Integers = np.take_along_axis(self.back[self.target[edges]], moved, axis=1)
-        return done
+        return np.take_along_axis(self.back[self.target[edges]], moved, axis=1)
 
     def lengths(self, edges: Integers) -> Integers:
         """The number of steps of the loops through some steps."""
         out, back = self.depths[0, self.source[edges]], self.depths[1, self.target[edges]]
-        lengths: Integers = out + 1 + back
-        return lengths
+        return np.asarray(out + 1 + back)
 
     def edges(self, edge: int) -> list[int]:
         """All steps of the loop through a step, in their order."""
@@ -472,5 +463,4 @@ class _Inside:
                 merging[sources] |= further
                 changed_now.append(sources[further.any(axis=1)])
             changed = np.unique(np.concatenate(changed_now)) if changed_now else changed[:0]
-        maximal: Booleans = np.logical_and.reduce(merging, axis=1)
-        return maximal
+        return np.asarray(merging.all(axis=1))

@@ -125,14 +125,21 @@ def _moves_tiles(members: Integers, images: Images, tiles: Booleans) -> bool:
     place[members] = np.arange(len(members))
     source, action = np.nonzero(place[images.step[members]] >= 0)
     target = place[images.step[members[source], action]]
-    if not len(source):
+
+    def moved_by(maps: Integers) -> bool:
+        return any(not tile[maps[:, tile]].all() for tile in tiles)
+
+    at_once = (source == 0) & (target == 0)  # symbols that do so tell most often
+    if moved_by(images.actions[action[at_once]]):
+        return True
+    if len(members) == 1:
         return False
     loops = Loops.of(np.array([0]), source, target, action, images.actions)
-    for begin in range(0, len(source), AT_ONCE):
-        done = loops.done_by(np.arange(begin, min(begin + AT_ONCE, len(source))))
-        if any(not tile[done[:, tile]].all() for tile in tiles):
-            return True
-    return False
+    edges = np.arange(len(source))
+    return any(
+        moved_by(loops.done_by(edges[begin : begin + AT_ONCE]))
+        for begin in range(0, len(edges), AT_ONCE)
+    )
 
 
 def _depth(monoid: Monoid) -> int:

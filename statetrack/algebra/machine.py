@@ -136,7 +136,14 @@ def needed_machine(automaton: Automaton) -> Machine:
     entered again is one with any state from which the same words lead to the same states: before
     the first symbol no label is asked for.
     """
-    smallest = _without_spare_start(minimise(_with_void(automaton)))
+    smallest = minimise(_with_void(automaton))
+    start, delta = smallest.start, smallest.delta
+    alike = np.flatnonzero((delta == delta[start]).all(axis=1))
+    if len(alike) > 1 and not (delta == start).any():
+        other = int(alike[alike != start][0])
+        smallest = _reachable_part(
+            delta, smallest.output, smallest.scored, other, smallest, smallest.states
+        )
     absorbing = (smallest.delta == np.arange(smallest.num_states)[:, None]).all(axis=1)
     void = np.flatnonzero(absorbing & ~smallest.scored)
     return Machine(smallest, int(void[0]) if len(void) else None, automaton)
@@ -169,18 +176,6 @@ def _with_void(automaton: Automaton) -> Automaton:
         automaton.start,
         automaton,
         (*automaton.states, name),
-    )
-
-
-def _without_spare_start(automaton: Automaton) -> Automaton:
-    """The automaton without a start that is never entered, where another state can replace it."""
-    start, delta = automaton.start, automaton.delta
-    alike = np.flatnonzero((delta == delta[start]).all(axis=1))
-    if (delta == start).any() or len(alike) < 2:
-        return automaton
-    other = int(alike[alike != start][0])
-    return _reachable_part(
-        delta, automaton.output, automaton.scored, other, automaton, automaton.states
     )
 
 

@@ -107,9 +107,9 @@ class Merging:
     def interval(self, n: int) -> tuple[float, float]:
         """The 95 % Wilson interval of `share(n)`; the share itself twice where it is exact."""
         share = self.share(n)
-        return (
-            (share, share) if self.words is None else wilson(round(share * self.words), self.words)
-        )
+        if self.words is None:
+            return share, share
+        return wilson(round(share * self.words), self.words)
 
     def symbols_for(self, level: float) -> int | None:
         """The least n whose share is at least `level`; None where no known one is."""
@@ -336,18 +336,13 @@ class _StateClasses:
             live[number[machine.void]] = False
         return cls(actions, action_of, live, machine.delta[first], first, machine.void)
 
-    def merged_by(self, members: Booleans, symbol: int) -> Booleans:
-        """Whether a symbol leads the classes of each image `[I, K]` to one state: `[I]`."""
-        return self.are_one(np.where(members, self.target[:, symbol], -1))
-
     def are_one(self, states: Integers) -> Booleans:
         """Whether states `[I, K]` of live classes are one, -1 and the void one aside: `[I]`."""
         counted = self.live & (states >= 0)
         if self.void is not None:
             counted &= states != self.void
         lowest = np.where(counted, states, np.iinfo(np.int64).max).min(axis=1)
-        one: Booleans = lowest >= np.where(counted, states, -1).max(axis=1)
-        return one
+        return np.asarray(lowest >= np.where(counted, states, -1).max(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,9 +369,10 @@ class _Nodes:
             image, state = np.divmod(nodes, num_states)
             place, symbol = np.nonzero(law.drawable[state])
             there = images.step[image[place], classes.action_of[symbol]]
-            target: Integers = there * num_states + law.delta[state[place], symbol]
-            moves.append((nodes[place], symbol, target))
-            return target
+            moves.append(
+                (nodes[place], symbol, there * num_states + law.delta[state[place], symbol])
+            )
+            return moves[-1][-1]
 
         order = closed(np.arange(num_states), further, most)
         if order is None:
@@ -386,21 +382,15 @@ class _Nodes:
         merged = np.empty(len(source), bool)
         for each in np.unique(symbol).tolist():
             here = symbol == each
-            merged[here] = classes.merged_by(images.members, each)[image[here]]
+            reached = np.where(images.members, classes.target[:, each], -1)
+            merged[here] = classes.are_one(reached)[image[here]]
         ranks = np.argsort(order)
 
-        def number(nodes: Integers) -> Integers:
-            found: Integers = ranks[np.searchsorted(order, nodes, sorter=ranks)]
-            return found
-
-        return cls(
-            len(order),
-            number(source),
-            number(target),
-            law.weights[state, symbol],
-            law.shift[state, symbol],
-            merged,
+        source, target = (
+            ranks[np.searchsorted(order, nodes, sorter=ranks)] for nodes in (source, target)
         )
+        weight, shift = law.weights[state, symbol], law.shift[state, symbol]
+        return cls(len(order), source, target, weight, shift, merged)
 
     def before(self, share: Floats | None, slip: float) -> Floats:
         """The share `[N]` of words that merge with one more symbol in front of them.
@@ -532,22 +522,19 @@ def has_a_group(automaton: Automaton) -> bool:
     if actions.shape[1] > MOST_STATES:
         return False
     images = images_of(np.unique(actions, axis=0), MOST_IMAGES)
-    return _a_word_cycles(actions) if images is None else bool(image_groups(images))
-
-
-def _a_word_cycles(actions: Integers) -> bool:
-    """Whether the powers of one of some random words, or of a symbol, move a state in a circle."""
+    if images is not None:
+        return bool(image_groups(images))
+    if _some_cycle(actions):
+        return True
     num_actions, num_states = actions.shape
     random = np.random.Generator(np.random.PCG64(0))
     words = actions[random.integers(num_actions, size=max(MOST_MOVED // num_states, 1))]
-    cycles = _some_cycle(actions)
     for _ in range(LONGEST_TRIED):
-        if cycles:
-            return True
         more = actions[random.integers(num_actions, size=len(words))]
         words = np.take_along_axis(more, words, axis=1)
-        cycles = _some_cycle(words)
-    return cycles
+        if _some_cycle(words):
+            return True
+    return False
 
 
 def _some_cycle(maps: Integers) -> bool:

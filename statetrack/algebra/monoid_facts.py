@@ -180,12 +180,12 @@ def _has_simple_socle(permutations: Integers) -> bool:
 # --- the monoid ---
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MonoidFacts:
     """What is known of a transition monoid; None for what is not."""
 
-    size: int | None
-    idempotents: int | None
+    size: int | None = None
+    idempotents: int | None = None
     commutative: bool
     r_trivial: bool
     """No two elements each are a product of the other and something behind it."""
@@ -195,8 +195,8 @@ class MonoidFacts:
     """No group among the elements that words of one length make; None beyond the budget."""
     counting_seen: bool
     """Whether labels show such a group, as far as is known: then they are not in AC0."""
-    j_classes: int | None
-    regular_j_classes: int | None
+    j_classes: int | None = None
+    regular_j_classes: int | None = None
     subgroups: tuple[Subgroup, ...]
     """One maximal subgroup for each regular J-class, largest first.
 
@@ -306,15 +306,11 @@ def facts_of_images(machine: Machine, images: StateImages) -> MonoidFacts | None
             subgroups.append(subgroup)
     aperiodic = not subgroups
     return MonoidFacts(
-        size=None,
-        idempotents=None,
         commutative=commute(machine.actions),
         r_trivial=machine.partially_ordered,
         l_trivial=None if aperiodic else False,
         quasi_aperiodic=quasi_aperiodic,
         counting_seen=counting_seen,
-        j_classes=None,
-        regular_j_classes=None,
         subgroups=_largest_first(subgroups),
     )
 

@@ -92,8 +92,21 @@ def character_table(group: Group) -> CharacterTable:
     """
     for seed in range(ATTEMPTS):
         values = _made_exact(group, _eigenvectors(group, np.random.default_rng(seed)))
-        if values is not None and _is_table(group, values):
-            return _sorted_table(group, values)
+        if values is None:
+            continue
+        sizes = np.bincount(group.classes)
+        degrees = np.round(values[:, 0].real).astype(np.int64)
+        products = (values * sizes) @ values.conj().T / len(group)
+        orthonormal = np.abs(products - np.eye(len(sizes))).max() < WHOLE
+        if not orthonormal or (degrees**2).sum() != len(group):
+            continue
+        is_trivial = np.abs(values - 1).max(axis=1) < WHOLE
+        order = np.lexsort((np.round(values.real, 6).sum(axis=1), ~is_trivial, degrees))
+        values, degrees = values[order], degrees[order]
+        squares = group.classes[group.times(np.arange(len(group)), np.arange(len(group)))]
+        indicators = np.round(values[:, squares].mean(axis=1).real).astype(np.int64)
+        overlaps = (values * sizes) @ values.T / len(group)  # 1 where the other is the conjugate
+        return CharacterTable(values, sizes, degrees, indicators, overlaps.real.argmax(axis=1))
     raise ArithmeticError(f"no exact characters of a group of order {len(group)} were found")
 
 
@@ -185,27 +198,6 @@ def _made_exact(group: Group, values: Complexes) -> Complexes | None:
     return exact
 
 
-def _is_table(group: Group, values: Complexes) -> bool:
-    """Whether rows are orthonormal, and the squares of the degrees sum up to the order."""
-    sizes = np.bincount(group.classes)
-    degrees = np.round(values[:, 0].real).astype(np.int64)
-    products = (values * sizes) @ values.conj().T / len(group)
-    close = np.abs(products - np.eye(len(sizes))).max() < WHOLE
-    return bool(close and (degrees**2).sum() == len(group))
-
-
-def _sorted_table(group: Group, values: Complexes) -> CharacterTable:
-    sizes = np.bincount(group.classes)
-    degrees = np.round(values[:, 0].real).astype(np.int64)
-    is_trivial = np.abs(values - 1).max(axis=1) < WHOLE
-    order = np.lexsort((np.round(values.real, 6).sum(axis=1), ~is_trivial, degrees))
-    values, degrees = values[order], degrees[order]
-    squares = group.classes[group.times(np.arange(len(group)), np.arange(len(group)))]
-    indicators = np.round(values[:, squares].mean(axis=1).real).astype(np.int64)
-    overlaps = (values * sizes) @ values.T / len(group)  # 1 where the other is the conjugate
-    return CharacterTable(values, sizes, degrees, indicators, overlaps.real.argmax(axis=1))
-
-
 # --- the states' space ---
 
 
@@ -245,7 +237,11 @@ def irreducible_parts(permutations: Integers) -> tuple[Part, ...]:
     num_states = permutations.shape[1]
     orbit = orbits_of_pairs(permutations)
     for seed in range(ATTEMPTS):
-        bases = _eigenspaces(orbit, np.random.default_rng(seed))
+        # the eigenspaces of a random symmetric matrix that commutes with all permutations
+        entries = commuting_matrix(orbit, np.random.default_rng(seed))
+        values, vectors = np.linalg.eigh(entries + entries.T)
+        starts = np.flatnonzero(np.diff(values) > SAME_EIGENVALUE * np.abs(values).max()) + 1
+        bases = np.split(vectors, starts, axis=1)
         if all(_is_invariant(basis, permutations) for basis in bases):
             return tuple(map(Part, sorted(bases, key=lambda basis: basis.shape[1])))
     raise ArithmeticError(f"a space of {num_states} dimensions could not be decomposed")
@@ -264,14 +260,6 @@ def commuting_matrix(orbits_of_pairs: Integers, draw: np.random.Generator) -> Fl
     """A random matrix `[S, S]` that commutes with all permutations: it is constant on orbits."""
     matrix: Floats = draw.normal(size=orbits_of_pairs.size)[orbits_of_pairs]
     return matrix
-
-
-def _eigenspaces(orbit: Integers, draw: np.random.Generator) -> list[Floats]:
-    """Orthonormal bases of the eigenspaces of a random symmetric matrix constant on orbits."""
-    entries = commuting_matrix(orbit, draw)
-    values, vectors = np.linalg.eigh(entries + entries.T)
-    starts = np.flatnonzero(np.diff(values) > SAME_EIGENVALUE * np.abs(values).max()) + 1
-    return np.split(vectors, starts, axis=1)
 
 
 def _is_invariant(basis: Floats, permutations: Integers) -> bool:

@@ -12,6 +12,8 @@ Letters: K generators, N permutations, P points.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from statetrack.sources import Booleans, Integers
@@ -98,25 +100,19 @@ class StabilizerChain:
             self._base = int(np.flatnonzero(permutation != self._points)[0])
             self._place[self._base] = 0
             self._below = StabilizerChain(self.num_points, work=self.work)
-        before = len(self._onto)
+        before, onto = len(self._onto), [*self._onto]
         self.generators.append(permutation)
-        self._extend_orbit()
-        self._close(self._onto[:before], [permutation])
-        self._close(self._onto[before:], self.generators)
-        return True
-
-    def _extend_orbit(self) -> None:
-        onto = list(self._onto)
-        queue = list(onto)
-        for element in queue:
+        for element in onto:  # and those that join it meanwhile
             for generator in self.generators:
                 point = generator[element[self._base]]
                 if self._place[point] < 0:
                     self._place[point] = len(onto)
                     onto.append(generator[element])
-                    queue.append(onto[-1])
         self._onto = np.array(onto)
         self._back = np.argsort(self._onto, axis=1)
+        self._close(self._onto[:before], [permutation])
+        self._close(self._onto[before:], self.generators)
+        return True
 
     def _close(self, elements: Integers, generators: list[Integers]) -> None:
         """Add what Schreier's products of elements and generators give to the chain below."""
@@ -177,22 +173,21 @@ class StabilizerChain:
 
     def derived_length(self) -> int | None:
         """The length of the derived series; None where it does not end in 1."""
+        return self._length_of(lambda group: group.commutators(group))
+
+    def is_nilpotent(self) -> bool:
+        """Whether the lower central series ends in 1."""
+        return self._length_of(self.commutators) is not None
+
+    def _length_of(self, following: Callable[[StabilizerChain], StabilizerChain]) -> int | None:
+        """The length of a falling series of subgroups; None where it does not end in 1."""
         length, group = 0, self
         while (order := group.order) > 1:
-            group = group.commutators(group)
+            group = following(group)
             if group.order == order:
                 return None
             length += 1
         return length
-
-    def is_nilpotent(self) -> bool:
-        """Whether the lower central series ends in 1."""
-        group = self
-        while (order := group.order) > 1:
-            group = self.commutators(group)
-            if group.order == order:
-                return False
-        return True
 
     def is_abelian(self) -> bool:
         """Whether all generators commute."""

@@ -65,7 +65,11 @@ def width_bounds(machine: Machine, monoid: Monoid | None, order_matters: bool | 
     least = 2 if order_matters else 1
     if monoid is None or len(monoid) > MOST_ELEMENTS:
         return Bounds(least, least)
-    labels = _labels_after(machine, monoid)
+    automaton = machine.automaton
+    shown = np.where(automaton.scored & machine.live, automaton.output, NOT_ASKED)
+    labels = shown[monoid.elements.astype(np.int64)]  # [N, S]: after every element, from a state
+    if not (machine.delta == automaton.start).any():
+        labels[0, automaton.start] = NOT_ASKED  # the identity is the empty word, and shows none
     width, block = max(least, _signed_states(machine, labels)), least
     for points, permutations in monoid.maximal_subgroups():
         live = machine.live[points]
@@ -78,20 +82,6 @@ def width_bounds(machine: Machine, monoid: Monoid | None, order_matters: bool | 
         found = _group_bounds(machine, monoid, group, points[kept], labels)
         width, block = max(width, found.width), max(block, found.block)
     return Bounds(width, block)
-
-
-def _labels_after(machine: Machine, monoid: Monoid) -> Integers:
-    """The label after every element from every state, `[N, S]`; -1 where none is asked for.
-
-    The identity is the empty word: of a start that is never entered again it shows no label.
-    """
-    automaton = machine.automaton
-    asked = automaton.scored & machine.live
-    shown = np.where(asked, automaton.output, NOT_ASKED)
-    after: Integers = shown[monoid.elements.astype(np.int64)]
-    if not (machine.delta == automaton.start).any():
-        after[0, automaton.start] = NOT_ASKED
-    return after
 
 
 def _signed_states(machine: Machine, labels: Integers) -> int:
@@ -134,8 +124,16 @@ def _group_bounds(
     space = state_space(generators, everything, 0, generators, alone, states_are_told_apart=False)
     rows = np.unique(labels[:, points], axis=0)
     constant = _needs_constant(space, rows)
-    asked = [Labels(row, row >= 0, number) for row in _most_telling(rows)]
-    is_constant = [_is_constant(space, kind) for kind in space.kinds]
+    # labels of some words that differ among the states, those with the most labels first
+    different = np.array([len(np.unique(row[row >= 0])) for row in rows])
+    order = np.argsort(-different, kind="stable")
+    telling = rows[order[different[order] > 1][:MOST_LABELLINGS]]
+    asked = [Labels(row, row >= 0, number) for row in telling]
+    is_constant = []  # whether the group acts trivially on the parts of each kind
+    for places in space.kinds.values():
+        part = space.parts[places[0]]
+        moved = np.abs(part.points[space.generators] - part.points).max(initial=0.0)
+        is_constant.append(part.dimension == 1 and float(moved) < SAME_POINT)
     programs = [MOST_PROGRAMS]
 
     def refuted(kinds: Sequence[int]) -> bool:
@@ -169,14 +167,6 @@ def _group_bounds(
     return Bounds(width, block)
 
 
-def _most_telling(rows: Integers) -> Integers:
-    """Some rows of labels that differ among the states, those with the most labels first."""
-    kinds = np.array([len(np.unique(row[row >= 0])) for row in rows])
-    order = np.argsort(-kinds, kind="stable")
-    chosen: Integers = rows[order[kinds[order] > 1][:MOST_LABELLINGS]]
-    return chosen
-
-
 def _needs_constant(space: StateSpace, rows: Integers) -> bool:
     """Whether some row gives one label to an orbit, while other labels occur."""
     if len(np.unique(rows[rows >= 0])) < 2:
@@ -187,13 +177,6 @@ def _needs_constant(space: StateSpace, rows: Integers) -> bool:
         if ((members == members[:, :1]).all(axis=1) & (members[:, 0] >= 0)).any():
             return True
     return False
-
-
-def _is_constant(space: StateSpace, kind: int) -> bool:
-    """Whether the group acts trivially on the parts of a kind."""
-    part = space.parts[space.kinds[kind][0]]
-    moved = np.abs(part.points[space.generators] - part.points).max(initial=0.0)
-    return part.dimension == 1 and float(moved) < SAME_POINT
 
 
 def _resets(monoid: Monoid, points: Integers) -> bool:

@@ -146,9 +146,10 @@ class Shortcuts:
         assert train.scored.any()
         self._longest = int(train.lengths.max())
         labels = np.concatenate([part.labels[part.scored] for part in _parts(train)])
-        self._tables = {
-            name: _Lookup(_keys_of_scored(train, view), labels) for name, view in VIEWS.items()
-        }
+        self._tables = {}
+        for name, view in VIEWS.items():
+            keys = [view.keys(part, _all_ends(part))[part.scored] for part in _parts(train)]
+            self._tables[name] = _Lookup(np.concatenate(keys), labels)
 
     def answers(self, batch: Batch, ends: Integers) -> Iterator[tuple[str, Integers]]:
         """The name of every shortcut, and its labels `[N, E]` after the prefixes."""
@@ -228,11 +229,6 @@ def _parts(batch: Batch) -> Iterator[Batch]:
     at_once = max(1, _SYMBOLS_AT_ONCE // batch.longest)
     for first in range(0, len(batch), at_once):
         yield batch[first : first + at_once]
-
-
-def _keys_of_scored(batch: Batch, view: View) -> Keys:
-    """The key of every scored prefix, `[M]`."""
-    return np.concatenate([view.keys(part, _all_ends(part))[part.scored] for part in _parts(batch)])
 
 
 def _all_ends(batch: Batch) -> Integers:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from statetrack.algebra.prediction import Answer, Prediction, Size, Witness
+from statetrack.algebra.prediction import Answer, Need, Prediction, Size, Witness
 
 if TYPE_CHECKING:
     from statetrack.algebra.analysis import Algebra
@@ -73,6 +73,13 @@ def robustness(algebra: Algebra) -> Answer:
 def refused(algebra: Algebra, theorem: str, source: str, witness: Witness | None) -> Prediction:
     """No, with words that show it."""
     return Prediction("no", theorem, source, robust=robustness(algebra), witness=witness)
+
+
+def granted(
+    algebra: Algebra, theorem: str, source: str, *needs: Need, margin: float | None = None
+) -> Prediction:
+    """Yes, with the settings that have to be large enough."""
+    return Prediction("yes", theorem, source, needs, robust=robustness(algebra), margin=margin)
 
 
 def undecided(algebra: Algebra, why: str = "no rule decides it") -> Prediction:
@@ -160,13 +167,12 @@ def cascade(
     """
     if algebra.monoid is None or not all(map(allowed, algebra.monoid.subgroups)):
         return undecided(algebra)
-    return Prediction(
-        "yes",
+    return granted(
+        algebra,
         f"all groups in the monoid are {what}: a cascade of resets and groups, with a layer or "
         "more for each factor",
         source if source == CASCADE else f"{source}; {CASCADE}",
-        (layers.at_least(1 if only_resets(algebra) else None, least=least),),
-        robust=robustness(algebra),
+        layers.at_least(1 if only_resets(algebra) else None, least=least),
     )
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from statetrack.algebra.prediction import Answer, Need, Prediction, Size
+from statetrack.algebra.prediction import Need, Prediction, Size
 from statetrack.algebra.recurrences.base import (
     BILINEAR,
     OWN,
     Additive,
     LinearRecurrence,
     beyond_tc0,
+    granted,
     robustness,
     undecided,
 )
@@ -131,17 +132,14 @@ class Factored(LinearRecurrence):
             why, size = f"{square} terms a b^T span all matrices of size {width} x {width}", square
         else:
             why, size = "one term a b^T for each pair of a state and a next state", moves
-        needs = (self.rank.at_least(size, least=least),)
-        prediction = Prediction("yes", why, BILINEAR, needs, robust=robustness(algebra))
         choice = algebra.space and algebra.space.with_smallest_sum(algebra.space.ranks)
         if not choice or choice.cost > size:
-            return prediction
+            return granted(algebra, why, BILINEAR, self.rank.at_least(size, least=least))
         parts = (
             "terms a b^T that span the operators of a real representation with irreducible parts "
             f"of dimension {dimensions_of(choice)}"
         )
-        needs = (self.rank.at_least(choice.cost, least=least),)
-        return replace(prediction, theorem=parts, source=OWN, needs=needs)
+        return granted(algebra, parts, OWN, self.rank.at_least(choice.cost, least=least))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,9 +174,9 @@ class Affine(LinearRecurrence):
             why = "a real representation that distinguishes the labels, its first point moved to 0"
         symbols = len(algebra.machine.actions)
         width = min(symbols - 1, hidden * (hidden + 1)) + hidden
-        robust: Answer = "unknown" if self.gate_reads_state else robustness(algebra)
         needs = (self.hidden.at_least(hidden), *unmet(self.width.at_least(width)))
-        return Prediction("yes", why, OWN, needs, robust=robust)
+        found = granted(algebra, why, OWN, *needs)
+        return replace(found, robust="unknown") if self.gate_reads_state else found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,13 +207,8 @@ class TransitionMatrices(LinearRecurrence):
         needs = [self.state.at_least(algebra.num_states + self.from_zero)]
         if self.dictionary is not None:
             needs.append(self.dictionary.at_least(len(algebra.machine.actions)))
-        return Prediction(
-            "yes",
-            "states as unit vectors, symbols as their transition matrices",
-            OWN,
-            tuple(needs),
-            robust=robustness(algebra),
-        )
+        why = "states as unit vectors, symbols as their transition matrices"
+        return granted(algebra, why, OWN, *needs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,25 +235,24 @@ class OneHotTimesDiagonal(LinearRecurrence):
 
     def predict(self, algebra: Algebra) -> Prediction:
         """Any automaton, with one coordinate for each state and a matrix for each action."""
-        robust = robustness(algebra)
         actions = len(algebra.machine.actions)
         if self.dictionary.value == 1 and actions > 1:
             found = ComplexLayers(layers=self.layers).predict(algebra)
             if found.can == "no":
                 found = beyond_tc0(algebra) or replace(found, can="unknown", witness=None)
             why = f"a dictionary of one matrix leaves complex gains: {found.theorem}"
-            return replace(found, theorem=why, robust=robust)
+            return replace(found, theorem=why, robust=robustness(algebra))
         if self.rows and not algebra.is_group:
             why = "matrices with one-hot rows are maps of states where symbols permute them alone"
             return undecided(algebra, why)
-        return Prediction(
-            "yes",
+        return granted(
+            algebra,
             "one layer whose states are unit vectors simulates any automaton"
             + (" whose symbols permute the states" if self.rows else "")
             + ", with a matrix of the dictionary for each action of a symbol",
             "Terzic et al. 2025, arXiv:2509.22284",
-            (self.state.at_least(algebra.num_states), *unmet(self.dictionary.at_least(actions))),
-            robust=robust,
+            self.state.at_least(algebra.num_states),
+            *unmet(self.dictionary.at_least(actions)),
         )
 
 
@@ -289,9 +281,8 @@ def _constructed(
         size, source, margin = choice.cost, OWN, choice.readout.margin
         why = f"{what} of dimension {dimensions_of(choice)}"
         least = size if smallest else least
-    needs = (setting.at_least(size, least=least),)
-    why += _bounded(size, least)
-    return Prediction("yes", why, source, needs, robust=robustness(algebra), margin=margin)
+    need = setting.at_least(size, least=least)
+    return granted(algebra, why + _bounded(size, least), source, need, margin=margin)
 
 
 def _linear_width(algebra: Algebra) -> tuple[int, str, str]:

@@ -17,6 +17,7 @@ from statetrack.algebra.recurrences.base import (
     LinearRecurrence,
     beyond_tc0,
     cascade,
+    granted,
     is_trivial,
     occurrences,
     only_resets,
@@ -84,18 +85,15 @@ class Diagonal(LinearRecurrence):
         no = self._refused(algebra)
         if no:
             return no
-        robust = robustness(algebra)
         if self._counts(algebra):
-            return replace(self._counting(algebra), robust=robust)
+            return self._counting(algebra)
         if self.additive == "input" and self.gains != "unit" and only_resets(algebra):
-            return Prediction(
-                "yes",
+            why = (
                 "every symbol acts as the identity or as a reset: a gain of 1, or a gain of 0 and "
-                "an added state",
-                f"Dankowiakowski and Ronca 2025; {OWN}",
-                (self.size.at_least(algebra.num_states),),
-                robust=robust,
+                "an added state"
             )
+            source = f"Dankowiakowski and Ronca 2025; {OWN}"
+            return granted(algebra, why, source, self.size.at_least(algebra.num_states))
         return undecided(algebra)
 
     def _refused(self, algebra: Algebra) -> Prediction | None:
@@ -148,12 +146,11 @@ class Diagonal(LinearRecurrence):
     def _counting(self, algebra: Algebra) -> Prediction:
         """Yes: characters of an abelian group; otherwise sums of powers of different gains."""
         if algebra.space is None:
-            return Prediction(
-                "yes",
+            why = (
                 "labels depend on how often each symbol was read, up to a threshold and modulo a "
-                "period: sums of powers of gains distinguish such counts",
-                OWN,
+                "period: sums of powers of gains distinguish such counts"
             )
+            return granted(algebra, why, OWN)
         each = 2 if self.gains in ("complex", "unit") else 1
         costs = [each] * len(algebra.space.parts)
         choice = algebra.space.with_smallest_sum(costs)
@@ -162,14 +159,10 @@ class Diagonal(LinearRecurrence):
             assert choice is not None, "all parts together read every label"
             choice = replace(choice, cost=each * len(choice.parts), smallest=False)
         plain = self.additive == "none" and not self.readout_bias
-        return Prediction(
-            "yes",
-            f"characters of the abelian group that together distinguish the states: "
-            f"{len(choice.parts)}",
-            BILINEAR,
-            (self.size.at_least(choice.cost, choice.smallest and plain),),
-            margin=choice.readout.margin,
-        )
+        number = len(choice.parts)
+        why = f"characters of the abelian group that together distinguish the states: {number}"
+        need = self.size.at_least(choice.cost, choice.smallest and plain)
+        return granted(algebra, why, BILINEAR, need, margin=choice.readout.margin)
 
 
 # --- stacks of layers, with gains and additive terms that depend on the input ---
@@ -306,14 +299,12 @@ class SignedLayers(LinearRecurrence):
         least = max(doublings, default=None)
         if algebra.is_group and algebra.monoid and algebra.monoid.subgroups[0].squares_length:
             enough = algebra.monoid.subgroups[0].squares_length
-            return Prediction(
-                "yes",
+            why = (
                 "a subnormal series whose factors are elementary abelian 2-groups, one for each "
-                "layer",
-                f"{DIAGONAL_LAYERS}; {OWN}",
-                (self.layers.at_least(enough, least=least),),
-                robust=robustness(algebra),
+                "layer"
             )
+            source = f"{DIAGONAL_LAYERS}; {OWN}"
+            return granted(algebra, why, source, self.layers.at_least(enough, least=least))
         return cascade(algebra, self.layers, _is_two_group, "2-groups", CASCADE, least=least)
 
 
@@ -421,14 +412,12 @@ def _abelian_series(algebra: Algebra, layers: Size) -> Prediction | None:
         return None
     enough = max(algebra.monoid.derived_length or 0, 1)
     least = 1 if enough == 1 else _fewest_layers_of_gains(algebra)
-    return Prediction(
-        "yes",
+    why = (
         "a subnormal series with abelian factors, one for each layer; at finite precision no fewer "
-        "layers do",
-        f"{DIAGONAL_LAYERS}; {OWN}",
-        (layers.at_least(enough, least=least),),
-        robust=robustness(algebra),
+        "layers do"
     )
+    source = f"{DIAGONAL_LAYERS}; {OWN}"
+    return granted(algebra, why, source, layers.at_least(enough, least=least))
 
 
 def _fewest_layers_of_gains(algebra: Algebra) -> int | None:

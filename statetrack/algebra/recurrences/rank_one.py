@@ -24,10 +24,10 @@ from statetrack.algebra.recurrences.base import (
     OWN,
     LinearRecurrence,
     cascade,
+    granted,
     is_trivial,
     only_resets,
     refused,
-    robustness,
     settling,
 )
 from statetrack.algebra.recurrences.free import dimensions_of, unmet
@@ -170,14 +170,13 @@ def _reflections(algebra: Algebra, given: Size, layers: int) -> Prediction:
         return Prediction("unknown", "no irreducible parts", DELTAPRODUCT)
     factors = max(choice.cost, 1)
     too_few = layers == 1 and factors == 2 and _one_reflection_is_too_few(algebra)
-    return Prediction(
-        "yes",
+    return granted(
+        algebra,
         f"one layer, keys of length 1: rank(I - A(x)) is at most {factors} for every symbol, in "
         f"irreducible parts of dimension {dimensions_of(choice)}; without a convolution a linear "
         "readout needs as many reflections",
         f"{DELTAPRODUCT}; {NEGATIVE}",
-        (given.at_least(factors, smallest=factors == 1 or too_few),),
-        robust=robustness(algebra),
+        given.at_least(factors, smallest=factors == 1 or too_few),
     )
 
 
@@ -207,7 +206,7 @@ def _in_layers(algebra: Algebra, sizes: Heads, least: int | None = None) -> Pred
         )
         source = f"{NEGATIVE}, Appendix D; {DELTAPRODUCT}; {OWN}"
         needs = (layers.at_least(2, least=least), mlp)
-    return Prediction("yes", why, source, needs, robust=robustness(algebra))
+    return granted(algebra, why, source, *needs)
 
 
 def _beside(algebra: Algebra, factors: int, sizes: Heads) -> tuple[Need, ...]:
