@@ -10,9 +10,9 @@ from .data import read_dataset as read_dataset
 from .data import stream as stream
 from .errors import StatetrackError as StatetrackError
 from .evaluation import evaluate as evaluate
-from .evidence.bracket import Bracket as Bracket
 from .evidence.extraction import Extracted as Extracted
 from .evidence.extraction import extract as extract
+from .evidence.searches import Bracket as Bracket
 from .evidence.searches import Probe as Probe
 from .evidence.searches import certify as certify
 from .evidence.searches import probe as probe

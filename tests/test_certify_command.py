@@ -16,13 +16,13 @@ from statetrack.errors import SettingsError
 from statetrack.evidence import (
     Bracket,
     Certificate,
+    ContradictionError,
     Exhaustive,
     Failure,
     WorstCase,
     kinds_of,
     word_text,
 )
-from statetrack.evidence.bracket import ContradictionError
 from statetrack.evidence.kinds.certificate import not_proven
 from statetrack.report import bracket_lines
 from statetrack.runs import Run

@@ -50,6 +50,7 @@ def certify(
     # what follows imports torch, which `--help` does not need
     from statetrack.cli._evidence import Searched
     from statetrack.evidence import Bracket
+    from statetrack.report import bracket_lines, console, evidence_lines, facts
 
     opened = Searched(run, task, device, trust_plugin)
     found = opened.search("certify", replica, everyone, seconds, seed)
@@ -68,9 +69,14 @@ def certify(
     if as_json:
         opened.print_json(found, lambda one: _as_json(brackets[one.outcome.replica], automaton))
         return
+    to = console()
     for each in found:
         opened.print_heading(each.outcome)
-        _draw(brackets[each.outcome.replica], automaton)
+        bracket = brackets[each.outcome.replica]
+        for line in bracket_lines(bracket, automaton.symbols, automaton.labels):
+            to.print(line)
+        to.print(facts((f"  {kind}", said) for kind, said in evidence_lines(bracket)))
+        to.print()
     opened.print_end()
 
 
@@ -86,13 +92,3 @@ def _as_json(bracket: Bracket, automaton: Automaton) -> dict[str, Any]:
         "evidence": {each.kind: asdict(each) for each in bracket.evidence},
         "skipped": dict(bracket.skipped),
     }
-
-
-def _draw(bracket: Bracket, automaton: Automaton) -> None:
-    from statetrack.report import bracket_lines, console, evidence_lines, facts
-
-    to = console()
-    for line in bracket_lines(bracket, automaton.symbols, automaton.labels):
-        to.print(line)
-    to.print(facts((f"  {kind}", said) for kind, said in evidence_lines(bracket)))
-    to.print()

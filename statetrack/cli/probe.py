@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from statetrack.cli import options
 from statetrack.evidence import kinds_of
 from statetrack.settings import GREATEST_SEED
-
-if TYPE_CHECKING:
-    from statetrack.cli._evidence import OfReplica
-    from statetrack.sources import Automaton
 
 PLACE = 3.4
 """Its place among the commands that `statetrack --help` lists."""
@@ -82,6 +78,7 @@ def probe(
 
         check_path(plot / f"figure.{plot_as}")
     from statetrack.cli._evidence import Searched
+    from statetrack.report import console, drawn
 
     opened = Searched(run, task, device, trust_plugin)
     found = opened.search("probe", replica, everyone, seconds, seed, only=parts)
@@ -93,27 +90,21 @@ def probe(
         folder = plot / f"replica-{each.outcome.replica}" if len(found) > 1 else plot
         figures += draw_evidence(each.evidence, folder, f".{plot_as}", opened.of)
     if as_json:
-        opened.print_json(found, _as_json, figures=list(map(str, figures)))
+        opened.print_json(
+            found,
+            lambda one: {
+                "evidence": {each.kind: asdict(each) for each in one.evidence},
+                "skipped": dict(one.skipped),
+            },
+            figures=list(map(str, figures)),
+        )
         return
+    to = console()
     for each in found:
         opened.print_heading(each.outcome)
-        _draw(each, opened.task.automaton)
+        for one in each.evidence:
+            to.print(one.kind, *drawn(one.lines(opened.task.automaton), indent="  "), sep="\n")
+        for kind, reason in each.skipped:
+            to.print(f"{kind}: not measured: {reason}")
+        to.print()
     opened.print_end(figures)
-
-
-def _as_json(found: OfReplica) -> dict[str, Any]:
-    return {
-        "evidence": {each.kind: asdict(each) for each in found.evidence},
-        "skipped": dict(found.skipped),
-    }
-
-
-def _draw(found: OfReplica, automaton: Automaton) -> None:
-    from statetrack.report import console, drawn
-
-    to = console()
-    for each in found.evidence:
-        to.print(each.kind, *drawn(each.lines(automaton), indent="  "), sep="\n")
-    for kind, reason in found.skipped:
-        to.print(f"{kind}: not measured: {reason}")
-    to.print()

@@ -1,7 +1,7 @@
 """Evidence: what a trained model does, beyond the accuracy on sampled words.
 
-`rows` has what is found, as typed values that a run keeps; it imports no torch. Every other module
-finds one of them: of a model, and of the automaton that it should follow, read through `Subject`.
+`kinds` has what is found, as typed values that a run keeps; it imports no torch. Most other modules
+find one of them: of a model, and of the automaton that it should follow, read through `Subject`.
 """
 
 import lazy_loader

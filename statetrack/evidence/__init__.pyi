@@ -1,7 +1,5 @@
 """The public names of `statetrack.evidence`: other packages import these, from here alone."""
 
-from .bracket import Bracket as Bracket
-from .bracket import ContradictionError as ContradictionError
 from .error_growth import find_error_control as find_error_control
 from .extraction import Extracted as Extracted
 from .extraction import extract as extract
@@ -48,6 +46,8 @@ from .records import failure_text as failure_text
 from .records import kinds_of as kinds_of
 from .records import number_of as number_of
 from .records import word_text as word_text
+from .searches import Bracket as Bracket
+from .searches import ContradictionError as ContradictionError
 from .searches import Probe as Probe
 from .searches import certify as certify
 from .searches import probe as probe

@@ -4,7 +4,7 @@ After Chung, Choi and Kim (2026, arXiv:2605.07755): a recurrence that is affine 
 take back an error within the span of the differences of its states, so the spread R of hidden
 states that stand for one state of the automaton grows along words, against the separation M of
 different ones, until q = R / M crosses what the decoder bears. What R and M are is not settled
-there; `rows.Spread` says what they are here.
+there; `Spread` says what they are here.
 
 B words, T time, D numbers of a state, C labels.
 """
@@ -25,7 +25,7 @@ from statetrack.algebra import Machine, needed_machine, noise_horizon, rounding_
 from statetrack.evaluation import CHUNK
 from statetrack.evidence.kinds.error_control import ErrorControl, NoiseRow, PrecisionRow, Spread
 from statetrack.evidence.records import Budget
-from statetrack.evidence.subject import Subject
+from statetrack.evidence.subject import Subject, exactly
 from statetrack.evidence.words import RandomWords
 from statetrack.models import LinearModel
 from statetrack.sources import Booleans, Floats, Integers
@@ -132,8 +132,7 @@ def _compared(subject: Subject, rows: Tensor) -> Floats:
     wide = rows.double()
     if subject.scale_invariant:
         wide = wide / wide.norm(dim=-1, keepdim=True).clamp_min(1e-300)
-    found: Floats = wide.cpu().numpy()
-    return found
+    return exactly(wide)
 
 
 def _hidden(subject: Subject, state: Any) -> Floats:
@@ -232,7 +231,10 @@ class _Track:
         """Read words up to a length, unless time runs out or half of the answers are wrong."""
         state = self._subject.first(len(words.states))
         size = max(1, CHUNK // len(words.states))
-        for position in _positions(length):
+        powers = [2**exponent for exponent in range(max(1, length).bit_length())]
+        # 1, 2, 3, 4, 6, 8, 12, 16 ... up to the length, and that
+        positions = sorted({*powers, *(power * 3 // 2 for power in powers[1:]), length})
+        for position in (each for each in positions if each <= length):
             logits, states = None, words.states
             while self.length < position:
                 if self.length and budget.spent:
@@ -276,13 +278,6 @@ class _Track:
             displacement=self._reference.displacement(outputs, states),
             wrong=float(wrong.sum() / max(1, asked)),
         )
-
-
-def _positions(length: int) -> list[int]:
-    """1, 2, 3, 4, 6, 8, 12, 16 ... up to a length, and that."""
-    powers = [2**exponent for exponent in range(max(1, length).bit_length())]
-    found = sorted({*powers, *(power * 3 // 2 for power in powers[1:]), length})
-    return [position for position in found if position <= length]
 
 
 def _over(spread: float | None, separation: float | None) -> float | None:
@@ -380,9 +375,8 @@ def _margin(subject: Subject, reference: _Reference, machine: Machine) -> float 
     model = subject.model
     if not isinstance(model, LinearModel):
         return None
-    rows = model.readout.weight.double().cpu().numpy()
-    bias = model.readout.bias
-    offsets = np.zeros(len(rows)) if bias is None else bias.double().cpu().numpy()
+    rows, bias = exactly(model.readout.weight), model.readout.bias
+    offsets = np.zeros(len(rows)) if bias is None else exactly(bias)
     met = np.flatnonzero(reference.asked)
     means, labels = reference.hidden.means[met], machine.automaton.output[met]
     logits = means @ rows.T + offsets
@@ -423,21 +417,18 @@ def _noise(
         noise = torch.randn(rows.shape, generator=draw, dtype=torch.float64) / width**0.5
         moved = rows + size * rows.norm(dim=1, keepdim=True) * noise
         state = subject.with_vectors(state, moved)
-    found = []
-    for each, error in zip(sizes, first.tolist(), strict=True):
-        predicted = None
-        if margin is not None and width and each:
-            predicted = noise_horizon(margin, each / width**0.5)
-        found.append(
-            NoiseRow(
-                size=each,
-                words=NOISE_WORDS,
-                length=position,
-                first_error=error or None,
-                predicted=predicted,
-            )
+    return tuple(
+        NoiseRow(
+            size=each,
+            words=NOISE_WORDS,
+            length=position,
+            first_error=error or None,
+            predicted=noise_horizon(margin, each / width**0.5)
+            if margin is not None and width and each
+            else None,
         )
-    return tuple(found)
+        for each, error in zip(sizes, first.tolist(), strict=True)
+    )
 
 
 # --- precisions ---

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -39,7 +40,7 @@ from statetrack.evidence.kinds import representation as rows
 from statetrack.evidence.linear_maps import AffineMaps, UsedSpace, affine_maps, used_space
 from statetrack.evidence.records import Budget
 from statetrack.evidence.subject import Subject
-from statetrack.sources import Floats, Integers
+from statetrack.sources import Booleans, Floats, Integers
 
 MOST_ELEMENTS = 2000
 """The most elements of a monoid whose operators are worked with."""
@@ -82,8 +83,8 @@ def find_representation(
     budget.say("the used subspace")
     space = used_space(maps, machine, seed=seed)
     monoid = transition_monoid(machine.actions, MonoidBudget())
-    modulus, counts = _counting(machine, monoid)
-    planes, planes_are = _planes(maps, space, machine, modulus, counts)
+    counting = _counting(machine, monoid)
+    planes, planes_are = _planes(maps, space, machine, counting)
     budget.say("commutators")
     commutators = _commutators(space, machine.delta, budget.part(0.3), seed)
     budget.say("words that do the same")
@@ -107,8 +108,8 @@ def find_representation(
         spectra=_spectra(maps, space, subject.automaton.symbols),
         planes=planes,
         planes_are=planes_are,
-        modulus=modulus,
-        unit=None if counts is None else _unit(counts, modulus),
+        modulus=None if counting is None else counting.order,
+        unit=None if counting is None else counting.unit,
         commutators=commutators,
         homomorphism=homomorphism,
         groups=groups,
@@ -143,67 +144,68 @@ def _pairs(values: Complexes | Floats) -> rows.Complexes:
 # --- planes ---
 
 
-def _counting(machine: Machine, monoid: Monoid | None) -> tuple[int | None, Integers | None]:
-    """The order m of a cyclic group that symbols generate, and how far each of them counts, `[V]`.
+@dataclass(frozen=True, eq=False)
+class _Counting:
+    """The order m of a cyclic group that symbols generate, and how far each of them counts.
 
-    None where they generate no cyclic group. Counting is by the first symbol that generates it;
-    where none does, by some element.
+    Counting is by the first symbol that generates it; where none does, by some element.
     """
+
+    order: int
+    counts: Integers  # [V]
+
+    @property
+    def unit(self) -> int | None:
+        """The first symbol that counts 1."""
+        found = np.flatnonzero(self.counts % self.order == 1)
+        return int(found[0]) if len(found) else None
+
+
+def _counting(machine: Machine, monoid: Monoid | None) -> _Counting | None:
+    """How symbols count; None where they generate no cyclic group."""
     if monoid is None or not monoid.is_group or machine.void is not None:
-        return None, None
+        return None
     group = Group(monoid.elements.astype(np.int64))
     numbers = np.array([group.number_of(action) for action in machine.delta.T])
     order = len(group)
     generating = np.flatnonzero(group.orders == order)
     if order == 1 or not len(generating):
-        return None, None
+        return None
     among = [int(number) for number in numbers if number in generating]
     powers = [0]
     while len(powers) < order:
         powers.append(int(group.times(powers[-1], among[0] if among else generating[0])))
-    return order, np.argsort(powers)[numbers]
-
-
-def _unit(counts: Integers, modulus: int | None) -> int | None:
-    """The first symbol that counts 1."""
-    found = np.flatnonzero(counts % (modulus or 1) == 1)
-    return int(found[0]) if len(found) else None
+    return _Counting(order, np.argsort(powers)[numbers])
 
 
 def _planes(
-    maps: AffineMaps,
-    space: UsedSpace,
-    machine: Machine,
-    modulus: int | None,
-    counts: Integers | None,
+    maps: AffineMaps, space: UsedSpace, machine: Machine, counting: _Counting | None
 ) -> tuple[tuple[rows.Plane, ...], str]:
     """The planes that all operators keep, most read first, and what they are."""
     if maps.in_planes and maps.matrices.shape[1] > 1:
         parts = maps.matrices.shape[1] // 2
         blocks = maps.matrices.reshape(len(maps.matrices), parts, 2, parts, 2)
         own = blocks[:, np.arange(parts), :, np.arange(parts)]  # [N, V, 2, 2]
-        found = _own_planes(maps, space, own, modulus, counts)
+        found = _own_planes(maps, space, own, counting)
         return found, "the model's own planes, of two coordinates each"
     if not space.dimension:
         return (), "none: no direction of the hidden states says what the automaton's state is"
-    if not _all_commute(machine.delta):
+    if not all(
+        _commute(machine.delta, one, other).all()
+        for one, other in itertools.combinations(range(machine.delta.shape[1]), 2)
+    ):
         return (), "none: the task's symbols do not commute, so no plane is kept by all"
-    return _joint_planes(space, modulus, counts), "planes and lines that all operators keep"
+    return _joint_planes(space, counting), "planes and lines that all operators keep"
 
 
-def _all_commute(delta: Integers) -> bool:
-    return all(
-        (delta[delta[:, one], other] == delta[delta[:, other], one]).all()
-        for one, other in itertools.combinations(range(delta.shape[1]), 2)
-    )
+def _commute(delta: Integers, one: Integers | int, other: Integers | int) -> Booleans:
+    """In which states two symbols do the same in either order, [S], or for each pair [S, N]."""
+    found: Booleans = delta[delta[:, one], other] == delta[delta[:, other], one]
+    return found
 
 
 def _own_planes(
-    maps: AffineMaps,
-    space: UsedSpace,
-    blocks: Floats,
-    modulus: int | None,
-    counts: Integers | None,
+    maps: AffineMaps, space: UsedSpace, blocks: Floats, counting: _Counting | None
 ) -> tuple[rows.Plane, ...]:
     """Planes of two coordinates each with 2 x 2 blocks `[N, V, 2, 2]`.
 
@@ -229,7 +231,7 @@ def _own_planes(
             axis = axes[place, :, 1]
             kept = np.einsum("i,vij,j->v", axis, blocks[place], axis)
             dimension, turned, sizes = 1, np.where(kept < 0, np.pi, 0.0), np.abs(kept)
-        found.append(_plane(dimension, weights[place], turned, sizes, modulus, counts))
+        found.append(_plane(dimension, weights[place], turned, sizes, counting))
     return tuple(found)
 
 
@@ -247,9 +249,7 @@ def _turns(blocks: Floats) -> tuple[Floats, Floats]:
     return np.where(determinants > 0, angles, np.nan), moduli
 
 
-def _joint_planes(
-    space: UsedSpace, modulus: int | None, counts: Integers | None
-) -> tuple[rows.Plane, ...]:
+def _joint_planes(space: UsedSpace, counting: _Counting | None) -> tuple[rows.Plane, ...]:
     """Planes and lines of the used subspace that operators keep that commute."""
     operators, points = space.operators, space.points
     factors = np.random.default_rng(0).normal(size=len(operators))
@@ -273,30 +273,24 @@ def _joint_planes(
                 float((part.real**2).sum()) / total,
                 np.angle(eigenvalues),
                 np.abs(eigenvalues),
-                modulus,
-                counts,
+                counting,
             )
         )
     return tuple(sorted(found, key=lambda plane: -plane.weight))
 
 
 def _plane(
-    dimension: int,
-    weight: float,
-    angles: Floats,
-    moduli: Floats,
-    modulus: int | None,
-    counts: Integers | None,
+    dimension: int, weight: float, angles: Floats, moduli: Floats, counting: _Counting | None
 ) -> rows.Plane:
     harmonic, integer, deviation = None, None, None
-    if modulus is not None and counts is not None:
-        unit = _unit(counts, modulus)
+    if counting is not None:
+        unit, turn = counting.unit, 2 * np.pi / counting.order
         if unit is not None and np.isfinite(angles[unit]):
             if angles[unit] < 0:
                 angles = -angles
-            harmonic = _number(angles[unit] / (2 * np.pi / modulus))
+            harmonic = _number(angles[unit] / turn)
         if np.isfinite(angles).all():
-            candidates = 2 * np.pi / modulus * np.outer(np.arange(modulus), counts)  # [m, V]
+            candidates = turn * np.outer(np.arange(counting.order), counting.counts)  # [m, V]
             away = np.abs(np.angle(np.exp(1j * (angles - candidates)))).max(axis=1)
             integer = int(away.argmin())
             deviation = _number(away[integer])
@@ -340,7 +334,7 @@ def _commutators(
     values = np.concatenate(found)
     pairs = pairs[: len(values)]
     one, other = np.array(pairs).T
-    commute = (delta[delta[:, one], other] == delta[delta[:, other], one]).all(axis=0)
+    commute = _commute(delta, one, other).all(axis=0)
     relative = values / np.maximum(norms[one] * norms[other], 1e-300)
     return rows.Commutators(
         pairs=len(pairs),
@@ -428,7 +422,7 @@ def _norms(matrices: Floats) -> Floats:
 # --- characters ---
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _RealCharacter:
     """A real irreducible character: `values` on each class."""
 
@@ -534,7 +528,7 @@ def _real_characters(group: Group) -> list[_RealCharacter]:
     order = np.lexsort((-sizes, group.orders[first]))
     generators = np.flatnonzero(group.orders == len(group))
     types: dict[int, RealType] = {1: "real", 0: "complex", -1: "quaternionic"}
-    found: list[tuple[tuple[float, ...], Floats, int, RealType, str]] = []
+    found: list[tuple[tuple[float, ...], _RealCharacter]] = []
     for place, degree in enumerate(table.degrees.tolist()):
         if table.conjugates[place] < place:
             continue
@@ -548,20 +542,19 @@ def _real_characters(group: Group) -> list[_RealCharacter]:
             harmonic = abs(round(float(turn) * len(group) / (2 * np.pi)))
             name = f"harmonic {harmonic}" if harmonic else "trivial"
             key = (float(harmonic),)
-        found.append((key, values, degree * double, kind, name))
-    lines = sum(dimension == 1 for _, _, dimension, _, _ in found)
-    named: list[_RealCharacter] = []
-    counts: dict[int, int] = {}
-    for _, values, dimension, kind, name in sorted(found, key=lambda each: each[0]):
-        if not name and (values == 1).all():
-            name = "trivial"
-        elif not name and dimension == 1 and lines == 2:
-            name = "sign"
-        elif not name:
-            name = f"{dimension}" + "'" * counts.get(dimension, 0)
-            counts[dimension] = counts.get(dimension, 0) + 1
-        named.append(_RealCharacter(values, dimension, kind, name))
-    return named
+        found.append((key, _RealCharacter(values, degree * double, kind, name)))
+    every = [each for _, each in sorted(found, key=lambda each: each[0])]
+    lines = sum(each.dimension == 1 for each in every)
+    counts: Counter[int] = Counter()
+    for each in every:
+        if not each.name and (each.values == 1).all():
+            each.name = "trivial"
+        elif not each.name and each.dimension == 1 and lines == 2:
+            each.name = "sign"
+        elif not each.name:
+            each.name = f"{each.dimension}" + "'" * counts[each.dimension]
+            counts[each.dimension] += 1
+    return every
 
 
 def _number(value: float | np.floating) -> float:

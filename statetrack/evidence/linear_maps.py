@@ -35,7 +35,7 @@ from torch import Tensor, nn
 
 from statetrack.algebra import Machine
 from statetrack.errors import SettingsError
-from statetrack.evidence.subject import Subject
+from statetrack.evidence.subject import Subject, exactly
 from statetrack.evidence.words import RandomWords, drawable_symbols
 from statetrack.models import Block, BlockModel, LinearModel, WithTransition
 from statetrack.sources import Booleans, Floats, Integers
@@ -127,13 +127,13 @@ def affine_maps(subject: Subject, *, seed: int = 0) -> AffineMaps:
         _, moved = reader.step(symbols.squeeze(1), zero)
         terms = reader.recurrent_part(moved).flatten(1)
         _require_same(reader, inputs, matrices, terms, num_symbols, seed)
-    readout, bias = _linear_readout(model)
+    readout = model.readout if isinstance(model, LinearModel) else None
     return AffineMaps(
-        matrices=_numbers(matrices),
-        terms=_numbers(terms),
-        first=_numbers(part[0].flatten()),
-        readout=readout,
-        bias=bias,
+        matrices=exactly(matrices),
+        terms=exactly(terms),
+        first=exactly(part[0].flatten()),
+        readout=None if readout is None else exactly(readout.weight),
+        bias=None if readout is None or readout.bias is None else exactly(readout.bias),
         scale_invariant=subject.scale_invariant,
     )
 
@@ -175,18 +175,6 @@ def _require_same(
             "the matrices by which the state moves depend on the symbols before (a convolution, "
             "a token shift) or on the state: there is not one for each symbol"
         )
-
-
-def _linear_readout(model: nn.Module) -> tuple[Floats | None, Floats | None]:
-    if not isinstance(model, LinearModel):
-        return None, None
-    bias = model.readout.bias
-    return _numbers(model.readout.weight), None if bias is None else _numbers(bias)
-
-
-def _numbers(tensor: Tensor) -> Floats:
-    found: Floats = tensor.detach().cpu().double().numpy()
-    return found
 
 
 WINDOW = 60

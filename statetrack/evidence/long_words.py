@@ -72,7 +72,10 @@ class Reading:
         subject = self._subject
         if not subject.has_state:
             return self._read_whole(min(longest, LONGEST_WHOLE), budget)
-        size = self._piece_length()
+        most = LOGITS_AT_ONCE // (len(self.words) * self._automaton.num_labels)
+        if not self._automaton.all_scored:
+            most = min(most, PIECE // 4)
+        size = max(24, min(PIECE, most) // 120 * 120)
         while self.read_to < longest and self.found is None and len(self._open):
             if budget.spent:
                 return False
@@ -87,12 +90,6 @@ class Reading:
         if self.found is None and not len(self._open):
             self.read_to = longest
         return True
-
-    def _piece_length(self) -> int:
-        most = LOGITS_AT_ONCE // (len(self.words) * self._automaton.num_labels)
-        if not self._automaton.all_scored:
-            most = min(most, PIECE // 4)
-        return max(24, min(PIECE, most) // 120 * 120)
 
     def _symbols(self, begin: int, end: int) -> NDArray[np.int64]:
         return np.stack([self.words[row].symbols(begin, end) for row in self._open])

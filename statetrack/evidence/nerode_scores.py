@@ -248,14 +248,21 @@ class _Words:
         states = np.array([state for state, _ in classes])
         counts = np.array([self._counts[each] for each in classes], np.float64)
         answers = np.stack([np.frombuffer(row, "<i4") for _, row in classes])
+        together = []  # of every state, the share of pairs of words that are in one class
+        for state in np.unique(states):
+            own = counts[states == state]
+            if pairs := own.sum() * (own.sum() - 1):
+                together.append(float((own * (own - 1)).sum() / pairs))
+        distinction = self._distinction(states, counts, answers, budget)
         return NerodeScores(
-            compression_precision=_compression(states, counts),
-            **self._distinction(states, counts, answers, budget),
+            compression_precision=float(np.mean(together)) if together else None,
+            distinction_precision=distinction[0],
+            distinction_recall=distinction[1],
         )
 
     def _distinction(
         self, states: Indices, counts: NDArray[np.float64], answers: Indices, budget: Budget
-    ) -> dict[str, float | None]:
+    ) -> tuple[float | None, float | None]:
         """Precision and recall over pairs of classes of words that reach different states."""
         num_states = len(self._machine.delta)
         totals = np.zeros((3, num_states, num_states))  # weights, precision, recall
@@ -283,12 +290,9 @@ class _Words:
                 np.add.at(total, pair, values)
         told_apart = totals[0] > 0
         if not told_apart.any():
-            return {"distinction_precision": None, "distinction_recall": None}
+            return None, None
         means = totals[1:, told_apart] / totals[0, told_apart]
-        return {
-            "distinction_precision": float(means[0].mean()),
-            "distinction_recall": float(means[1].mean()),
-        }
+        return float(means[0].mean()), float(means[1].mean())
 
 
 def _differ(ones: Indices, twos: Indices) -> Booleans:
@@ -301,17 +305,6 @@ def _share(part: Booleans, whole: Booleans) -> NDArray[np.float64]:
     """The share of every row: [N] of [N, M]; 0 for rows without any."""
     shares: NDArray[np.float64] = part.sum(1) / np.maximum(whole.sum(1), 1)
     return shares
-
-
-def _compression(states: Indices, counts: NDArray[np.float64]) -> float | None:
-    """The mean, over states, of the share of pairs of words that are in one class."""
-    shares = []
-    for state in np.unique(states):
-        own = counts[states == state]
-        pairs = own.sum() * (own.sum() - 1)
-        if pairs:
-            shares.append(float((own * (own - 1)).sum() / pairs))
-    return float(np.mean(shares)) if shares else None
 
 
 def _telling_length(machine: Machine) -> int:

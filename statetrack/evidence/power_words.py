@@ -250,7 +250,11 @@ class _Power:
         cycle = min(self._orbit(start).cycle, LONGEST_CYCLE)
         grid = np.unique(np.add.outer(_geometric(STEPS, last), np.arange(cycle)))
         grid = grid[grid < last]
-        wrong = self._any_wrong(modes, start, grid)
+        wrong = np.zeros(len(grid), bool)
+        for begin in range(0, len(grid), modes.at_once):
+            piece = slice(begin, begin + modes.at_once)
+            logits = modes.logits(grid[piece] - STEPS)
+            wrong[piece] = self._wrong(logits, start, grid[piece]).any(1)
         if not wrong.any():
             return None
         high = int(grid[wrong.argmax()])
@@ -261,16 +265,6 @@ class _Power:
             if first is not None:
                 return first
         return None
-
-    def _any_wrong(
-        self, modes: _Modes, start: int, repeats: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
-        wrong = np.zeros(len(repeats), bool)
-        for begin in range(0, len(repeats), modes.at_once):
-            piece = slice(begin, begin + modes.at_once)
-            logits = modes.logits(repeats[piece] - STEPS)
-            wrong[piece] = self._wrong(logits, start, repeats[piece]).any(1)
-        return wrong
 
     def _first_wrong(
         self, logits: Floats, start: int, repeats: NDArray[np.int64]

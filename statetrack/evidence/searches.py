@@ -1,18 +1,26 @@
-"""The searches of a command, one after the other within a budget of time, and what they find."""
+"""The searches of a command, one after the other within a budget of time, and what they find.
+
+Those of `certify` make a bracket: the longest length at which every word is answered rightly lies
+between the length that is proven and the position of the first failure that was found.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from statetrack.errors import SettingsError, nearest
-from statetrack.evidence.bracket import Bracket
+from statetrack.evidence.kinds.certificate import Certificate
 from statetrack.evidence.kinds.error_control import ErrorControl
+from statetrack.evidence.kinds.exhaustive import Exhaustive
+from statetrack.evidence.kinds.extraction import Extraction
 from statetrack.evidence.kinds.myhill_nerode import MyhillNerode
 from statetrack.evidence.kinds.representation import Representation
-from statetrack.evidence.records import Budget, Evidence, kinds_of
+from statetrack.evidence.kinds.worst_case import WorstCase
+from statetrack.evidence.records import Budget, Evidence, Failure, Verdict, kinds_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -52,6 +60,120 @@ def search(
             yield kind.search(subject, budget=budget.part(share), seed=seed, **own)
         except SettingsError as reason:
             yield kind.kind, str(reason)
+
+
+NAMED = ("exhaustive", "worst_case", "extraction", "certificate", "error_control")
+"""The kinds that a bracket has a name for; `others` are the rest of those of `certify`."""
+
+
+class ContradictionError(RuntimeError):
+    """A proof and a failure that cannot both be true: a mistake in this program, not in its use."""
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """The evidence about one model on one task, each kind at most once; None was not looked for.
+
+    `wrong_at` is the earliest position at which a random word was answered wrongly, where some was.
+    `skipped` names kinds that could not be looked for, each with the reason.
+    """
+
+    exhaustive: Exhaustive | None = None
+    worst_case: WorstCase | None = None
+    extraction: Extraction | None = None
+    certificate: Certificate | None = None
+    error_control: ErrorControl | None = None
+    wrong_at: int | None = None
+    skipped: tuple[tuple[str, str], ...] = ()
+    others: tuple[Evidence, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        evidence: Iterable[Evidence],
+        skipped: Iterable[tuple[str, str]] = (),
+        wrong_at: int | None = None,
+    ) -> Bracket:
+        """The bracket of some evidence; of several of one kind the last counts."""
+        last = {each.kind.replace("-", "_"): each for each in evidence}
+        named = {name: last.pop(name, None) for name in NAMED}
+        others = tuple(each for each in last.values() if "certify" in each.commands)
+        return cls(**named, wrong_at=wrong_at, skipped=tuple(skipped), others=others)  # type: ignore[arg-type]
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """All that was found."""
+        named = (getattr(self, name) for name in NAMED)
+        found = [each for each in (*named, *self.others) if each is not None]
+        return tuple(sorted(found, key=lambda each: each.place))
+
+    @property
+    def _proofs(self) -> list[tuple[float, str]]:
+        """The length up to which each proof goes, infinity for every length, and its kind."""
+        return [(each.proves, each.kind) for each in self.evidence if each.proves > 0]
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is proven."""
+        longest = max((length for length, _ in self._proofs), default=0)
+        return "all lengths" if longest == math.inf else "to length" if longest else "not proven"
+
+    @property
+    def proven(self) -> int | None:
+        """The length up to which every word is proven to be right; None for every length."""
+        longest = max((length for length, _ in self._proofs), default=0)
+        return None if longest == math.inf else int(longest)
+
+    @property
+    def proven_by(self) -> str | None:
+        """The kind of evidence that proves it; None where nothing is proven."""
+        return max(self._proofs, default=(0, None))[1]
+
+    @property
+    def failure(self) -> Failure | None:
+        """The shortest word that was sought and is answered wrongly."""
+        seen = (failure for each in self.evidence for failure in each.failures)
+        return min(seen, key=lambda each: each.position, default=None)
+
+    @property
+    def fails_at(self) -> int | None:
+        """The length of the shortest word that is known to be answered wrongly."""
+        failure = self.failure
+        known = (None if failure is None else failure.position, self.wrong_at)
+        return min(filter(None, known), default=None)
+
+    @property
+    def right_to(self) -> int:
+        """The length up to which every word that was tried is right, or proven to be right."""
+        if self.fails_at is not None:
+            return self.fails_at - 1
+        tried = 0 if self.worst_case is None else self.worst_case.tested
+        return max(tried, self.proven or 0)
+
+    @property
+    def tried(self) -> bool:
+        """Whether the network was asked any word."""
+        return any(each.tried for each in self.evidence)
+
+    @property
+    def contradiction(self) -> str | None:
+        """The proof and the failure that exclude each other, in words; None where none do."""
+        position = self.fails_at
+        if position is None:
+            return None
+        for length, kind in self._proofs:
+            if position <= length:
+                to = "of every length" if length == math.inf else f"of up to {length:,} symbols"
+                return (
+                    f"the evidence '{kind}' proves that every word {to} is answered rightly, and "
+                    f"symbol {position:,} of a word is answered wrongly"
+                )
+        return None
+
+    def require_consistent(self) -> None:
+        """Raise `ContradictionError` where a word fails that is proven to be right."""
+        if (wrong := self.contradiction) is not None:
+            raise ContradictionError(f"{wrong}: both cannot be true, so a search has a mistake")
 
 
 def certify(

@@ -37,12 +37,12 @@ import torch
 from torch import Tensor, nn
 
 from statetrack.errors import SettingsError, setting
-from statetrack.evidence.certificate.arithmetic import Unsupported, arithmetic_of, exactly
+from statetrack.evidence.certificate.arithmetic import Unsupported, arithmetic_of
 from statetrack.evidence.certificate.centres import FEW_ROUNDS, Edges, find_centres
 from statetrack.evidence.certificate.linear import certify_linear, observed_later
 from statetrack.evidence.kinds.certificate import Certificate
 from statetrack.evidence.records import Budget
-from statetrack.evidence.subject import Subject
+from statetrack.evidence.subject import Subject, exactly
 from statetrack.models import LinearModel
 from statetrack.ops import (
     BlockOperators,
@@ -268,7 +268,7 @@ def _snap_dense(model: Any, goal: _Goal) -> Made:
     points, _, defect = goal.read_later()
     goal.require(defect)
     num_states, hidden = goal.centres.shape
-    logits = _logits(model, goal)
+    logits = goal.centres @ exactly(model.readout.weight).T
     basis = np.eye(num_states) if num_states <= hidden else goal.kept_space(points)
     kind = "one coordinate per state" if num_states <= hidden else "orthogonal matrices"
     size = basis.shape[1]
@@ -279,12 +279,6 @@ def _snap_dense(model: Any, goal: _Goal) -> Made:
     weight = np.linalg.lstsq(basis, logits, rcond=None)[0].T
     _put(model.readout.weight, np.pad(weight, ((0, 0), (0, hidden - size))))
     return defect, size, kind
-
-
-def _logits(model: Any, goal: _Goal) -> Floats:
-    """The logits at the centres, [S, C]."""
-    found: Floats = goal.centres @ exactly(model.readout.weight).T
-    return found
 
 
 def _snap_blocks(model: Any, operators: BlockOperators | DiagonalOperators, goal: _Goal) -> Made:
@@ -343,7 +337,7 @@ def _snap_planes(
     if isinstance(operators, RotationOperators):
         turns = exactly(operators.angles)
     else:
-        turns = np.angle(_complex(operators.gains))
+        turns = np.angle(operators.gains.detach().cpu().to(torch.complex128).numpy())
     orders = np.array([_order(column) for column in table.T])
     angles = np.round(turns * orders[:, None] / (2 * np.pi)) / orders[:, None] * 2 * np.pi
     scale = np.linalg.norm(goal.centres, axis=1).max()
@@ -375,10 +369,6 @@ def _snap_planes(
         gains = np.where(kept, np.exp(1j * angles), 0)
         _put_table(model, "gains", np.stack([gains.real, gains.imag], -1))
     return defect, 2 * int(kept.sum()), "characters of the group"
-
-
-def _complex(gains: Tensor) -> Any:
-    return gains.detach().cpu().to(torch.complex128).numpy()
 
 
 def _order(targets: Floats) -> int:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from statetrack.errors import SettingsError
 from statetrack.evaluation import CHUNK, stream_of
 from statetrack.models import LinearModel
-from statetrack.sources import Automaton, Source
+from statetrack.sources import Automaton, Floats, Source
 from statetrack.spec import Task, load_task
 from statetrack.training import finite_answers
 
@@ -120,15 +120,11 @@ class Reader:
         Complex numbers are pairs. Raises `SettingsError` where the state has none of its own.
         """
         rows: list[Tensor] = []
-
-        def add(part: Tensor, axis: int | None) -> Tensor:
-            real = torch.view_as_real(part) if part.is_complex() else part
-            if axis is not None and real.is_floating_point():
+        for part, axis in _parts(state, self._word_axes):
+            if axis is not None and (part.is_complex() or part.is_floating_point()):
+                real = torch.view_as_real(part) if part.is_complex() else part
                 moved = real.movedim(axis, 0)
                 rows.append(moved.reshape(len(moved), -1))
-            return part
-
-        _mapped(add, self._word_axes, state)
         if not rows:
             raise SettingsError("the model's state has no numbers of its own for every word")
         return torch.cat(rows, 1)
@@ -267,6 +263,12 @@ class Subject(Reader):
             if found.all():
                 break
         return found
+
+
+def exactly(tensor: Tensor) -> Floats:
+    """The numbers of a tensor, float32 or float64, in float64."""
+    found: Floats = tensor.detach().to("cpu", torch.float64).numpy()
+    return found
 
 
 def _axes(two: Any, three: Any) -> Any:

@@ -154,8 +154,8 @@ class _WorstWordSearch:
         started = time.monotonic()
         families: tuple[tuple[str, float, Callable[[str, Budget], None]], ...] = (
             (SHORT_WORDS, 0.2, self._short_words),
-            (IDLE, 0.25, self._idle_runs),
-            (POWERS, 0.6, self._powers),
+            (IDLE, 0.25, self._periodic_words),
+            (POWERS, 0.6, self._periodic_words),
             (UNCERTAIN, 0.4, self._short_words),
             (GROUPS, 0.4, self._mixed_words),
             (RANDOM, 0.5, self._mixed_words),
@@ -206,13 +206,11 @@ class _WorstWordSearch:
         else:
             self._fails(family, explicit(found.failing), WrongAt(0, len(found.failing)))
 
-    def _idle_runs(self, name: str, budget: Budget) -> None:
-        words = idle_runs(self._subject.automaton, self._caps.stages[0][0], self._draw)
-        self._read_in_stages(name, words, budget)
-
-    def _powers(self, name: str, budget: Budget) -> None:
-        automaton = self._subject.automaton
-        if self._form is not None and self._limit > LEAST_PREDICTED:
+    def _periodic_words(self, name: str, budget: Budget) -> None:
+        automaton, most = self._subject.automaton, self._caps.stages[0][0]
+        if name == IDLE:
+            words = idle_runs(automaton, most, self._draw)
+        elif self._form is not None and self._limit > LEAST_PREDICTED:
             words = periodic_words(automaton, self._caps.predicted, self._draw)
             predictions, leaving = self._predict(self._form, words, budget.part(0.6))
             first = [each.word for each in _first_to_fail(predictions)[: self._caps.replayed]]
@@ -222,8 +220,8 @@ class _WorstWordSearch:
             unknown = [each.word for each in predictions if not each.known]
             words = unknown or words
         else:
-            words = periodic_words(automaton, self._caps.stages[0][0], self._draw)
-        self._read_in_stages(name, words[: self._caps.stages[0][0]], budget)
+            words = periodic_words(automaton, most, self._draw)
+        self._read_in_stages(name, words[:most], budget)
 
     def _leave_periods(self, name: str, suspects: Sequence[PredictedFailure]) -> None:
         """Read the words that are predicted to fail first on a symbol outside their period."""
@@ -325,7 +323,11 @@ class _WorstWordSearch:
             automaton = self._subject.automaton
             predicted = predict_failure(self._form, automaton, failure, self._longest)
             if predicted is not None and predicted < failure.position:
-                failure = self._with_fewer_repetitions(failure, predicted)
+                # repeated up to about there only, if it fails there too
+                repeated = Periodic(failure.prefix, failure.period)
+                earlier = self._left(repeated, predicted, failure.suffix)
+                if earlier is not None and earlier.position < failure.position:
+                    failure = self._confirmed(repeated, earlier, POWERS) or failure
         position = found.position if failure is None else failure.position
         self._families.append(
             replace(
@@ -337,14 +339,6 @@ class _WorstWordSearch:
             )
         )
         self._limit = min(self._limit, position - 1)
-
-    def _with_fewer_repetitions(self, failure: Failure, position: int) -> Failure:
-        """A failing word repeated up to about a position only, if it fails there too."""
-        word = Periodic(failure.prefix, failure.period)
-        found = self._left(word, position, failure.suffix)
-        if found is None or found.position >= failure.position:
-            return failure
-        return self._confirmed(word, found, POWERS) or failure
 
     def _confirmed(self, word: Periodic, found: WrongAt, family: str) -> Failure | None:
         """The failure of one word, read alone by the model in its own precision."""

@@ -40,8 +40,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from torch import Tensor
 
+from statetrack.evidence.subject import exactly
 from statetrack.models import LinearModel
 from statetrack.ops import (
     BlockOperators,
@@ -185,12 +185,6 @@ def _both(executed: Arithmetic, matrices: Floats, first: Floats, readout: Floats
         ),
         real,
     )
-
-
-def exactly(tensor: Tensor) -> Floats:
-    """The numbers of a tensor, float32 or float64, in float64."""
-    found: Floats = tensor.detach().to("cpu", torch.float64).numpy()
-    return found
 
 
 def _gamma(count: Floats | int, unit: float) -> Floats:

@@ -187,7 +187,7 @@ def with_rounding(
     at_centres = abs(centres @ rank_space.enter.T) + own * (abs(centres) @ sizes.T)  # [S, R]
     largest = at_centres.max(1)
     if not RANGE[0] < largest.min() <= largest.max() < RANGE[1]:
-        return _unbounded(exact)
+        return replace(exact, first=np.full_like(exact.first, np.inf))
     at_centres += UNDERFLOW * largest.max()
     # the largest coordinates over vectors of norm 1 of every part: [k, R]
     reaches = np.stack(
@@ -235,10 +235,6 @@ def with_rounding(
         margins=exact.margins,
         costs=np.concatenate([exact.costs, np.zeros_like(read), read], 1) * UP,
     )
-
-
-def _unbounded(exact: ComparisonSystem) -> ComparisonSystem:
-    return replace(exact, first=np.full_like(exact.first, np.inf))
 
 
 def _rounded(rounding: Floats, sources: Floats) -> Floats:

@@ -17,9 +17,9 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from statetrack.evidence.certificate.arithmetic import exactly
 from statetrack.evidence.certificate.centres import Edges
 from statetrack.evidence.records import Budget
+from statetrack.evidence.subject import exactly
 from statetrack.models import LinearModel
 from statetrack.ops import (
     BlockOperators,
@@ -96,35 +96,20 @@ def _steps(model: LinearModel, bits: int) -> Step:
     bias = np.zeros(len(weight)) if model.readout.bias is None else exactly(model.readout.bias)
     unit = (weight.shape[1] + 2) * 2.0**-bits * 2
     divided = model.scale_invariant
-    advance: Callable[[int, Floats], Floats]
-    if isinstance(operators, DenseOperators | BlockOperators):
-        matrices = exactly(operators.dense())
-
-        def advance(symbol: int, state: Floats) -> Floats:
-            added = None if terms is None else terms[symbol]
-            return exact_product(matrices[symbol], state, bits, added)
-
-    elif isinstance(operators, DiagonalOperators | ComplexDiagonalOperators):
-        matrices = exactly(operators.dense())
-        if not np.isin(matrices, (-1.0, 0.0, 1.0)).all():
-            raise _Rounded  # products of gains are taken too, and these stay 0 and 1
-
-        def advance(symbol: int, state: Floats) -> Floats:
-            if terms is None:
-                return exact_product(matrices[symbol], state, bits, None)
-            # states that start from 0 within a chunk are differences of two states
-            after = exact_product(matrices[symbol], state, bits - 3, terms[symbol])
-            return after
-
-    elif isinstance(operators, FactoredOperators):
-        if terms is not None:
-            raise _Rounded
+    if isinstance(operators, FactoredOperators) and terms is None:
         return _factored_steps(operators, weight, bias, bits, divided)
-    else:
+    gains = isinstance(operators, DiagonalOperators | ComplexDiagonalOperators)
+    if not gains and not isinstance(operators, DenseOperators | BlockOperators):
         raise _Rounded
+    matrices = exactly(operators.dense())
+    if gains and not np.isin(matrices, (-1.0, 0.0, 1.0)).all():
+        raise _Rounded  # products of gains are taken too, and these stay 0 and 1
+    # of gains, states that start from 0 within a chunk are differences of two states
+    room = bits - 3 if gains and terms is not None else bits
 
     def step(symbol: int, state: Floats) -> tuple[Floats, Floats, Floats]:
-        after = advance(symbol, state)
+        added = None if terms is None else terms[symbol]
+        after = exact_product(matrices[symbol], state, room, added)
         if divided:
             _check_power_of_two(after)
         sizes = abs(weight) @ abs(after) + abs(bias)

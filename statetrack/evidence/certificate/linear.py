@@ -47,10 +47,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from torch import nn
 
 from statetrack.evidence.certificate.arithmetic import (
     OWN,
@@ -111,11 +110,6 @@ def _rank(length: int | None) -> float:
     return float("inf") if length is None else float(length)
 
 
-def is_linear(model: nn.Module) -> bool:
-    """Whether a model's operators depend on the symbol alone."""
-    return isinstance(model, LinearModel)
-
-
 def certify_linear(subject: Subject, *, budget: Budget, seed: int = 0) -> Certificate:
     """The certificate of a linear model; nothing in it is drawn at random."""
     began = time.monotonic()
@@ -124,19 +118,8 @@ def certify_linear(subject: Subject, *, budget: Budget, seed: int = 0) -> Certif
     minimal = Edges.of(subject.automaton, minimal=True)
     budget.say("following states that are computed exactly")
     if closes_exactly(model, minimal, budget):
-        return Certificate(
-            verdict="all lengths",
-            length=None,
-            verdict_real="all lengths",
-            length_real=None,
-            method=EXACT,
-            margin=None,
-            residual=0.0,
-            growth=None,
-            reason="",
-            complete=True,
-            seconds=time.monotonic() - began,
-        )
+        nothing = not_proven("", method=EXACT, seconds=time.monotonic() - began)
+        return replace(nothing, verdict="all lengths", verdict_real="all lengths", residual=0.0)
     try:
         both = arithmetic_of(model)
     except Unsupported as error:
@@ -158,7 +141,11 @@ def certify_linear(subject: Subject, *, budget: Budget, seed: int = 0) -> Certif
                 complete = False
                 break
             budget.say(f"bounding errors: {splitting.name}")
-            proof = _prove(both, kept, transitions, splitting)
+            executed = compare(both.executed, kept, transitions, splitting)
+            length = executed.longest()
+            # exact arithmetic rounds by nothing, which is within every bound on rounding
+            real = compare(both.real, kept, transitions, splitting).longest()
+            proof = _Proof(max(real, length, key=_rank), length, executed, splitting)
             if best is None or proof.order > best.order:
                 best, found = proof, (kept, transitions)
         if budget.spent or (best is not None and best.order >= (ENOUGH, ENOUGH)):
@@ -193,9 +180,13 @@ def _splittings(
     """Splittings to try, each with the centres that it is for."""
     blocks = arithmetic.blocks
     observed = observed_later(arithmetic.matrices)
+    missed = np.abs(residuals_of(arithmetic.matrices, centres, transitions))
     tried = set()
     for share in NOISY if len(blocks) > 1 else NOISY[:1]:
-        kept = centres if share is None else _without_noise(arithmetic, centres, transitions, share)
+        kept = centres.copy()
+        for block in blocks if share is not None else ():
+            if missed[:, block].max() > (share or 0.0) * np.abs(centres[:, block]).max():
+                kept[:, block] = 0.0
         values = [np.linalg.svd(kept[:, block], compute_uv=False) for block in blocks]
         for tolerance in TOLERANCES:
             least = tolerance * float(np.linalg.norm(centres, 2))
@@ -221,25 +212,11 @@ def observed_later(matrices: Floats) -> Floats | None:
     return gramian
 
 
-def _without_noise(
-    arithmetic: Arithmetic, centres: Floats, transitions: Edges, share: float
-) -> Floats:
-    """The centres, with zeros in blocks where they miss each other by more than a share."""
-    images = np.matmul(centres, arithmetic.matrices.transpose(0, 2, 1))
-    residuals = images[transitions.symbol, transitions.source] - centres[transitions.target]
-    kept = centres.copy()
-    for block in arithmetic.blocks:
-        if np.abs(residuals[:, block]).max() > share * np.abs(centres[:, block]).max():
-            kept[:, block] = 0.0
-    return kept
-
-
-def _prove(both: Both, centres: Floats, transitions: Edges, splitting: Splitting) -> _Proof:
-    executed = compare(both.executed, centres, transitions, splitting)
-    real = compare(both.real, centres, transitions, splitting)
-    # exact arithmetic rounds by nothing, which is within every bound on the rounding of floats
-    length = executed.longest()
-    return _Proof(max(real.longest(), length, key=_rank), length, executed, splitting)
+def residuals_of(matrices: Floats, centres: Floats, transitions: Edges) -> Floats:
+    """By how much the operators miss the centre that each transition leads to, [E, n]."""
+    images = np.matmul(centres, matrices.transpose(0, 2, 1))
+    found: Floats = images[transitions.symbol, transitions.source] - centres[transitions.target]
+    return found
 
 
 def _certificate(
@@ -251,8 +228,7 @@ def _certificate(
     seconds: float,
 ) -> Certificate:
     comparison = proof.comparison
-    images = np.matmul(centres, both.real.matrices.transpose(0, 2, 1))
-    residuals = images[transitions.symbol, transitions.source] - centres[transitions.target]
+    residuals = residuals_of(both.real.matrices, centres, transitions)
     residual = np.linalg.norm(residuals, axis=1).max() / np.linalg.norm(centres, axis=1).max()
     margins = comparison.margins / np.maximum(comparison.costs.sum(1), 1e-300)
     margin = float(margins.min()) if len(margins) else None  # None: there is one label only
@@ -299,7 +275,7 @@ def compare(
     parts, defect = splitting.parts, splitting.defect
     source, symbol, target = transitions.source, transitions.symbol, transitions.target
     sizes = abs(centres)
-    residuals = np.matmul(centres, matrices.transpose(0, 2, 1))[symbol, source] - centres[target]
+    residuals = residuals_of(matrices, centres, transitions)
     spread = np.matmul(sizes, rounding.transpose(0, 2, 1))[symbol, source]
     spread += sizes[target] * OWN + UNDERFLOW * sizes.max()
     terms = [_size(part, residuals, spread, defect).max() for part in parts]

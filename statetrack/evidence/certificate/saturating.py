@@ -35,7 +35,7 @@ from typing import Final
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from statetrack.evidence.kinds.certificate import Certificate, not_proven
 from statetrack.evidence.records import Budget, Verdict
@@ -69,11 +69,6 @@ LARGEST_WEIGHT: Final = 2.0**40
 """Larger weights may leave the range of float32."""
 
 METHOD: Final = "boxes of states that are mapped into each other"
-
-
-def saturates(model: nn.Module) -> bool:
-    """Whether boxes of states can be followed through the model's steps."""
-    return isinstance(model, WithBoxes)
 
 
 @torch.no_grad()

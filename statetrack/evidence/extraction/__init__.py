@@ -180,8 +180,11 @@ def find_extraction(
     if oracle.last is not None and failing.long_words_differ(oracle.last) and reason == "tested":
         reason = "length"
     found = None if oracle.last is None else smallest(oracle.last, teacher.num_labels)
-    if reason != "tested" and found is not None:
-        _replay_difference(found, teacher)
+    if reason != "tested" and found is not None and teacher.needed is not None:
+        word = shortest_difference(found, teacher.needed)
+        if word is not None:  # it is read, so that a failure is noted
+            with suppress(Stop):
+                teacher.read(np.array([word]))
     delta, output, start = _tables(found)
     agrees = None if teacher.needed is None or reason != "tested" else True
     return Extraction(
@@ -232,16 +235,6 @@ def _extra_states(
     void = teacher.needed is not None and num_needed(teacher.needed) < teacher.needed.num_states
     extra = len(last.codes) + depth - num_needed(found) - 1 - int(void)
     return extra if extra >= 0 else None
-
-
-def _replay_difference(found: Automaton, teacher: Teacher) -> None:
-    """Read the shortest word on which a machine and the task differ, so that a failure is noted."""
-    if teacher.needed is None:
-        return
-    word = shortest_difference(found, teacher.needed)
-    if word is not None:
-        with suppress(Stop):
-            teacher.read(np.array([word]))
 
 
 def _tables(
