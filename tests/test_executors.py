@@ -148,7 +148,7 @@ def test_a_stop_reaches_the_jobs_which_write_checkpoints(tmp_path, workers, monk
 
     def both_run() -> bool:
         calls = tmp_path / "calls.txt"
-        return calls.exists() and len(calls.read_text().splitlines()) == 2
+        return calls.exists() and len(calls.read_text().splitlines()) >= 2
 
     assert list(Slurm(cluster="local").map(work, points, both_run)) == []
     assert {path.stem for path in tmp_path.glob("*.checkpoint")} == {"waits", "waits too"}

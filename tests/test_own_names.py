@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 import statetrack as st
-from statetrack.cli._made_suites import made_suite
 from statetrack.cli.app import run
+from statetrack.cli.sweep import made_suite
 from statetrack.errors import TaskError
 from statetrack.runs import Run
 from statetrack.spec import folder_name, golden_hash, is_path, load_task, names_in

@@ -13,9 +13,8 @@ import yaml
 from rich.console import Console
 
 from statetrack.cli import app
-from statetrack.cli._made_suites import made_suite, settings_and_axes, task_names
-from statetrack.cli._sweep_progress import SweepProgress, clock
-from statetrack.cli._sweeping import chosen_names
+from statetrack.cli._sweeping import SweepProgress, chosen_names, clock
+from statetrack.cli.sweep import made_suite, settings_and_axes, task_names
 from statetrack.errors import SettingsError, StatetrackError
 from statetrack.runs import Run, RunFolder, locking
 from statetrack.sweep import EXECUTORS, SUITES, Failed, PointResult, load_suite, points_of

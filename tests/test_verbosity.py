@@ -51,11 +51,11 @@ def test_quiet_searches_without_a_line(monkeypatch, capsys):
 
 
 def test_a_sweep_says_nothing_of_its_progress_where_it_is_quiet(monkeypatch, capsys):
-    from statetrack.cli import _sweep_progress
+    from statetrack.cli import _sweeping
 
-    monkeypatch.setattr(_sweep_progress, "LOOK", 0.001)
+    monkeypatch.setattr(_sweeping, "LOOK", 0.001)
     for level, told in ((logging.INFO, True), (logging.WARNING, False)):
-        with terminal.saying(level), _sweep_progress.following([], lambda: True):
+        with terminal.saying(level), _sweeping.following([], lambda: True):
             time.sleep(0.05)
         assert ("stopping" in capsys.readouterr().err) is told
 

@@ -1,22 +1,43 @@
-"""What `sweep` and `reproduce` share: choosing points, running them, and showing the table."""
+"""What `sweep` and `reproduce` share: options, choosing points, running them, and the table.
+
+While points run, standard error has one display in a terminal, and lines of a log elsewhere. The
+seconds that are left are computed from what the points that ended have taken: those of the same
+model say most about the others. A point counts by its steps, words and lengths.
+"""
 
 from __future__ import annotations
 
 import inspect
 import shlex
+import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_origin
 
 import typer
+from rich.console import Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
 from statetrack import report, runs, sweep
 from statetrack.cli import _tables as tables
 from statetrack.cli import options
-from statetrack.cli._terminal import INTERRUPTED, interruptible, note, print_json
+from statetrack.cli._terminal import (
+    INTERRUPTED,
+    interruptible,
+    is_quiet,
+    note,
+    print_json,
+    require_writable,
+)
 from statetrack.errors import SettingsError, StatetrackError, nearest_or_known
 from statetrack.text import visible
 
@@ -33,107 +54,129 @@ LEGEND_OF_WORST = (
     "the next fails; >= where none that was tried fails"
 )
 
-RowNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--rows", metavar="NAMES", help="Only these rows, with commas between; repeatable."
-    ),
-]
-ColumnNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--columns", metavar="NAMES", help="Only these columns, with commas between; repeatable."
-    ),
-]
-ExecutorName = Annotated[
-    str,
-    typer.Option(
-        "--executor",
-        metavar="NAME",
-        help="Where points are run: local, ray or slurm; each has options of its own.",
-    ),
-]
-OnlyFinished = Annotated[
-    bool,
-    typer.Option(
-        "--finished",
-        help="Train nothing: show the points whose training is finished, the others as not "
-        "measured.",
-    ),
-]
-HtmlFile = Annotated[
-    Path | None,
-    typer.Option("--html", metavar="FILE", help="Also write everything as one HTML page."),
-]
-WithEvidence = Annotated[
-    bool,
-    typer.Option(
-        "--evidence",
-        help="Also all other evidence about each point's selected replica, in a second table.",
-    ),
-]
-StressSeconds = Annotated[
-    float,
-    typer.Option(
-        help="Time for the worst word of each point's selected replica; 0: none is sought.",
-        min=0.0,
-        max=10**6,
-    ),
-]
-EvidenceSeconds = Annotated[
-    float,
-    typer.Option(help="Time for each other kind of evidence of a point.", min=0.1, max=10**6),
-]
-DryRun = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run",
-        help="Print the points with their parameters and an estimate of the time, and run none.",
-    ),
-]
-AsJson = Annotated[
-    bool,
-    typer.Option("--json", help="One JSON object on stdout, and nothing else."),
-]
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """What a command line asks for: a suite as it is run, where, and what is shown."""
+    """What a command line asks for: a suite as it is run, where, and what is shown.
+
+    The fields that have an option are options of both commands; `of_executor` has those of the
+    executor.
+    """
 
     suite: sweep.Suite
     name: str
     folder: Path
-    executor: sweep.Executor
     command: str
-    stress_seconds: float = 0.0
-    evidence_seconds: float = 0.0
-    rows: Sequence[str] = ()
-    columns: Sequence[str] = ()
-    markdown: Path | None = None
-    html: Path | None = None
+    of_executor: Mapping[str, Any]
     files: Sequence[Path] = ()
-    finished: bool = False
     budget: str | None = None
-    log: tuple[str, ...] = ()
-    dry_run: bool = False
-    as_json: bool = False
+    rows: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rows", metavar="NAMES", help="Only these rows, with commas between; repeatable."
+        ),
+    ] = None
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--columns",
+            metavar="NAMES",
+            help="Only these columns, with commas between; repeatable.",
+        ),
+    ] = None
+    finished: Annotated[
+        bool,
+        typer.Option(
+            "--finished",
+            help="Train nothing: show the points whose training is finished, the others as not "
+            "measured.",
+        ),
+    ] = False
+    markdown: options.MarkdownFile = None
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Also write everything as one HTML page."),
+    ] = None
+    stress_seconds: Annotated[
+        float,
+        typer.Option(
+            help="Time for the worst word of each point's selected replica; 0: none is sought.",
+            min=0.0,
+            max=10**6,
+        ),
+    ] = 0.0
+    evidence: Annotated[
+        bool,
+        typer.Option(
+            "--evidence",
+            help="Also all other evidence about each point's selected replica, in a second table.",
+        ),
+    ] = False
+    evidence_seconds: Annotated[
+        float,
+        typer.Option(help="Time for each other kind of evidence of a point.", min=0.1, max=10**6),
+    ] = 12.0
+    log: options.Logs = None
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Print the points with their parameters and an estimate of the time, and run "
+            "none.",
+        ),
+    ] = False
+    as_json: options.AsJson = False
+    executor: Annotated[
+        str,
+        typer.Option(
+            "--executor",
+            metavar="NAME",
+            help="Where points are run: local, ray or slurm; each has options of its own.",
+        ),
+    ] = "local"
 
     @property
     def searching(self) -> sweep.Searching:
         """What is looked for beyond accuracies."""
-        return sweep.Searching(worst=self.stress_seconds, others=self.evidence_seconds)
+        others = self.evidence_seconds if self.evidence else 0.0
+        return sweep.Searching(worst=self.stress_seconds, others=others)
 
 
-def executor_parameters(argv: Sequence[str]) -> list[inspect.Parameter]:
-    """The options of the executor that a command line names."""
+OPTIONS = {
+    name: one
+    for name, one in inspect.signature(Sweep, eval_str=True).parameters.items()
+    if get_origin(one.annotation) is Annotated
+}
+"""The options that both commands have, by their names."""
+
+
+def with_options(
+    command: Callable[..., None],
+    argv: Sequence[str],
+    *,
+    stress_seconds: float,
+    after_columns: Sequence[str] = (),
+    more: Sequence[inspect.Parameter] = (),
+) -> Callable[..., None]:
+    """The command with the options of a sweep, `more`, and those of the executor that it names.
+
+    `after_columns` names options of the command itself that help shows after `--columns`.
+    """
+    written = inspect.signature(command, eval_str=True).parameters
+    late = [written[name] for name in after_columns]
+    own = [
+        one
+        for name, one in written.items()
+        if one.kind is not inspect.Parameter.VAR_KEYWORD and name not in after_columns
+    ]
+    first, second, *shared = (
+        one.replace(default=stress_seconds) if one.name == "stress_seconds" else one
+        for one in OPTIONS.values()
+    )
     name = options.peek(argv, "--executor") or "local"
-    return options.parameters(sweep.EXECUTORS[name], f"Executor {name}")
-
-
-def executor_of(name: str, given: Mapping[str, Any]) -> sweep.Executor:
-    """The executor of a name, with its options."""
-    return options.collect(sweep.EXECUTORS[name], given)
+    executor = options.parameters(sweep.EXECUTORS[name], f"Executor {name}")
+    every = [*own, first, second, *late, *shared, *more, *executor]
+    return options.with_parameters(command, every)
 
 
 def chosen_names(given: Sequence[str] | None, names: Mapping[str, str], option: str) -> list[str]:
@@ -159,12 +202,18 @@ def chosen_names(given: Sequence[str] | None, names: Mapping[str, str], option: 
     return [name for name, other in names.items() if name in asked or other in asked]
 
 
-def run(asked: Sweep) -> None:
-    """Run a sweep, and show its table.
+def run(given: Mapping[str, Any], **asked_for: Any) -> None:
+    """Run the sweep of a command line with the options `given`, and show its table.
 
     Raises `StatetrackError` where points failed, once everything is printed.
     """
-    runs.require_logs(asked.log)
+    asked = Sweep(**{name: given[name] for name in OPTIONS}, of_executor=given, **asked_for)
+    for option, page in (("--markdown", asked.markdown), ("--html", asked.html)):
+        if page is not None:
+            require_writable(page, option)
+    executor = options.collect(sweep.EXECUTORS[asked.executor], asked.of_executor)
+    log = asked.log or ()
+    runs.require_logs(log)
     suite = asked.suite
     models = {
         name: next(each for each in suite.models if name == each or name.startswith(f"{each}, "))
@@ -179,20 +228,20 @@ def run(asked: Sweep) -> None:
         for point in every_point:
             sweep.require_trainable(point)
     if asked.dry_run:
-        _print_estimates(asked, points)
+        _print_estimates(asked, points, executor.num_at_once)
         return
     if asked.budget is not None and not asked.as_json:
         report.console().print(f"budget {asked.budget}: {suite.departures}")
     started = time.perf_counter()
     chosen = trained if asked.finished else points
-    every = run_points(suite, chosen, asked.executor, asked.searching, asked.log)
+    every = run_points(suite, chosen, executor, asked.searching, log)
     _show(asked, points, rows, columns, every, time.perf_counter() - started)
 
 
-def _print_estimates(asked: Sweep, points: Sequence[sweep.Point]) -> None:
+def _print_estimates(asked: Sweep, points: Sequence[sweep.Point], at_once: int) -> None:
     """What the points would take, as a table or JSON; nothing is run or written."""
     note(f"timing a few steps of every kind of point: about {sweep.BUDGET:g} s at most")
-    found = sweep.estimate(asked.suite, points, asked.executor.num_at_once, asked.searching)
+    found = sweep.estimate(asked.suite, points, at_once, asked.searching)
     if asked.as_json:
         print_json(found.to_json())
         return
@@ -213,8 +262,6 @@ def run_points(
 
     Raises `typer.Exit` where the sweep was interrupted, and `StatetrackError` for a full disk.
     """
-    from statetrack.cli._sweep_progress import following
-
     searching = searching or sweep.Searching()
     every = []
     with interruptible() as stop, following(points, stop) as progress:
@@ -279,7 +326,7 @@ def _show(
                 points=points,
                 results=every,
                 compared=compared,
-                evidence=bool(asked.evidence_seconds),
+                evidence=asked.evidence,
             )
         kept = f"; the results are kept: the same command with another {option} writes them"
         tables.write_file(file, page, option, f"{kept} without training")
@@ -311,7 +358,7 @@ def _draw(
     called = suite.published_as if suite.published else "published"
     to.print(LEGENDS[suite.measure] + (f"; in brackets: {called}" if published else ""))
     to.print(LEGEND_OF_WORST if asked.stress_seconds else NO_WORST)
-    if asked.evidence_seconds:
+    if asked.evidence:
         to.print(report.evidence_table(rows, columns, results))
     if compared:
         to.print(report.verdict_table(compared))
@@ -331,7 +378,7 @@ def _draw(
 
 def _command(asked: Sweep) -> str:
     """The command that makes a page."""
-    said = not asked.evidence_seconds or "--evidence" in shlex.split(asked.command)
+    said = not asked.evidence or "--evidence" in shlex.split(asked.command)
     return asked.command if said else f"{asked.command} --evidence"
 
 
@@ -346,3 +393,218 @@ def _report(asked: Sweep, rows: Sequence[str], columns: Sequence[str]) -> report
         budget=asked.budget,
         command=_command(asked),
     )
+
+
+# --- what a sweep is doing, on standard error ---
+
+LOOK = 0.5
+"""Seconds between two looks at the folders of the points."""
+
+HEARTBEAT = 60.0
+"""Seconds between two lines that say what runs, where there is no terminal."""
+
+MOST_SHOWN = 8
+"""The most running points that are shown."""
+
+
+@dataclass
+class _Followed:
+    """A point, what it costs by its settings, and when this sweep began it."""
+
+    point: sweep.Point
+    folder: runs.RunFolder
+    steps: int
+    weight: float
+    begun: float | None = None
+    step: int = 0
+
+    @classmethod
+    def of(cls, point: sweep.Point) -> _Followed:
+        """A point that has not begun."""
+        experiment = point.experiment
+        data, training = experiment.data, experiment.training
+        length = _longest(data.task, data.train_length, data.supervision)
+        weight = float(training.steps * training.batch_size * length * len(experiment.replicas))
+        return cls(point, runs.RunFolder(point.path), training.steps, weight)
+
+    @property
+    def name(self) -> str:
+        """The point in words."""
+        return visible(f"{self.point.row} on {self.point.column}")
+
+    @property
+    def doing(self) -> str:
+        """What it is doing, as far as its folder says."""
+        if self.folder.finished:
+            return "trained, being measured"
+        return f"step {self.step:,} of {self.steps:,}" if self.step else "begun"
+
+    @property
+    def share(self) -> float:
+        """The share of its training that is done."""
+        return 1.0 if self.folder.finished else min(1.0, self.step / max(1, self.steps))
+
+
+@cache
+def _longest(task: str, train_length: Any, supervision: Any) -> int:
+    """The longest training words."""
+    from statetrack.spec import WordSpec, load_task  # which import NumPy
+
+    words = WordSpec.of(load_task(task), train_length=train_length, supervision=supervision)
+    return words.lengths.longest
+
+
+@dataclass
+class SweepProgress:
+    """Which points run, have ended and failed, and the time that the others may take."""
+
+    points: Sequence[sweep.Point]
+    log: Callable[[str], None]
+    started: float = field(default_factory=time.monotonic)
+    num_done: int = 0
+    num_failed: int = 0
+    first_begun: float | None = None
+    stopping: bool = False
+    rates: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.waiting = {(each.row, each.column): _Followed.of(each) for each in self.points}
+        self.since = time.time()
+
+    @property
+    def running(self) -> list[_Followed]:
+        """The points that run, by their beginnings."""
+        begun = [each for each in self.waiting.values() if each.begun is not None]
+        return sorted(begun, key=lambda each: each.begun or 0.0)
+
+    def look(self) -> None:
+        """Look which points have begun, and how far the running ones are."""
+        with self.lock:
+            for each in self.waiting.values():
+                if each.begun is None and each.folder.begun() >= self.since - 1:
+                    each.begun = time.monotonic()
+                    self.first_begun = self.first_begun or each.begun
+                    self.log(f"begins: {each.name}")
+                if each.begun is not None:
+                    each.step = each.folder.newest_step()
+
+    def end(self, done: sweep.Done) -> None:
+        """Count what became of a point."""
+        with self.lock:
+            each = self.waiting.pop((done.row, done.column), None)
+            self.num_done += 1
+            told = visible(f"{done.row} on {done.column}")
+            seconds = ""
+            if each is not None and each.begun is not None:
+                took = time.monotonic() - each.begun
+                seconds = f", {took:,.1f} s"
+                self.rates.setdefault(each.point.row, []).append((took, each.weight))
+            if isinstance(done, sweep.Failed):
+                self.num_failed += 1
+                self.log(f"failed: {told}: {visible(done.error)}{seconds}")
+            else:
+                chosen = done.selected
+                accuracy = (
+                    "diverged" if chosen is None else f"accuracy {report.share(chosen.accuracy)}"
+                )
+                self.log(f"done: {told}: {accuracy}{seconds} ({self.counted})")
+
+    @property
+    def counted(self) -> str:
+        """`12 of 30 done, 1 failed`."""
+        failed = f", {self.num_failed} failed" if self.num_failed else ""
+        return f"{self.num_done} of {len(self.points)} done{failed}"
+
+    def seconds_left(self) -> float | None:
+        """The seconds that the remaining points may take; None before any has ended."""
+        every = [pair for pairs in self.rates.values() for pair in pairs]
+        if not every:
+            return None
+        running, now = self.running, time.monotonic()
+        elapsed = now - (self.first_begun or self.started)
+        busy = sum(took for took, _ in every) + sum(now - (each.begun or now) for each in running)
+        at_once = max(1.0, busy / max(elapsed, 1e-9))
+        left = 0.0
+        for each in self.waiting.values():
+            pairs = self.rates.get(each.point.row, every)
+            whole = each.weight * sum(t for t, _ in pairs) / max(1.0, sum(w for _, w in pairs))
+            left += whole * (1 - each.share if each.begun is not None else 1.0)
+        return left / at_once
+
+    def line(self) -> str:
+        """All of it in one line."""
+        parts = [self.counted]
+        if self.stopping:
+            parts.append("stopping: points write their checkpoints")
+        left = self.seconds_left()
+        parts.append(f"{clock(time.monotonic() - self.started)} elapsed")
+        if left is not None and self.waiting:
+            parts.append(f"about {clock(left)} left")
+        return ", ".join(parts)
+
+    def __rich__(self) -> Group:
+        """The display of a terminal: a line for each running point, and a bar.
+
+        Its last line is not filled to the edge: the `^C` that a terminal writes there would begin
+        another line, and the first one of the display would stay when it is drawn again.
+        """
+        with self.lock:
+            running = self.running
+            rows = Table.grid(padding=(0, 2, 0, 0), expand=True)
+            rows.add_column(overflow="ellipsis", no_wrap=True, ratio=1)
+            rows.add_column(justify="right", no_wrap=True)
+            for each in running[:MOST_SHOWN]:
+                rows.add_row(Text(f"  {each.name}"), Text(each.doing, "dim"))
+            if len(running) > MOST_SHOWN:
+                rows.add_row(Text(f"  and {len(running) - MOST_SHOWN} more"), "")
+            done = self.num_done + sum(each.share for each in running)
+            head = Table.grid()
+            head.add_row(ProgressBar(total=max(1, len(self.points)), completed=done, width=40))
+            head.add_row(Text(self.line()))
+            return Group(rows, head)
+
+
+@contextmanager
+def following(points: Sequence[sweep.Point], stop: Callable[[], bool]) -> Iterator[SweepProgress]:
+    """The progress of a sweep, shown until the block ends."""
+    console = report.error_console()
+    in_terminal = sys.stderr.isatty()
+
+    def log(line: str) -> None:
+        if not in_terminal and not is_quiet():
+            console.print(f"{time.strftime('%H:%M:%S')} {line}")
+
+    progress = SweepProgress(points, log)
+    ended = threading.Event()
+
+    def watch() -> None:
+        told = time.monotonic()
+        while not ended.wait(max(LOOK, len(progress.waiting) / 1000)):
+            progress.look()
+            if stop() and not progress.stopping:
+                progress.stopping = True
+                log("stopping: points in training write a checkpoint")
+            if time.monotonic() - told >= HEARTBEAT:
+                told = time.monotonic()
+                running = [f"{each.name}: {each.doing}" for each in progress.running[:MOST_SHOWN]]
+                log(progress.line() + (f"; {'; '.join(running)}" if running else ""))
+
+    with ExitStack() as stack:
+        if in_terminal and not is_quiet():
+            display = Live(progress, console=console, refresh_per_second=2, transient=True)
+            stack.enter_context(display)
+        thread = threading.Thread(target=watch, daemon=True)
+        thread.start()
+        try:
+            yield progress
+        finally:
+            ended.set()
+            thread.join()
+
+
+def clock(seconds: float) -> str:
+    """`1:05:09`, or `5:09` within an hour."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

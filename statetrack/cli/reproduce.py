@@ -11,8 +11,6 @@ import typer
 
 from statetrack.cli import _sweeping as sweeping
 from statetrack.cli import _tables as tables
-from statetrack.cli import options
-from statetrack.cli._terminal import require_writable
 from statetrack.sweep import BUDGETS, folder_of, load_suite
 
 PLACE = 10
@@ -43,24 +41,12 @@ def build(argv: list[str]) -> Callable[..., None]:
             ),
         ] = None,
         force: tables.Force = False,
-        rows: sweeping.RowNames = None,
-        columns: sweeping.ColumnNames = None,
         seeds: Annotated[
             int, typer.Option(help="Seeds of each point; 0: the suite's own.", min=0)
         ] = 0,
         steps: Annotated[
             int, typer.Option(help="Steps of each point; 0: the suite's own.", min=0)
         ] = 0,
-        finished: sweeping.OnlyFinished = False,
-        markdown: options.MarkdownFile = None,
-        html: sweeping.HtmlFile = None,
-        stress_seconds: sweeping.StressSeconds = 5.0,
-        evidence: sweeping.WithEvidence = False,
-        evidence_seconds: sweeping.EvidenceSeconds = 12.0,
-        log: options.Logs = None,
-        dry_run: sweeping.DryRun = False,
-        as_json: sweeping.AsJson = False,
-        executor: sweeping.ExecutorName = "local",
         **given: Any,
     ) -> None:
         """Train and evaluate a whole suite: models x tasks, one table.
@@ -80,32 +66,20 @@ def build(argv: list[str]) -> Callable[..., None]:
         """
         chosen, name = load_suite(suite).for_budget(budget), Path(suite).stem
         runs, files = tables.folder_and_files(out, force=force)
-        for option, page in (("--markdown", markdown), ("--html", html)):
-            if page is not None:
-                require_writable(page, option)
         own = {key: number for key, number in (("seeds", seeds), ("steps", steps)) if number}
         said: dict[str, Any] = {"budget": budget, **own}
         command = ["statetrack", "reproduce", shlex.quote(suite)]
         command += [f"--{key} {value}" for key, value in said.items() if value]
-        asked = sweeping.Sweep(
-            chosen.with_settings(own),
-            name,
-            runs or folder_of(suite, budget),
-            sweeping.executor_of(executor, given),
-            " ".join(command),
-            stress_seconds=stress_seconds,
-            evidence_seconds=evidence_seconds if evidence else 0.0,
-            rows=rows or (),
-            columns=columns or (),
-            markdown=markdown,
-            html=html,
+        sweeping.run(
+            given,
+            suite=chosen.with_settings(own),
+            name=name,
+            folder=runs or folder_of(suite, budget),
+            command=" ".join(command),
             files=files,
-            finished=finished,
-            log=log or (),
-            dry_run=dry_run,
-            as_json=as_json,
             budget=budget or (BUDGETS[0] if chosen.whole.budgets else None),
         )
-        sweeping.run(asked)
 
-    return options.with_settings(reproduce, sweeping.executor_parameters(argv))
+    return sweeping.with_options(
+        reproduce, argv, stress_seconds=5.0, after_columns=("seeds", "steps")
+    )

@@ -5,19 +5,24 @@ The models, tasks and settings are options, or those of a suite's file.
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Callable
+import typing
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from statetrack import models as architectures
+from statetrack import spec
+from statetrack.catalogue import inner_type
 from statetrack.cli import _sweeping as sweeping
 from statetrack.cli import _tables as tables
 from statetrack.cli import options
-from statetrack.cli._terminal import require_writable
-from statetrack.errors import SettingsError
-from statetrack.sweep import SWEEP_FILE, load_suite
+from statetrack.errors import SettingsError, nearest_or_known
+from statetrack.settings import Settings, is_plain_number
+from statetrack.sweep import SWEEP_FILE, Suite, load_suite
 from statetrack.training import DataSettings, TrainSettings
 
 SETTINGS = ("lrs", "seeds", "seed", "steps", "batch_size", "loss")
@@ -76,18 +81,6 @@ def build(argv: list[str]) -> Callable[..., None]:
             ),
         ] = None,
         force: tables.Force = False,
-        rows: sweeping.RowNames = None,
-        columns: sweeping.ColumnNames = None,
-        finished: sweeping.OnlyFinished = False,
-        markdown: options.MarkdownFile = None,
-        html: sweeping.HtmlFile = None,
-        stress_seconds: sweeping.StressSeconds = 0.0,
-        evidence: sweeping.WithEvidence = False,
-        evidence_seconds: sweeping.EvidenceSeconds = 12.0,
-        log: options.Logs = None,
-        dry_run: sweeping.DryRun = False,
-        as_json: sweeping.AsJson = False,
-        executor: sweeping.ExecutorName = "local",
         **given: Any,
     ) -> None:
         """Train and evaluate models x tasks, and any settings, in one table.
@@ -103,15 +96,13 @@ def build(argv: list[str]) -> Callable[..., None]:
             statetrack sweep mine.yaml --steps 500
 
         """
-        # what follows imports NumPy, which `--help` does not need
-        from statetrack.cli._made_suites import made_suite, settings_and_axes
-        from statetrack.spec import folder_name
-
         own = {name: given[name] for name in (*WORDS, *SETTINGS) if given[name] is not None}
         settings, axes = settings_and_axes(set_ or (), own)
         if file is None:
             suite = made_suite(model or (), task or (), settings, axes)
-            name = folder_name("_".join("-".join(names) for names in (suite.models, suite.tasks)))
+            name = spec.folder_name(
+                "_".join("-".join(names) for names in (suite.models, suite.tasks))
+            )
             folder = Path("sweeps") / name
         else:
             if model or task:
@@ -125,34 +116,131 @@ def build(argv: list[str]) -> Callable[..., None]:
         tested = {"length": length, "samples": samples}
         suite = suite.tested({key: value for key, value in tested.items() if value is not None})
         runs, files = tables.folder_and_files(out, force=force)
-        for option, page in (("--markdown", markdown), ("--html", html)):
-            if page is not None:
-                require_writable(page, option)
-        asked = sweeping.Sweep(
-            suite,
-            name,
-            runs or folder,
-            sweeping.executor_of(executor, given),
-            shlex.join(["statetrack", "sweep", *argv]),
-            stress_seconds=stress_seconds,
-            evidence_seconds=evidence_seconds if evidence else 0.0,
-            rows=rows or (),
-            columns=columns or (),
-            markdown=markdown,
-            html=html,
+        sweeping.run(
+            given,
+            suite=suite,
+            name=name,
+            folder=runs or folder,
+            command=shlex.join(["statetrack", "sweep", *argv]),
             files=files,
-            finished=finished,
-            log=log or (),
-            dry_run=dry_run,
-            as_json=as_json,
         )
-        sweeping.run(asked)
 
-    return options.with_settings(
-        sweep,
-        [
-            *options.optional(TrainSettings, SETTINGS, "Training"),
-            *options.optional(DataSettings, WORDS, "Training"),
-            *sweeping.executor_parameters(argv),
-        ],
+    more = [
+        *options.optional(TrainSettings, SETTINGS, "Training"),
+        *options.optional(DataSettings, WORDS, "Training"),
+    ]
+    return sweeping.with_options(sweep, argv, stress_seconds=0.0, more=more)
+
+
+# --- suites made of options: models, tasks, and settings with one value or several ---
+
+_TRUTH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
+
+
+def made_suite(
+    models: Sequence[str],
+    tasks: Sequence[str],
+    settings: Mapping[str, Any],
+    axes: Mapping[str, list[Any]],
+) -> Suite:
+    """The suite of these models and tasks.
+
+    Raises `SettingsError` where there are none, or one is named twice, and `UnknownNameError` for
+    a model that does not exist.
+    """
+    from statetrack.cli._chosen_models import chosen_models
+
+    rows: dict[str, Any] = {}
+    for text in models:
+        if not text.strip():
+            continue
+        for name, given in chosen_models(text, "--model").items():
+            own = given.model_dump(mode="json", include=given.model_fields_set)
+            if name in rows:
+                raise SettingsError(f"--model: '{name}' is named twice")
+            rows[name] = {"model": name.split()[0], **own} if own else name
+    columns = [name for text in tasks for name in task_names(text)]
+    for what, named in (("model", rows), ("task", columns)):
+        if not named:
+            raise SettingsError(
+                f"sweep: give a file, or --model and --task: there is no {what}; "
+                f"`statetrack list {what}s` shows all"
+            )
+    if len({*columns}) < len(columns):
+        raise SettingsError("--task: a task is named twice")
+    number = f"{len(rows)} models on {len(columns)} tasks"
+    for singular in ("models", "tasks"):
+        number = re.sub(rf"\b1 {singular}", f"1 {singular[:-1]}", number)
+    return Suite(
+        title=number,
+        settings=dict(settings),
+        models=rows,
+        tasks={name: name for name in columns},
+        axes=dict(axes),
     )
+
+
+def task_names(text: str) -> list[str]:
+    """The tasks in a text, with commas between.
+
+    `dihedral:n=6,generators=[r,s],s5` are two (`statetrack.spec.names` says how they are told).
+    """
+    return [name for name in spec.names_in(text, f"tasks '{text}'") if name]
+
+
+def settings_and_axes(
+    given: Sequence[str], own: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """The settings with one value, those of `own` among them, and those with several.
+
+    Raises `SettingsError` for what is no `NAME=VALUES`, for an unknown name, with the nearest, and
+    for a setting that is given twice.
+    """
+    settings, axes = dict(own), dict[str, list[Any]]()
+    known = _known_settings()
+    for text in given:
+        written, equals, values = text.partition("=")
+        name = written.strip().removeprefix("--").replace("-", "_")
+        if not equals or not values.strip():
+            raise SettingsError(f"--set {text}: write it as NAME=VALUE, or NAME=VALUE,VALUE")
+        if name not in known:
+            told = nearest_or_known(name, known)
+            raise SettingsError(f"--set {text}: there is no setting '{name}'.{told}")
+        if name in settings or name in axes:
+            raise SettingsError(f"--set {text}: '{name}' is given twice")
+        found = _values(values, known[name])
+        if len({repr(value) for value in found}) < len(found):
+            raise SettingsError(f"--set {text}: a value is given twice")
+        if len(found) == 1:
+            settings[name] = found[0]
+        else:
+            axes[name] = found
+    return settings, axes
+
+
+def _known_settings() -> dict[str, Any]:
+    """Every setting of words, of training and of any model, and the type of its values."""
+    models = [facts.settings_class for facts in architectures.MODEL_FACTS.values()]
+    kinds: list[type[Settings]] = [DataSettings, TrainSettings, *models]
+    known = {name: field.annotation for kind in kinds for name, field in kind.model_fields.items()}
+    return {name: kind for name, kind in known.items() if name != "task"}
+
+
+def _values(text: str, kind: Any) -> list[Any]:
+    """The values in a text: lists with `;` between, where a value is a list itself."""
+    core = inner_type(kind)
+    if typing.get_origin(core) in (tuple, list):
+        return [
+            [_value(part, core) for part in each.split(",") if part.strip()]
+            for each in text.split(";")
+        ]
+    return [_value(part, core) for part in spec.split_at_commas(text, f"--set: '{text}'")]
+
+
+def _value(text: str, kind: Any) -> Any:
+    text = text.strip()
+    if kind is bool:
+        return _TRUTH.get(text.lower(), text)
+    if re.fullmatch(r"[-+]?[0-9]+", text):
+        return int(text)
+    return float(text) if is_plain_number(text) else text
