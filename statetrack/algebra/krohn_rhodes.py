@@ -111,8 +111,9 @@ def holonomy_levels(actions: Integers) -> tuple[int, int] | None:
         height[members] = 1 + height[below].max()
         within = np.flatnonzero(inside[:, first])
         tiles = within[~inside[np.ix_(within, within)].any(axis=1)]
-        if _moves_tiles(members, found, found.members[tiles]):
-            with_groups.add(int(height[first]))
+        level = int(height[first])
+        if level not in with_groups and _moves_tiles(members, found, found.members[tiles]):
+            with_groups.add(level)
     return int(height[0]), len(with_groups)
 
 

@@ -129,8 +129,7 @@ class StateSpace:
     def _fixed_codimensions(self, part: Part) -> Integers:
         """The rank of I - A(x) in a part for every symbol, `[V]`."""
         moved = np.eye(part.dimension) - part.matrices(self.symbols)
-        ranks: Integers = np.linalg.matrix_rank(moved, tol=FULL_RANK)
-        return ranks
+        return np.asarray(np.linalg.matrix_rank(moved, tol=FULL_RANK))
 
     def with_smallest_largest(self, costs: Sequence[int]) -> Choice | None:
         """Parts enough to read all labels whose largest cost is as small as possible.
@@ -349,21 +348,18 @@ class StateSpace:
         Where several states share labels, a part is also kept if the margin would become less than
         half of what all parts have.
         """
-        kept = list(places)
-        if self.labels.tell_states_apart:
-            for place in reversed(places):
-                others = [each for each in kept if each != place]
-                if others and self._tell_apart(others):
-                    kept = others
-            return kept
-        whole = find_readout(self.points_of(places), self.labels).readout
-        assert whole is not None
-        for place in list(reversed(places))[: min(MOST_LEFT_OUT, self._most_programs)]:
+        kept, tried, whole = list(places), len(places), None
+        if not self.labels.tell_states_apart:
+            whole = find_readout(self.points_of(places), self.labels).readout
+            assert whole is not None
+            tried = min(MOST_LEFT_OUT, self._most_programs)
+        for place in list(reversed(places))[:tried]:
             others = [each for each in kept if each != place]
-            if others and self._tell_apart(others):
-                readout = find_readout(self.points_of(others), self.labels).readout
-                if readout is not None and readout.margin >= whole.margin / 2:
-                    kept = others
+            if not others or not self._tell_apart(others):
+                continue
+            found = whole and find_readout(self.points_of(others), self.labels).readout
+            if whole is None or (found is not None and found.margin >= whole.margin / 2):
+                kept = others
         return kept
 
 
