@@ -218,7 +218,7 @@ class Corpus(Source):
             return None
         floors = {}
         for length in lengths:
-            reach = self._words.num_reaching(length)
+            reach = int(self._words.reaching(np.array([length]))[0])
             votes = np.zeros(self.num_labels)
             size = max(1, _CELLS_AT_ONCE // length)
             for begin in range(0, reach, size):
@@ -277,7 +277,13 @@ class Words:
                     hint = nearest_or_known(name, symbols)
                     raise WrongTrace(index, f"the machine has no symbol '{shortened(name)}'.{hint}")
             counts[tuple(place[name] for name in trace.symbols)] += trace.times
-        ordered = sorted(counts, key=lambda word: (-len(word), _hash(word, symbols)))
+
+        def order(word: tuple[int, ...]) -> tuple[int, bytes]:
+            names = " ".join(symbols[symbol] for symbol in word)
+            # words of one length are in an order that has nothing to do with them
+            return -len(word), hashlib.sha256(names.encode()).digest()
+
+        ordered = sorted(counts, key=order)
         total = sum(map(len, ordered))
         if len(ordered) > MOST_TRACES or total > MOST_SYMBOLS:
             raise TaskError(
@@ -322,10 +328,6 @@ class Words:
     def reaching(self, lengths: Integers) -> Integers:
         """How many traces have at least so many symbols, `[N]`: they are the first ones."""
         return np.searchsorted(-self.lengths, -lengths, side="right")
-
-    def num_reaching(self, length: int) -> int:
-        """The same for one length."""
-        return int(self.reaching(np.array([length]))[0])
 
     def drawn(self, bits: npt.NDArray[np.uint32], lengths: Integers) -> Integers:
         """The place of a trace that is long enough, for each length `[N]` by an integer `[N]`."""
@@ -458,11 +460,6 @@ def weights_of(traces: Sequence[Trace], automaton: Automaton) -> Floats:
     counts[~counts.any(axis=1)] = overall
     chances: Floats = counts / counts.sum(axis=1, keepdims=True)
     return chances
-
-
-def _hash(word: Sequence[int], symbols: Sequence[str]) -> bytes:
-    """What puts words of one length in an order that has nothing to do with them."""
-    return hashlib.sha256(" ".join(symbols[symbol] for symbol in word).encode()).digest()
 
 
 def _check_outputs(traces: Sequence[Trace], machine: Automaton) -> None:

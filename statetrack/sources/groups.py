@@ -50,11 +50,6 @@ def is_even(permutation: Permutation) -> bool:
     return sum(len(cycle) - 1 for cycle in cycles(permutation)) % 2 == 0
 
 
-def num_moved(permutation: Permutation) -> int:
-    """How many points do not stay where they are."""
-    return sum(image != point for point, image in enumerate(permutation))
-
-
 def cycles(permutation: Permutation) -> list[list[int]]:
     """The cycles of two points or more, each from its smallest point on."""
     seen: set[int] = set()
@@ -213,29 +208,23 @@ def chosen_generators(
     Raises `TaskError` for what is no permutation, for an unknown name, and for an alphabet that
     would move more points than there are.
     """
-    if isinstance(chosen, str):
-        return _alphabet(elements, chosen, most_moved)
-    try:
-        return [read_permutation(each, len(elements[0])) for each in chosen]
-    except TaskError as wrong:
-        raise TaskError(f"generators: {wrong}") from None
-
-
-def _alphabet(
-    elements: Sequence[Permutation], name: str, most_moved: Mapping[str, int]
-) -> list[Permutation]:
     points = len(elements[0])
-    written = re.fullmatch("at-most-([0-9]{1,9})-moved", name)
-    if name not in most_moved and not written:
-        hint = nearest_or_known(name, most_moved)
+    if not isinstance(chosen, str):
+        try:
+            return [read_permutation(each, points) for each in chosen]
+        except TaskError as wrong:
+            raise TaskError(f"generators: {wrong}") from None
+    written = re.fullmatch("at-most-([0-9]{1,9})-moved", chosen)
+    if chosen not in most_moved and not written:
+        hint = nearest_or_known(chosen, most_moved)
         raise TaskError(
-            f"generators: there is no alphabet '{name}'.{hint} `at-most-3-moved`, or another "
+            f"generators: there is no alphabet '{chosen}'.{hint} `at-most-3-moved`, or another "
             "number, stands for the elements that move at most so many points"
         )
-    most = int(written[1]) if written else most_moved[name]
+    most = int(written[1]) if written else most_moved[chosen]
     if most > points:
-        raise TaskError(f"generators: '{name}', but there are only {points} points to move")
-    return [each for each in elements if num_moved(each) <= most]
+        raise TaskError(f"generators: '{chosen}', but there are only {points} points to move")
+    return [each for each in elements if sum(map(len, cycles(each))) <= most]
 
 
 @dataclass(frozen=True)

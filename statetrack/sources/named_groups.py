@@ -295,11 +295,13 @@ class Field:
 def field_of(prime: int, exponent: int) -> Field:
     """The field of prime^exponent elements."""
     size = prime**exponent
-    digits = np.array([_digits(number, prime, exponent) for number in range(size)])
     weights = prime ** np.arange(exponent)
+    digits = np.arange(size)[:, None] // weights % prime  # [q, k]
+    higher = np.column_stack([np.zeros(size, np.int64), digits[:, :-1]])
     sums = (digits[:, None] + digits[None, :]) % prime @ weights
     for low in product(reversed(range(prime)), repeat=exponent):
-        times_x = _times_x(digits, np.array(low), prime) @ weights
+        # polynomials times x, modulo x^k + low
+        times_x = (higher - digits[:, -1:] * np.array(low)) % prime @ weights
         root = prime if exponent > 1 else (-low[0]) % prime
         power, powers = 1, []
         while power not in powers and power:
@@ -312,17 +314,6 @@ def field_of(prime: int, exponent: int) -> Field:
             ]
             return Field(sums, products, root)
     raise AssertionError(f"there is no field of {size} elements")
-
-
-def _digits(number: int, base: int, count: int) -> list[int]:
-    return [number // base**place % base for place in range(count)]
-
-
-def _times_x(digits: Integers, low: Integers, prime: int) -> Integers:
-    """Polynomials `[q, k]` times x, modulo x^k + low."""
-    higher = np.column_stack([np.zeros(len(digits), np.int64), digits[:, :-1]])
-    shifted: Integers = (higher - digits[:, -1:] * low) % prime
-    return shifted
 
 
 def _written(order: int, points: int, source: str, **cycles: str) -> NamedGroup:

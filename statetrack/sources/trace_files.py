@@ -119,7 +119,10 @@ def _in_rows(text: str) -> Iterator[Trace]:
         header = [cell.strip() for cell in next(rows, [])]
         columns = {name: place for place, name in enumerate(header)}
         if "symbols" in columns:
-            yield from _whole_traces(rows, columns)
+            for line, cells in _cells(rows, columns):
+                outputs = tuple(cells["outputs"].split()) if "outputs" in cells else None
+                times = _count(cells.get("count", 1), line)
+                yield Trace(tuple(cells["symbols"].split()), outputs, times, line)
         elif {"trace", "symbol"} <= columns.keys():
             yield from _steps(rows, columns)
         else:
@@ -140,16 +143,6 @@ def _cells(rows: Any, columns: dict[str, int]) -> Iterator[tuple[int, dict[str, 
                     f"line {rows.line_num}: {len(row)} cells, but there are {len(columns)} columns"
                 )
             yield rows.line_num, {name: row[place] for name, place in columns.items()}
-
-
-def _whole_traces(rows: Any, columns: dict[str, int]) -> Iterator[Trace]:
-    for line, cells in _cells(rows, columns):
-        yield Trace(
-            tuple(cells["symbols"].split()),
-            tuple(cells["outputs"].split()) if "outputs" in cells else None,
-            _count(cells.get("count", 1), line),
-            line,
-        )
 
 
 def _steps(rows: Any, columns: dict[str, int]) -> Iterator[Trace]:

@@ -53,16 +53,14 @@ _KEY_AND_VALUE = re.compile(r"[^\s=()\[\]:,;]+\s*=")
 _PERMUTATION = re.compile(r"(?:\([0-9\s,]*\)\s*)+|\[[0-9\s,]*\]|[0-9][0-9\s]*|e", re.ASCII)
 
 
-def _brackets(depth: int) -> Alias:
-    name = f"dyck-1-depth-{depth}"
-    return Alias(
-        name,
-        f"task 'd{depth}' is {name}: balanced brackets at most {depth} deep; the dihedral group of "
-        f"{2 * depth} elements is dihedral:n={depth}",
+ALIASES: Final = {
+    f"d{depth}": Alias(
+        f"dyck-1-depth-{depth}",
+        f"task 'd{depth}' is dyck-1-depth-{depth}: balanced brackets at most {depth} deep; the "
+        f"dihedral group of {2 * depth} elements is dihedral:n={depth}",
     )
-
-
-ALIASES: Final = {f"d{depth}": _brackets(depth) for depth in (2, 3, 4, 12)}
+    for depth in (2, 3, 4, 12)
+}
 """By their names in Bhattamishra et al. (2020), arXiv 2009.11264, D_n are bounded brackets; beside
 `s4` and `a4` they read like groups."""
 

@@ -81,8 +81,10 @@ def automaton_of(machine: MachineText, missing: Missing = "sink") -> Automaton:
     if gaps and missing == "refuse":
         state, symbol = gaps[0]
         more = f", and {len(gaps) - 1:,} more are missing" if len(gaps) > 1 else ""
+        leaving = [edge.line for edge in machine.edges if edge.source == state]
+        entering = [edge.line for edge in machine.edges if edge.target == state]
         raise problem(
-            _line_of(machine, state),
+            [*leaving, *entering, 1][0],
             f"state {shown(state)} has no transition for {shown(symbol)}{more}",
         )
     reached = _reached(machine.start, steps)
@@ -217,12 +219,6 @@ def _too_large(num_states: int, num_symbols: int) -> str:
         f"{num_states:,} states with {num_symbols:,} symbols are too many: a machine has at most "
         f"{MOST_STATES:,} states, and {MOST_TRANSITIONS:,} transitions"
     )
-
-
-def _line_of(machine: MachineText, state: str) -> int:
-    """A line that names a state: of a transition from it, or to it."""
-    lines = [edge.line for edge in machine.edges if edge.source == state]
-    return (lines or [edge.line for edge in machine.edges if edge.target == state] or [1])[0]
 
 
 class _Place(NamedTuple):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from statetrack.errors import TaskError
-from statetrack.sources.formats._text import MOST_EDGES
+from statetrack.sources.formats._text import MOST_EDGES, problem
 from statetrack.text import shortened, visible
 
 DEEPEST: Final = 50
@@ -52,6 +52,13 @@ class Text(NamedTuple):
     text: str
     html: bool = False
 
+    @property
+    def word(self) -> str:
+        """The text in small letters, without spaces around it."""
+        return self.text.strip().lower()
+
+
+NOTHING: Final = Text("")
 
 Attributes = Mapping[str, Text]
 
@@ -64,6 +71,15 @@ class Arrow(NamedTuple):
     attributes: Attributes
     line: int
 
+    def said(self, name: str) -> Text:
+        """The value of an attribute, empty without it."""
+        return self.attributes.get(name, NOTHING)
+
+    @property
+    def label(self) -> Text:
+        """What stands beside the arrow."""
+        return self.attributes.get("label", self.said("xlabel"))
+
 
 @dataclass
 class Node:
@@ -72,6 +88,10 @@ class Node:
     name: str
     line: int
     attributes: dict[str, Text] = field(default_factory=dict)
+
+    def said(self, name: str) -> Text:
+        """The value of an attribute, empty without it."""
+        return self.attributes.get(name, NOTHING)
 
 
 @dataclass
@@ -181,7 +201,11 @@ class _Parser:
         given = self._attributes()
         for end in ends:
             for name in end.names:
-                self._mention(name, end.line, defaults)
+                if name in self._found.nodes:
+                    continue
+                if len(self._found.nodes) == MOST_NODES:
+                    raise self._wrong(f"more than {MOST_NODES:,} nodes are too many")
+                self._found.nodes[name] = Node(name, end.line, dict(defaults.node))
         if len(ends) == 1:
             if not subgraph:
                 self._found.nodes[ends[0].names[0]].attributes.update(given)
@@ -217,12 +241,6 @@ class _Parser:
                 self._name()
         return _End([name], line, False)
 
-    def _mention(self, name: str, line: int, defaults: _Defaults) -> None:
-        if name not in self._found.nodes:
-            if len(self._found.nodes) == MOST_NODES:
-                raise self._wrong(f"more than {MOST_NODES:,} nodes are too many")
-            self._found.nodes[name] = Node(name, line, dict(defaults.node))
-
     def _attributes(self) -> dict[str, Text]:
         """`[key=value, key=value][...]`, or nothing."""
         given: dict[str, Text] = {}
@@ -231,7 +249,7 @@ class _Parser:
             self._advance()
             while self._token.kind != "]":
                 if self._token.kind in ("end", "{", "}", "->"):
-                    raise TaskError(f"line {opened}: the bracket '[' is not closed")
+                    raise problem(opened, "the bracket '[' is not closed")
                 key = self._name()
                 value = Text("true")
                 if self._token.kind == "=":
@@ -262,9 +280,9 @@ class _Parser:
             self._advance()
         whole = "".join(parts)
         if len(whole) > LONGEST_TEXT:
-            raise TaskError(
-                f"line {line}: a text of {len(whole):,} characters is too long: "
-                f"{LONGEST_TEXT:,} are the most"
+            raise problem(
+                line,
+                f"a text of {len(whole):,} characters is too long: {LONGEST_TEXT:,} are the most",
             )
         return Text(whole, kind == "html")
 
@@ -282,7 +300,7 @@ class _Parser:
         return f"'{visible(shortened(self._token.text, 30))}'"
 
     def _wrong(self, reason: str) -> TaskError:
-        return TaskError(f"line {self._token.line}: {reason}")
+        return problem(self._token.line, reason)
 
     def _advance(self, *, loose: bool = False) -> None:
         self._token = self._next(loose)
@@ -301,7 +319,8 @@ class _Parser:
             if name is not None:
                 return _Token("name", name, line)
             self._line += quoted.count("\n")
-            return _Token("quoted", _unquoted(quoted), line)
+            joined = quoted.replace("\\\n", "").replace("\\\r\n", "")
+            return _Token("quoted", joined.replace('\\"', '"'), line)
         blanks = _NOTHING.match(self._text, self._place)
         assert blanks is not None
         place, line = blanks.end(), self._move(blanks.end())
@@ -309,7 +328,7 @@ class _Parser:
         if not letter:
             return _Token("end", "", line)
         if letter == '"':
-            raise TaskError(f"line {line}: the quotes that open here are not closed")
+            raise problem(line, "the quotes that open here are not closed")
         if letter == "<":
             end = self._end_of_html(place, line)
             self._move(end)
@@ -317,7 +336,7 @@ class _Parser:
         if loose:
             return self._next()
         reason = "comments end with `*/`" if letter == "/" else "names with signs go into quotes"
-        raise TaskError(f"line {line}: '{visible(letter)}' cannot stand here: {reason}")
+        raise problem(line, f"'{visible(letter)}' cannot stand here: {reason}")
 
     def _end_of_html(self, place: int, line: int) -> int:
         """The place behind the `>` that closes the `<` at a place."""
@@ -326,19 +345,13 @@ class _Parser:
             depth += 1 if sign[0] == "<" else -1
             if depth == 0:
                 return sign.end()
-        raise TaskError(f"line {line}: the '<' that opens HTML here is not closed")
+        raise problem(line, "the '<' that opens HTML here is not closed")
 
     def _move(self, place: int) -> int:
         """Go on to a place, and say in which line that is."""
         self._line += self._text.count("\n", self._place, place)
         self._place = place
         return self._line
-
-
-def _unquoted(text: str) -> str:
-    if "\\" not in text:
-        return text
-    return text.replace("\\\n", "").replace("\\\r\n", "").replace('\\"', '"')
 
 
 class _Defaults(NamedTuple):

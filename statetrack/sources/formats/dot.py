@@ -47,12 +47,12 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from statetrack.errors import TaskError
 from statetrack.sources.automaton import Automaton
 from statetrack.sources.formats import MACHINE_FORMATS, MachineFormat
-from statetrack.sources.formats._dot_language import Arrow, Attributes, Graph, Node, Text, parse
+from statetrack.sources.formats._dot_language import Arrow, Graph, Node, Text, parse
 from statetrack.sources.formats._text import (
     ACCEPTED,
     REJECTED,
@@ -70,19 +70,13 @@ _NOT_DRAWN = frozenset({"none", "point", "plaintext", "plain"})
 _STACK = re.compile(r"/\s*(?:push|pop)\(")
 _TAG = re.compile(r"<(/?)\s*(\w*)[^>]*>")
 _BREAKING = frozenset({("", "br"), ("/", "br"), ("/", "tr")})
+_COMMENT = re.compile(r"<!(?=--).*?(?:-->|\Z)", re.DOTALL)
+"""One that is not closed goes to the end."""
+
 _FIELDS = re.compile(r"(?<!\\)\|")
 _PORT = re.compile(r"(?<!\\)<[^<>]*>")
 _PLAIN = re.compile(r"[\w.:@,=~+-]+")
 """Names of states that are written: others could be read as something else."""
-
-
-class _Labelled(NamedTuple):
-    """An arrow between states with one label."""
-
-    source: str
-    target: str
-    label: str
-    line: int
 
 
 def read(text: str) -> MachineText:
@@ -99,8 +93,9 @@ def read(text: str) -> MachineText:
     with_slash = [any("/" in line for line in each) for each in lines]
     two_lines = all(len(each) == 2 and "/" not in each[0] for each in lines)
     accepting = any(map(_accepts, nodes.values()))
+    stack = any(_STACK.search(line) for each in lines for line in each)
     outputs = _outputs_in_fields(nodes, any(with_slash))
-    if outputs is None and accepting and _is_acceptor(lines, with_slash):
+    if outputs is None and accepting and (stack or not all(with_slash)):
         outputs = {name: ACCEPTED if _accepts(node) else REJECTED for name, node in nodes.items()}
     if outputs is None and not accepting and two_lines:
         edges = [
@@ -109,22 +104,36 @@ def read(text: str) -> MachineText:
         ]
         return MachineText(start, _with_lists(edges), None)
     if outputs is None and all(with_slash):
-        return MachineText(start, _with_lists(_mealy(_joined(arrows, lines))), None)
+        several = all("/" in line for each in lines for line in each)
+        labels = lines if several else [[" ".join(each)] for each in lines]
+        return MachineText(start, _with_lists(_mealy(_edges(arrows, labels))), None)
     if outputs is None and any(with_slash):
-        raise _mixed(arrows, lines, with_slash)
+        without, having = with_slash.index(False), with_slash.index(True)
+        raise problem(
+            arrows[without].line,
+            f"the label {shown(' '.join(lines[without]))} says no "
+            f"output, but {shown(' '.join(lines[having]))} in line {arrows[having].line} does: "
+            "write input/output on every arrow, or shape=doublecircle for accepting states",
+        )
     if outputs is None:
-        outputs = {name: _own_label(node) for name, node in nodes.items()}
-    edges = [
-        Edge(arrow.source, line, arrow.target, None, arrow.line)
-        for arrow, each in zip(arrows, lines, strict=True)
-        for line in each
+        outputs = {
+            name: " ".join(_lines(node.said("label"), name)) or name for name, node in nodes.items()
+        }
+    return MachineText(start, _with_lists(_edges(arrows, lines)), outputs)
+
+
+def _edges(arrows: Sequence[Arrow], labels: Sequence[Sequence[str]]) -> list[Edge]:
+    """A transition for each label of an arrow, all of the label its symbol."""
+    return [
+        Edge(arrow.source, label, arrow.target, None, arrow.line)
+        for arrow, each in zip(arrows, labels, strict=True)
+        for label in each
     ]
-    return MachineText(start, _with_lists(edges), outputs)
 
 
 def _start_and_arrows(graph: Graph) -> tuple[str, list[Arrow]]:
     """The state before the first symbol, and the arrows between states."""
-    drawn = [arrow for arrow in graph.arrows if not _is_invisible(arrow.attributes)]
+    drawn = [arrow for arrow in graph.arrows if "invis" not in arrow.said("style").word]
     entered = {arrow.target for arrow in graph.arrows}
     leaving: dict[str, list[Arrow]] = {}
     for arrow in graph.arrows:
@@ -137,8 +146,12 @@ def _start_and_arrows(graph: Graph) -> tuple[str, list[Arrow]]:
         return (
             node.name not in entered
             and len(arrows) == 1
-            and not _text_of(arrows[0].attributes).text.strip()
-            and (not node.name.strip() or _is_undrawn(node))
+            and not arrows[0].label.word
+            and (
+                not node.name.strip()
+                or node.said("shape").word in _NOT_DRAWN
+                or "invis" in node.said("style").word
+            )
         )
 
     marks = {name for name, node in graph.nodes.items() if is_mark(node)}
@@ -161,33 +174,13 @@ def _start_and_arrows(graph: Graph) -> tuple[str, list[Arrow]]:
     return (marking[0].target if marking else arrows[0].source), arrows
 
 
-def _is_undrawn(node: Node) -> bool:
-    shape = node.attributes.get("shape", Text("")).text.strip().lower()
-    return shape in _NOT_DRAWN or _is_invisible(node.attributes)
-
-
-def _is_invisible(attributes: Attributes) -> bool:
-    return "invis" in attributes.get("style", Text("")).text.lower()
-
-
 def _accepts(node: Node) -> bool:
-    shape = node.attributes.get("shape", Text("")).text.lower()
-    return "double" in shape or node.attributes.get("peripheries", Text("")).text.strip() == "2"
-
-
-def _is_acceptor(lines: Sequence[Sequence[str]], with_slash: Sequence[bool]) -> bool:
-    """Whether labels of a machine with accepting states are symbols as a whole."""
-    stack = any(_STACK.search(line) for each in lines for line in each)
-    return stack or not all(with_slash)
-
-
-def _text_of(attributes: Attributes) -> Text:
-    return attributes.get("label", attributes.get("xlabel", Text("")))
+    return "double" in node.said("shape").word or node.said("peripheries").word == "2"
 
 
 def _lines_of(arrow: Arrow) -> list[str]:
     """The lines of an arrow's label; raises `TaskError` where there is none."""
-    lines = _lines(_text_of(arrow.attributes))
+    lines = _lines(arrow.label)
     if not lines:
         raise problem(
             arrow.line,
@@ -199,43 +192,29 @@ def _lines_of(arrow: Arrow) -> list[str]:
 
 def _lines(text: Text, name: str = "") -> list[str]:
     r"""The lines of a label that are not empty, without tags or escapes; `name` is for `\N`."""
-    plain = _without_tags(text.text) if text.html else _without_escapes(text.text, name)
-    return [" ".join(line.split()) for line in plain.split("\n") if line.strip()]
 
-
-def _without_tags(label: str) -> str:
-    label = " ".join(_without_comments(label).split())
-
-    def replaced(tag: re.Match[str]) -> str:
+    def in_place_of(tag: re.Match[str]) -> str:
         kind = (tag[1], tag[2].lower())
         return "\n" if kind in _BREAKING else " " if kind == ("/", "td") else ""
 
-    return html.unescape(_TAG.sub(replaced, label))
-
-
-def _without_comments(label: str) -> str:
-    """What stands outside `<!-- ... -->`; a comment that is not closed goes to the end."""
-    kept, place = [], 0
-    while (begun := label.find("<!--", place)) >= 0:
-        kept.append(label[place:begun])
-        ended = label.find("-->", begun)
-        if ended < 0:
-            return "".join(kept)
-        place = ended + len("-->")
-    return "".join(kept) + label[place:]
-
-
-def _without_escapes(label: str, name: str) -> str:
-    special = {"n": "\n", "l": "\n", "r": "\n", "N": name}
-    return re.sub(r"\\(.)", lambda escape: special.get(escape[1], escape[1]), label)
+    if text.html:
+        label = " ".join(_COMMENT.sub("", text.text).split())
+        plain = html.unescape(_TAG.sub(in_place_of, label))
+    else:
+        special = {"n": "\n", "l": "\n", "r": "\n", "N": name}
+        plain = re.sub(r"\\(.)", lambda escape: special.get(escape[1], escape[1]), text.text)
+    return [" ".join(line.split()) for line in plain.split("\n") if line.strip()]
 
 
 def _outputs_in_fields(nodes: Mapping[str, Node], with_slash: bool) -> dict[str, str] | None:
     """The outputs of a Moore machine whose states have labels of two fields; None for others."""
-    labels = {name: node.attributes.get("label", Text("")) for name, node in nodes.items()}
+    labels = {name: node.said("label") for name, node in nodes.items()}
     fields = {name: _fields(label, name) for name, label in labels.items()}
     num_with_two = sum(len(each) > 1 for each in fields.values())
-    as_records = all(_is_record(node) for node in nodes.values())
+    as_records = all(
+        "record" in node.said("shape").word or re.fullmatch(r"\{.*\}", labels[name].word, re.DOTALL)
+        for name, node in nodes.items()
+    )
     if num_with_two == len(nodes) and (as_records or not with_slash):
         return {name: each[1] for name, each in fields.items()}
     if with_slash:
@@ -251,12 +230,6 @@ def _outputs_in_fields(nodes: Mapping[str, Node], with_slash: bool) -> dict[str,
     return None
 
 
-def _is_record(node: Node) -> bool:
-    shape = node.attributes.get("shape", Text("")).text.lower()
-    label = node.attributes.get("label", Text("")).text.strip()
-    return "record" in shape or (label.startswith("{") and label.endswith("}"))
-
-
 def _fields(label: Text, name: str) -> list[str]:
     """A record's first field and the rest, without brackets and ports; or the label alone."""
     raw = label.text.strip()
@@ -269,62 +242,36 @@ def _fields(label: Text, name: str) -> list[str]:
     return [" ".join(_lines(label, name))]
 
 
-def _own_label(node: Node) -> str:
-    return " ".join(_lines(node.attributes.get("label", Text("")), node.name)) or node.name
-
-
-def _mixed(
-    arrows: Sequence[Arrow], lines: Sequence[Sequence[str]], with_slash: Sequence[bool]
-) -> TaskError:
-    without, having = with_slash.index(False), with_slash.index(True)
-    return problem(
-        arrows[without].line,
-        f"the label {shown(' '.join(lines[without]))} says no "
-        f"output, but {shown(' '.join(lines[having]))} in line {arrows[having].line} does: "
-        "write input/output on every arrow, or shape=doublecircle for accepting states",
-    )
-
-
-def _joined(arrows: Sequence[Arrow], lines: Sequence[Sequence[str]]) -> list[_Labelled]:
-    """The labels of a Mealy machine: the lines, if every one has a `/`, else all lines as one."""
-    several = all("/" in line for each in lines for line in each)
-    return [
-        _Labelled(arrow.source, arrow.target, label, arrow.line)
-        for arrow, each in zip(arrows, lines, strict=True)
-        for label in (each if several else [" ".join(each)])
-    ]
-
-
-def _mealy(labelled: Sequence[_Labelled]) -> list[Edge]:
+def _mealy(labelled: Sequence[Edge]) -> list[Edge]:
     """The transitions of a Mealy machine, once it is known which `/` separates the output."""
     for separator in ("/", " / "):
-        if all(each.label.count(separator) == 1 for each in labelled):
+        if all(each.symbol.count(separator) == 1 for each in labelled):
             return _split(labelled, separator, str.partition)
-    separator = " / " if all(" / " in each.label for each in labelled) else "/"
+    separator = " / " if all(" / " in each.symbol for each in labelled) else "/"
     first = _split(labelled, separator, str.partition)
     last = _split(labelled, separator, str.rpartition)
     cost_of_first, cost_of_last = _faults(first), _faults(last)
     if cost_of_first == cost_of_last and not cost_of_first[0]:
-        unclear = next(each for each in labelled if each.label.count(separator) > 1)
+        unclear = next(each for each in labelled if each.symbol.count(separator) > 1)
         raise problem(
             unclear.line,
-            f"{shown(unclear.label)} has several '/', and which one "
+            f"{shown(unclear.symbol)} has several '/', and which one "
             "separates input from output is not clear: put spaces around that one, in every label",
         )
     return first if cost_of_first <= cost_of_last else last
 
 
 def _split(
-    labelled: Iterable[_Labelled],
+    labelled: Iterable[Edge],
     separator: str,
     parts: Callable[[str, str], tuple[str, str, str]],
 ) -> list[Edge]:
     edges = []
     for each in labelled:
-        symbol, _, output = parts(each.label, separator)
+        symbol, _, output = parts(each.symbol, separator)
         if not symbol.strip():
-            raise problem(each.line, f"{shown(each.label)} has no input before '/'")
-        edges.append(Edge(each.source, symbol.strip(), each.target, output.strip(), each.line))
+            raise problem(each.line, f"{shown(each.symbol)} has no input before '/'")
+        edges.append(each._replace(symbol=symbol.strip(), output=output.strip()))
     return edges
 
 

@@ -104,7 +104,12 @@ def read(text: str) -> MachineText:
     )
     if not states:
         raise problem(said.rows[0].line, "no row names a state")
-    _check_counts(said, len(states))
+    for key, found in ((".p", len(said.rows)), (".s", len(states))):
+        count, line = said.counts.get(key, (found, 0))
+        if count != found:
+            raise problem(
+                line, f"`{key} {count}`, but there are {found:,} {_COUNTS[key]}: is the file whole?"
+            )
     start = next(iter(states)) if said.start is None else said.start[0]
     if start not in states and said.start is not None:
         raise problem(said.start[1], f"the start {shown(start)} is in no row")
@@ -208,15 +213,6 @@ def _row(said: _Text, words: list[str], line: int) -> None:
         if len(bits) > WIDEST:
             raise problem(line, f"{len(bits):,} bits are too many: {WIDEST:,} are the most")
     said.rows.append(row)
-
-
-def _check_counts(said: _Text, num_states: int) -> None:
-    for key, found in ((".p", len(said.rows)), (".s", num_states)):
-        count, line = said.counts.get(key, (found, 0))
-        if count != found:
-            raise problem(
-                line, f"`{key} {count}`, but there are {found:,} {_COUNTS[key]}: is the file whole?"
-            )
 
 
 def _symbols_of(said: _Text) -> dict[str, list[str]]:

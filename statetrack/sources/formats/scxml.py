@@ -163,10 +163,10 @@ def write(automaton: Automaton) -> str:
     for state, (row, label) in enumerate(
         zip(automaton.delta.tolist(), automaton.output.tolist(), strict=True)
     ):
-        text = re.sub(r"(['\\])", r"\\\1", automaton.labels[label])
+        text = "'" + re.sub(r"(['\\])", r"\\\1", automaton.labels[label]) + "'"
         lines += [
             f'  <state id="s{state}">',
-            f"    <onentry><log expr={quoteattr(_quotes(text))}/></onentry>",
+            f"    <onentry><log expr={quoteattr(text)}/></onentry>",
             *(
                 f'    <transition event={event} target="s{target}"/>'
                 for event, target in zip(events, row, strict=True)
@@ -174,10 +174,6 @@ def write(automaton: Automaton) -> str:
             "  </state>",
         ]
     return "\n".join([*lines, "</scxml>", ""])
-
-
-def _quotes(text: str) -> str:
-    return f"'{text}'"
 
 
 def _events(symbols: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 from pydantic import ConfigDict, Field, ValidationError, validate_call
 from pydantic.fields import FieldInfo
@@ -25,6 +25,10 @@ KINDS: Registry[Callable[..., Source]] = Registry(
     lambda: modules_in("statetrack.sources.kinds"),
     listing="statetrack list kinds",
 )
+
+
+Names = Annotated[list[str], Field(min_length=1)]
+"""The type of an argument that is one name or more."""
 
 
 def argument(help: str, *, min: float | None = None, max: float | None = None) -> Any:

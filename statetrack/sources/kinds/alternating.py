@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
 from statetrack.errors import TaskError
 from statetrack.sources.automaton import Automaton
 from statetrack.sources.groups import (
@@ -15,7 +13,7 @@ from statetrack.sources.groups import (
     is_even,
     word_problem,
 )
-from statetrack.sources.kinds import KINDS, argument
+from statetrack.sources.kinds import KINDS, Names, argument
 
 
 @KINDS.register("alternating")
@@ -23,7 +21,7 @@ def alternating(
     *,
     n: Annotated[int, argument("how many points are permuted", min=3, max=7)],
     generators: Annotated[
-        str | Annotated[list[str], Field(min_length=1)],
+        str | Names,
         argument(
             "the symbols: `all` elements; the identity and the `3-cycles`; `at-most-4-moved`, or "
             "another number: the elements that move so few points; or a list of permutations"

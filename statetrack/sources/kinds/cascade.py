@@ -78,7 +78,10 @@ def cascade(
     ]
     automata = [build_inner(part.of, f"components.{place}.of") for place, part in enumerate(parts)]
     inputs = automata[0].symbols if symbols is None else tuple(symbols)
-    _check_any(automata, inputs)
+    if ANY in inputs or any(ANY in automaton.states for automaton in automata):
+        raise TaskError(
+            f"a symbol or state is named '{ANY}', which a feed takes for all: rename it"
+        )
     feeds = [
         _feed(part.feed, automata[:place], automata[place], inputs, f"components.{place}")
         for place, part in enumerate(parts)
@@ -144,7 +147,11 @@ def _entry(
     unused = set(patterns)
     for states in itertools.product(*(range(automaton.num_states) for automaton in before)):
         names = [automaton.states[state] for automaton, state in zip(before, states, strict=True)]
-        fitting = [key for key, pattern in patterns.items() if _fits(pattern, names)]
+        fitting = [
+            key
+            for key, pattern in patterns.items()
+            if all(part in (name, ANY) for part, name in zip(pattern, names, strict=True))
+        ]
         if not fitting:
             raise TaskError(f"{where}: nothing is said for the state '{' '.join(names)}'")
         unused.discard(fitting[0])
@@ -170,10 +177,6 @@ def _pattern(key: str, before: Sequence[Automaton], where: str) -> list[str]:
     return names
 
 
-def _fits(pattern: Sequence[str], names: Sequence[str]) -> bool:
-    return all(part in (name, ANY) for part, name in zip(pattern, names, strict=True))
-
-
 def _symbol(name: Symbol, own: Automaton, where: str) -> int:
     if str(name) not in own.symbols:
         hint = nearest_or_known(str(name), own.symbols)
@@ -186,11 +189,4 @@ def _check_all_count(unused: set[str], where: str) -> None:
         raise TaskError(
             f"{where}: the entry '{min(unused)}' is never used: the first entry that fits is, "
             "and earlier ones fit all of its cases"
-        )
-
-
-def _check_any(automata: Sequence[Automaton], inputs: Sequence[str]) -> None:
-    if ANY in inputs or any(ANY in automaton.states for automaton in automata):
-        raise TaskError(
-            f"a symbol or state is named '{ANY}', which a feed takes for all: rename it"
         )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from statetrack.sources.automaton import Automaton
 from statetrack.sources.groups import named_word_problem
-from statetrack.sources.kinds import KINDS, argument
+from statetrack.sources.kinds import KINDS, Names, argument
 
 
 @KINDS.register("dihedral")
@@ -16,7 +14,7 @@ def dihedral(
     *,
     n: Annotated[int, argument("how many corners the polygon has", min=3, max=512)],
     generators: Annotated[
-        Literal["all"] | Annotated[list[str], Field(min_length=1)],
+        Literal["all"] | Names,
         argument("the symbols: all elements, or the names of some, such as [r, s]"),
     ] = "all",
 ) -> Automaton:

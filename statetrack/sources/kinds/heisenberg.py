@@ -5,11 +5,9 @@ from __future__ import annotations
 import itertools
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from statetrack.sources.automaton import Automaton
 from statetrack.sources.groups import named_word_problem
-from statetrack.sources.kinds import KINDS, argument
+from statetrack.sources.kinds import KINDS, Names, argument
 
 
 @KINDS.register("heisenberg")
@@ -19,7 +17,7 @@ def heisenberg(
         int, argument("the modulus of the entries: the group has m^3 elements", min=2, max=11)
     ],
     generators: Annotated[
-        Literal["all", "standard"] | Annotated[list[str], Field(min_length=1)],
+        Literal["all", "standard"] | Names,
         argument(
             "the symbols: all elements; standard: (1,0,0), (0,1,0) and their inverses; "
             "or the names of some"

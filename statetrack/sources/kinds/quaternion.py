@@ -4,36 +4,32 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from statetrack.sources.automaton import Automaton
 from statetrack.sources.groups import named_word_problem
-from statetrack.sources.kinds import KINDS, argument
+from statetrack.sources.kinds import KINDS, Names, argument
 
-UNITS = "1ijk"
-SIGNED_PRODUCTS = {"ij": "k", "jk": "i", "ki": "j", "ji": "-k", "kj": "-i", "ik": "-j"}
+PRODUCTS = [
+    ["1", "i", "j", "k"],
+    ["i", "-1", "k", "-j"],
+    ["j", "-k", "-1", "i"],
+    ["k", "j", "-i", "-1"],
+]
+"""Of the units 1, i, j and k: the left one chooses the row."""
 
 
 @KINDS.register("quaternion")
 def quaternion(
     *,
     generators: Annotated[
-        Literal["all"] | Annotated[list[str], Field(min_length=1)],
+        Literal["all"] | Names,
         argument("the symbols: all elements, or the names of some, such as [i, j]"),
     ] = "all",
 ) -> Automaton:
     """The word problem of Q_8 = {1, -1, i, -i, j, -j, k, -k}: i^2 = j^2 = k^2 = ijk = -1."""
-    names = [sign + unit for unit in UNITS for sign in ("", "-")]
+    names = [sign + unit for unit in PRODUCTS[0] for sign in ("", "-")]
 
     def times(left: int, right: int) -> int:
         (first, minus), (second, other_minus) = divmod(left, 2), divmod(right, 2)
-        name = _unit_product(UNITS[first], UNITS[second])
-        return names.index(name) ^ minus ^ other_minus
+        return names.index(PRODUCTS[first][second]) ^ minus ^ other_minus
 
     return named_word_problem(names, times, generators)
-
-
-def _unit_product(left: str, right: str) -> str:
-    if "1" in (left, right):
-        return left if right == "1" else right
-    return "-1" if left == right else SIGNED_PRODUCTS[left + right]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated
 
 import numpy as np
 
 from statetrack.sources.automaton import Automaton
 from statetrack.sources.graphs import reachable
-from statetrack.sources.groups import Permutation, multiply
+from statetrack.sources.groups import multiply
 from statetrack.sources.kinds import KINDS, argument
 from statetrack.sources.randomness import Draws
 
@@ -28,9 +29,8 @@ def random_permutations(
     while True:
         drawn = [draws.permutation(states) for _ in range(symbols)]
         delta = np.array(drawn).T
-        if reachable(delta, 0).all() and not _commute(drawn):
+        if reachable(delta, 0).all() and any(
+            multiply(left, right) != multiply(right, left)
+            for left, right in itertools.combinations(drawn, 2)
+        ):
             return Automaton(delta)
-
-
-def _commute(drawn: list[Permutation]) -> bool:
-    return all(multiply(left, right) == multiply(right, left) for left in drawn for right in drawn)

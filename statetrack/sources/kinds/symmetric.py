@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
 from statetrack.sources.automaton import Automaton
 from statetrack.sources.groups import all_permutations, chosen_generators, word_problem
-from statetrack.sources.kinds import KINDS, argument
+from statetrack.sources.kinds import KINDS, Names, argument
 
 
 @KINDS.register("symmetric")
@@ -16,7 +14,7 @@ def symmetric(
     *,
     n: Annotated[int, argument("how many points are permuted", min=2, max=7)],
     generators: Annotated[
-        str | Annotated[list[str], Field(min_length=1)],
+        str | Names,
         argument(
             "the symbols: `all` elements; the identity and the `swaps`; `swaps-and-3-cycles`; "
             "`at-most-4-moved`, or another number: the elements that move so few points; "

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field
 
 from statetrack.errors import TaskError, nearest_or_known
 from statetrack.sources.automaton import Automaton
-from statetrack.sources.kinds import KINDS, argument, build_inner
+from statetrack.sources.kinds import KINDS, Names, argument, build_inner
 
 
 @KINDS.register("with-resets")
@@ -17,7 +16,7 @@ def with_resets(
     *,
     of: Annotated[dict[str, Any], argument("the automaton, with its kind and arguments")],
     to: Annotated[
-        Literal["all"] | Annotated[list[str], Field(min_length=1)],
+        Literal["all"] | Names,
         argument("the states that can be set: all, or the names of some"),
     ] = "all",
     chance: Annotated[
