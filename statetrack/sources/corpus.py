@@ -176,9 +176,8 @@ class Corpus(Source):
             return super().label_words(symbols, lengths, supervision)
         labels, _ = self._read_recorded(symbols, lengths)
         inside = np.arange(symbols.shape[-1]) < lengths[..., None]
-        scored = inside.copy()
-        if supervision == "last":
-            scored = np.arange(symbols.shape[-1]) == lengths[..., None] - 1
+        last = np.arange(symbols.shape[-1]) == lengths[..., None] - 1
+        scored = last if supervision == "last" else inside
         return Batch(symbols * inside, labels * inside, scored, lengths)
 
     def _read_recorded(

@@ -175,8 +175,9 @@ def frequencies_of(automaton: Automaton, file: str, copy: Path | None = None) ->
     the machine does not have, or leaves a state in which nothing can be drawn.
     """
     written, path = read_marked(file, copy), copy or file_of(file)
-    name = str(path)
-    if _holds_traces(path, written):
+    name, suffix = str(path), path.suffix.lower()
+    first_line = written.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode(errors="replace")
+    if suffix == ".jsonl" or (suffix == ".csv" and is_header_of_traces(first_line)):
         weights = _recorded(automaton, path)
     else:
         weights = _given(automaton, path, written)
@@ -201,13 +202,6 @@ def _given(automaton: Automaton, path: Path, written: bytes) -> Floats:
     if any(isinstance(value, Mapping) for value in given.values()):
         return _by_state(automaton, given, name)
     return np.tile(_row(automaton, given, name), (automaton.num_states, 1))
-
-
-def _holds_traces(path: Path, written: bytes) -> bool:
-    """Whether a file has traces rather than weights."""
-    first = written.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode(errors="replace")
-    suffix = path.suffix.lower()
-    return suffix == ".jsonl" or (suffix == ".csv" and is_header_of_traces(first))
 
 
 def _recorded(automaton: Automaton, path: Path) -> Floats:

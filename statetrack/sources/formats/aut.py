@@ -41,14 +41,15 @@ _ESCAPED = re.compile(r'\\([\\/"])')
 
 def read(text: str) -> MachineText:
     """The machine of a text; raises `TaskError` with the line of what cannot be read."""
-    first, num_edges, num_states = -1, 0, 0
+    lines = rows(text)
+    header, row = next(lines, (0, ""))
+    if not header:
+        raise TaskError(
+            "line 1: nothing is there, where `des (first, transitions, states)` must be"
+        )
+    first, num_edges, num_states = _header(row, header)
     found: list[Edge] = []
-    header = 0
-    for line, row in rows(text):
-        if not header:
-            header = line
-            first, num_edges, num_states = _header(row, line)
-            continue
+    for line, row in lines:
         source, label, target = _step(row, line)
         for state in (source, target):
             if state >= num_states:
@@ -56,10 +57,6 @@ def read(text: str) -> MachineText:
                     line, f"state {state}, but line {header} says that there are {num_states:,}"
                 )
         add(found, Edge(str(source), label, str(target), None, line))
-    if not header:
-        raise TaskError(
-            "line 1: nothing is there, where `des (first, transitions, states)` must be"
-        )
     if len(found) != num_edges:
         raise problem(header, f"{num_edges:,} transitions are said to be there: {len(found):,} are")
     if not found:

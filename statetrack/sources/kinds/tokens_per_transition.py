@@ -5,7 +5,6 @@ Letters: S states and V symbols of the automaton inside, B cases in which a bloc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -73,7 +72,9 @@ def tokens_per_transition(
         weights[states, begun.forced] = 1
     weights[astray] = 1
     kept = len(delta) if (delta[:-1] == astray).any() else astray
-    colons = _new_mark(inner.states)
+    colons = ":"  # as many as no name has, so that names with them are new, in blocks of blocks too
+    while any(colons in name for name in inner.states):
+        colons += ":"
     inside = [f"{name}{colons}{place}" for place in range(1, tokens) for name in begun.names]
     repeat = tokens - 1
     return Automaton(
@@ -98,14 +99,6 @@ class _BegunBlocks:
     scored: Booleans  # [B]
     names: list[str]
     number: Integers  # [S, V], the case that a symbol makes where it begins a block in a state
-
-
-def _new_mark(names: Sequence[str]) -> str:
-    """As many colons as no name has, so that names with them are new, also in blocks of blocks."""
-    colons = ":"
-    while any(colons in name for name in names):
-        colons += ":"
-    return colons
 
 
 def _begun_blocks(inner: Automaton, filler: int | None, labels: str) -> _BegunBlocks:

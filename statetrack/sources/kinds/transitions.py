@@ -62,7 +62,9 @@ def transitions(
         for state, row in _complete(states, symbols).items()
     ]
     label_of = _labels(outputs, names)
-    order = _label_order(list(label_of.values())) if labels is None else labels
+    order = list(dict.fromkeys(label_of.values())) if labels is None else labels
+    if labels is None and all(isinstance(label, int) for label in order):
+        order.sort(key=int)
     return Automaton(
         delta,
         _places(label_of, names, order),
@@ -158,12 +160,6 @@ def _labels(
         if state not in outputs:
             raise TaskError(f"outputs: the label of state '{state}' is missing")
     return outputs
-
-
-def _label_order(labels: list[int | str]) -> list[int | str]:
-    distinct = list(dict.fromkeys(labels))
-    numbers = [label for label in distinct if isinstance(label, int)]
-    return [*sorted(numbers)] if len(numbers) == len(distinct) else distinct
 
 
 def _places(
