@@ -51,7 +51,7 @@ def command(monkeypatch):
         def build(argv):
             def dial(context: typer.Context, **given):
                 """Turn the dial. Shapes are [B, T]."""
-                options.refuse_unknown(
+                _usage.refuse_unknown(
                     context.args, "lstm", Dial.model_fields, lambda: {"bilinear-cp": ["rank"]}
                 )
                 calls.append(options.collect(Dial, given))
@@ -234,9 +234,9 @@ def test_a_file_of_settings_is_checked_key_by_key():
 
 
 def test_other_models_are_asked_for_only_when_there_is_something_to_refuse():
-    options.refuse_unknown([], "lstm", [], lambda: pytest.fail("asked"))
+    _usage.refuse_unknown([], "lstm", [], lambda: pytest.fail("asked"))
     with pytest.raises(UnknownNameError):
-        options.refuse_unknown(["--x"], "lstm", [], dict)
+        _usage.refuse_unknown(["--x"], "lstm", [], dict)
 
 
 def imported_by(words):

@@ -16,7 +16,12 @@ import typer
 from statetrack import models
 from statetrack.catalogue import as_text
 from statetrack.cli import options
-from statetrack.cli._usage import UsageError
+from statetrack.cli._usage import (
+    UsageError,
+    refuse_missing_values,
+    refuse_odd_numbers,
+    refuse_unknown,
+)
 from statetrack.errors import SettingsError, StatetrackError, UnknownNameError, nearest
 from statetrack.settings import Settings, build
 
@@ -85,7 +90,7 @@ def _given(name: str, kind: type[Settings], words: Sequence[str]) -> dict[str, A
     found: dict[str, Any] = {}
 
     def keep(context: typer.Context, **values: Any) -> None:
-        options.refuse_unknown(context.args, name, kind.model_fields, fields_of_models, "")
+        refuse_unknown(context.args, name, kind.model_fields, fields_of_models, "")
         for each, value in values.items():
             source = context.get_parameter_source(each)
             if source is not None and source.name == "COMMANDLINE":
@@ -99,8 +104,8 @@ def _given(name: str, kind: type[Settings], words: Sequence[str]) -> dict[str, A
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     )(options.with_parameters(keep, [options.CONTEXT, *parameters]))
     try:
-        options.refuse_missing_values(words, parameters)
-        options.refuse_odd_numbers(words, parameters)
+        refuse_missing_values(words, parameters)
+        refuse_odd_numbers(words, parameters)
         typer.main.get_command(app).main(args=list(words), prog_name=name, standalone_mode=False)
     except UnknownNameError as unknown:
         told = str(unknown) if str(unknown).startswith(f"{name} ") else f"{name}: {unknown}"

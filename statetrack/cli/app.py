@@ -42,7 +42,13 @@ from statetrack.cli._help import (
     program_page,
 )
 from statetrack.cli._terminal import INTERRUPTED, QUIET, VERBOSE, asked_for, is_verbose, saying
-from statetrack.cli._usage import UsageError, peek_all, usage_line
+from statetrack.cli._usage import (
+    UsageError,
+    peek_all,
+    refuse_missing_values,
+    refuse_odd_numbers,
+    usage_line,
+)
 from statetrack.errors import (
     SettingsError,
     StatetrackError,
@@ -55,6 +61,7 @@ from statetrack.text import visible
 
 FAILED, MISUSED = 1, 2
 """Exit codes, beside `INTERRUPTED`."""
+
 
 Plugins = Annotated[
     list[Path] | None,
@@ -197,8 +204,8 @@ def _add_command(app: typer.Typer, known: Command, argv: Sequence[str]) -> None:
         place = inspect.Parameter.KEYWORD_ONLY
         parameters.append(inspect.Parameter(name, place, annotation=kind, default=default))
     if asked_words() is None:
-        options.refuse_missing_values(argv, taken)
-        options.refuse_odd_numbers(argv, taken)
+        refuse_missing_values(argv, taken)
+        refuse_odd_numbers(argv, taken)
     else:
         parameters = with_completion(parameters)
     app.command(
@@ -215,7 +222,12 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
         try:
             if general["quiet"] and general["verbose"]:
                 raise SettingsError("--quiet and --verbose: choose one")
-            _require_run(given)
+            # a run that is none is found out before the command imports torch
+            for name in {"run", "resume"} & set(given):
+                if isinstance(path := given[name], Path):
+                    runs.RunFolder.open(path)
+            if "run" in given and given["run"] is None:
+                runs.newest_run(runs.RUNS)
             command(**given)
             sys.stdout.flush()
         except (typer.Exit, typer.Abort):
@@ -224,15 +236,6 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(_explain(error)) from None
 
     return guarded
-
-
-def _require_run(given: Mapping[str, object]) -> None:
-    """Raise `RunError` where a command's `run` is none, before the command imports torch."""
-    for name in {"run", "resume"} & set(given):
-        if isinstance(path := given[name], Path):
-            runs.RunFolder.open(path)
-    if "run" in given and given["run"] is None:
-        runs.newest_run(runs.RUNS)
 
 
 def _explain(error: BaseException, argv: Sequence[str] = ()) -> int:

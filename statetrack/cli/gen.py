@@ -35,6 +35,16 @@ PLACE = 1
 """Its place among the commands that `statetrack --help` lists."""
 
 
+STARTER_SET = ("parity", "modular-addition", "s3", "random-fsm")
+"""Written where no task is named: two abelian groups, a non-abelian group, and no group."""
+
+MOST_WORDS_HELD, MOST_SYMBOLS_HELD = 2**20, 2**25
+"""The largest split that is drawn in memory, with its padding; larger ones go over the disk."""
+
+SAID_FIRST = 100_000_000
+"""From how many bytes on the size is said before anything is drawn."""
+
+
 def build(argv: list[str]) -> Callable[..., None]:
     """The command `statetrack gen`; with a format of machines, its options are others."""
     formats = get_args(GenSettings.model_fields["format"].annotation)
@@ -78,7 +88,27 @@ def gen(
 
     """
     settings = options.collect(GenSettings, given)
-    _write_datasets(tasks or STARTER_SET, settings, out, test_length or (), as_json, force=force)
+    loaded = [spec.load_task(name).with_words(settings.words) for name in tasks or STARTER_SET]
+    text = _text(settings)
+    folders = _folders(loaded, out, force=force)
+    lengths = sources.parse_lengths(test_length) if test_length else None
+    requests = [_request(task, settings, lengths) for task in loaded]
+    _check_room(loaded, requests, folders, settings, text)
+    steps = list(zip(loaded, requests, folders, strict=True))
+    cards = []
+    for task, request, folder in progress_bar(steps, desc="writing", leave=False):
+        cards.append(_write(folder, task, request, settings, text, force=force))
+    if as_json:
+        print_json({"datasets": [_as_json(*each) for each in zip(folders, cards, strict=True)]})
+        return
+    rows = [row for each in zip(cards, folders, strict=True) for row in _split_rows(*each)]
+    headings = ("task", "split", "words", "length", "size")
+    columns = report.plain_columns(*headings, right=headings[2:])
+    to = report.console()
+    to.print(report.Table(columns, rows, more="card.json has them"))
+    for folder in folders:
+        to.print(Text.assemble("written to ", (str(folder), "bold")), soft_wrap=True)
+    to.print(Text(f"what is in it and how to read it: {folders[0] / 'README.md'}"), soft_wrap=True)
 
 
 gen.__doc__ = (gen.__doc__ or "").replace("MACHINE_NAMES", MACHINE_NAMES)
@@ -106,50 +136,44 @@ def gen_machines(
         statetrack gen parity --format dot --out parity.dot
 
     """
-    _write_machines([*(tasks or ()), *context.args], format, out, as_json, force=force)
-
-
-STARTER_SET = ("parity", "modular-addition", "s3", "random-fsm")
-"""Written where no task is named: two abelian groups, a non-abelian group, and no group."""
-
-MOST_WORDS_HELD, MOST_SYMBOLS_HELD = 2**20, 2**25
-"""The largest split that is drawn in memory, with its padding; larger ones go over the disk."""
-
-SAID_FIRST = 100_000_000
-"""From how many bytes on the size is said before anything is drawn."""
-
-
-def _write_datasets(
-    names: Sequence[str],
-    settings: GenSettings,
-    out: Path | None,
-    test_lengths: Sequence[str],
-    as_json: bool,
-    *,
-    force: bool = False,
-) -> None:
-    """Write a dataset for each task, or for the starter set, and show what was written."""
-    loaded = [spec.load_task(name).with_words(settings.words) for name in names]
-    text = _text(settings)
-    folders = _folders(loaded, out, force=force)
-    lengths = sources.parse_lengths(test_lengths) if test_lengths else None
-    requests = [_request(task, settings, lengths) for task in loaded]
-    _check_room(loaded, requests, folders, settings, text)
-    steps = list(zip(loaded, requests, folders, strict=True))
-    cards = []
-    for task, request, folder in progress_bar(steps, desc="writing", leave=False):
-        cards.append(_write(folder, task, request, settings, text, force=force))
+    names = [*(tasks or ()), *context.args]
+    written = options.written("format", format)
+    unknown = [name for name in names if name.startswith("-")]
+    if unknown:
+        raise SettingsError(
+            f"{unknown[0].partition('=')[0]}: {written} writes a "
+            "machine, which has no words: only --out goes with it"
+        )
+    if not names:
+        raise SettingsError(f"{written}: name a task, or several")
+    loaded = [spec.load_task(name) for name in names]
+    if out is not None:
+        if len(loaded) > 1:
+            raise SettingsError(f"--out {out}: is one file: name one task")
+        paths = [out]
+        machine_format(out, format)
+    else:
+        paths = [Path("data") / _file_name(task, format) for task in loaded]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise DatasetError(f"{path}: two of the tasks would be written there: name each once")
+        if path.exists() and force:
+            _require_machine(path)
+        elif path.exists():
+            raise DatasetError(
+                f"{path}: already there, and nothing is written over: choose another --out, "
+                "remove what is there first, or replace a machine by --force"
+            )
+    texts = [machine_text(task, format) for task in loaded]
+    if out is None:
+        Path("data").mkdir(exist_ok=True)
+    for path, text in zip(paths, texts, strict=True):
+        require_writable(path, "--out")
+        write_file(path, text, "--out")
+        if not as_json:
+            typer.echo(f"written to {visible(str(path))}")
     if as_json:
-        print_json({"datasets": [_as_json(*each) for each in zip(folders, cards, strict=True)]})
-        return
-    rows = [row for each in zip(cards, folders, strict=True) for row in _split_rows(*each)]
-    headings = ("task", "split", "words", "length", "size")
-    columns = report.plain_columns(*headings, right=headings[2:])
-    to = report.console()
-    to.print(report.Table(columns, rows, more="card.json has them"))
-    for folder in folders:
-        to.print(Text.assemble("written to ", (str(folder), "bold")), soft_wrap=True)
-    to.print(Text(f"what is in it and how to read it: {folders[0] / 'README.md'}"), soft_wrap=True)
+        print_json({"machines": [_machine_json(*each) for each in zip(loaded, paths, strict=True)]})
 
 
 def _as_json(folder: Path, card: dict[str, Any]) -> dict[str, Any]:
@@ -401,52 +425,6 @@ def machine_text(task: spec.Task, form: str) -> str:
     for sentence in sources.what_is_left_out(task.automaton):
         warnings.warn(f"{task.name}: left out is {sentence}", StatetrackWarning, stacklevel=2)
     return sources.write_machine(task.automaton, form)
-
-
-def _write_machines(
-    names: Sequence[str], form: str, out: Path | None, as_json: bool, *, force: bool = False
-) -> None:
-    """Write the machine of every task into a file of its own, and say where.
-
-    Raises `SettingsError` for options of datasets, and before anything is written for a file that
-    is there already; with `force`, for one that is no machine.
-    """
-    unknown = [name for name in names if name.startswith("-")]
-    if unknown:
-        raise SettingsError(
-            f"{unknown[0].partition('=')[0]}: {options.written('format', form)} writes a "
-            "machine, which has no words: only --out goes with it"
-        )
-    if not names:
-        raise SettingsError(f"{options.written('format', form)}: name a task, or several")
-    tasks = [spec.load_task(name) for name in names]
-    if out is not None:
-        if len(tasks) > 1:
-            raise SettingsError(f"--out {out}: is one file: name one task")
-        paths = [out]
-        machine_format(out, form)
-    else:
-        paths = [Path("data") / _file_name(task, form) for task in tasks]
-    for path in paths:
-        if paths.count(path) > 1:
-            raise DatasetError(f"{path}: two of the tasks would be written there: name each once")
-        if path.exists() and force:
-            _require_machine(path)
-        elif path.exists():
-            raise DatasetError(
-                f"{path}: already there, and nothing is written over: choose another --out, "
-                "remove what is there first, or replace a machine by --force"
-            )
-    texts = [machine_text(task, form) for task in tasks]
-    if out is None:
-        Path("data").mkdir(exist_ok=True)
-    for path, text in zip(paths, texts, strict=True):
-        require_writable(path, "--out")
-        write_file(path, text, "--out")
-        if not as_json:
-            typer.echo(f"written to {visible(str(path))}")
-    if as_json:
-        print_json({"machines": [_machine_json(*each) for each in zip(tasks, paths, strict=True)]})
 
 
 def _machine_json(task: spec.Task, path: Path) -> dict[str, Any]:

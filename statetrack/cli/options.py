@@ -27,10 +27,7 @@ from statetrack.catalogue import as_text as as_text
 from statetrack.catalogue import bounds, inner_type, names_for, type_of
 from statetrack.catalogue import flag as flag
 from statetrack.cli._usage import peek as peek
-from statetrack.cli._usage import refuse_missing_values as refuse_missing_values
 from statetrack.cli._usage import refuse_odd_number
-from statetrack.cli._usage import refuse_odd_numbers as refuse_odd_numbers
-from statetrack.cli._usage import refuse_unknown as refuse_unknown
 from statetrack.errors import SettingsError, nearest
 from statetrack.runs import LOGS
 from statetrack.settings import Settings, build

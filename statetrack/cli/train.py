@@ -18,6 +18,7 @@ from statetrack.cli import _warnings as warnings
 from statetrack.cli import options
 from statetrack.cli._chosen_models import fields_of_models
 from statetrack.cli._terminal import INTERRUPTED, interruptible, print_json, progress_bar
+from statetrack.cli._usage import refuse_unknown
 from statetrack.errors import SettingsError
 from statetrack.models import MODEL_FACTS, MODELS
 from statetrack.scoring import plain
@@ -104,7 +105,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             statetrack train --protocol deltaproduct-paper --model deltaproduct --task s5
 
         """
-        options.refuse_unknown(context.args, said, own, fields_of_models, command="train")
+        refuse_unknown(context.args, said, own, fields_of_models, command="train")
         experiment = runs.Experiment(
             name,
             options.collect(MODELS[name].settings_class, given),

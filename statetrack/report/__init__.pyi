@@ -1,7 +1,8 @@
 """The public names of `statetrack.report`: other packages import these, from here alone."""
 
-from . import drawing as drawing
 from .atlas import ATLAS_LEGEND as ATLAS_LEGEND
+from .atlas import LOOKS as LOOKS
+from .atlas import SHOWN as SHOWN
 from .atlas import TRAINING_LEGEND as TRAINING_LEGEND
 from .atlas import atlas_markdown as atlas_markdown
 from .atlas import atlas_table as atlas_table
@@ -14,9 +15,6 @@ from .atlas import training_markdown as training_markdown
 from .atlas import training_tables as training_tables
 from .atlas import training_values as training_values
 from .curves import accuracy_curve as accuracy_curve
-from .drawing import LOOKS as LOOKS
-from .drawing import SHOWN as SHOWN
-from .drawing import plain_table as plain_table
 from .entries import Entry as Entry
 from .entries import short_names as short_names
 from .entries import worst_text as worst_text

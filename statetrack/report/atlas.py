@@ -9,7 +9,6 @@ from itertools import groupby
 from operator import attrgetter
 
 from statetrack.markup import markdown, markdown_block, markdown_code, markdown_table
-from statetrack.report.drawing import LOOKS, SHOWN
 from statetrack.report.formats.markdown import table_markdown
 from statetrack.report.table import Column, Line, Styled, Table, interval, share
 from statetrack.runs import EvaluationRow, Judged
@@ -22,6 +21,10 @@ from statetrack.sweep import (
     MergingRow,
     TrainedRow,
 )
+
+SHOWN = {"yes": "can", "no": "cannot", "unknown": "?"}
+LOOKS = {"yes": "green", "no": "red", "unknown": "dim"}
+"""The text of a prediction's answer, and its style."""
 
 UNKNOWN = "?"
 """Stands for what was not worked out."""
