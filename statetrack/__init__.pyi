@@ -25,7 +25,7 @@ from .models._base import RecurrentModel as RecurrentModel
 from .models._base import SequenceModel as SequenceModel
 from .models._checking import Finding as Finding
 from .models._checking import check_model as check_model
-from .models._making import make_model as make_model
+from .models._construction import make_model as make_model
 from .models._settings import LinearSettings as LinearSettings
 from .models._settings import ModelSettings as ModelSettings
 from .plugins import load_plugin as load_plugin

@@ -11,7 +11,7 @@ from statetrack import evaluate, load_task, make_model
 from statetrack.catalogue import AuditSettings, GenSettings, describe_task, inner_type
 from statetrack.cli import app
 from statetrack.errors import SettingsError, TaskError
-from statetrack.models import MODEL_FACTS, _memory
+from statetrack.models import MODEL_FACTS, _construction
 from statetrack.sources import (
     Automaton,
     build_automaton,
@@ -163,7 +163,7 @@ def test_evaluation_measures_the_floor_where_it_is_not_computed(monkeypatch):
 
 
 def test_weights_that_do_not_fit_are_refused_before_memory_is_taken(monkeypatch):
-    monkeypatch.setattr(_memory, "free_memory", lambda device: 10**6)
+    monkeypatch.setattr(_construction, "free_memory", lambda device: 10**6)
     built = []
     make_small = make_model("lstm", "parity", hidden=8)
     assert sum(weight.numel() for weight in make_small.parameters()) < 10**5
@@ -184,33 +184,35 @@ def test_a_weight_beyond_counting_is_refused():
         return nn.Linear(2**40, 2**40)
 
     with pytest.raises(SettingsError, match="more numbers than a computer can count"):
-        _memory.check_memory(make, 1, 1, torch.device("cpu"))
+        _construction.check_memory(make, 1, 1, torch.device("cpu"))
 
 
 def test_the_check_leaves_random_numbers_and_finished_models_alone():
     torch.manual_seed(3)
     expected = torch.rand(2)
     torch.manual_seed(3)
-    _memory.check_memory(lambda: nn.Linear(5, 5), 1, 1, torch.device("cpu"))
+    _construction.check_memory(lambda: nn.Linear(5, 5), 1, 1, torch.device("cpu"))
     assert torch.equal(torch.rand(2), expected)
-    _memory.check_memory(lambda: nn.Linear(5, 5, device="cpu"), 10**15, 1, torch.device("cpu"))
+    _construction.check_memory(
+        lambda: nn.Linear(5, 5, device="cpu"), 10**15, 1, torch.device("cpu")
+    )
 
 
 @pytest.mark.parametrize("name", MODEL_FACTS)
 def test_the_size_of_every_model_is_known_before_it_is_built(name, monkeypatch):
-    monkeypatch.setattr(_memory, "free_memory", lambda device: 0)
+    monkeypatch.setattr(_construction, "free_memory", lambda device: 0)
     with pytest.raises(SettingsError, match="out of memory"):
         make_model(name, "parity")
 
 
 def test_free_memory_is_that_of_the_machine_or_of_its_container(tmp_path, monkeypatch):
-    assert _memory.free_memory(torch.device("cpu")) > 10**8
+    assert _construction.free_memory(torch.device("cpu")) > 10**8
     limit = tmp_path / "memory.max"
-    monkeypatch.setattr(_memory, "CGROUP", limit)
+    monkeypatch.setattr(_construction, "CGROUP", limit)
     limit.write_text("max\n")
-    assert _memory.free_memory(torch.device("cpu")) > 10**8
+    assert _construction.free_memory(torch.device("cpu")) > 10**8
     limit.write_text("123456\n")
-    assert _memory.free_memory(torch.device("cpu")) == 123456
+    assert _construction.free_memory(torch.device("cpu")) == 123456
 
 
 @pytest.mark.parametrize(

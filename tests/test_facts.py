@@ -13,14 +13,14 @@ import pytest
 
 from statetrack.errors import UnknownNameError
 from statetrack.models import MODEL_FACTS, MODELS, KernelSettings, recurrence_of
-from statetrack.models._facts import ModelFacts
+from statetrack.models._registry import ModelFacts
 from statetrack.registry import modules_in
 from statetrack.settings import Settings
 
 WITHOUT_TORCH = """
 import json, sys
 from statetrack.models import MODELS
-from statetrack.models._facts import MODEL_FACTS
+from statetrack.models._registry import MODEL_FACTS
 from tests.test_facts import described
 
 found = {name: described(facts) for name, facts in MODEL_FACTS.items()}
@@ -31,7 +31,7 @@ print(json.dumps(found))
 
 THEN_WITH_TORCH = """
 from statetrack.models import MODELS
-from statetrack.models._facts import MODEL_FACTS
+from statetrack.models._registry import MODEL_FACTS
 
 before = MODEL_FACTS["mamba"]
 import torch

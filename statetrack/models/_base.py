@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -145,6 +145,47 @@ class RecurrentModel(SequenceModel):
         """Logits [B, T, C] of int64 symbols [B, T]."""
         logits, _ = self.scan(symbols, self.initial_state(symbols.shape[0]))
         return logits
+
+
+@runtime_checkable
+class Scanning(Protocol):
+    """A model that reads words piece by piece and passes a state from one to the next."""
+
+    def initial_state(self, num_words: int) -> Any:
+        """The state of `num_words` words before their first symbol."""
+
+    def scan(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Logits [B, T, C] and the last state, after symbols [B, T]."""
+
+
+@runtime_checkable
+class Stepping(Protocol):
+    """A model that reads words symbol by symbol and passes a state from one to the next."""
+
+    def initial_state(self, num_words: int) -> Any:
+        """The state of `num_words` words before their first symbol."""
+
+    def step(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Logits [B, C] and the next state, after one symbol per word, [B]."""
+
+
+def num_parameters(model: SequenceModel) -> int:
+    """The number of trained weights."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def state_size(model: SequenceModel) -> int | None:
+    """The numbers in the state of one word; None where that grows with the word's length."""
+    return numbers_in(model.initial_state(1)) if isinstance(model, RecurrentModel) else None
+
+
+def numbers_in(state: object) -> int:
+    """How many numbers the tensors of a state hold, in tuples, lists or dictionaries."""
+    if isinstance(state, Tensor):
+        return state.numel()
+    if isinstance(state, Mapping):
+        return sum(map(numbers_in, state.values()))
+    return sum(map(numbers_in, state)) if isinstance(state, tuple | list) else 0
 
 
 class LinearModel(RecurrentModel, WithTransition):

@@ -10,7 +10,7 @@ R replicas, B batch, T time, V symbols, C labels.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import safetensors.torch
@@ -18,8 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from statetrack.models._base import SequenceModel
-from statetrack.models._streaming import Scanning, Stepping
+from statetrack.models._base import Scanning, SequenceModel, Stepping, numbers_in
 from statetrack.settings import Settings
 
 NUM_WORDS, LENGTH, NUM_REPLICAS, LONG = 3, 11, 3, 50
@@ -322,22 +321,13 @@ def _constant_state(subject: _Subject) -> str:
     assert isinstance(model, Scanning)
     first = model.initial_state(1)
     _, last = model.scan(words, first)
-    before, after = _numbers_in(first), _numbers_in(last)
+    before, after = numbers_in(first), numbers_in(last)
     if before != after:
         raise Wrong(
             f"the state has {before} numbers before and {after} after {LONG} symbols: words of "
             "any length need a state of constant size"
         )
     return ""
-
-
-def _numbers_in(state: object) -> int:
-    """How many numbers the tensors of a state hold, in tuples, lists or dictionaries."""
-    if isinstance(state, Tensor):
-        return state.numel()
-    if isinstance(state, Mapping):
-        return sum(map(_numbers_in, state.values()))
-    return sum(map(_numbers_in, state)) if isinstance(state, tuple | list) else 0
 
 
 # --- the declarations of a registered model ---

@@ -26,22 +26,16 @@ Version 0.6.0 of the library draws maps and convolutions from N(0, 0.02^2).
 
 from __future__ import annotations
 
-from typing import Literal
-
 from statetrack.algebra import HouseholderProduct, Size
-from statetrack.models._delta import DeltaMixer, DeltaModel, DeltaSettings, ForgetGate
+from statetrack.models._delta import DeltaMixer, DeltaModel, ForgetGate
 from statetrack.models._registry import MODELS
+from statetrack.models.deltaproduct import DeltaProductSettings
 from statetrack.settings import option
 
 
-class GatedDeltaProductSettings(DeltaSettings):
+class GatedDeltaProductSettings(DeltaProductSettings):
     """Settings of Gated DeltaProduct."""
 
-    householders: int = option(2, "Householder factors n_h of a transition.", min=1, max=64)
-    beta: Literal["unit", "double"] = option(
-        "double",
-        "Range of beta: unit is [0, 1], with projections; double is [0, 2], with reflections.",
-    )
     output_gate: bool = option(True, "Whether outputs are multiplied by silu of a linear map.")
 
     @property

@@ -1,4 +1,4 @@
-"""Whether the weights of a model fit into memory, told before any is taken.
+"""The construction of a model by its name, whose weights must fit into memory.
 
 Linux grants more memory than there is and ends the process later, without a message; so the size
 is computed first, from a model on torch's `meta` device, which has shapes and no values.
@@ -9,18 +9,45 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import nn
 
 from statetrack.errors import SettingsError, setting
+from statetrack.models._base import SequenceModel
+from statetrack.models._registry import MODELS
+from statetrack.settings import build
+from statetrack.spec import Task, load_task
 
 TRAINING: Final = 5
 """Copies of the weights in training: themselves, the best ones, gradients, two averages of Adam."""
 
 CGROUP = Path("/sys/fs/cgroup/memory.max")
 MEMINFO = Path("/proc/meminfo")
+
+
+def make_model(
+    name: str, task: Task | str | Path, *, seed: int = 0, **settings: Any
+) -> SequenceModel:
+    """A model with random initial weights, for the symbols and labels of a task (or its name).
+
+    `settings` are the model's own, by the names that `statetrack show NAME` lists; what is left
+    out has its default. The weights are those of a replica with the same `seed` in a run.
+
+    Raises `UnknownNameError` for a name that no model has, and `SettingsError` for a setting that
+    the model does not have or that its field refuses, and where its weights do not fit into memory.
+    """
+    kind, source = MODELS[name], load_task(task).source
+    chosen = build(kind.settings_class, settings, name)
+
+    def make() -> SequenceModel:
+        return kind(chosen, num_symbols=source.num_symbols, num_labels=source.num_labels)
+
+    check_memory(make, 1, 1, torch.device("cpu"))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return make()
 
 
 def check_memory(
