@@ -63,7 +63,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(statetrack\.evidence\.records\.)?(Drawing|Facts|Figure|Grid|Measure|Named)"),
     # Arguments and attributes that are the program's own business.
     (r"py:.*", r"statetrack\.(data\.large\.Progress|plugins\.PluginFiles)"),
-    (r"py:.*", r"(statetrack\.runs\.identity\.)?Identity|statetrack\.training\.words\.TaskWords"),
+    (r"py:.*", r"(statetrack\.runs\.rows\.)?Identity|statetrack\.training\.words\.TaskWords"),
 ]
 
 html_theme = "furo"

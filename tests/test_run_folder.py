@@ -38,7 +38,7 @@ from statetrack.runs import (
     find_runs,
     locking,
     newest_run,
-    processor,
+    processor_name,
     to_json,
     to_yaml,
 )
@@ -828,11 +828,11 @@ def test_the_processor_is_named(finished: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(
         Path, "read_text", lambda *_, **__: "processor: 0\nmodel name\t: My CPU 3\n"
     )
-    assert processor.processor_name() == "My CPU 3"
+    assert processor_name() == "My CPU 3"
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: "Hardware : BCM2835\n")
     monkeypatch.setattr(platform, "processor", lambda: "")
-    assert processor.processor_name() == platform.machine()
+    assert processor_name() == platform.machine()
     done = subprocess.CompletedProcess([], 0, "Apple M9\n", "")
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
-    assert processor.processor_name() == "Apple M9"
+    assert processor_name() == "Apple M9"

@@ -10,6 +10,8 @@ from .config import Experiment as Experiment
 from .config import preset as preset
 from .derived import require_new as require_new
 from .derived import write_derived as write_derived
+from .environment import instruction_sets as instruction_sets
+from .environment import processor_name as processor_name
 from .facts import Algebras as Algebras
 from .facts import Measured as Measured
 from .facts import RunFacts as RunFacts
@@ -32,16 +34,13 @@ from .folder import read_error as read_error
 from .folder import to_json as to_json
 from .folder import to_yaml as to_yaml
 from .folder import write_error as write_error
-from .identity import WITHOUT_EFFECT as WITHOUT_EFFECT
-from .identity import settings_hash as settings_hash
 from .loggers import LOGS as LOGS
 from .loggers._opening import logging as logging
 from .loggers._opening import require_logs as require_logs
 from .plugins import code_of as code_of
 from .plugins import load_given as load_given
 from .plugins import needs_plugin as needs_plugin
-from .processor import instruction_sets as instruction_sets
-from .processor import processor_name as processor_name
+from .rows import WITHOUT_EFFECT as WITHOUT_EFFECT
 from .rows import Evaluation as Evaluation
 from .rows import EvaluationRow as EvaluationRow
 from .rows import EvidenceRow as EvidenceRow
@@ -51,6 +50,7 @@ from .rows import evidence_to_json as evidence_to_json
 from .rows import latest_evidence as latest_evidence
 from .rows import read_evidence as read_evidence
 from .rows import read_row as read_row
+from .rows import settings_hash as settings_hash
 from .run import Run as Run
 from .run import make_replica as make_replica
 from .run import prepare as prepare

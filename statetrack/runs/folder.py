@@ -44,10 +44,9 @@ from statetrack.runs.files import (
     temporary_name,
     write_file,
 )
-from statetrack.runs.identity import Identity
 from statetrack.runs.loggers import LOGS
 from statetrack.runs.replacing import drop_replaced, replace_run, require_replaceable
-from statetrack.runs.rows import EvaluationRow, EvidenceRow, Summary, read_row
+from statetrack.runs.rows import EvaluationRow, EvidenceRow, Identity, Summary, read_row
 from statetrack.scoring import plain
 from statetrack.settings import read_yaml
 from statetrack.training import Record

@@ -5,6 +5,8 @@ They are typed in memory, and plain values in the files of a run folder; torch i
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
@@ -274,3 +276,76 @@ def _types(kind: Hashable) -> dict[str, Any]:
 def _adapter(kind: Hashable) -> TypeAdapter[Any]:
     adapter: TypeAdapter[Any] = TypeAdapter(cast(Any, kind))
     return adapter
+
+
+# --- the identity of a run: the settings and the task that decide what its weights are ---
+
+WITHOUT_EFFECT = frozenset({"device", "threads", "kernel", "checkpoint_every"})
+"""Settings that say where and how the same function is computed."""
+
+_NOT_SET = object()
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The settings of config.yaml, and the SHA-256 of task.yaml.
+
+    `task_hash` is None where it was not recorded, and in a folder without a task.
+    """
+
+    config: Mapping[str, Any]
+    task_hash: str | None = None
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any], task: bytes | None) -> Identity:
+        """The identity of a configuration and the content of a task file."""
+        if task is None:
+            return cls(config)
+        return cls(config, hashlib.sha256(task.replace(b"\r\n", b"\n")).hexdigest())
+
+    @classmethod
+    def from_json(cls, content: Any, where: str) -> Identity:
+        """The identity that a file carries.
+
+        Raises `RunError`, whose message begins with `where`, for content of another form.
+        """
+        config = content.get("config") if isinstance(content, dict) else None
+        task_hash = content.get("task_sha256") if isinstance(content, dict) else None
+        if not isinstance(config, dict) or not isinstance(task_hash, str | None):
+            raise RunError(f"{where}: is damaged: it does not say which settings it belongs to")
+        return cls(config, task_hash)
+
+    def to_json(self) -> dict[str, Any]:
+        """The identity as plain values."""
+        task = {} if self.task_hash is None else {"task_sha256": self.task_hash}
+        return {"config": dict(self.config), **task}
+
+    def difference(self, now: Identity) -> str | None:
+        """What differs from the identity of the folder, with the file that has it; None if equal.
+
+        It continues the sentence `this file does not belong to ...`.
+        """
+        for key in dict.fromkeys([*self.config, *now.config]):
+            then, current = self.config.get(key, _NOT_SET), now.config.get(key, _NOT_SET)
+            if key not in WITHOUT_EFFECT and then != current:
+                return (
+                    f"config.yaml: '{key}' was {_setting_shown(then)} when it was written, "
+                    f"and is {_setting_shown(current)} now"
+                )
+        if None not in (self.task_hash, now.task_hash) and self.task_hash != now.task_hash:
+            return "task.yaml: that file is not the one that it was trained with"
+        return None
+
+
+def settings_hash(config: Mapping[str, Any]) -> str:
+    """A short hash of a run's settings, without those in `WITHOUT_EFFECT`: 12 hexadecimal digits.
+
+    It does not depend on the order of the settings.
+    """
+    counted = {key: value for key, value in config.items() if key not in WITHOUT_EFFECT}
+    text = json.dumps(counted, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _setting_shown(value: object) -> str:
+    return "not set" if value is _NOT_SET else repr(value)

@@ -36,7 +36,6 @@ from statetrack.runs.config import Experiment
 from statetrack.runs.environment import environment, prepare_cpu, timestamp
 from statetrack.runs.facts import RunFacts
 from statetrack.runs.folder import RUNS, RunFolder
-from statetrack.runs.identity import Identity
 from statetrack.runs.loggers._opening import Logs, logging, require_logs
 from statetrack.runs.outcomes import Unfinished, summary_of
 from statetrack.runs.plugins import load_plugins, plugins_of
@@ -44,6 +43,7 @@ from statetrack.runs.rows import (
     Evaluation,
     EvaluationRow,
     EvidenceRow,
+    Identity,
     Outcome,
 )
 from statetrack.runs.shortcuts import strongest_by_length
