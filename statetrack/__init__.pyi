@@ -51,7 +51,7 @@ from .spec import Task as Task
 from .spec import load_task as load_task
 from .training.api import train as train
 from .training.records import Record as Record
-from .training.registries import LOSSES as LOSSES
-from .training.registries import OPTIMISERS as OPTIMISERS
+from .training.settings import LOSSES as LOSSES
+from .training.settings import OPTIMISERS as OPTIMISERS
 
 __version__: str

@@ -30,7 +30,7 @@ from statetrack.training.finish.realization import (
     _gramians,
     seen_coordinates,
 )
-from statetrack.training.scores import smallest_margin
+from statetrack.training.losses import smallest_margin
 from tests.exact_models import in_blocks, put
 from tests.setups import Setup
 

@@ -12,11 +12,11 @@ from statetrack.evidence.certificate.saturating import certify_saturating
 from statetrack.models import MODELS
 from statetrack.runs import Experiment, Run
 from statetrack.training import Population, Trainer, TrainSettings
-from statetrack.training.registries import ROBUST
+from statetrack.training.losses import lead
 from statetrack.training.robust.interval import Bounds
 from statetrack.training.robust.noise import Noisy, noise, shapes_of
 from statetrack.training.robust.spectral import Excess
-from statetrack.training.scores import lead
+from statetrack.training.settings import ROBUST
 from tests.setups import Setup
 
 SMALL = {

@@ -33,9 +33,9 @@ from statetrack.training import (
     replicas_of,
     schedule_factor,
 )
+from statetrack.training.losses import mean_over_scored
 from statetrack.training.losses.squared_error import squared_error
 from statetrack.training.population import Optimiser, clip_each_replica
-from statetrack.training.scores import mean_over_scored
 from tests.setups import Setup
 
 CPU = torch.device("cpu")

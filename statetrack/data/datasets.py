@@ -128,14 +128,10 @@ def _write_files(
         FORMATS[format].write(unfinished / "data", name, part, writing)
     FORMATS[format].finish(unfinished, list(splits.parts), writing)
     (unfinished / "card.json").write_text(written, encoding="utf-8")
-    (unfinished / "README.md").write_text(readme_of(card, _path_shown(folder)), encoding="utf-8")
-    return card
-
-
-def _path_shown(folder: Path) -> str:
-    """A folder's path from the working directory, or its name where it is not below that."""
     inside = Path(os.path.relpath(folder)) if folder.is_absolute() else folder
-    return folder.name if ".." in inside.parts else inside.as_posix()
+    shown = folder.name if ".." in inside.parts else inside.as_posix()
+    (unfinished / "README.md").write_text(readme_of(card, shown), encoding="utf-8")
+    return card
 
 
 def read_dataset(folder: Path | str) -> Dataset:

@@ -70,7 +70,7 @@ def transition_table(drawn: DrawnMachine, room: Room) -> Canvas:
     for corner, target in zip(corners, targets, strict=True):
         canvas.text(cells[target], corner + size / 2, CELL, colour=INK)
     for state in range(num_states):
-        _write_row_name(canvas, _row_name(drawn, state, numbered), -height * (state + 0.5))
+        _write_row_name(canvas, _row_name(drawn, state, numbered), NAME, -height * (state + 0.5))
     for symbol, name in enumerate(drawn.symbols):
         canvas.heading(name, np.array([width * (symbol + 0.5), 4.0]), NAME, upright=upright)
     meaning = "row: state; column: symbol; cell: "
@@ -88,9 +88,9 @@ def _row_name(drawn: DrawnMachine, state: int, numbered: bool) -> str:
     return ("→ " if state == drawn.start else "") + number + short(drawn.full_names[state])
 
 
-def _write_row_name(canvas: Canvas, name: str, height: float) -> None:
-    place: Floats = np.array([-6 - canvas.size(name, NAME)[0] / 2, height])
-    canvas.text(name, place, NAME)
+def _write_row_name(canvas: Canvas, name: str, letters: float, height: float) -> None:
+    place: Floats = np.array([-6 - canvas.size(name, letters)[0] / 2, height])
+    canvas.text(name, place, letters)
 
 
 ROW_NAME = 7.5
@@ -146,9 +146,14 @@ def matrix(drawn: DrawnMachine, room: Room) -> Canvas:
     canvas.image(dots, np.array([0.0, -side]), np.array([side, 0.0]))
     corners = np.array([[0.0, 0.0], [side, 0.0], [side, -side], [0.0, -side]])
     canvas.outline(corners)
-    every = _write_names(canvas, drawn, order, cell)
+    every = next(n for n in (1, 2, 5, 10, 20, 50, 100) if n * cell >= ROW_NAME + 1.5)
+    for row in range(0, num_states, every):
+        state = int(order[row])
+        name = ("→ " if state == drawn.start else "") + short(drawn.states[state])
+        _write_row_name(canvas, name, ROW_NAME, -cell * (row + 0.5))
     if every > 1:
-        caption.append(f"named: every {_ordinal(every)} state")
+        ordinal = {2: "second", 5: "fifth", 10: "tenth"}.get(every, f"{every}th")
+        caption.append(f"named: every {ordinal} state")
     if legend:
         write_legend(canvas, legend, room)
     canvas.write_caption(caption)
@@ -180,18 +185,3 @@ def _shades(delta: Integers) -> tuple[Floats, int]:
     if most == 1:
         grey = np.where(number > 0, DARK, 1.0)
     return np.repeat(grey[:, :, None], 3, axis=2), most
-
-
-def _write_names(canvas: Canvas, drawn: DrawnMachine, order: Integers, cell: float) -> int:
-    """Names at as many rows as have room; which of them."""
-    every = next(n for n in (1, 2, 5, 10, 20, 50, 100) if n * cell >= ROW_NAME + 1.5)
-    for row in range(0, len(order), every):
-        state = int(order[row])
-        name = ("→ " if state == drawn.start else "") + short(drawn.states[state])
-        place = np.array([-6 - canvas.size(name, ROW_NAME)[0] / 2, -cell * (row + 0.5)])
-        canvas.text(name, place, ROW_NAME, colour=INK)
-    return every
-
-
-def _ordinal(number: int) -> str:
-    return {2: "second", 5: "fifth", 10: "tenth"}.get(number, f"{number}th")

@@ -84,7 +84,10 @@ def length_figure(report: Report, choice: Choice, look: Look) -> CaptionedFigure
         accuracy_axis(axes)
     for axes, column in zip(panels, columns, strict=True):
         scale_along(axes, [*lengths, *longest_trained])
-        _shade(axes, [e.trained_to for e in entries if e.column == column and e.trained_to])
+        trained = {e.trained_to for e in entries if e.column == column and e.trained_to}
+        left = axes.get_xlim()[0]
+        for longest in sorted({min(trained), max(trained)}) if trained else ():
+            axes.axvspan(left, longest, color=SHADE, alpha=0.8, linewidth=0, zorder=0)
     sketch.name_axes(panels, "length", "accuracy")
     ordered = {name: handles[name] for name in rows if name in handles}
     sketch.add_legend(figure, ordered | _marks(marks[len(rows) :]))
@@ -123,13 +126,6 @@ def _draw_floors(axes: Axes, entries: Sequence[Entry], lengths: Sequence[int]) -
 
 def _chance_is_apart(entry: Entry) -> bool:
     return any(abs(row.floor - row.chance) > APART for row in entry.rows)
-
-
-def _shade(axes: Axes, trained: Sequence[int]) -> None:
-    """The lengths of training; where runs differ in them, those of all and those of any."""
-    left = axes.get_xlim()[0]
-    for longest in sorted(set(trained))[:1] + sorted(set(trained))[1:][-1:]:
-        axes.axvspan(left, longest, color=SHADE, alpha=0.8, linewidth=0, zorder=0)
 
 
 def _marks(labels: Sequence[str]) -> dict[str, Any]:
@@ -197,7 +193,8 @@ def axis_figure(report: Report, choice: Choice, look: Look) -> CaptionedFigure:
     axis = choice.axis or _usual(entries)
     placed = [(entry, value) for entry in entries if (value := _value(entry, axis)) is not None]
     if not placed:
-        raise _unknown(axis, entries)
+        known = list(dict.fromkeys([*ATTRIBUTES, *(name for e in entries for name in e.settings)]))
+        raise SettingsError(f"axis '{axis}': no run has such a setting.{nearest(axis, known)}")
     values = sorted({value for _, value in placed})
     if len(values) < 2:
         raise SettingsError(f"nothing to draw along '{axis}': all runs have {short(values[0])}")
@@ -303,11 +300,6 @@ def _value(entry: Entry, axis: str) -> float | None:
             "the kind 'ablation'"
         )
     return float(value)
-
-
-def _unknown(axis: str, entries: Sequence[Entry]) -> SettingsError:
-    known = list(dict.fromkeys([*ATTRIBUTES, *(name for e in entries for name in e.settings)]))
-    return SettingsError(f"axis '{axis}': no run has such a setting.{nearest(axis, known)}")
 
 
 def _without(entry: Entry, axis: str) -> str:

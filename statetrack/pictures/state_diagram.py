@@ -220,23 +220,19 @@ def _loop(
     everything = np.concatenate(taken) if taken else np.zeros((0, 2))
     best, clearest = None, -np.inf
     for sixteenths in (0, 8, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6, 7, -7):
-        loop = _bow(centre, shape, np.pi / 2 + np.pi / 8 * sixteenths)
+        angle = np.pi / 2 + np.pi / 8 * sixteenths
+        sides = angle + np.array([0.5, -0.5])
+        middle = centre + np.array([shape.half * np.cos(angle), 0.0])
+        bent = middle + (1.2 * shape.radius + 26) * np.stack([np.cos(sides), np.sin(sides)], axis=1)
+        loop = Bezier(np.array([middle, *bent, middle])).outside(
+            lambda points: shape.gaps(points, centre[None])[:, 0]
+        )
         gaps = np.linalg.norm(everything[:, None] - loop.at(FINE[::20])[None], axis=-1)
         clear = min(float(gaps.min(initial=np.inf)), ROOM)
         if clear > clearest + 1e-6:
             best, clearest = loop, clear
     assert best is not None
     return _Arrow(best, text, loop=True)
-
-
-def _bow(centre: Floats, shape: Shape, angle: float) -> Bezier:
-    """A curve out of a node and back into it, around a direction."""
-    sides = angle + np.array([0.5, -0.5])
-    middle = centre + np.array([shape.half * np.cos(angle), 0.0])
-    bent = middle + (1.2 * shape.radius + 26) * np.stack([np.cos(sides), np.sin(sides)], axis=1)
-    return Bezier(np.array([middle, *bent, middle])).outside(
-        lambda points: shape.gaps(points, centre[None])[:, 0]
-    )
 
 
 def _draw_state(
@@ -265,21 +261,15 @@ def _write_symbols(canvas: Canvas, arrows: Sequence[_Arrow], places: Floats, sha
         for where in [0.5] if arrow.loop else np.linspace(0.22, 0.78, 29).tolist():
             centre = arrow.curve.at(np.array([where]))[0]
             if arrow.loop:
-                centre = _beyond(arrow.curve, centre, size)
+                outward = centre - (arrow.curve.points[0] + arrow.curve.points[-1]) / 2
+                outward = outward / np.linalg.norm(outward)
+                centre = centre + outward * (np.abs(outward) @ (size / 2) + 1)  # beyond its tip
             cost = abs(where - 0.5) + _covered(centre, size, crowd, places, shape, written)
             if cost < least:
                 best, least = centre, cost
         assert best is not None
         canvas.text(arrow.text, best, SYMBOL, box=tuple(size))
         written.append((best, size))
-
-
-def _beyond(curve: Bezier, tip: Floats, size: Floats) -> Floats:
-    """The centre of a text just outside the tip of a loop."""
-    outward = tip - (curve.points[0] + curve.points[-1]) / 2
-    outward = outward / np.linalg.norm(outward)
-    found: Floats = tip + outward * (np.abs(outward) @ (size / 2) + 1)
-    return found
 
 
 def _covered(

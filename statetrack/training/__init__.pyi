@@ -2,6 +2,8 @@
 
 from .api import check_logits as check_logits
 from .api import train as train
+from .losses import accuracy as accuracy
+from .losses import finite_answers as finite_answers
 from .optimisers import OptimiserKind as OptimiserKind
 from .population import Population as Population
 from .population import schedule_factor as schedule_factor
@@ -10,10 +12,8 @@ from .records import Progress as Progress
 from .records import Record as Record
 from .records import Replica as Replica
 from .records import replicas_of as replicas_of
-from .registries import LOSSES as LOSSES
-from .registries import OPTIMISERS as OPTIMISERS
-from .scores import accuracy as accuracy
-from .scores import finite_answers as finite_answers
+from .settings import LOSSES as LOSSES
+from .settings import OPTIMISERS as OPTIMISERS
 from .settings import DataSettings as DataSettings
 from .settings import TrainSettings as TrainSettings
 from .trainer import BLOCK as BLOCK

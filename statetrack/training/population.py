@@ -22,8 +22,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from statetrack.errors import SettingsError
 from statetrack.models import TRAINING, SequenceModel, check_memory
 from statetrack.training.records import Replica
-from statetrack.training.registries import OPTIMISERS
-from statetrack.training.settings import TrainSettings
+from statetrack.training.settings import OPTIMISERS, TrainSettings
 
 Weights = dict[str, Tensor]
 

@@ -1,19 +1,44 @@
 """How a model is trained: words, optimisation, selection, device.
 
-One definition for Python, YAML and the command line. torch is not imported here.
+One definition for Python, YAML and the command line. torch is not imported here: losses, optimisers
+and kinds of robust training are known by name, each a file of its folder or of a user's own
+(`--plugin`). What is registered takes the settings: a function that makes a `losses.Loss`, an
+`optimisers.OptimiserKind`, a `robust.Robust`.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from typing import Annotated, Literal, Self
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import field_validator, model_validator
 
 from statetrack.errors import TaskError
+from statetrack.registry import Registry, modules_in
 from statetrack.settings import GREATEST_SEED, NameIn, Settings, option
-from statetrack.training.registries import LOSSES, OPTIMISERS, ROBUST
+
+if TYPE_CHECKING:
+    from statetrack.training.losses import Loss
+
+LOSSES: Registry[Callable[[Any], Loss]] = Registry(
+    "loss",
+    find=lambda: modules_in("statetrack.training.losses"),
+    listing="statetrack train --help",
+)
+
+OPTIMISERS: Registry[type[Any]] = Registry(
+    "optimiser",
+    find=lambda: modules_in("statetrack.training.optimisers"),
+    listing="statetrack train --help",
+)
+
+ROBUST: Registry[type[Any]] = Registry(
+    "kind of robust training",
+    find=lambda: modules_in("statetrack.training.robust"),
+    listing="statetrack train --help",
+)
 
 
 class DataSettings(Settings):

@@ -18,13 +18,11 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from statetrack.training.losses import Loss
+from statetrack.training.losses import Loss, accuracy, mean_over_scored, smallest_margin
 from statetrack.training.population import Optimiser, Population, Weights
 from statetrack.training.records import Finish, Progress, Record, Replica
-from statetrack.training.registries import LOSSES, ROBUST
 from statetrack.training.robust import Robust
-from statetrack.training.scores import accuracy, mean_over_scored, smallest_margin
-from statetrack.training.settings import TrainSettings
+from statetrack.training.settings import LOSSES, ROBUST, TrainSettings
 from statetrack.training.words import Batches, Words
 
 BLOCK = 64

@@ -100,22 +100,18 @@ class TaskWords:
         return batches, to_words(held_out, device)
 
     def of_seed(self, seed: int) -> tuple[BatchStream, Batch]:
-        """The training batches and the validation words `[B, T]` of one seed."""
-        return self._fixed(seed) if self.data.train_samples else self._fresh(seed)
+        """The training batches and the validation words `[B, T]` of one seed.
 
-    def _fresh(self, seed: int) -> tuple[BatchStream, Batch]:
-        """Fresh words for every batch, and validation words from a separate stream."""
-        about = (self.drawn.source, self.lengths, self.spec.supervision, seed)
-        held_out = WordStream(*about, "validation").block(0, 1, self.training.validation_words)[0]
-        return WordStream(*about, "train"), held_out
-
-    def _fixed(self, seed: int) -> tuple[BatchStream, Batch]:
-        """A fixed set of words, and validation words that are not in it.
-
-        Where the training set contains every word of these lengths, validation uses that set.
+        Fresh words for every batch, and validation words from a separate stream; or a fixed set of
+        words, and validation words that are not in it. Where the training set contains every word
+        of these lengths, validation uses that set.
         """
-        source, num_words = self.drawn.source.part("train"), self.data.train_samples
-        num_held_out = self.training.validation_words
+        num_words, num_held_out = self.data.train_samples, self.training.validation_words
+        if not num_words:
+            about = (self.drawn.source, self.lengths, self.spec.supervision, seed)
+            held_out = WordStream(*about, "validation").block(0, 1, num_held_out)[0]
+            return WordStream(*about, "train"), held_out
+        source = self.drawn.source.part("train")
         if (among := source.count_words(self.lengths)) is not None:
             num_held_out = min(max(0, among - num_words), num_held_out)
         words = fixed_words(

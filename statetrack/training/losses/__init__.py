@@ -1,13 +1,53 @@
 """Losses, one file each: a file `squared_error.py` registers the loss `squared-error`.
 
-A registered function makes the loss from settings: `(TrainSettings) -> Loss`.
+A registered function makes the loss from settings: `(TrainSettings) -> Loss`. Here is what is
+taken of losses and answers: means over scored positions, and right answers.
+
+R replicas, B batch, T time, C labels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Logits [..., C] and labels [...] to one loss per position, [...]."""
+
+
+def mean_over_scored(values: Tensor, scored: Tensor) -> Tensor:
+    """The mean of values [R, B, T] over the scored positions of each replica: [R]."""
+    total = (values * scored).flatten(1).sum(1)
+    return total / scored.flatten(1).sum(1).clamp(min=1)
+
+
+def finite_answers(logits: Tensor) -> Tensor:
+    """Whether all logits of an answer are finite: [...] of logits [..., C].
+
+    Zero times NaN or infinity is NaN, which is several times quicker to find than by `isfinite`.
+    """
+    return (logits * 0).sum(-1) == 0
+
+
+def accuracy(logits: Tensor, labels: Tensor, scored: Tensor) -> Tensor:
+    """The fraction of scored positions with the right answer, for each replica: [R].
+
+    An answer is right only where all its logits are finite: the largest of logits that are NaN
+    would be the first.
+    """
+    right = ((logits.argmax(-1) == labels) & finite_answers(logits)).float()
+    return mean_over_scored(right, scored)
+
+
+def lead(logits: Tensor, labels: Tensor) -> Tensor:
+    """By how much the logit of the label is above the largest other one: [...]."""
+    index = labels.unsqueeze(-1)
+    others = logits.scatter(-1, index, -torch.inf).amax(-1)
+    return logits.gather(-1, index).squeeze(-1) - others
+
+
+def smallest_margin(logits: Tensor, labels: Tensor, scored: Tensor) -> float:
+    """The least by which the logit of a right answer exceeds all others, over scored positions."""
+    return float(lead(logits, labels)[scored].amin())

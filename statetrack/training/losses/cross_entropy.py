@@ -14,8 +14,7 @@ from torch.nn import functional
 
 from statetrack.ops import widened
 from statetrack.training.losses import Loss
-from statetrack.training.registries import LOSSES
-from statetrack.training.settings import TrainSettings
+from statetrack.training.settings import LOSSES, TrainSettings
 
 
 @LOSSES.register("cross-entropy")

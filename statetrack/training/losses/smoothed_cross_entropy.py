@@ -15,8 +15,7 @@ from functools import partial
 
 from statetrack.training.losses import Loss
 from statetrack.training.losses.cross_entropy import cross_entropy
-from statetrack.training.registries import LOSSES
-from statetrack.training.settings import TrainSettings
+from statetrack.training.settings import LOSSES, TrainSettings
 
 
 @LOSSES.register("smoothed-cross-entropy")

@@ -20,8 +20,7 @@ from torch import Tensor
 
 from statetrack.ops import widened
 from statetrack.training.losses import Loss
-from statetrack.training.registries import LOSSES
-from statetrack.training.settings import TrainSettings
+from statetrack.training.settings import LOSSES, TrainSettings
 
 
 @LOSSES.register("squared-error")

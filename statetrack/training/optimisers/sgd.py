@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statetrack.training.optimisers import Groups, OptimiserKind
-from statetrack.training.registries import OPTIMISERS
-from statetrack.training.settings import TrainSettings
+from statetrack.training.settings import OPTIMISERS, TrainSettings
 
 if TYPE_CHECKING:
     import torch

@@ -14,9 +14,8 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from statetrack.training.losses import Loss
+from statetrack.training.losses import Loss, mean_over_scored
 from statetrack.training.population import Population
-from statetrack.training.scores import mean_over_scored
 from statetrack.training.settings import TrainSettings
 from statetrack.training.words import Words
 

@@ -26,8 +26,8 @@ from statetrack.models import RecurrentModel, WithBoxes
 from statetrack.ops import Box, in_full_precision
 from statetrack.training.losses import Loss
 from statetrack.training.population import Population
-from statetrack.training.registries import ROBUST
 from statetrack.training.robust import Robust
+from statetrack.training.settings import ROBUST
 from statetrack.training.words import Words
 
 

@@ -14,11 +14,10 @@ from torch import Tensor, nn
 
 from statetrack.errors import SettingsError, setting
 from statetrack.models import SequenceModel
-from statetrack.training.losses import Loss
+from statetrack.training.losses import Loss, lead, mean_over_scored
 from statetrack.training.population import Population
-from statetrack.training.registries import ROBUST
 from statetrack.training.robust import Robust
-from statetrack.training.scores import lead, mean_over_scored
+from statetrack.training.settings import ROBUST
 from statetrack.training.words import Words
 
 

@@ -23,8 +23,8 @@ from statetrack.errors import SettingsError, setting
 from statetrack.models import RecurrentModel, State
 from statetrack.training.losses import Loss
 from statetrack.training.population import Population
-from statetrack.training.registries import ROBUST
 from statetrack.training.robust import Robust
+from statetrack.training.settings import ROBUST
 from statetrack.training.words import Words
 
 

@@ -6,8 +6,8 @@ from torch import Tensor, nn
 
 from statetrack.training.losses import Loss
 from statetrack.training.population import Population
-from statetrack.training.registries import ROBUST
 from statetrack.training.robust import Robust
+from statetrack.training.settings import ROBUST
 from statetrack.training.words import Words
 
 
