@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from statetrack import report
 from statetrack.cli import _tables as tables
 from statetrack.cli import options
 from statetrack.evidence import length_text
@@ -28,7 +29,6 @@ from statetrack.report import (
     interval,
     plain_columns,
     share,
-    short_names,
 )
 from statetrack.report import console as standard_output
 
@@ -187,7 +187,7 @@ def _table(runs: Sequence[Comparison]) -> Table:
     evidence = [name for name in EVIDENCE if any(_evidence(one)[name] != "-" for one in runs)]
     models = [_model(one) for one in runs]
     alike = len({model.plain for model in models}) < len(models)
-    names = short_names([one.run for one in runs]) if alike else []
+    names = report.short_names([one.run for one in runs]) if alike else []
     headings = ("model", *["run"] * alike, "predicted", "measured", *NUMBERS, *evidence, "")
     rows = []
     for place, one in enumerate(runs):
