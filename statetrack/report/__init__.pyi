@@ -46,7 +46,9 @@ from .reproductions import reproduction_page as reproduction_page
 from .suites import evidence_table as evidence_table
 from .suites import suite_table as suite_table
 from .table import FORMATS as FORMATS
+from .table import LOOKS as LOOKS
 from .table import NO_BREAK as NO_BREAK
+from .table import SHOWN as SHOWN
 from .table import Column as Column
 from .table import Document as Document
 from .table import Kind as Kind
@@ -66,7 +68,6 @@ from .tables import closing_sentence as closing_sentence
 from .tables import evaluation_table as evaluation_table
 from .tables import evaluations_table as evaluations_table
 from .tables import finish_line as finish_line
-from .tables import framed_table as framed_table
 from .tables import training_table as training_table
 from .training import TrainedPoint as TrainedPoint
 from .training import training_lines as training_lines

@@ -64,28 +64,33 @@ def as_text(name: str, value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else " ".join(str(value).split())
 
 
+def _field(path: str, at: _At) -> Any:
+    """What belongs to a row, by the names that lead to it; None where one on the way is None."""
+    found: Any = at
+    for name in path.split("."):
+        found = None if found is None else getattr(found, name)
+    return found
+
+
 def _column(name: str, holds: type, of: Callable[[_At], Any]) -> Column:
     return Column(name, of=of, write=partial(as_text, name), holds=holds)
 
 
 def _columns(
-    names: str, holds: type, thing: Callable[[_At], Any], of: str | None = None, before: str = ""
+    names: str, holds: type, thing: str, of: str | None = None, before: str = ""
 ) -> list[Column]:
     """A column for each name: the field of that name (or `of`) of what belongs to a row."""
-
-    def value(field: str, at: _At) -> Any:
-        found = thing(at)
-        return None if found is None else getattr(found, field)
-
-    return [_column(before + name, holds, partial(value, of or name)) for name in names.split()]
+    return [
+        _column(before + name, holds, partial(_field, f"{thing}.{of or name}"))
+        for name in names.split()
+    ]
 
 
-def _over_replicas(thing: Callable[[_At], Any], before: str = "") -> list[Column]:
+def _over_replicas(thing: str, before: str = "") -> list[Column]:
     """The columns over replicas; those that begin with `seeds_` are at the selected rate."""
 
     def end(place: int, at: _At) -> float | None:
-        found = thing(at)
-        ends = None if found is None else found.success_interval
+        ends = _field(f"{thing}.success_interval", at)
         return None if ends is None else float(ends[place])
 
     return [
@@ -95,26 +100,6 @@ def _over_replicas(thing: Callable[[_At], Any], before: str = "") -> list[Column
         _column(f"{before}success_high", float, partial(end, 1)),
         *_columns("best median mean deviation least", float, thing, before=before),
     ]
-
-
-def _entry(at: _At) -> Entry:
-    return at.entry
-
-
-def _score(at: _At) -> EvaluationRow | None:
-    return at.score
-
-
-def _chosen(at: _At) -> Outcome | None:
-    return at.chosen
-
-
-def _everyone(at: _At) -> Any:
-    return at.statistics and at.statistics.everyone
-
-
-def _seeds(at: _At) -> Any:
-    return at.statistics and at.statistics.seeds
 
 
 def _worst_case(at: _At) -> int | None:
@@ -128,42 +113,44 @@ def _proven(at: _At) -> str | None:
 
 
 LONG_FORM: tuple[Column, ...] = (
-    *_columns("row column model task state", str, _entry),
+    *_columns("row column model task state", str, "entry"),
     _column("length", int, lambda at: at.length),
-    *_columns("trained_to", int, _entry),
-    *_columns("words", int, _score, "sequences"),
-    *_columns("accuracy", float, _score),
-    *_columns("accuracy_low", float, _score, "low"),
-    *_columns("accuracy_high", float, _score, "high"),
-    *_columns("symbol_accuracy prefix_accuracy floor chance scaled scaled_to_floor", float, _score),
-    *_columns("first_error nonfinite_from merging_horizon", int, _score),
-    *_columns("selected_replica", int, _entry, "selected"),
-    *_columns("selected_seed", int, _chosen, "seed"),
-    *_columns("selected_lr", float, _chosen, "lr"),
-    *_columns("replicas diverged", int, _entry),
-    *_over_replicas(_everyone),
-    *_columns("seeds", int, _seeds, "replicas"),
-    *_columns("seeds_diverged", int, _seeds, "diverged"),
-    *_over_replicas(_seeds, "seeds_"),
+    *_columns("trained_to", int, "entry"),
+    *_columns("words", int, "score", "sequences"),
+    *_columns("accuracy", float, "score"),
+    *_columns("accuracy_low", float, "score", "low"),
+    *_columns("accuracy_high", float, "score", "high"),
+    *_columns(
+        "symbol_accuracy prefix_accuracy floor chance scaled scaled_to_floor", float, "score"
+    ),
+    *_columns("first_error nonfinite_from merging_horizon", int, "score"),
+    *_columns("selected_replica", int, "entry", "selected"),
+    *_columns("selected_seed", int, "chosen", "seed"),
+    *_columns("selected_lr", float, "chosen", "lr"),
+    *_columns("replicas diverged", int, "entry"),
+    *_over_replicas("statistics.everyone"),
+    *_columns("seeds", int, "statistics.seeds", "replicas"),
+    *_columns("seeds_diverged", int, "statistics.seeds", "diverged"),
+    *_over_replicas("statistics.seeds", "seeds_"),
     _column("horizon", int, lambda at: horizon_of_entry(at.entry)),
     _column("worst_case", int, _worst_case),
-    _column("fails_at", int, lambda at: at.entry.bracket.fails_at),
+    *_columns("fails_at", int, "entry.bracket"),
     _column("proven", str, _proven),
-    _column("proven_length", int, lambda at: at.entry.bracket.proven),
-    *_columns("predicted", str, lambda at: at.entry.prediction, "answer"),
-    *_columns("theorem", str, lambda at: at.entry.prediction),
-    *_columns("steps", int, _entry),
-    *_columns("seconds", float, _entry),
-    *_columns("words_trained", int, _entry, "words"),
-    *_columns("parameters dimensions task_version", int, _entry),
-    *_columns("task_hash settings_hash version machine device started", str, _entry),
+    *_columns("proven_length", int, "entry.bracket", "proven"),
+    *_columns("predicted", str, "entry.prediction", "answer"),
+    *_columns("theorem", str, "entry.prediction"),
+    *_columns("steps", int, "entry"),
+    *_columns("seconds", float, "entry"),
+    *_columns("words_trained", int, "entry", "words"),
+    *_columns("parameters dimensions task_version", int, "entry"),
+    *_columns("task_hash settings_hash version machine device started", str, "entry"),
     _column("run", str, lambda at: at.entry.run.as_posix()),
-    *_columns("command", str, _entry),
+    *_columns("command", str, "entry"),
     _column("settings", str, lambda at: _json(at.entry.settings)),
     _column("axes", str, lambda at: _json(at.entry.axes)),
     _column("compared", str, lambda at: _json([one.to_json() for one in at.entry.compared])),
     _column("notes", str, lambda at: "; ".join(at.entry.notes)),
-    *_columns("error", str, _entry),
+    *_columns("error", str, "entry"),
 )
 """The columns of the long form, in their order."""
 

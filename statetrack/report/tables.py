@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -127,32 +127,6 @@ def _columns(rows: Sequence[EvaluationRow], several: bool) -> list[Column]:
         mark = Column("", "number", of=lambda row: MARK if row.selected else "", key="selected")
         columns.append(mark)
     return columns
-
-
-def framed_table(
-    title: str,
-    columns: Mapping[str, Sequence[str]],
-    *,
-    left_out: Sequence[str],
-    names: Sequence[str] = (),
-    texts: Sequence[str] = (),
-    ends: Sequence[bool] = (),
-    more: str = "--csv has them",
-) -> Table:
-    """A table of numbers in a frame, of cells by headings, as wide as there is room for.
-
-    The columns `names` and `texts` may be broken into lines, `left_out` says which are left out
-    first. `ends` says after which rows a line is drawn.
-    """
-    shown = [
-        Column(each, "name" if each in names else "text" if each in texts else "number")
-        for each in columns
-    ]
-    rows = [
-        Line(cells, ends=bool(ends) and ends[number])
-        for number, cells in enumerate(zip(*columns.values(), strict=True))
-    ]
-    return Table(shown, rows, title=title, look="framed", left_out=left_out, more=more)
 
 
 def closing_sentence(rows: Sequence[Score]) -> str:
