@@ -46,9 +46,7 @@ from .reproductions import reproduction_page as reproduction_page
 from .suites import evidence_table as evidence_table
 from .suites import suite_table as suite_table
 from .table import FORMATS as FORMATS
-from .table import LOOKS as LOOKS
 from .table import NO_BREAK as NO_BREAK
-from .table import SHOWN as SHOWN
 from .table import Column as Column
 from .table import Document as Document
 from .table import Kind as Kind

@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from statetrack.markup import markdown, markdown_block, markdown_code, markdown_table
 from statetrack.report.formats.markdown import table_markdown
-from statetrack.report.table import LOOKS, SHOWN, Column, Line, Styled, Table, interval, share
+from statetrack.report.table import Column, Line, Styled, Table, interval, share
 from statetrack.runs import EvaluationRow, Judged
 from statetrack.sweep import (
     KINDS,

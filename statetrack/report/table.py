@@ -33,10 +33,6 @@ MISSING = "-"
 NO_BREAK = "\N{NO-BREAK SPACE}"
 """Holds two words on one line; it is printed as a space."""
 
-SHOWN = {"yes": "can", "no": "cannot", "unknown": "?"}
-LOOKS = {"yes": "green", "no": "red", "unknown": "dim"}
-"""The text of a prediction's answer, and its style."""
-
 
 def written(value: Any) -> str:
     """A value as readers see it, where its column does not say otherwise."""
