@@ -121,6 +121,31 @@ def test_a_package_is_entered_by_its_public_names_alone():
                 assert {alias.name for alias in node.names} <= {*known}, place
 
 
+def circles() -> list[list[str]]:
+    """Modules that import one another in a circle, for types alone or inside functions too."""
+    left = {module: imports(path) & MODULES.keys() - {module} for module, path in MODULES.items()}
+    while free := {module for module, needed in left.items() if not needed & left.keys()}:
+        left = {module: needed for module, needed in left.items() if module not in free}
+    while used := {each for needed in left.values() for each in needed} & left.keys():
+        if used == left.keys():
+            break
+        left = {module: needed for module, needed in left.items() if module in used}
+    return [sorted(left)] if left else []
+
+
+def test_no_modules_import_one_another_in_a_circle():
+    assert circles() == []
+
+
+def test_a_class_name_is_borne_by_one_class():
+    bearers: dict[str, list[str]] = {}
+    for module, path in MODULES.items():
+        for node in parsed(path).body:
+            if isinstance(node, ast.ClassDef):
+                bearers.setdefault(node.name, []).append(module)
+    assert {name: where for name, where in bearers.items() if len(where) > 1} == {}
+
+
 def brings_in_torch(module: str, seen: set[str]) -> bool:
     """Whether importing a module imports torch, directly or through others of the package."""
     seen.add(module)
