@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from statetrack.algebra import Algebra, Budget, analyse
+from statetrack.algebra import Algebra, MonoidBudget, analyse
 from statetrack.algebra.recurrences.free import dimensions_of
 from statetrack.markup import markdown_table
 from statetrack.predicting import predict
@@ -82,7 +82,7 @@ class Column:
         return {"model": "bilinear-block", "hidden": size, "block_size": size}
 
 
-FEW = Budget(most_elements=700)
+FEW = MonoidBudget(most_elements=700)
 """The size needs no list of the group's elements, only how they permute the points."""
 
 

@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 from libsemigroups_pybind11 import Konieczny, ReportGuard, Transf
 
-from statetrack.algebra import Budget, Group, analyse, name_of, needed_machine, transition_monoid
+from statetrack.algebra import (
+    Group,
+    MonoidBudget,
+    analyse,
+    name_of,
+    needed_machine,
+    transition_monoid,
+)
 from statetrack.algebra.groups import factorise, invariant_factors
 from statetrack.predicting import predict
 from statetrack.sources import Automaton, orbits, strong_components
@@ -276,7 +283,7 @@ def matrix_group(generators: list[list[list[int]]], prime: int) -> Group:
         [vectors.index(tuple(np.array(vector) @ np.array(matrix) % prime)) for vector in vectors]
         for matrix in generators
     ]
-    monoid = transition_monoid(np.array(maps), Budget())
+    monoid = transition_monoid(np.array(maps), MonoidBudget())
     return Group(monoid.elements.astype(np.int64))
 
 
@@ -291,7 +298,7 @@ def dicyclic(n: int) -> Group:
     turns = 2 * n
     by_r = [(i + 1) % turns for i in range(turns)] + [turns + (i - 1) % turns for i in range(turns)]
     by_s = [turns + i for i in range(turns)] + [(i + n) % turns for i in range(turns)]
-    monoid = transition_monoid(np.array([by_r, by_s]), Budget())
+    monoid = transition_monoid(np.array([by_r, by_s]), MonoidBudget())
     return Group(monoid.elements.astype(np.int64))
 
 
@@ -327,7 +334,7 @@ def test_a_simple_group_is_named_by_its_order() -> None:
     line = np.arange(11)
     shifted = np.append((line + 1) % 11, 11)
     inverted = np.append([-pow(int(x), -1, 11) % 11 if x else 11 for x in line], 0)
-    monoid = transition_monoid(np.array([shifted, inverted]), Budget())
+    monoid = transition_monoid(np.array([shifted, inverted]), MonoidBudget())
     assert monoid is not None and monoid.is_group
     projective = Group(monoid.elements.astype(np.int64))
     assert len(projective) == len(projective.derived) == 660
@@ -491,14 +498,14 @@ def test_two_states_are_held_by_all_but_definite_machines() -> None:
 def test_a_monoid_and_images_beyond_the_budget_are_said_to_be_too_large() -> None:
     large, few_images = load_task("random-fsm:states=25,symbols=10").automaton, 1_000
     begun = time.process_time()
-    algebra = analyse(large, Budget(most_images=few_images))
+    algebra = analyse(large, MonoidBudget(most_images=few_images))
     assert time.process_time() - begun < 5
     assert algebra.monoid is None and "50,000 elements" in algebra.too_large
     assert "1,000 images" in algebra.too_large
     facts = algebra.to_json()
     assert facts["monoid_size"] is None and facts["complexity"]["class"] == "unknown"
     assert facts["order_matters"] is True
-    small = analyse(load_task("random-fsm").automaton, Budget(100, most_images=10))
+    small = analyse(load_task("random-fsm").automaton, MonoidBudget(100, most_images=10))
     assert small.monoid is None and "100" in small.too_large
 
 
@@ -507,9 +514,9 @@ def test_a_large_group_is_known_by_its_generators() -> None:
     assert algebra.too_large is None and algebra.is_group
     assert algebra.monoid.subgroups[0].name in ("S10", "A10")
     assert algebra.complexity.name == "NC1-complete"
-    fewer = analyse(load_task("s5-swaps").automaton, Budget(most_elements=100))
+    fewer = analyse(load_task("s5-swaps").automaton, MonoidBudget(most_elements=100))
     assert fewer.monoid.subgroups[0].name == "S5"
-    small = analyse(load_task("random-permutations").automaton, Budget(most_elements=100))
+    small = analyse(load_task("random-permutations").automaton, MonoidBudget(most_elements=100))
     listed = analyse(load_task("random-permutations").automaton)
     assert small.to_json() == {**listed.to_json(), "irreducible_dimensions": None}
 

@@ -14,7 +14,7 @@ from statetrack.audit import (
     LONGEST_LOOKUP,
     VIEWS,
     Audit,
-    Part,
+    AuditedWords,
     Shortcuts,
     audit,
     best_by_length,
@@ -233,7 +233,7 @@ def test_a_word_that_training_has_too_is_found_with_its_share():
     task = load_task("parity")
     train = batch_of([[0, 1], [1, 1], [0, 1, 1]], task)
     test = batch_of([[0, 1], [0, 1, 0], [1, 0], [0, 1, 1], [1, 1, 1]], task)
-    (split,) = audit(train, [Part(test, {3: "validation"})], task.source.labels).splits
+    (split,) = audit(train, [AuditedWords(test, {3: "validation"})], task.source.labels).splits
     assert split.in_training == pytest.approx(2 / 5)
     assert [facts.in_training for facts in split.lengths] == pytest.approx([1 / 2, 1 / 3])
 
@@ -242,14 +242,14 @@ def test_a_word_is_not_its_prefix_nor_the_same_with_zeros_behind():
     task = load_task("parity")
     train = batch_of([[1, 0], [1, 0, 0, 0]], task)
     test = batch_of([[1], [1, 0, 0]], task)
-    (split,) = audit(train, [Part(test, {3: "validation"})], task.source.labels).splits
+    (split,) = audit(train, [AuditedWords(test, {3: "validation"})], task.source.labels).splits
     assert split.in_training == 0.0
 
 
 def test_the_labels_of_each_length_are_counted():
     task = load_task("parity")
     words = batch_of([[1], [0], [1], [1, 1], [0, 0]], task)
-    (split,) = audit(words, [Part(words, {2: "validation"})], task.source.labels).splits
+    (split,) = audit(words, [AuditedWords(words, {2: "validation"})], task.source.labels).splits
     one, two = split.lengths
     assert (one.words, one.labels, one.most_frequent) == (3, 2, "1")
     assert one.floor == pytest.approx(2 / 3)
@@ -261,7 +261,7 @@ def test_where_nothing_is_scored_nothing_is_claimed():
     task = load_task("flip-flop")
     never_read = batch_of([task.parse_word("w 1 i 0")], task)
     train = draw_train(task, WordSpec(LengthDistribution(8, 8), "every"), 50, 0)
-    found = audit(train, [Part(never_read, {4: "test_len4"})], task.source.labels)
+    found = audit(train, [AuditedWords(never_read, {4: "test_len4"})], task.source.labels)
     assert found.test_splits == found.solved_by == found.helped_by == ()
     assert math.isnan(found.splits[0].floor)
     with pytest.raises(DatasetError, match="no label is asked for"):

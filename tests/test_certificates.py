@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import statetrack as st
-from statetrack.evidence import Budget, Certificate, Subject
+from statetrack.evidence import Certificate, SearchBudget, Subject
 from statetrack.evidence.certificate.arithmetic import arithmetic_of
 from statetrack.sources import Automaton, Integers
 from tests.exact_models import factored, in_blocks, one_hot, put, rotating, rotating_in_factors
@@ -19,7 +19,7 @@ BUDGET = 60.0
 
 
 def certified(model: Any, automaton: Automaton) -> Certificate:
-    return Certificate.search(Subject(model, automaton), budget=Budget(BUDGET))
+    return Certificate.search(Subject(model, automaton), budget=SearchBudget(BUDGET))
 
 
 @pytest.mark.parametrize("task", ["parity", "modular-addition", "random-fsm", "gridworld"])

@@ -10,7 +10,7 @@ import torch
 
 from statetrack.algebra import needed_machine
 from statetrack.errors import SettingsError
-from statetrack.evidence import Budget, ErrorControl, Subject, find_error_control
+from statetrack.evidence import ErrorControl, SearchBudget, Subject, find_error_control
 from statetrack.evidence.words import RandomWords
 from statetrack.models import make_model
 from statetrack.spec import load_task
@@ -32,7 +32,7 @@ def rotating(extra=0.0):
 
 
 def found(model, task=TASK, seconds=60, **given) -> ErrorControl:
-    return find_error_control(Subject(model, task), budget=Budget(seconds), **given)
+    return find_error_control(Subject(model, task), budget=SearchBudget(seconds), **given)
 
 
 @pytest.fixture(scope="module")

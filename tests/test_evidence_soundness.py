@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from statetrack.evidence import Budget
+from statetrack.evidence import SearchBudget
 from statetrack.evidence.certificate.centres import Edges, find_centres
 from tests.evidence import (
     certificates,
@@ -108,7 +108,7 @@ def test_a_spent_budget_ends_the_averaging_of_many_states() -> None:
         transitions.source, transitions.symbol % 2, transitions.target, 0, *transitions_end(600)
     )
     begun = find_centres(matrices, first, few, rounds=0)
-    assert np.array_equal(find_centres(matrices, first, few, budget=Budget(0)), begun)
+    assert np.array_equal(find_centres(matrices, first, few, budget=SearchBudget(0)), begun)
 
 
 def transitions_end(states: int) -> tuple[np.ndarray, np.ndarray]:

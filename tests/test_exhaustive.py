@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from statetrack.errors import SettingsError
-from statetrack.evidence import Budget, Subject, find_exhaustive
+from statetrack.evidence import SearchBudget, Subject, find_exhaustive
 from statetrack.models import make_model
 from statetrack.sources import Automaton, reachable
 from statetrack.spec import load_task
@@ -25,7 +25,7 @@ def automaton_of(task):
 
 
 def exhaustive(model, task, **caps):
-    return find_exhaustive(Subject(model, task), budget=Budget(AMPLE), **caps)
+    return find_exhaustive(Subject(model, task), budget=SearchBudget(AMPLE), **caps)
 
 
 def first_wrong(subject, longest):
@@ -58,7 +58,7 @@ def test_one_wrong_transition_is_found_by_the_shortest_word_and_the_first_of_the
     for state, symbol in itertools.product(range(6), range(automaton.num_symbols)):
         to = (int(automaton.delta[state, symbol]) + 1) % 6
         subject = Subject(Computes(with_wrong_transition(automaton, state, symbol, to)), automaton)
-        found = find_exhaustive(subject, budget=Budget(AMPLE))
+        found = find_exhaustive(subject, budget=SearchBudget(AMPLE))
         assert found.reason == "failure" and not found.closed
         failure = found.failure
         assert failure.word == first_wrong(subject, 6)
@@ -128,7 +128,7 @@ def test_caps_on_states_and_time_end_the_search_and_are_said():
     found = exhaustive(CountsToo(automaton), automaton, max_states=100)
     assert found.reason == "states" and found.complete and not found.closed
     assert found.states == 97 and found.length == 17  # 1 + 6 n nodes to depth n; one depth more
-    late = find_exhaustive(Subject(Computes(automaton), automaton), budget=Budget(0.0))
+    late = find_exhaustive(Subject(Computes(automaton), automaton), budget=SearchBudget(0.0))
     assert late.reason == "time" and not late.complete and late.length == 0 and late.words == 0
 
 
@@ -178,6 +178,6 @@ def test_the_failure_of_mamba_on_parity_is_the_shortest():
         loss.backward()
         optimiser.step()
     subject = Subject(model, task)
-    failure = find_exhaustive(subject, budget=Budget(AMPLE), max_length=14).failure
+    failure = find_exhaustive(subject, budget=SearchBudget(AMPLE), max_length=14).failure
     assert failure is not None and failure.position > 5
     assert failure.word == first_wrong(subject, failure.position)

@@ -14,10 +14,10 @@ from statetrack.algebra import needed_machine
 from statetrack.cli.app import run as command
 from statetrack.errors import SettingsError
 from statetrack.evidence import (
-    Budget,
     Extraction,
     Failure,
     MyhillNerode,
+    SearchBudget,
     Subject,
     find_exhaustive,
     find_extraction,
@@ -45,7 +45,7 @@ def automaton_of(task):
 
 def extract(model, task, **caps):
     caps = {"random_words": 100, "max_length": 100} | caps
-    return find_extraction(Subject(model, task), budget=Budget(AMPLE), **caps)
+    return find_extraction(Subject(model, task), budget=SearchBudget(AMPLE), **caps)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -74,7 +74,7 @@ def test_one_wrong_transition_is_extracted_and_the_shortest_difference_is_the_ne
         subject = Subject(Computes(wrong), automaton)
         found = extract(Computes(wrong), automaton, algorithm=algorithm)
         assert found.equivalent is False and found.reason == "tested"
-        shortest = find_exhaustive(subject, budget=Budget(AMPLE)).failure
+        shortest = find_exhaustive(subject, budget=SearchBudget(AMPLE)).failure
         difference = found.difference
         assert difference.position == shortest.position
         assert found.verdict == f"differs at length {shortest.position}"
@@ -160,7 +160,7 @@ def test_a_known_word_that_is_too_long_to_learn_from_is_said():
 
 def test_no_time_gives_no_machine_and_says_so():
     automaton = automaton_of("parity")
-    found = find_extraction(Subject(Computes(automaton), automaton), budget=Budget(0.0))
+    found = find_extraction(Subject(Computes(automaton), automaton), budget=SearchBudget(0.0))
     assert found.reason == "time" and not found.complete
     assert found.states == 0 and found.equivalent is None and found.delta == ()
     with pytest.raises(ValueError, match="no machine"):
@@ -206,7 +206,7 @@ def test_a_module_without_a_task_is_extracted(algorithm):
     automaton = automaton_of("random-fsm")
     found = find_extraction(
         Reader(Computes(automaton), num_symbols=5, num_labels=5),
-        budget=Budget(AMPLE),
+        budget=SearchBudget(AMPLE),
         algorithm=algorithm,
         random_words=100,
     )
@@ -223,7 +223,9 @@ class Whole(nn.Module):
 
 
 def test_a_module_without_a_state_is_extracted():
-    found = find_extraction(Reader(Whole(), num_symbols=2, num_labels=3), budget=Budget(AMPLE))
+    found = find_extraction(
+        Reader(Whole(), num_symbols=2, num_labels=3), budget=SearchBudget(AMPLE)
+    )
     assert found.states == 4 and found.reason == "tested"
 
 
@@ -260,7 +262,7 @@ def test_the_w_method_finds_what_short_and_random_words_do_not():
     delta[[0, 1, 2], [3, 1, 4]] = [1, 2, 3]
     lock = Automaton(delta, [0, 0, 0, 1, 0])
     reader = Reader(Computes(lock), num_symbols=17, num_labels=2)
-    found = find_extraction(reader, budget=Budget(AMPLE), random_words=1, max_length=1)
+    found = find_extraction(reader, budget=SearchBudget(AMPLE), random_words=1, max_length=1)
     assert found.all_to == 2 and found.states == 5
     assert equivalent(machine_of(found), lock)
     assert found.extra_states == 0  # of depth 1, of which the start that is not left out takes one
@@ -363,7 +365,7 @@ def test_where_nothing_was_learned_no_machine_is_spoken_of(run_folder, capsys):
 
 def test_metrics_that_no_time_was_left_for_are_not_printed_as_dashes():
     subject = Subject(Computes(automaton_of("parity")), "parity")
-    (facts,) = find_myhill_nerode(subject, budget=Budget(0.0)).lines(subject.automaton)
+    (facts,) = find_myhill_nerode(subject, budget=SearchBudget(0.0)).lines(subject.automaton)
     assert facts.rows == [("keeps apart", "not measured: the time was spent")]
 
 

@@ -10,7 +10,7 @@ import pytest
 from libsemigroups_pybind11 import Konieczny, ReportGuard, Transf
 from sympy.combinatorics import Permutation, PermutationGroup
 
-from statetrack.algebra import Budget, analyse, transition_monoid
+from statetrack.algebra import MonoidBudget, analyse, transition_monoid
 from statetrack.algebra.images import (
     ImageGroup,
     Images,
@@ -117,7 +117,7 @@ def test_images_tell_the_groups_of_monoids_of_millions_of_maps(num_states: int, 
     draw = np.random.default_rng(seed)
     actions = draw.integers(0, num_states, (3, num_states))
     actions[0] = draw.permutation(num_states)
-    assert transition_monoid(actions, Budget()) is None
+    assert transition_monoid(actions, MonoidBudget()) is None
     ReportGuard(False)
     oracle = Konieczny(*[Transf(each) for each in [list(range(num_states)), *actions.tolist()]])
     assert oracle.size() > 100_000
@@ -243,7 +243,7 @@ def test_images_bound_the_group_complexity_as_the_monoid_does() -> None:
     assert (cascade.fewest_groups, cascade.most_groups) == (3, 3)
     for seed in range(25):
         actions = random_actions(seed)
-        listed = cascade_of(actions, transition_monoid(actions, Budget()))
+        listed = cascade_of(actions, transition_monoid(actions, MonoidBudget()))
         found = cascade_of(actions, None, StateImages(actions.T))
         assert found.fewest_groups == listed.fewest_groups
         assert found.most_groups is not None and listed.most_groups is not None

@@ -7,7 +7,7 @@ import pytest
 from torch import nn
 
 from statetrack.algebra import needed_machine
-from statetrack.evidence import Budget, NerodeScores, Subject, find_myhill_nerode
+from statetrack.evidence import NerodeScores, SearchBudget, Subject, find_myhill_nerode
 from statetrack.sources import Automaton
 from statetrack.spec import load_task
 from tests.computing import Computes, right_for, with_wrong_transition
@@ -22,7 +22,7 @@ def automaton_of(task):
 
 
 def measured(model, task, **caps):
-    return find_myhill_nerode(Subject(model, task), budget=Budget(600.0), **caps)
+    return find_myhill_nerode(Subject(model, task), budget=SearchBudget(600.0), **caps)
 
 
 @pytest.mark.parametrize("task", ["s3", "tomita-5", "tomita-7", "flip-flop", "random-fsm"])
@@ -136,6 +136,8 @@ def test_what_is_not_drawn_or_not_asked_for_is_not_compared():
 
 
 def test_no_time_is_said():
-    found = find_myhill_nerode(Subject(Computes(automaton_of("s3")), "s3"), budget=Budget(0.0))
+    found = find_myhill_nerode(
+        Subject(Computes(automaton_of("s3")), "s3"), budget=SearchBudget(0.0)
+    )
     assert not found.complete and found.prefixes == 0
     assert found.exact.compression_precision is None

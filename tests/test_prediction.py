@@ -16,7 +16,15 @@ import numpy as np
 import pytest
 import torch
 
-from statetrack.algebra import Budget, Group, Need, Prediction, Size, analyse, transition_monoid
+from statetrack.algebra import (
+    Group,
+    MonoidBudget,
+    Need,
+    Prediction,
+    Size,
+    analyse,
+    transition_monoid,
+)
 from statetrack.algebra.representations import real_irreducibles
 from statetrack.cli import app
 from statetrack.errors import TaskError, UnknownNameError
@@ -74,7 +82,7 @@ def test_the_block_size_is_the_smallest_bound_under_which_kernels_meet_in_the_id
 ) -> None:
     """By characters, which know nothing of the states' space."""
     algebra = analyse(load_task(task).automaton)
-    monoid = transition_monoid(algebra.machine.actions, Budget())
+    monoid = transition_monoid(algebra.machine.actions, MonoidBudget())
     assert monoid is not None
     irreducibles = real_irreducibles(Group(monoid.elements.astype(np.int64)))
     bounds = [
@@ -89,7 +97,7 @@ def test_the_block_size_is_the_smallest_bound_under_which_kernels_meet_in_the_id
 @pytest.mark.parametrize("task", ["s3", "a5", "a4xz5", "product(s3,s3)", "z60"])
 def test_no_set_of_parts_with_a_smaller_sum_tells_all_elements_apart(task: str) -> None:
     algebra = analyse(load_task(task).automaton)
-    monoid = transition_monoid(algebra.machine.actions, Budget())
+    monoid = transition_monoid(algebra.machine.actions, MonoidBudget())
     assert monoid is not None
     irreducibles = real_irreducibles(Group(monoid.elements.astype(np.int64)))
     faithful_sums = [
@@ -523,7 +531,7 @@ def test_a_machine_of_one_state_is_within_every_models_reach() -> None:
 
 def test_a_machine_that_is_too_large_is_still_predicted_for() -> None:
     large = load_task("random-fsm:states=25,symbols=10").automaton
-    algebra = analyse(large, Budget(most_images=1_000))
+    algebra = analyse(large, MonoidBudget(most_images=1_000))
     assert algebra.monoid is None
     assert predict(algebra, "bilinear").size == 25
     assert predict(algebra, "rnn").can == "yes"

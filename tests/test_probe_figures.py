@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from statetrack.cli.app import run as command
-from statetrack.evidence import Budget, Subject, find_error_control
+from statetrack.evidence import SearchBudget, Subject, find_error_control
 from statetrack.evidence.learned_operators import find_representation
 from statetrack.pictures import draw_evidence
 from tests.test_pictures import texts
@@ -24,7 +24,7 @@ pytest.importorskip("matplotlib")
 @pytest.fixture(scope="module")
 def errors():
     given = {"length": 24, "noise_length": 2, "noise_sizes": (0.1,)}
-    return find_error_control(Subject(counter(5, [1]), TASK), budget=Budget(60), **given)
+    return find_error_control(Subject(counter(5, [1]), TASK), budget=SearchBudget(60), **given)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def beside_the_run(runs, monkeypatch):
 
 
 def test_of_a_counter_there_are_four_figures_that_say_what_they_show(tmp_path, errors):
-    counting = find_representation(Subject(counter(5, [1, 2]), TASK), budget=Budget(60))
+    counting = find_representation(Subject(counter(5, [1, 2]), TASK), budget=SearchBudget(60))
     written = draw_evidence([counting, errors], tmp_path / "new", ".svg", "bilinear on addition")
     names = ["eigenvalues", "harmonics", "characters", "error-control"]
     assert [path.stem for path in written] == names

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from statetrack.algebra import (
-    Budget,
     FewestStates,
+    MonoidBudget,
     analyse,
     fewest_states,
     identification,
@@ -121,7 +121,7 @@ def test_the_levels_of_the_holonomy_decomposition_are_those_of_its_definition():
 
 def test_bounds_of_the_group_complexity_agree_with_each_other_and_with_what_is_known():
     for maps in random_maps(150):
-        monoid = transition_monoid(maps, Budget())
+        monoid = transition_monoid(maps, MonoidBudget())
         cascade, facts = cascade_of(maps, monoid), analyse(Automaton(*reached(maps))).monoid
         assert 0 <= cascade.fewest_groups <= cascade.most_groups <= maps.shape[1] - 1
         assert cascade.levels <= maps.shape[1] * (maps.shape[1] - 1)
@@ -138,7 +138,7 @@ def test_all_maps_of_n_states_have_group_complexity_n_less_1(num_states):
     swap = np.array([1, 0, *range(2, num_states)])
     merge = np.array([0, 0, *range(2, num_states)])
     maps = np.array([turn, swap, merge])
-    monoid = transition_monoid(maps, Budget())
+    monoid = transition_monoid(maps, MonoidBudget())
     assert len(monoid) == num_states**num_states
     cascade = cascade_of(maps, monoid)
     assert (cascade.fewest_groups, cascade.most_groups) == (num_states - 1, num_states - 1)
@@ -147,7 +147,9 @@ def test_all_maps_of_n_states_have_group_complexity_n_less_1(num_states):
 
 def test_partial_permutations_have_group_complexity_1_at_most():
     turn, cut = np.array([1, 2, 0, 3]), np.array([0, 1, 3, 3])  # the last state is that of no state
-    cascade = cascade_of(np.array([turn, cut]), transition_monoid(np.array([turn, cut]), Budget()))
+    cascade = cascade_of(
+        np.array([turn, cut]), transition_monoid(np.array([turn, cut]), MonoidBudget())
+    )
     assert (cascade.fewest_groups, cascade.most_groups) == (1, 1)
 
 

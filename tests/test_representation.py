@@ -8,7 +8,7 @@ import torch
 
 from statetrack.algebra.representations import irreducible_parts
 from statetrack.errors import SettingsError
-from statetrack.evidence import Budget, Representation, Subject
+from statetrack.evidence import Representation, SearchBudget, Subject
 from statetrack.evidence.learned_operators import find_representation
 from statetrack.evidence.linear_maps import affine_maps
 from statetrack.models import Bilinear, make_model
@@ -78,7 +78,7 @@ def counter(m, harmonics, *, extra=0.0):
 
 
 def found(model, task, **given) -> Representation:
-    return find_representation(Subject(model, task), budget=Budget(60), **given)
+    return find_representation(Subject(model, task), budget=SearchBudget(60), **given)
 
 
 def multiplicities(group):
@@ -231,7 +231,7 @@ def test_one_block_with_a_mixer_that_is_linear_has_maps_and_others_say_why_not()
     subject = Subject(make_model("pd-ssm", task, width=8), task)
     maps = affine_maps(subject)
     assert len(maps.matrices) == 3 and maps.readout is None
-    assert not find_representation(subject, budget=Budget(60)).read
+    assert not find_representation(subject, budget=SearchBudget(60)).read
     with pytest.raises(SettingsError, match="depend on the symbols before"):
         affine_maps(Subject(make_model("mamba", task, width=8), task))
     with pytest.raises(SettingsError, match="no linear recurrence of one layer"):
@@ -247,5 +247,5 @@ def test_maps_beyond_the_cap_are_left_out_and_said_to_be():
 
 def test_a_spent_budget_ends_the_search_and_says_so():
     model = model_of_parts("s4", (3,))
-    result = find_representation(Subject(model, "s4"), budget=Budget(0))
+    result = find_representation(Subject(model, "s4"), budget=SearchBudget(0))
     assert not result.complete and result.dimension == 2

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from statetrack.algebra import (
-    Budget,
     Group,
+    MonoidBudget,
     analyse,
     character_table,
     needed_machine,
@@ -29,7 +29,7 @@ def group_of(task: str) -> Group:
 
 
 def generated(maps: np.ndarray) -> np.ndarray:
-    monoid = transition_monoid(np.asarray(maps), Budget())
+    monoid = transition_monoid(np.asarray(maps), MonoidBudget())
     assert monoid is not None
     return monoid.elements.astype(np.int64)
 

@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from statetrack.errors import SettingsError
-from statetrack.evidence import Budget, Subject
+from statetrack.evidence import SearchBudget, Subject
 from statetrack.evidence.certificate.saturating import certify_saturating
 from statetrack.models import MODELS
 from statetrack.runs import Experiment, Run
 from statetrack.training import Population, Trainer, TrainSettings
 from statetrack.training.losses import lead
-from statetrack.training.robust.interval import Bounds
+from statetrack.training.robust.interval import StateBounds
 from statetrack.training.robust.noise import Noisy, noise, shapes_of
 from statetrack.training.robust.spectral import Excess
 from statetrack.training.settings import ROBUST
@@ -138,10 +138,10 @@ def test_no_errors_of_the_stated_size_give_logits_worse_than_the_worst(model):
     net = model_of(model)
     symbols, size = torch.randint(3, (6, 7)), 0.2
     labels = torch.randint(3, (6, 7))
-    worst = Bounds(net, size)(symbols, labels)
+    worst = StateBounds(net, size)(symbols, labels)
     torch.testing.assert_close(worst.mean(-1), torch.zeros(6, 7, dtype=worst.dtype))
     worst = worst - worst.gather(-1, labels.unsqueeze(-1))
-    exact = Bounds(net, 0.0)(symbols, labels)
+    exact = StateBounds(net, 0.0)(symbols, labels)
     logits = net(symbols)
     given = logits - logits.gather(-1, labels.unsqueeze(-1))
     torch.testing.assert_close(exact - exact.gather(-1, labels.unsqueeze(-1)), given)
@@ -181,5 +181,5 @@ def test_parity_is_learned_with_a_proof_for_all_lengths():
     finish(trainer)
     model = model_of("second-order-rnn", task="parity", hidden=4).float()
     model.load_state_dict({key: value[0] for key, value in trainer.best.items()})
-    found = certify_saturating(Subject(model, "parity"), budget=Budget(60), most_boxes=500)
+    found = certify_saturating(Subject(model, "parity"), budget=SearchBudget(60), most_boxes=500)
     assert found.verdict == "all lengths"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from statetrack.evidence import Budget, Certificate, Subject
+from statetrack.evidence import Certificate, SearchBudget, Subject
 from statetrack.evidence.certificate.saturating import Cover, Network, certify_saturating, contained
 from statetrack.models import MODELS
 from statetrack.ops import FLOAT32, Box, boxes
@@ -34,7 +34,7 @@ def built(model, task):
 
 
 def certify(model, task, **caps):
-    return certify_saturating(Subject(model, task), budget=Budget(60), **caps)
+    return certify_saturating(Subject(model, task), budget=SearchBudget(60), **caps)
 
 
 def drawn(task, num_words, length):
@@ -44,7 +44,7 @@ def drawn(task, num_words, length):
 @pytest.mark.parametrize(("name", "task"), BUILT)
 def test_networks_built_by_hand_are_proven_for_all_lengths(name, task):
     subject = Subject(built(name, task), task)
-    found = Certificate.search(subject, budget=Budget(60))
+    found = Certificate.search(subject, budget=SearchBudget(60))
     assert (found.verdict, found.verdict_real, found.reason) == ("all lengths", "all lengths", "")
     assert found.length is None and found.complete and 0 < found.margin <= 1
     assert not subject.first_errors(drawn(task, 50, 300)).any()
@@ -55,7 +55,7 @@ def test_states_in_float32_never_leave_the_boxes_of_their_automaton_state(name, 
     subject = Subject(built(name, task), task)
     exact = subject.in_precision(torch.float64)
     cover = Cover(Network(exact), torch.full((subject.automaton.num_states, 1), 0.1), 5000)
-    cover.run(Budget(60))
+    cover.run(SearchBudget(60))
     assert cover.closed
     words = drawn(task, 1000, 40)
     states = subject.automaton.states_after(words).astype(np.int64)
@@ -107,7 +107,7 @@ def test_a_network_that_is_wrong_on_long_words_only_is_proven_up_to_those():
         model.readout.bias[:] = torch.tensor([0.2, -0.2])
     subject = Subject(model, automaton)
     failing = int(subject.first_errors(np.ones((1, 100), np.int64))[0])
-    found = certify_saturating(subject, budget=Budget(60), most_boxes=200)
+    found = certify_saturating(subject, budget=SearchBudget(60), most_boxes=200)
     assert found.verdict == "to length" and 3 <= found.length < failing
     assert "a box of state '0' has no single answer" in found.reason
 
@@ -125,7 +125,7 @@ def test_symbols_that_cannot_be_drawn_are_not_counted():
 
 def test_a_budget_that_is_spent_ends_the_search_and_says_so():
     found = certify_saturating(
-        Subject(built("rnn", "parity"), "parity"), budget=Budget(0.0), seed=1
+        Subject(built("rnn", "parity"), "parity"), budget=SearchBudget(0.0), seed=1
     )
     assert (found.verdict, found.complete) == ("not proven", False)
 

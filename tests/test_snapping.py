@@ -13,7 +13,7 @@ import torch
 import statetrack as st
 from statetrack.cli.app import run as command
 from statetrack.errors import SettingsError
-from statetrack.evidence import Budget, Certificate, Subject, snap, snap_subject
+from statetrack.evidence import Certificate, SearchBudget, Subject, snap, snap_subject
 from statetrack.runs import Run
 from tests.exact_models import factored, in_blocks, one_hot, put, rotating
 from tests.setups import parity_run
@@ -40,7 +40,7 @@ BUILT = {
 def test_operators_with_a_coordinate_per_state_are_proven_for_all_lengths(name: str) -> None:
     model, automaton = BUILT[name]()
     disturbed(model, 3e-3)
-    before = Certificate.search(Subject(model, automaton), budget=Budget(60))
+    before = Certificate.search(Subject(model, automaton), budget=SearchBudget(60))
     assert before.verdict != "all lengths"
     found = snap(model, automaton)
     assert 1e-4 < found.defect < 0.05
@@ -51,7 +51,7 @@ def test_operators_with_a_coordinate_per_state_are_proven_for_all_lengths(name: 
 def test_rotations_and_blocks_are_proven_as_far_as_rounding_allows(build: Any) -> None:
     model, automaton = build()
     disturbed(model, 1e-4)
-    before = Certificate.search(Subject(model, automaton), budget=Budget(60))
+    before = Certificate.search(Subject(model, automaton), budget=SearchBudget(60))
     found = snap(model, automaton)
     assert found.certificate.verdict == "to length"
     assert found.certificate.length is not None
@@ -145,4 +145,4 @@ def test_snap_says_what_to_do_before_it_searches(
     assert f"{file} is no folder: choose another --out" in capsys.readouterr().err
     model, automaton = one_hot("random-fsm")
     with pytest.raises(SettingsError, match=r"the budget ended .* give more seconds"):
-        snap_subject(Subject(model, automaton), 0.05, Budget(0.0))
+        snap_subject(Subject(model, automaton), 0.05, SearchBudget(0.0))

@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from statetrack.errors import RunError, SettingsError, StatetrackError
-from statetrack.evidence import Budget, Evidence, Failure, Subject
+from statetrack.evidence import Evidence, Failure, SearchBudget, Subject
 from statetrack.models import MODEL_FACTS
 from statetrack.protocols import PROTOCOLS, settings_for
 from statetrack.report import TrainedPoint, training_lines, training_of
@@ -530,7 +530,7 @@ class Asked:
         self.found = found or worst_case_of()
         monkeypatch.setattr(type(self.found), "search", staticmethod(self))
 
-    def __call__(self, subject: Subject, *, budget: Budget, seed: int) -> Evidence:
+    def __call__(self, subject: Subject, *, budget: SearchBudget, seed: int) -> Evidence:
         self.seconds.append(budget.seconds)
         return self.found
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from statetrack.algebra import Algebra, Budget, analyse, transition_monoid
+from statetrack.algebra import Algebra, MonoidBudget, analyse, transition_monoid
 from statetrack.algebra.function_spaces import Construction, completions
 from statetrack.algebra.representations import commuting_dimension, num_terms
-from statetrack.algebra.smallest_spaces import Choice
+from statetrack.algebra.smallest_spaces import ChosenSpace
 from statetrack.algebra.width_bounds import width_bounds
 from statetrack.evaluation import evaluate
 from statetrack.models import MODELS
@@ -157,7 +157,7 @@ def random_machines(number: int, most: int) -> Iterator[Algebra]:
         yield analyse(Automaton(delta, draw.integers(0, 3, states)))
 
 
-def assert_moves_and_reads(choice: Choice, algebra: Algebra, actions: np.ndarray) -> None:
+def assert_moves_and_reads(choice: ChosenSpace, algebra: Algebra, actions: np.ndarray) -> None:
     """A(x) h(s) = h(delta(s, x)) in every part, and all labels that are asked for are right."""
     for part in choice.parts:
         matrices = part.matrices(actions)
@@ -197,7 +197,7 @@ def random_groups(number: int) -> Iterator[Automaton]:
     while number:
         points = int(draw.integers(3, 6))
         generators = np.array([draw.permutation(points) for _ in range(2)])
-        monoid = transition_monoid(generators, Budget(most_elements=12))
+        monoid = transition_monoid(generators, MonoidBudget(most_elements=12))
         if monoid is None or len(monoid) < 4:
             continue
         number -= 1

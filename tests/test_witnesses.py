@@ -18,10 +18,10 @@ from sympy.combinatorics import Permutation, PermutationGroup
 import statetrack.algebra.witnesses as finding
 from statetrack.algebra import (
     Algebra,
-    Budget,
     Diagonal,
     DiagonalMinusRankOne,
     FixedPositiveLayers,
+    MonoidBudget,
     PositiveLayers,
     Recurrence,
     SignedLayers,
@@ -143,7 +143,7 @@ def test_words_of_random_machines_are_confirmed(
     draw, kinds = np.random.default_rng(7), set()
     for _ in range(40):
         automaton = random_automaton(draw)
-        algebra = analyse(automaton, Budget() if listed else Budget(most_elements=2))
+        algebra = analyse(automaton, MonoidBudget() if listed else MonoidBudget(most_elements=2))
         for rule, witness in refused_by_rules(algebra):
             assert witness is not None, (rule, automaton.delta.tolist())
             replayed = replay(witness, automaton)
@@ -281,7 +281,9 @@ def test_witnesses_of_random_groups_are_what_sympy_says(seed: int) -> None:
         row[moved] = np.roll(moved, -1)
         rows.append(row.tolist())
     automaton = permuting(*map(tuple, rows))
-    algebra = analyse(automaton, Budget(most_elements=2))  # the groups of images are listed alone
+    algebra = analyse(
+        automaton, MonoidBudget(most_elements=2)
+    )  # the groups of images are listed alone
     assert algebra.monoid is not None
     for like in algebra.monoid.subgroups:
         witness = algebra.witnesses.group(like)
@@ -321,7 +323,7 @@ def test_a_long_word_is_found_where_short_ones_do_nothing() -> None:
 
 def test_the_order_of_words_far_apart_is_shown_where_the_monoid_is_too_large_to_list() -> None:
     automaton = automaton_of("zero-then-twos")
-    algebra = analyse(automaton, Budget(most_elements=2))
+    algebra = analyse(automaton, MonoidBudget(most_elements=2))
     assert algebra.elements is None
     witness = TimeInvariantLayers(layers=ONE).predict(algebra).witness
     assert witness is not None and witness.kind == "far order"

@@ -10,7 +10,14 @@ import pytest
 import torch
 from torch import nn
 
-from statetrack.evidence import Budget, Failure, Subject, WorstCase, find_worst_case, worst_words
+from statetrack.evidence import (
+    Failure,
+    SearchBudget,
+    Subject,
+    WorstCase,
+    find_worst_case,
+    worst_words,
+)
 from statetrack.evidence.long_words import PIECE, Reading, first_error, margins_of, questions_of
 from statetrack.evidence.power_words import (
     LinearForm,
@@ -57,7 +64,7 @@ def automaton_of(task):
 
 
 def worst(model, task, **asked):
-    return find_worst_case(Subject(model, task), budget=Budget(AMPLE), caps=FEW, **asked)
+    return find_worst_case(Subject(model, task), budget=SearchBudget(AMPLE), caps=FEW, **asked)
 
 
 def growing(symbol="2", begin=0.5, growth=GROWTH):
@@ -364,7 +371,7 @@ def test_short_words_are_searched_to_the_shortest_failure():
     for steps in (1, 4, 9):
         subject = Subject(Computes(right_for(automaton, steps)), "parity")
         found = search_short_words(
-            subject, longest=20, beam=64, budget=Budget(AMPLE), draw=np.random.default_rng(0)
+            subject, longest=20, beam=64, budget=SearchBudget(AMPLE), draw=np.random.default_rng(0)
         )
         assert found.failing is not None and len(found.failing) == steps + 1
         assert found.all_up_to == steps
@@ -375,14 +382,14 @@ def test_words_that_come_back_to_a_state_are_settled_and_read_no_further():
     subject = Subject(Computes(automaton_of("s3")), "s3")
     words = [Periodic((), (1,)), Periodic((2,), (3, 1)), Periodic((), (1, 2, 4))]
     reading = Reading(subject, words)
-    assert reading.read(10**9, Budget(AMPLE))
+    assert reading.read(10**9, SearchBudget(AMPLE))
     assert reading.found is None and reading.settled.all() and reading.read_to == 10**9
 
 
 def test_a_word_is_not_settled_where_positions_are_counted():
     subject = Subject(CountsToo(automaton_of("parity")), "parity")
     reading = Reading(subject, [Periodic((), (1,))])
-    assert reading.read(5 * PIECE, Budget(AMPLE))
+    assert reading.read(5 * PIECE, SearchBudget(AMPLE))
     assert not reading.settled.any() and reading.read_to == 5 * PIECE
 
 
@@ -390,16 +397,16 @@ def test_words_are_read_as_far_as_the_earliest_error():
     subject = Subject(growing(), "modular-addition:m=5")
     words = [Periodic((), (symbol,)) for symbol in range(5)]
     reading = Reading(subject, words)
-    assert reading.read(50_000, Budget(AMPLE))
+    assert reading.read(50_000, SearchBudget(AMPLE))
     assert reading.found is not None
     assert (reading.found.word, reading.found.position) == (2, fails_at())
-    alone = first_error(subject, words[2], 50_000, Budget(AMPLE))
+    alone = first_error(subject, words[2], 50_000, SearchBudget(AMPLE))
     assert alone is not None and alone.position == fails_at()
-    assert first_error(subject, words[1], 3000, Budget(AMPLE)) is None
+    assert first_error(subject, words[1], 3000, SearchBudget(AMPLE)) is None
 
 
 def test_a_spent_budget_is_said_and_what_was_found_is_kept():
-    found = find_worst_case(Subject(growing(), "modular-addition:m=5"), budget=Budget(0.0))
+    found = find_worst_case(Subject(growing(), "modular-addition:m=5"), budget=SearchBudget(0.0))
     assert not found.complete and found.horizon == found.tested
 
 
@@ -413,7 +420,7 @@ def test_a_failure_that_is_found_as_the_time_ends_is_read_again_all_the_same(mon
         fails(search, family, word, found)
 
     monkeypatch.setattr(worst_words._WorstWordSearch, "_fails", ends)
-    budget = Budget(AMPLE, None, lambda: bool(ended))
+    budget = SearchBudget(AMPLE, None, lambda: bool(ended))
     found = find_worst_case(
         Subject(growing(), "modular-addition:m=5"), budget=budget, caps=FEW, longest=3000
     )
@@ -444,7 +451,7 @@ def test_a_failing_word_is_shortened_and_still_fails():
     subject = Subject(Computes(wrong), "parity")
     word = tuple(np.random.default_rng(0).integers(2, size=300).tolist())
     position = int(subject.first_errors(np.array([word]))[0])
-    shorter = shorten(subject, word[:position], Budget(AMPLE))
+    shorter = shorten(subject, word[:position], SearchBudget(AMPLE))
     assert shorter == (1, 1, 1)
 
 
@@ -545,7 +552,7 @@ def test_predicted_words_with_another_symbol_fail_where_they_are_read():
 def test_the_least_certain_words_are_grown_until_one_fails():
     subject = Subject(growing(begin=0.9), "modular-addition:m=5")
     found = search_short_words(
-        subject, longest=600, beam=8, budget=Budget(AMPLE), draw=np.random.default_rng(0)
+        subject, longest=600, beam=8, budget=SearchBudget(AMPLE), draw=np.random.default_rng(0)
     )
     assert found.failing is not None and found.all_up_to < len(found.failing)
     assert subject.first_errors(np.array([found.failing]))[0] == len(found.failing)

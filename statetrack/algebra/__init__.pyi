@@ -25,8 +25,8 @@ from .merging import hides_groups as hides_groups
 from .merging import merging_in as merging_in
 from .merging import merging_of as merging_of
 from .merging import window_line as window_line
-from .monoid import Budget as Budget
 from .monoid import Monoid as Monoid
+from .monoid import MonoidBudget as MonoidBudget
 from .monoid import transition_monoid as transition_monoid
 from .monoid_facts import Complexity as Complexity
 from .monoid_facts import ComplexityClass as ComplexityClass
@@ -67,8 +67,8 @@ from .replays import Steps as Steps
 from .replays import replay as replay
 from .replays import replay_on as replay_on
 from .representations import Complexes as Complexes
+from .representations import IrreduciblePart as IrreduciblePart
 from .representations import Irreducibles as Irreducibles
-from .representations import Part as Part
 from .representations import RealType as RealType
 from .representations import character_table as character_table
 from .representations import irreducible_parts as irreducible_parts
@@ -78,7 +78,7 @@ from .separation import Search as Search
 from .separation import find_readout as find_readout
 from .separation import noise_horizon as noise_horizon
 from .separation import rounding_horizon as rounding_horizon
-from .smallest_spaces import Choice as Choice
+from .smallest_spaces import ChosenSpace as ChosenSpace
 from .smallest_spaces import StateSpace as StateSpace
 from .smallest_spaces import state_space as state_space
 from .sufficient_words import Identification as Identification

@@ -28,8 +28,8 @@ from statetrack.algebra.krohn_rhodes import Cascade, cascade_of
 from statetrack.algebra.machine import Machine, needed_machine
 from statetrack.algebra.maps import permute
 from statetrack.algebra.monoid import (
-    Budget,
     Monoid,
+    MonoidBudget,
     local_order,
     order_of_short_words,
     transition_monoid,
@@ -44,7 +44,7 @@ from statetrack.algebra.monoid_facts import (
 )
 from statetrack.algebra.representations import MOST_STATES, Irreducibles, irreducibles_of
 from statetrack.algebra.separation import Labels, noise_horizon, rounding_horizon
-from statetrack.algebra.smallest_spaces import Choice, StateSpace, state_space
+from statetrack.algebra.smallest_spaces import ChosenSpace, StateSpace, state_space
 from statetrack.algebra.width_bounds import Bounds, width_bounds
 from statetrack.algebra.witnesses import Witnesses
 from statetrack.sources import Automaton, Floats, Integers, leading_to
@@ -124,7 +124,7 @@ class Algebra:
         return cascade_of(self.machine.actions, self.elements, self.state_images)
 
     @cached_property
-    def representation(self) -> Choice | None:
+    def representation(self) -> ChosenSpace | None:
         """Irreducible parts of the smallest sum of dimensions that read all labels.
 
         None where the machine is no group, or is too large for such a choice.
@@ -286,10 +286,10 @@ class Algebra:
         }
 
 
-DEFAULT_BUDGET = Budget()
+DEFAULT_BUDGET = MonoidBudget()
 
 
-def analyse(automaton: Automaton, budget: Budget = DEFAULT_BUDGET) -> Algebra:
+def analyse(automaton: Automaton, budget: MonoidBudget = DEFAULT_BUDGET) -> Algebra:
     """What the algebra says of the labels of an automaton, within a budget.
 
     The monoid's elements are listed first: that takes half a second at most, and tells more. Where
@@ -317,7 +317,7 @@ def analyse(automaton: Automaton, budget: Budget = DEFAULT_BUDGET) -> Algebra:
     return Algebra(machine, facts, order_matters, irreducibles, space, None, images, monoid)
 
 
-def _without_monoid(machine: Machine, images: StateImages, budget: Budget) -> Algebra:
+def _without_monoid(machine: Machine, images: StateImages, budget: MonoidBudget) -> Algebra:
     """What can be said without a list of the monoid's elements."""
     actions = machine.actions
     too_large = f"the monoid has more than {budget.most_elements:,} elements, or takes too long"

@@ -31,10 +31,10 @@ from functools import cached_property
 import numpy as np
 
 from statetrack.algebra.machine import Machine
-from statetrack.algebra.monoid import Budget, transition_monoid
-from statetrack.algebra.representations import Part
+from statetrack.algebra.monoid import MonoidBudget, transition_monoid
+from statetrack.algebra.representations import IrreduciblePart
 from statetrack.algebra.separation import Labels, Readout, find_readout, is_readable
-from statetrack.algebra.smallest_spaces import Choice
+from statetrack.algebra.smallest_spaces import ChosenSpace
 from statetrack.sources import Floats, Integers
 
 MOST_STATES = 128
@@ -45,7 +45,7 @@ LEVELS = (2, 3, 5, 8, 13, 21, 34, 55, 89, MOST_STATES)
 """Dimensions up to which spaces are searched, one after the other."""
 MOST_SPACES = 30
 """Most spaces that a search goes through; of functions on more than 40 states fewer."""
-FEW_PRODUCTS = Budget(most_elements=2_000, most_products=20_000)
+FEW_PRODUCTS = MonoidBudget(most_elements=2_000, most_products=20_000)
 """How large a monoid may be for symbols that are products of others to be left out."""
 MOST_PROGRAMS = 16
 """Most spaces, of functions on 20 states with two labels, that a search tries to read from."""
@@ -64,7 +64,7 @@ BESIDE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class Construction(Choice):
+class Construction(ChosenSpace):
     """Invariant spaces as parts, and the complete machine on whose states they are functions."""
 
     actions: Integers
@@ -166,7 +166,7 @@ class FunctionSpaces:
     def _construction(
         self, spaces: Sequence[Floats], readout: Readout, cost: int, smallest: bool
     ) -> Construction:
-        parts = tuple(Part(space) for space in spaces)
+        parts = tuple(IrreduciblePart(space) for space in spaces)
         return Construction(parts, cost, smallest, readout, self.actions, self.start)
 
     def _grown(self, most: int, seed: int) -> Iterator[Floats]:

@@ -37,7 +37,7 @@ Maps = npt.NDArray[np.unsignedinteger]
 
 
 @dataclass(frozen=True)
-class Budget:
+class MonoidBudget:
     """How large a monoid may become before the answer is "too large"."""
 
     most_elements: int = 50_000
@@ -155,7 +155,7 @@ class Monoid:
         return int((self.frames == self.frames[idempotent]).sum())
 
 
-def transition_monoid(actions: Integers, budget: Budget) -> Monoid | None:
+def transition_monoid(actions: Integers, budget: MonoidBudget) -> Monoid | None:
     """The monoid that maps `[K, S]` generate; None where it does not fit into the budget."""
     num_states = actions.shape[1]
     maps = actions.astype(np.min_scalar_type(num_states - 1))
@@ -170,7 +170,7 @@ def transition_monoid(actions: Integers, budget: Budget) -> Monoid | None:
 class _Closure:
     """Maps closed under products with generators, which are added one by one."""
 
-    def __init__(self, dtype: np.dtype, num_states: int, budget: Budget) -> None:
+    def __init__(self, dtype: np.dtype, num_states: int, budget: MonoidBudget) -> None:
         identity = np.arange(num_states, dtype=dtype)[None]
         self.number = {identity.tobytes(): 0}
         self.blocks = [identity]

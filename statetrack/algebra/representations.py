@@ -202,7 +202,7 @@ def _made_exact(group: Group, values: Complexes) -> Complexes | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class IrreduciblePart:
     """An irreducible part of R^S: an orthonormal basis of it, and a point in it for every state."""
 
     points: Floats  # [S, d]: the columns are the basis, the rows the states' projections onto it
@@ -226,7 +226,7 @@ class Part:
         return same
 
 
-def irreducible_parts(permutations: Integers) -> tuple[Part, ...]:
+def irreducible_parts(permutations: Integers) -> tuple[IrreduciblePart, ...]:
     """R^S as an orthogonal sum of irreducible parts, smallest first.
 
     `permutations [K, S]` generate the group. A representation that occurs several times gives as
@@ -243,7 +243,7 @@ def irreducible_parts(permutations: Integers) -> tuple[Part, ...]:
         starts = np.flatnonzero(np.diff(values) > SAME_EIGENVALUE * np.abs(values).max()) + 1
         bases = np.split(vectors, starts, axis=1)
         if all(_is_invariant(basis, permutations) for basis in bases):
-            return tuple(map(Part, sorted(bases, key=lambda basis: basis.shape[1])))
+            return tuple(map(IrreduciblePart, sorted(bases, key=lambda basis: basis.shape[1])))
     raise ArithmeticError(f"a space of {num_states} dimensions could not be decomposed")
 
 

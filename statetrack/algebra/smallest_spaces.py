@@ -26,7 +26,7 @@ from functools import cached_property
 import numpy as np
 
 from statetrack.algebra.representations import (
-    Part,
+    IrreduciblePart,
     commuting_dimension,
     commuting_matrix,
     irreducible_parts,
@@ -55,10 +55,10 @@ MOST_LEFT_OUT = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class ChosenSpace:
     """Parts of the states' space that suffice, their cost, and whether no lower cost suffices."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[IrreduciblePart, ...]
     cost: int
     smallest: bool
     readout: Readout
@@ -79,7 +79,7 @@ class StateSpace:
     conjugate ones.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[IrreduciblePart, ...]
     generators: Integers  # [K, S]
     labels: Labels
     states_are_told_apart: bool
@@ -102,7 +102,7 @@ class StateSpace:
         """For every part, the largest codimension of the subspace that a symbol fixes."""
         return tuple(map(self.codimension_of, self.parts))
 
-    def codimension_of(self, part: Part) -> int:
+    def codimension_of(self, part: IrreduciblePart) -> int:
         """The largest codimension of the subspace of a part that a symbol fixes."""
         return int(self._fixed_codimensions(part).max())
 
@@ -126,12 +126,12 @@ class StateSpace:
                 terms[place] = min(everything, size * num_symbols, beside_identity)
         return tuple(terms)
 
-    def _fixed_codimensions(self, part: Part) -> Integers:
+    def _fixed_codimensions(self, part: IrreduciblePart) -> Integers:
         """The rank of I - A(x) in a part for every symbol, `[V]`."""
         moved = np.eye(part.dimension) - part.matrices(self.symbols)
         return np.asarray(np.linalg.matrix_rank(moved, tol=FULL_RANK))
 
-    def with_smallest_largest(self, costs: Sequence[int]) -> Choice | None:
+    def with_smallest_largest(self, costs: Sequence[int]) -> ChosenSpace | None:
         """Parts enough to read all labels whose largest cost is as small as possible.
 
         All parts of no more than some cost are tried together, which gives every part as often as
@@ -149,7 +149,7 @@ class StateSpace:
             decided = decided and search.decided
         return None
 
-    def with_smallest_sum(self, costs: Sequence[int]) -> Choice | None:
+    def with_smallest_sum(self, costs: Sequence[int]) -> ChosenSpace | None:
         """Parts enough to read all labels whose costs sum up to as little as possible.
 
         None where the search (for the shortest way through the sets of states that look like the
@@ -180,7 +180,7 @@ class StateSpace:
                     heapq.heappush(heap, (cost + more, fewer, (*places, place)))
         return None
 
-    def _with_smallest_sum_by_programs(self, costs: Sequence[int]) -> Choice | None:
+    def _with_smallest_sum_by_programs(self, costs: Sequence[int]) -> ChosenSpace | None:
         """The same for labels that several states share.
 
         A model holds parts of some kinds, each kind at least once. If all parts of these kinds
@@ -191,7 +191,7 @@ class StateSpace:
         kinds = self.kinds
         price = {kind: min(costs[place] for place in places) for kind, places in kinds.items()}
         too_few: list[set[int]] = []
-        best: Choice | None = None
+        best: ChosenSpace | None = None
         bound: int | None = None
         programs = self._most_programs
         for cost, chosen in cheapest_sets([price[kind] for kind in kinds], MOST_SETS):
@@ -221,7 +221,7 @@ class StateSpace:
 
     def _cheapest_copies(
         self, chosen: Sequence[int], costs: Sequence[int], most: int
-    ) -> tuple[Choice | None, int]:
+    ) -> tuple[ChosenSpace | None, int]:
         """Copies of every chosen kind that read the labels, as few as were found to do.
 
         With the number of programs that it took, at most about `most`.
@@ -242,14 +242,14 @@ class StateSpace:
                     cost = sum(
                         number * costs[self.kinds[kind][0]] for kind, number in numbers.items()
                     )
-                    return Choice(tuple(parts), cost, False, search.readout), tried
+                    return ChosenSpace(tuple(parts), cost, False, search.readout), tried
                 if all(len(self.kinds[kind]) == number for kind, number in numbers.items()):
                     return None, tried
             more = [kind for kind, number in numbers.items() if number < len(self.kinds[kind])]
             numbers[min(more, key=lambda kind: costs[self.kinds[kind][0]])] += 1
         return None, tried
 
-    def copies(self, kind: int, number: int, seed: int) -> tuple[Part, ...]:
+    def copies(self, kind: int, number: int, seed: int) -> tuple[IrreduciblePart, ...]:
         """Some parts of one kind, drawn at random from all that R^S holds; all, where so many."""
         places = self.kinds[kind]
         if number == len(places):
@@ -259,13 +259,13 @@ class StateSpace:
         columns = drawn @ self.points_of(places[:number])
         basis = np.linalg.qr(columns)[0]
         if number == 1:
-            return (Part(basis),)
-        parts: list[Part] = []
+            return (IrreduciblePart(basis),)
+        parts: list[IrreduciblePart] = []
         for begin in range(0, number * size, size):
             one = columns[:, begin : begin + size]
             for part in parts:
                 one = one - part.points @ (part.points.T @ one)
-            parts.append(Part(np.linalg.qr(one)[0]))
+            parts.append(IrreduciblePart(np.linalg.qr(one)[0]))
         return tuple(parts)
 
     @cached_property
@@ -311,16 +311,16 @@ class StateSpace:
         like = np.logical_and.reduce([self._like_start[place] for place in places])
         return int(like.sum()) == 1
 
-    def _choice(self, places: Sequence[int], cost: int, smallest: bool) -> Choice:
+    def _choice(self, places: Sequence[int], cost: int, smallest: bool) -> ChosenSpace:
         parts = tuple(self.parts[place] for place in places)
         if self.labels.tell_states_apart and 1 < self.num_states <= MOST_WIDENED:
             parts = self._widened(places)
         points = np.column_stack([part.points for part in parts])
         readout = find_readout(points, self.labels).readout
         assert readout is not None
-        return Choice(parts, cost, smallest, readout)
+        return ChosenSpace(parts, cost, smallest, readout)
 
-    def _widened(self, places: Sequence[int]) -> tuple[Part, ...]:
+    def _widened(self, places: Sequence[int]) -> tuple[IrreduciblePart, ...]:
         """Copies of some parts whose points are as far apart as in any of several draws.
 
         The symbols move all points as they move that of the start: its distances are all there
@@ -328,7 +328,7 @@ class StateSpace:
         """
         of_place = {place: kind for kind, places in self.kinds.items() for place in places}
         numbers = Counter(of_place[place] for place in places)
-        drawn: dict[int, list[tuple[Part, ...]]] = {
+        drawn: dict[int, list[tuple[IrreduciblePart, ...]]] = {
             kind: [self.copies(kind, number, seed) for seed in range(WIDENING_DRAWS)]
             for kind, number in numbers.items()
         }

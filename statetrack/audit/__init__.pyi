@@ -5,8 +5,8 @@ from .audits import HELD_OUT as HELD_OUT
 from .audits import MOST_SYMBOLS as MOST_SYMBOLS
 from .audits import SOLVED as SOLVED
 from .audits import Audit as Audit
+from .audits import AuditedWords as AuditedWords
 from .audits import LengthFacts as LengthFacts
-from .audits import Part as Part
 from .audits import SplitAudit as SplitAudit
 from .audits import SplitScore as SplitScore
 from .audits import audit as audit

@@ -43,7 +43,7 @@ MOST_SYMBOLS: Final = 2**24
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class AuditedWords:
     """Words `[N, T]` to measure shortcuts on, and at which of their prefixes.
 
     `splits` names a split for each length, in rising order: the words cut to that length.
@@ -153,7 +153,7 @@ class Audit:
         }
 
 
-def audit(train: Batch, parts: Iterable[Part], labels: Sequence[str]) -> Audit:
+def audit(train: Batch, parts: Iterable[AuditedWords], labels: Sequence[str]) -> Audit:
     """Fit every shortcut on `train` `[N, T]` and measure it on the words of all parts.
 
     `labels` are the labels' names. Of more than `MOST_SYMBOLS` symbols the first words stand for
@@ -182,15 +182,15 @@ def draw_train(task: Task, words: WordSpec, num_words: int, seed: int) -> Batch:
     return stream.block(0, 1, num_words)[0]
 
 
-def draw_held_out(task: Task, words: WordSpec, num_words: int, seed: int) -> Part:
+def draw_held_out(task: Task, words: WordSpec, num_words: int, seed: int) -> AuditedWords:
     """Words of the training lengths from a stream of their own, as training validates on."""
     stream = WordStream(task.source, words.lengths, words.supervision, seed, HELD_OUT)
-    return Part(stream.block(0, 1, num_words)[0], {words.lengths.longest: HELD_OUT})
+    return AuditedWords(stream.block(0, 1, num_words)[0], {words.lengths.longest: HELD_OUT})
 
 
 def draw_tests(
     task: Task, lengths: Sequence[int], num_words: int, seed: int, longest_in_training: int
-) -> Iterator[Part]:
+) -> Iterator[AuditedWords]:
     """The very words that an evaluation at these lengths (in rising order) reads at this seed.
 
     Lengths at which they are more than `MOST_SYMBOLS` symbols are left out.
@@ -205,10 +205,12 @@ def draw_tests(
         longest = lengths[-1] if task.source.prefixes_are_words else group[-1]
         chunk = num_words * group[-1]
         words = next(stream_words(task.source, num_words, longest, seed, chunk))
-        yield Part(words, {length: name_of_test(length) for length in group})
+        yield AuditedWords(words, {length: name_of_test(length) for length in group})
 
 
-def best_by_length(shortcuts: Shortcuts, parts: Iterable[Part]) -> dict[int, tuple[str, float]]:
+def best_by_length(
+    shortcuts: Shortcuts, parts: Iterable[AuditedWords]
+) -> dict[int, tuple[str, float]]:
     """The shortcut that is most often right at the last scored position, and how often.
 
     Of equals the simplest. A length at which nothing is scored is left out.
@@ -367,7 +369,7 @@ def _score(
     found = score_of(longest, tally.accuracies(), floor, 1 / len(labels))
     best: tuple[str | None, float | None] = (None, None)
     if shortcuts is not None and words.symbols.size <= MOST_SYMBOLS:
-        best = best_by_length(shortcuts, [Part(words, {longest: name})]).get(longest, best)
+        best = best_by_length(shortcuts, [AuditedWords(words, {longest: name})]).get(longest, best)
     return SplitScore(
         **{field.name: getattr(found, field.name) for field in fields(Score)},
         split=name,

@@ -149,7 +149,7 @@ class Shortcuts:
         self._tables = {}
         for name, view in VIEWS.items():
             keys = [view.keys(part, _all_ends(part))[part.scored] for part in _parts(train)]
-            self._tables[name] = _Lookup(np.concatenate(keys), labels)
+            self._tables[name] = _ShortcutTable(np.concatenate(keys), labels)
 
     def answers(self, batch: Batch, ends: Integers) -> Iterator[tuple[str, Integers]]:
         """The name of every shortcut, and its labels `[N, E]` after the prefixes."""
@@ -207,7 +207,7 @@ class Shortcuts:
         }
 
 
-class _Lookup:
+class _ShortcutTable:
     """For every key of training, its most frequent label (of several, the smallest)."""
 
     def __init__(self, keys: Keys, labels: NDArray[np.unsignedinteger]) -> None:

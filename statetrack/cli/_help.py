@@ -126,7 +126,7 @@ def _read_command(name: str, module: str) -> Command | None:
     return Command(name, module, docstring.splitlines()[0], place) if docstring and builds else None
 
 
-class Entry(NamedTuple):
+class HelpEntry(NamedTuple):
     """One option, argument or command, and what is said about it."""
 
     name: Text
@@ -164,7 +164,7 @@ def command_page(
 ) -> Iterator[Text]:
     """The page of a command: its docstring, and its parameters as its signature has them."""
     usage = [context.command_path, "[OPTIONS]"]
-    groups: dict[str, list[Entry]] = {ARGUMENTS: []}
+    groups: dict[str, list[HelpEntry]] = {ARGUMENTS: []}
     for each in parameters:
         info = info_of(each)
         if isinstance(info, ArgumentInfo):
@@ -173,7 +173,7 @@ def command_page(
             repeats = typing.get_origin(inner_type(each.annotation)) is list
             named = name + "..." * repeats
             usage.append(named if _is_required(each) else f"[{named}]")
-            groups[ARGUMENTS].append(Entry(Text(name, NAMES), _about(each, None)))
+            groups[ARGUMENTS].append(HelpEntry(Text(name, NAMES), _about(each, None)))
         elif isinstance(info, OptionInfo) and not info.hidden:
             groups.setdefault(info.rich_help_panel or OPTIONS, []).append(_option(each, info))
     groups[GENERAL] = groups.pop(GENERAL)
@@ -184,10 +184,11 @@ def program_page(context: typer.Context, out: Console) -> Iterator[Text]:
     """The page of the program, which lists its commands."""
     groups = {
         COMMANDS: [
-            Entry(Text(each.name, NAMES), _plain(each.summary)) for each in find_commands().values()
+            HelpEntry(Text(each.name, NAMES), _plain(each.summary))
+            for each in find_commands().values()
         ],
         OPTIONS: [
-            Entry(_flags(each.opts), _plain(getattr(each, "help", None) or ""))
+            HelpEntry(_flags(each.opts), _plain(getattr(each, "help", None) or ""))
             for each in sorted(
                 context.command.get_params(context), key=lambda one: one.name == "help"
             )
@@ -197,7 +198,7 @@ def program_page(context: typer.Context, out: Console) -> Iterator[Text]:
 
 
 def _page(
-    usage: Iterable[str], docstring: str, groups: Mapping[str, Sequence[Entry]], out: Console
+    usage: Iterable[str], docstring: str, groups: Mapping[str, Sequence[HelpEntry]], out: Console
 ) -> Iterator[Text]:
     yield Text.assemble(("Usage: ", "bold"), " ".join(usage))
     yield Text()
@@ -229,7 +230,7 @@ def _plain(markdown: str) -> Text:
     return text
 
 
-def _entries(entries: Sequence[Entry], out: Console) -> Iterator[Text]:
+def _entries(entries: Sequence[HelpEntry], out: Console) -> Iterator[Text]:
     """The lines of a group: names on the left, and what is said about them on the right."""
     most = min(MOST_NAMED, out.width // 3)
     widths = [len(each.name) for each in entries if len(each.name) <= most]
@@ -257,11 +258,11 @@ def _is_required(parameter: inspect.Parameter) -> bool:
     return parameter.default is inspect.Parameter.empty
 
 
-def _option(parameter: inspect.Parameter, info: OptionInfo) -> Entry:
+def _option(parameter: inspect.Parameter, info: OptionInfo) -> HelpEntry:
     """An option: its names with what stands for its value, and its text, which names choices."""
     flags, kind = _flags(flags_of(parameter)), inner_type(parameter.annotation)
     if kind is bool:
-        return Entry(flags, _about(parameter, None))
+        return HelpEntry(flags, _about(parameter, None))
     if typing.get_origin(kind) is list:
         kind = inner_type(typing.get_args(kind)[0])
     written, choices = info.metavar or type_name(kind), None
@@ -271,7 +272,7 @@ def _option(parameter: inspect.Parameter, info: OptionInfo) -> Entry:
     elif not any(letter.isupper() for letter in written):
         base, comma, _ = written.partition(",")
         written = METAVARS.get(base, "TEXT") + (",..." if comma else "")
-    return Entry(flags + Text(f" {written}", "yellow"), _about(parameter, choices))
+    return HelpEntry(flags + Text(f" {written}", "yellow"), _about(parameter, choices))
 
 
 def flags_of(parameter: inspect.Parameter) -> list[str]:

@@ -225,19 +225,19 @@ def progress_bar(*given: Any, **named: Any) -> Any:
 
 
 @contextmanager
-def searching(what: str, seconds: float) -> Iterator[evidence.Budget]:
+def searching(what: str, seconds: float) -> Iterator[evidence.SearchBudget]:
     """A budget of so many seconds from now on, whose reports are shown behind `what`.
 
     A terminal has one line, which changes and is removed at the end. Without a terminal a line is
     printed at most every ten seconds, so that short searches print none.
     """
     if is_quiet():
-        yield evidence.Budget(seconds)
+        yield evidence.SearchBudget(seconds)
         return
     console = report.error_console()
     if sys.stderr.isatty():
         with console.status(what) as status:
-            yield evidence.Budget(seconds, lambda doing: status.update(f"{what}: {doing}"))
+            yield evidence.SearchBudget(seconds, lambda doing: status.update(f"{what}: {doing}"))
         return
     printed = time.monotonic()
 
@@ -247,7 +247,7 @@ def searching(what: str, seconds: float) -> Iterator[evidence.Budget]:
             printed = time.monotonic()
             console.print(f"{what}: {doing}")
 
-    yield evidence.Budget(seconds, say)
+    yield evidence.SearchBudget(seconds, say)
 
 
 @contextmanager

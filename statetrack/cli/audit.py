@@ -94,7 +94,8 @@ def _of_dataset(folder: Path) -> tuple[audits.Audit, Merges]:
     if train is None or not dataset.splits:
         raise DatasetError(f"{folder}: an audit needs the split train and at least one more")
     parts = [
-        audits.Part(batch, {batch.symbols.shape[1]: name}) for name, batch in dataset.splits.items()
+        audits.AuditedWords(batch, {batch.symbols.shape[1]: name})
+        for name, batch in dataset.splits.items()
     ]
     return audits.audit(train, parts, dataset.card["labels"]), dataset.card.get("merging")
 

@@ -25,7 +25,7 @@ from statetrack.data.formats import FORMATS, FormatName
 from statetrack.data.formats.filling import Extent, Writing, reason
 from statetrack.data.parts import HeldPart, Part
 from statetrack.data.readme import readme_of
-from statetrack.data.splits import Progress, Request, Splits, silent, spool_splits
+from statetrack.data.splits import DrawingProgress, Request, Splits, silent, spool_splits
 from statetrack.data.texts import AS_TOKENS, TextRequest
 from statetrack.errors import DatasetError
 from statetrack.sources import Batch, RandomBits, Source
@@ -78,7 +78,7 @@ def write_large_dataset(
     format: FormatName = "parquet",
     command: str = "",
     text: TextRequest = AS_TOKENS,
-    progress: Progress = silent,
+    progress: DrawingProgress = silent,
     force: bool = False,
 ) -> dict[str, Any]:
     """Draw a dataset of any size and write it into a new folder; return its card.
@@ -110,7 +110,7 @@ def _write_files(
     writing: Writing,
     format: FormatName,
     command: str,
-    progress: Progress = silent,
+    progress: DrawingProgress = silent,
 ) -> dict[str, Any]:
     """Write the files of a dataset that will be called `folder`."""
 

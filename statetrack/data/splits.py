@@ -41,7 +41,7 @@ TEST: Final = "test_len"
 Words = TypeVar("Words", Batch, Part, default=Batch)
 
 
-class Progress(Protocol):
+class DrawingProgress(Protocol):
     """Told what is being done, how many words of it are done, and of how many."""
 
     def __call__(self, stage: str, done: int, total: int) -> None:
@@ -141,7 +141,7 @@ def draw_splits(
 
 
 def spool_splits(
-    source: Source, request: Request, folder: Path, progress: Progress
+    source: Source, request: Request, folder: Path, progress: DrawingProgress
 ) -> Splits[Part]:
     """The splits that `draw_splits` draws, as files in a folder: memory does not grow with them.
 
@@ -166,7 +166,7 @@ class _Drawing:
     """The steps of drawing one dataset."""
 
     def __init__(
-        self, source: Source, request: Request, chunks: Chunks, progress: Progress
+        self, source: Source, request: Request, chunks: Chunks, progress: DrawingProgress
     ) -> None:
         self._trained, self._tested = source.part("train"), source.part("test")
         self._request, self._chunks, self._progress = request, chunks, progress

@@ -33,7 +33,6 @@ from .kinds.worst_case import Family as Family
 from .kinds.worst_case import WorstCase as WorstCase
 from .nerode_scores import find_myhill_nerode as find_myhill_nerode
 from .records import EVIDENCE as EVIDENCE
-from .records import Budget as Budget
 from .records import Drawing as Drawing
 from .records import Evidence as Evidence
 from .records import Facts as Facts
@@ -41,6 +40,7 @@ from .records import Failure as Failure
 from .records import Grid as Grid
 from .records import Line as Line
 from .records import Named as Named
+from .records import SearchBudget as SearchBudget
 from .records import Verdict as Verdict
 from .records import failure_text as failure_text
 from .records import kinds_of as kinds_of

@@ -24,7 +24,7 @@ from torch import Tensor
 from statetrack.algebra import Machine, needed_machine, noise_horizon, rounding_horizon
 from statetrack.evaluation import CHUNK
 from statetrack.evidence.kinds.error_control import ErrorControl, NoiseRow, PrecisionRow, Spread
-from statetrack.evidence.records import Budget
+from statetrack.evidence.records import SearchBudget
 from statetrack.evidence.subject import Subject, exactly
 from statetrack.evidence.words import RandomWords
 from statetrack.models import LinearModel
@@ -74,7 +74,7 @@ FARTHEST = 10**15
 def find_error_control(
     subject: Subject,
     *,
-    budget: Budget,
+    budget: SearchBudget,
     seed: int = 0,
     length: int = LENGTH,
     noise_length: int = NOISE_LENGTH,
@@ -227,7 +227,7 @@ class _Track:
         self.observed: int | None = None
         self.first_error: int | None = None
 
-    def read(self, words: RandomWords, length: int, budget: Budget) -> None:
+    def read(self, words: RandomWords, length: int, budget: SearchBudget) -> None:
         """Read words up to a length, unless time runs out or half of the answers are wrong."""
         state = self._subject.first(len(words.states))
         size = max(1, CHUNK // len(words.states))
@@ -292,7 +292,7 @@ def _threshold(
     reference: _Reference,
     words: RandomWords,
     machine: Machine,
-    budget: Budget,
+    budget: SearchBudget,
 ) -> float | None:
     """The displacement at which 1 % of the answers are wrong, by noise on the states.
 
@@ -394,7 +394,7 @@ def _noise(
     sizes: Sequence[float],
     length: int,
     margin: float | None,
-    budget: Budget,
+    budget: SearchBudget,
     *,
     seed: int,
 ) -> tuple[NoiseRow, ...]:
@@ -435,7 +435,7 @@ def _noise(
 
 
 def _precisions(
-    subject: Subject, machine: Machine, length: int, budget: Budget, *, seed: int
+    subject: Subject, machine: Machine, length: int, budget: SearchBudget, *, seed: int
 ) -> tuple[PrecisionRow, ...]:
     """The same words in every precision: random ones, and powers of words of up to two symbols."""
     random = RandomWords(machine, PRECISION_WORDS, seed)

@@ -24,12 +24,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from statetrack.algebra import Budget as MonoidBudget
 from statetrack.algebra import (
     Complexes,
     Group,
     Machine,
     Monoid,
+    MonoidBudget,
     RealType,
     character_table,
     name_of,
@@ -38,7 +38,7 @@ from statetrack.algebra import (
 )
 from statetrack.evidence.kinds import representation as rows
 from statetrack.evidence.linear_maps import AffineMaps, UsedSpace, affine_maps, used_space
-from statetrack.evidence.records import Budget
+from statetrack.evidence.records import SearchBudget
 from statetrack.evidence.subject import Subject
 from statetrack.sources import Booleans, Floats, Integers
 
@@ -69,7 +69,7 @@ AT_ONCE = 2**21
 
 
 def find_representation(
-    subject: Subject, *, budget: Budget, seed: int = 0, most_elements: int = MOST_ELEMENTS
+    subject: Subject, *, budget: SearchBudget, seed: int = 0, most_elements: int = MOST_ELEMENTS
 ) -> rows.Representation:
     """The representation that a model with one operator per symbol learned.
 
@@ -310,7 +310,7 @@ def _plane(
 
 
 def _commutators(
-    space: UsedSpace, delta: Integers, budget: Budget, seed: int
+    space: UsedSpace, delta: Integers, budget: SearchBudget, seed: int
 ) -> rows.Commutators | None:
     operators = space.operators * space.growth[:, None, None]
     pairs = list(itertools.combinations(range(len(operators)), 2))
@@ -352,7 +352,7 @@ class _Represented:
     `operators[g]` [K, k] is A_w lift, for the shortest word w that does g.
     """
 
-    def __init__(self, space: UsedSpace, machine: Machine, most: int, budget: Budget) -> None:
+    def __init__(self, space: UsedSpace, machine: Machine, most: int, budget: SearchBudget) -> None:
         self.space = space
         self._budget = budget
         self._delta = machine.delta

@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from statetrack.evidence.records import Budget
+from statetrack.evidence.records import SearchBudget
 from statetrack.evidence.subject import Subject
 from statetrack.evidence.words import Periodic, Word
 from statetrack.sources import Automaton
@@ -67,7 +67,7 @@ class Reading:
         self._next_snapshot = 1
         self._num_pieces = 0
 
-    def read(self, longest: int, budget: Budget) -> bool:
+    def read(self, longest: int, budget: SearchBudget) -> bool:
         """Read on up to this length, or a wrong answer; False where the budget ended it."""
         subject = self._subject
         if not subject.has_state:
@@ -94,7 +94,7 @@ class Reading:
     def _symbols(self, begin: int, end: int) -> NDArray[np.int64]:
         return np.stack([self.words[row].symbols(begin, end) for row in self._open])
 
-    def _read_whole(self, longest: int, budget: Budget) -> bool:
+    def _read_whole(self, longest: int, budget: SearchBudget) -> bool:
         length = 16
         while self.read_to < longest and self.found is None:
             if budget.spent:
@@ -176,7 +176,9 @@ class Reading:
             self._snapshot, self._next_snapshot = now, 2 * self._num_pieces
 
 
-def first_error(subject: Subject, word: Periodic, longest: int, budget: Budget) -> WrongAt | None:
+def first_error(
+    subject: Subject, word: Periodic, longest: int, budget: SearchBudget
+) -> WrongAt | None:
     """The first wrong answer to one word, read alone; None where none was found.
 
     Where it follows a question, questions are asked after every symbol of the last piece, and the

@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from statetrack.algebra import Machine, needed_machine
 from statetrack.errors import SettingsError
 from statetrack.evidence.kinds.myhill_nerode import MyhillNerode, NerodeScores
-from statetrack.evidence.records import Budget
+from statetrack.evidence.records import SearchBudget
 from statetrack.evidence.subject import Subject
 from statetrack.sources import Booleans, leading_to
 
@@ -71,7 +71,7 @@ PAIRS_AT_ONCE = 2**24
 def find_myhill_nerode(
     subject: Subject,
     *,
-    budget: Budget,
+    budget: SearchBudget,
     seed: int = 0,
     max_prefixes: int = MOST_PREFIXES,
     max_suffixes: int = MOST_SUFFIXES,
@@ -238,7 +238,7 @@ class _Words:
         logits, _ = subject.scan(behind, subject.take(state, subject.tensor(before)))
         return subject.answers_of(logits).reshape(shape)
 
-    def scores(self, budget: Budget) -> NerodeScores:
+    def scores(self, budget: SearchBudget) -> NerodeScores:
         """The means over pairs of words, and then over states and pairs of states."""
         classes = sorted(self._counts)
         if not classes:
@@ -261,7 +261,7 @@ class _Words:
         )
 
     def _distinction(
-        self, states: Indices, counts: NDArray[np.float64], answers: Indices, budget: Budget
+        self, states: Indices, counts: NDArray[np.float64], answers: Indices, budget: SearchBudget
     ) -> tuple[float | None, float | None]:
         """Precision and recall over pairs of classes of words that reach different states."""
         num_states = len(self._machine.delta)

@@ -61,7 +61,7 @@ Drawing = tuple[str, Callable[[], "Figure"]]
 """The name of a figure, and what draws it."""
 
 
-class Budget:
+class SearchBudget:
     """A number of seconds from now on, and a function that is told what is being done.
 
     A search looks at `spent` between two pieces of work, none of which takes long, and returns
@@ -97,9 +97,9 @@ class Budget:
         if self._report is not None:
             self._report(what)
 
-    def part(self, share: float) -> Budget:
+    def part(self, share: float) -> SearchBudget:
         """A budget of a share of the seconds that are left, with the same reports."""
-        return Budget(self.left * share, self._report, self._stop)
+        return SearchBudget(self.left * share, self._report, self._stop)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +127,7 @@ class Evidence:
     seconds: float
 
     @classmethod
-    def search(cls, subject: Subject, *, budget: Budget, seed: int = 0, **given: Any) -> Self:
+    def search(cls, subject: Subject, *, budget: SearchBudget, seed: int = 0, **given: Any) -> Self:
         """What is found of a model within a budget; `given` has further arguments of the search.
 
         Raises `SettingsError` for a model or a task that does not allow it.

@@ -20,7 +20,7 @@ from statetrack.evidence.kinds.extraction import Extraction
 from statetrack.evidence.kinds.myhill_nerode import MyhillNerode
 from statetrack.evidence.kinds.representation import Representation
 from statetrack.evidence.kinds.worst_case import WorstCase
-from statetrack.evidence.records import Budget, Evidence, Failure, Verdict, kinds_of
+from statetrack.evidence.records import Evidence, Failure, SearchBudget, Verdict, kinds_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -39,7 +39,7 @@ def search(
     command: str,
     subject: Subject,
     *,
-    budget: Budget,
+    budget: SearchBudget,
     seed: int = 0,
     only: Collection[str] = (),
     given: dict[str, dict[str, object]] | None = None,
@@ -194,7 +194,7 @@ def certify(
     """
     from statetrack.evidence.subject import Subject
 
-    subject, budget = Subject(model, task), Budget(seconds, report)
+    subject, budget = Subject(model, task), SearchBudget(seconds, report)
     bracket = Bracket.of(*sorted_out(search("certify", subject, budget=budget, seed=seed)))
     bracket.require_consistent()
     return bracket
@@ -245,7 +245,7 @@ def probe(
     """
     from statetrack.evidence.subject import Subject
 
-    subject, budget = Subject(model, task), Budget(seconds, report)
+    subject, budget = Subject(model, task), SearchBudget(seconds, report)
     require_parts(only)
     return Probe(*sorted_out(search("probe", subject, budget=budget, seed=seed, only=only)))
 

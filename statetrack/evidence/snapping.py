@@ -41,7 +41,7 @@ from statetrack.evidence.certificate.arithmetic import Unsupported, arithmetic_o
 from statetrack.evidence.certificate.centres import FEW_ROUNDS, Edges, find_centres
 from statetrack.evidence.certificate.linear import certify_linear, observed_later
 from statetrack.evidence.kinds.certificate import Certificate
-from statetrack.evidence.records import Budget
+from statetrack.evidence.records import SearchBudget
 from statetrack.evidence.subject import Subject, exactly
 from statetrack.models import LinearModel
 from statetrack.ops import (
@@ -96,10 +96,10 @@ def snap(
     Raises `SettingsError` where the task has no automaton, where the model's operators do not
     depend on the symbol alone, and where no exact representation is as near as `largest_defect`.
     """
-    return snap_subject(Subject(model, task), largest_defect, Budget(seconds))
+    return snap_subject(Subject(model, task), largest_defect, SearchBudget(seconds))
 
 
-def snap_subject(subject: Subject, largest_defect: float, budget: Budget) -> Snapped:
+def snap_subject(subject: Subject, largest_defect: float, budget: SearchBudget) -> Snapped:
     """The same for a subject, within a budget."""
     model = subject.model
     if not isinstance(model, LinearModel):

@@ -46,7 +46,7 @@ from torch import Tensor
 
 from statetrack.evidence.kinds.exhaustive import Exhaustive
 from statetrack.evidence.long_words import margins_of
-from statetrack.evidence.records import Budget, Failure
+from statetrack.evidence.records import Failure, SearchBudget
 from statetrack.evidence.subject import NO_ANSWER, Subject
 from statetrack.evidence.words import Word
 from statetrack.sources import UNCOUNTABLE, LengthDistribution
@@ -66,7 +66,7 @@ MOST_BYTES = 2**28
 def find_exhaustive(
     subject: Subject,
     *,
-    budget: Budget,
+    budget: SearchBudget,
     seed: int = 0,
     tolerance: float = 0.0,
     max_states: int = MOST_STATES,
@@ -168,7 +168,7 @@ class _Met(Protocol):
 
 def _grown(
     subject: Subject,
-    budget: Budget,
+    budget: SearchBudget,
     met: _Met,
     rows: int,
     max_states: int,
@@ -294,7 +294,7 @@ class SearchedWords:
 
 
 def search_short_words(
-    subject: Subject, *, longest: int, beam: int, budget: Budget, draw: np.random.Generator
+    subject: Subject, *, longest: int, beam: int, budget: SearchBudget, draw: np.random.Generator
 ) -> SearchedWords:
     """Search words of rising length, until one is answered wrongly. The model needs a state.
 

@@ -26,7 +26,7 @@ from statetrack.evidence.power_words import (
     predict_failures,
     predict_failures_on_leaving,
 )
-from statetrack.evidence.records import Budget, Failure
+from statetrack.evidence.records import Failure, SearchBudget
 from statetrack.evidence.subject import NO_ANSWER, Subject
 from statetrack.evidence.word_tree import search_short_words
 from statetrack.evidence.words import (
@@ -98,7 +98,7 @@ EXPLICIT = (SHORT_WORDS, UNCERTAIN, GROUPS, RANDOM)
 def find_worst_case(
     subject: Subject,
     *,
-    budget: Budget,
+    budget: SearchBudget,
     seed: int = 0,
     longest: int = LONGEST,
     caps: Caps | None = None,
@@ -128,7 +128,7 @@ def stress(
 
     Raises `SettingsError` where the task has no automaton.
     """
-    budget = Budget(seconds, report)
+    budget = SearchBudget(seconds, report)
     return find_worst_case(Subject(model, task), budget=budget, seed=seed, longest=longest)
 
 
@@ -136,7 +136,7 @@ class _WorstWordSearch:
     """One search: families of words, tried one after the other, up to the earliest failure."""
 
     def __init__(
-        self, subject: Subject, budget: Budget, seed: int, longest: int, caps: Caps
+        self, subject: Subject, budget: SearchBudget, seed: int, longest: int, caps: Caps
     ) -> None:
         self._subject = subject
         self._budget = budget
@@ -152,7 +152,7 @@ class _WorstWordSearch:
     def run(self) -> WorstCase:
         """Try all families, each with a share of the time that is left."""
         started = time.monotonic()
-        families: tuple[tuple[str, float, Callable[[str, Budget], None]], ...] = (
+        families: tuple[tuple[str, float, Callable[[str, SearchBudget], None]], ...] = (
             (SHORT_WORDS, 0.2, self._short_words),
             (IDLE, 0.25, self._periodic_words),
             (POWERS, 0.6, self._periodic_words),
@@ -188,7 +188,7 @@ class _WorstWordSearch:
         """The length of the longest word that was read."""
         return max((family.longest for family in self._families), default=0)
 
-    def _short_words(self, name: str, budget: Budget) -> None:
+    def _short_words(self, name: str, budget: SearchBudget) -> None:
         if not self._subject.has_state:
             return
         length, beam = self._caps.short if name == SHORT_WORDS else self._caps.uncertain
@@ -206,7 +206,7 @@ class _WorstWordSearch:
         else:
             self._fails(family, explicit(found.failing), WrongAt(0, len(found.failing)))
 
-    def _periodic_words(self, name: str, budget: Budget) -> None:
+    def _periodic_words(self, name: str, budget: SearchBudget) -> None:
         automaton, most = self._subject.automaton, self._caps.stages[0][0]
         if name == IDLE:
             words = idle_runs(automaton, most, self._draw)
@@ -253,7 +253,7 @@ class _WorstWordSearch:
         return None
 
     def _predict(
-        self, form: LinearForm, words: Sequence[Periodic], budget: Budget
+        self, form: LinearForm, words: Sequence[Periodic], budget: SearchBudget
     ) -> tuple[list[PredictedFailure], list[PredictedFailure]]:
         """What is predicted for words that stay in their period, and for those that leave it."""
         groups: dict[Word, list[Periodic]] = {}
@@ -273,7 +273,7 @@ class _WorstWordSearch:
             leaving += predict_failures_on_leaving(form, automaton, group, self._limit)
         return staying, leaving
 
-    def _mixed_words(self, name: str, budget: Budget) -> None:
+    def _mixed_words(self, name: str, budget: SearchBudget) -> None:
         automaton, most = self._subject.automaton, self._caps.mixed
         length = min(self._caps.mixed_length, self._limit)
         if name == GROUPS:
@@ -283,7 +283,7 @@ class _WorstWordSearch:
         if words:
             self._read(name, words, length, budget)
 
-    def _read_in_stages(self, name: str, words: Sequence[Periodic], budget: Budget) -> None:
+    def _read_in_stages(self, name: str, words: Sequence[Periodic], budget: SearchBudget) -> None:
         """Read many words a little way, and those with the least margin on and on."""
         stages = self._caps.stages
         for number, (most, length) in enumerate(stages):
@@ -302,7 +302,9 @@ class _WorstWordSearch:
             following = 0 if is_last else stages[number + 1][0]
             words = [reading.words[row] for row in open_words[:following]]
 
-    def _read(self, name: str, words: Sequence[Periodic], length: int, budget: Budget) -> Reading:
+    def _read(
+        self, name: str, words: Sequence[Periodic], length: int, budget: SearchBudget
+    ) -> Reading:
         self._budget.say(f"{name}: {len(words):,} words to {length:,} symbols")
         reading = Reading(self._subject, words)
         self._complete &= reading.read(length, budget)
@@ -388,13 +390,13 @@ class _WorstWordSearch:
 
         That takes a few seconds at most, which it also has where the time is spent.
         """
-        budget = Budget(max(self._budget.left, GRACE))
+        budget = SearchBudget(max(self._budget.left, GRACE))
         found = first_error(subject, word, longest, budget)
         self._complete &= found is not None or not budget.spent
         return found
 
 
-def shorten(subject: Subject, word: Word, budget: Budget) -> Word:
+def shorten(subject: Subject, word: Word, budget: SearchBudget) -> Word:
     """A word whose last answer is wrong, and the first wrong one: at most as long as `word`.
 
     Pieces of half the word are left out first, then of a quarter, and so on; only drawable words

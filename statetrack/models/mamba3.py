@@ -105,7 +105,7 @@ class Mamba3Settings(BlockSettings):
         )
 
 
-class Selected(NamedTuple):
+class SelectedTerms(NamedTuple):
     """The terms of the recurrence, at every position (or at one)."""
 
     x: Tensor  # [.., heads, P]
@@ -121,7 +121,7 @@ Memory: TypeAlias = tuple[Tensor, tuple[Tensor, Tensor]]
 """S [B, heads, N, P], and the last B [B, heads, N] and x [B, heads, P]."""
 
 
-Terms = tuple[Selected, Tensor]
+Terms = tuple[SelectedTerms, Tensor]
 """The terms of the recurrence, and the output's gate [.., E]."""
 
 
@@ -174,7 +174,7 @@ class Mamba3Mixer(PlainMixer[Memory, Terms]):
         positive = functional.softplus if self.rates == "softplus" else heavy_tail
         rates = positive(widened(rates)).clamp(min=self.slowest)
         angles = math.pi * torch.tanh(widened(angles)).unsqueeze(-2) * steps.unsqueeze(-1)
-        selected = Selected(
+        selected = SelectedTerms(
             widened(x).unflatten(-1, self.head_shape),
             self.writing_norm(widened(writings)).unsqueeze(-2) + self.writing_bias,
             self.reading_norm(widened(readings)).unsqueeze(-2) + self.reading_bias,
@@ -195,7 +195,7 @@ class Mamba3Mixer(PlainMixer[Memory, Terms]):
         """What is read [B, T, heads, P], and the last S, B and x, chunk by chunk."""
         outputs = []
         for chunk in zip(*(part.split(CHUNK, 1) for part in terms[0]), strict=True):
-            output, state, last = _scan_chunk(*memory, Selected(*chunk))
+            output, state, last = _scan_chunk(*memory, SelectedTerms(*chunk))
             memory = state, last
             outputs.append(output)
         return torch.cat(outputs, 1), memory
@@ -244,7 +244,9 @@ def heavy_tail(x: Tensor) -> Tensor:
 
 
 @in_full_precision
-def _step(memory: Tensor, last: tuple[Tensor, Tensor], selected: Selected) -> tuple[Tensor, Tensor]:
+def _step(
+    memory: Tensor, last: tuple[Tensor, Tensor], selected: SelectedTerms
+) -> tuple[Tensor, Tensor]:
     """Output [B, heads, P] and the next state, by the equation."""
     x, writing, reading, step, log_decay, rule, angle = selected
     memory = memory + _written(*last, (1 - rule) * step)
@@ -255,7 +257,7 @@ def _step(memory: Tensor, last: tuple[Tensor, Tensor], selected: Selected) -> tu
 
 @in_full_precision
 def _scan_chunk(
-    memory: Tensor, last: tuple[Tensor, Tensor], selected: Selected
+    memory: Tensor, last: tuple[Tensor, Tensor], selected: SelectedTerms
 ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
     """Outputs [B, T, heads, P], state, and last B and x, in the frame of the chunk's start."""
     x, writings, readings, steps, log_decays, rules, angles = selected

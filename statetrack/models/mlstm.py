@@ -132,7 +132,7 @@ class MLSTMSettings(ExponentialGateSettings):
         )
 
 
-class Heads(NamedTuple):
+class HeadInputs(NamedTuple):
     """The inputs of the recurrence: heads [B, T, N, K], and gates [B, T, N] as logarithms."""
 
     queries: Tensor
@@ -150,7 +150,7 @@ class MLSTMState(NamedTuple):
     maxima: Tensor  # m, [B, N]
 
 
-Terms = tuple[Heads, Tensor, Tensor]
+Terms = tuple[HeadInputs, Tensor, Tensor]
 """The inputs of the recurrence, conv(u) [..., E], and z [..., E]."""
 
 
@@ -222,7 +222,7 @@ class MLSTMMixer(AffineMixer[MLSTMState, Terms]):
         queries, keys, values = (split_heads(widened(part), self.heads) for part in flat)
         values = torch.cat([values, torch.ones_like(values[..., :1])], -1)
         keys = keys / keys.shape[-1] ** 0.5
-        heads = Heads(queries, keys, values, log_input, log_forget(self.forget_kind, forget))
+        heads = HeadInputs(queries, keys, values, log_input, log_forget(self.forget_kind, forget))
         return (heads, mixed, gate), window
 
     def advance(

@@ -82,8 +82,8 @@ class RGLRUMixer(DiagonalMixer[tuple[RGLRUWindow, Tensor]]):
         self.gate = nn.Linear(width, inner)  # W_y
         self.convolution = ShortConvolution(inner, settings.conv)
         size = inner // settings.heads
-        self.forgetting = BlockDiagonal(settings.heads, size)  # W_r
-        self.writing = BlockDiagonal(settings.heads, size)  # W_i
+        self.forgetting = BlockDiagonalGate(settings.heads, size)  # W_r
+        self.writing = BlockDiagonalGate(settings.heads, size)  # W_i
         least, largest = (bound**2 + 1e-8 for bound in RING)
         squares = torch.empty(inner).uniform_(least, largest)
         self.rates = nn.Parameter((torch.exp(-0.5 * squares.log()) - 1).log())  # l
@@ -123,7 +123,7 @@ class RGLRUMixer(DiagonalMixer[tuple[RGLRUWindow, Tensor]]):
         return through(self.outward, read * gate)
 
 
-class BlockDiagonal(nn.Module):
+class BlockDiagonalGate(nn.Module):
     """A linear map with one block for each group of channels, and a bias."""
 
     def __init__(self, num_blocks: int, size: int) -> None:

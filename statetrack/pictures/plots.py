@@ -21,8 +21,8 @@ from statetrack.pictures.sketch import (
     SHADE,
     CaptionedFigure,
     Choice,
+    IntervalPoint,
     Measure,
-    Point,
     Sketch,
     Stroke,
     accuracy_axis,
@@ -201,7 +201,7 @@ def axis_figure(report: Report, choice: Choice, look: Look) -> CaptionedFigure:
     measure = measure_of(report, choice)
     unlimited = axis == UNLIMITED and values[0] == 0
     end = values[-1] * (values[-1] / max(values[unlimited], 1)) ** 0.25 * 2 if unlimited else 0.0
-    lines: dict[tuple[str, str], list[tuple[float, Point]]] = defaultdict(list)
+    lines: dict[tuple[str, str], list[tuple[float, IntervalPoint]]] = defaultdict(list)
     for entry, value in placed:
         point = point_at(entry, length, choice.of, measure)
         if point is not None:
@@ -248,7 +248,7 @@ def axis_figure(report: Report, choice: Choice, look: Look) -> CaptionedFigure:
     )
 
 
-def _draw(axes: Any, points: Sequence[tuple[float, Point]], stroke: Any) -> Any:
+def _draw(axes: Any, points: Sequence[tuple[float, IntervalPoint]], stroke: Any) -> Any:
     places = [place for place, _ in points]
     values = [point.value for _, point in points]
     below = [max(0.0, point.value - point.low) for _, point in points]

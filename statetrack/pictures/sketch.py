@@ -49,7 +49,7 @@ class Choice:
     published: bool = False
 
 
-class Point(NamedTuple):
+class IntervalPoint(NamedTuple):
     """A value with the interval about it."""
 
     value: float
@@ -107,7 +107,9 @@ def seeds_of(entry: Entry, rows: Sequence[EvaluationRow]) -> list[EvaluationRow]
     return [row for row in rows if row.lr in rates] if rates else list(rows)
 
 
-def point_at(entry: Entry, length: int, of: Of, measure: Measure = "accuracy") -> Point | None:
+def point_at(
+    entry: Entry, length: int, of: Of, measure: Measure = "accuracy"
+) -> IntervalPoint | None:
     """What an entry reached at a length; None where nothing is known of it.
 
     Of the selected replica, with its 95 % Wilson interval; of the seeds at its learning rate the
@@ -115,22 +117,22 @@ def point_at(entry: Entry, length: int, of: Of, measure: Measure = "accuracy") -
     """
     rows = entry.at(length)
     if measure == "success":
-        return None if not rows else Point(*_success(entry, rows))
+        return None if not rows else IntervalPoint(*_success(entry, rows))
     if of == "selected":
         row = next((row for row in rows if row.selected), None)
         return None if row is None else _scored(row, measure)
     values = [_scored(row, measure).value for row in seeds_of(entry, rows)]
-    return Point(statistics.median(values), min(values), max(values)) if values else None
+    return IntervalPoint(statistics.median(values), min(values), max(values)) if values else None
 
 
-def _scored(row: EvaluationRow, measure: Measure) -> Point:
+def _scored(row: EvaluationRow, measure: Measure) -> IntervalPoint:
     if measure == "scaled" and row.chance < 1:
         values = [(v - row.chance) / (1 - row.chance) for v in (row.accuracy, row.low, row.high)]
-        return Point(*values)
+        return IntervalPoint(*values)
     if measure == "prefix":
         right = round(row.prefix_accuracy * row.sequences)
-        return Point(row.prefix_accuracy, *wilson(right, row.sequences))
-    return Point(row.accuracy, row.low, row.high)
+        return IntervalPoint(row.prefix_accuracy, *wilson(right, row.sequences))
+    return IntervalPoint(row.accuracy, row.low, row.high)
 
 
 def num_right(entry: Entry, length: int) -> tuple[int, int]:

@@ -87,10 +87,10 @@ class Corpus(Source):
 
     def __init__(
         self,
-        words: Words,
+        words: TraceWords,
         tree: PrefixTree | None,
         machine: Automaton | None,
-        parts: Mapping[Purpose, Words] | None = None,
+        parts: Mapping[Purpose, TraceWords] | None = None,
         longest: int | None = None,
     ) -> None:
         self._words, self._tree, self._machine = words, tree, machine
@@ -118,7 +118,7 @@ class Corpus(Source):
         else:
             symbols, labels = machine.symbols, ()
             _check_outputs(traces, machine)
-        words = Words.of(traces, symbols)
+        words = TraceWords.of(traces, symbols)
         if words.num_traces < len(set(DEALT)):
             raise TaskError(
                 f"{words.num_traces} different traces: at least {len(set(DEALT))} are needed, one "
@@ -242,7 +242,7 @@ class Corpus(Source):
         return digest.hexdigest()
 
 
-class Words:
+class TraceWords:
     """The symbols of different traces, the longest first, and how often each was recorded."""
 
     def __init__(
@@ -256,7 +256,7 @@ class Words:
         self._upper_ends = counts.cumsum()
 
     @classmethod
-    def of(cls, traces: Sequence[Trace], symbols: tuple[str, ...]) -> Words:
+    def of(cls, traces: Sequence[Trace], symbols: tuple[str, ...]) -> TraceWords:
         """The different traces, in an order that is that of the traces alone.
 
         Raises `TaskError` for an empty trace, an unknown symbol, and too much.
@@ -311,18 +311,18 @@ class Words:
         """The length of the longest trace."""
         return int(self.lengths[0])
 
-    def dealt(self) -> dict[Purpose, Words]:
+    def dealt(self) -> dict[Purpose, TraceWords]:
         """The traces for each purpose."""
         given = np.array(DEALT)[np.arange(self.num_traces) % len(DEALT)]
         return {
             purpose: self.take(np.flatnonzero(given == purpose)) for purpose in dict.fromkeys(DEALT)
         }
 
-    def take(self, chosen: Integers) -> Words:
+    def take(self, chosen: Integers) -> TraceWords:
         """The traces at some places, in rising order."""
         parts = [self.flat[self._begin[i] : self._begin[i] + self.lengths[i]] for i in chosen]
         flat = np.concatenate(parts) if parts else self.flat[:0]
-        return Words(flat, self.lengths[chosen], self.counts[chosen], self._num_symbols)
+        return TraceWords(flat, self.lengths[chosen], self.counts[chosen], self._num_symbols)
 
     def reaching(self, lengths: Integers) -> Integers:
         """How many traces have at least so many symbols, `[N]`: they are the first ones."""
@@ -440,7 +440,7 @@ def weights_of(traces: Sequence[Trace], automaton: Automaton) -> Floats:
     symbol was recorded in all states together. Raises `TaskError`, with the number of the trace,
     for a symbol that the machine does not have.
     """
-    words = Words.of(traces, automaton.symbols)
+    words = TraceWords.of(traces, automaton.symbols)
     counts = np.zeros((automaton.num_states, automaton.num_symbols))
     begin = 0
     while begin < words.num_traces:

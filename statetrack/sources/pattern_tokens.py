@@ -30,7 +30,7 @@ Kind = Literal["symbol", "open", "close", "or", "and", "repeat", "anchor"]
 
 
 @dataclass(frozen=True)
-class Choice:
+class SymbolChoice:
     """Some symbols of an alphabet: these names, ranges and classes, or all others."""
 
     names: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class Token:
     kind: Kind
     text: str
     position: int
-    choice: Choice = Choice()
+    choice: SymbolChoice = SymbolChoice()
     least: int = 0
     most: int | None = None
     """How often a `repeat` repeats; None for any number."""
@@ -94,7 +94,7 @@ def read(pattern: str, alphabet: Sequence[str] | None) -> list[Token]:
         spaced = len(pattern.split()) > 1
     else:
         spaced = any(len(symbol) > 1 for symbol in alphabet)
-    return _Reader(pattern, spaced, alphabet).tokens()
+    return _PatternReader(pattern, spaced, alphabet).tokens()
 
 
 def alphabet_of(tokens: Sequence[Token]) -> tuple[str, ...]:
@@ -158,7 +158,7 @@ _SHUFFLE: Final = "(?shuffle:"
 _TIMES: Final = re.compile(r"\{(?:([0-9]+)|([0-9]*),([0-9]*))\}")
 
 
-class _Reader:
+class _PatternReader:
     """Reads a pattern from its beginning to its end."""
 
     def __init__(self, pattern: str, spaced: bool, alphabet: Sequence[str] | None) -> None:
@@ -197,10 +197,10 @@ class _Reader:
         if letter in plain:
             return self._piece(plain[letter], 1)
         if letter == ".":
-            return self._piece("symbol", 1, Choice(negated=True))
+            return self._piece("symbol", 1, SymbolChoice(negated=True))
         return self._symbol(position)
 
-    def _piece(self, kind: Kind, letters: int, choice: Choice = Choice()) -> Token:
+    def _piece(self, kind: Kind, letters: int, choice: SymbolChoice = SymbolChoice()) -> Token:
         """The next letters as a token."""
         begin = self._at
         self._at += letters
@@ -259,7 +259,7 @@ class _Reader:
             if letter == "\\":
                 escaped = self._text[self._at + 1 : self._at + 2]
                 if escaped in (*_CLASSES,) and not letters:
-                    return self._piece("symbol", 2, Choice(classes=(self._class(),)))
+                    return self._piece("symbol", 2, SymbolChoice(classes=(self._class(),)))
                 if letters and escaped.isascii() and escaped.isalnum():
                     break
                 letters += self._escaped()
@@ -272,7 +272,7 @@ class _Reader:
                 break
         text = self._text[begin : self._at]
         self._check(letters, text, position)
-        return Token("symbol", text, position, Choice(names=(letters,)))
+        return Token("symbol", text, position, SymbolChoice(names=(letters,)))
 
     def _class(self) -> str:
         """The letter of the class that begins here."""
@@ -345,7 +345,7 @@ class _Reader:
                 self._check(name, self._text[at : self._at], at + 1)
                 names.append(name)
         self._at += 1
-        choice = Choice(tuple(names), tuple(ranges), tuple(classes), negated)
+        choice = SymbolChoice(tuple(names), tuple(ranges), tuple(classes), negated)
         return Token("symbol", self._text[begin : self._at], position, choice)
 
     def _check_signs(self, letter: str) -> None:

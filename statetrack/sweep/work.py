@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 from statetrack.errors import RunError, SettingsError, StatetrackError, TaskError
 from statetrack.evidence import (
     EVIDENCE,
-    Budget,
     Exhaustive,
     Extraction,
+    SearchBudget,
     WorstCase,
 )
 from statetrack.plugins import explain_mistake
@@ -323,7 +323,7 @@ def _searched(
         given = {"known": failing} if kind == Extraction.kind else {}
         try:
             evidence = EVIDENCE[kind].search(
-                subject, budget=Budget(seconds, stop=stop), seed=SEED_OF_SEARCHES, **given
+                subject, budget=SearchBudget(seconds, stop=stop), seed=SEED_OF_SEARCHES, **given
             )
         except SettingsError:
             pass

@@ -32,7 +32,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.functional import cross_entropy
 
 from statetrack import MODELS, load_task, ops
-from statetrack.algebra import Budget, transition_monoid
+from statetrack.algebra import MonoidBudget, transition_monoid
 from statetrack.algebra.images import image_groups, images_of
 
 BATCH, LENGTH, HIDDEN, EMBEDDING, RANK = 64, 10, 256, 256, 64
@@ -174,7 +174,7 @@ def groups_of_all_maps(num_states: int, *, by_images: bool) -> Side:
     actions = np.array([np.roll(points, -1), [1, 0, *points[2:]], [0, *points[:1], *points[2:]]])
 
     def by_elements() -> None:
-        monoid = transition_monoid(actions, Budget())
+        monoid = transition_monoid(actions, MonoidBudget())
         assert monoid is not None and len(monoid.maximal_subgroups()) == num_states
 
     def without() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from statetrack.evidence import Budget, Certificate, Subject
+from statetrack.evidence import Certificate, SearchBudget, Subject
 from statetrack.models import MODELS
 from statetrack.ops import FLOAT32, Box
 from tests.evidence import machines, networks, words
@@ -106,7 +106,7 @@ def certificate_of(model: nn.Module, table: Table, seconds: float) -> Any:
     """What the program proves."""
     labels = model.num_labels
     return Certificate.search(
-        Subject(model, table.automaton(labels)), budget=Budget(seconds), seed=0
+        Subject(model, table.automaton(labels)), budget=SearchBudget(seconds), seed=0
     )
 
 

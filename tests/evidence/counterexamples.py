@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from statetrack.evidence import Budget, Subject, find_exhaustive, find_extraction
+from statetrack.evidence import SearchBudget, Subject, find_exhaustive, find_extraction
 from statetrack.models import MODELS
 from statetrack.sources import Automaton
 from tests.evidence import machines, networks, words
@@ -73,7 +73,7 @@ def compare(
 ) -> None:
     """The exhaustive check and extraction find the shortest failure that enumeration finds."""
     subject = Subject(model, automaton)
-    whole = find_exhaustive(subject, budget=Budget(seconds), seed=0, max_states=most)
+    whole = find_exhaustive(subject, budget=SearchBudget(seconds), seed=0, max_states=most)
     truth = shortest_failure(model, automaton, 9)
     _compare_failure(check, f"{name}, all words", model, automaton, whole.failure, truth)
     if whole.failure is None:
@@ -86,7 +86,7 @@ def compare(
         failed = [error for error in errors if error is not None]
         if whole.closed:
             check.case(not failed, f"{name}: closed, and a word fails at {failed[:1]}")
-    found = find_extraction(subject, budget=Budget(seconds), seed=0, max_words=10 * most)
+    found = find_extraction(subject, budget=SearchBudget(seconds), seed=0, max_words=10 * most)
     if found.difference is not None and found.reason == "tested":
         _compare_failure(check, f"{name}, extraction", model, automaton, found.difference, truth)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from statetrack.evidence import Budget, Subject, find_extraction
+from statetrack.evidence import SearchBudget, Subject, find_extraction
 from tests.evidence import machines, networks
 from tests.evidence.checks import Check
 from tests.evidence.machines import Table
@@ -52,7 +52,7 @@ def _locks(cases: int, seconds: float) -> Check:
         table = machines.lock(word, 2)
         plain = Table(((0, 0),), (0,)).automaton(2)
         subject = Subject(networks.elman(table), plain)
-        found = find_extraction(subject, budget=Budget(seconds), seed=0)
+        found = find_extraction(subject, budget=SearchBudget(seconds), seed=0)
         extracted = Table(tuple(map(tuple, found.delta)), tuple(found.output), found.start)
         if machines.shortest_difference(extracted, table) is None:
             check.add("found")
@@ -81,7 +81,7 @@ def _extract(check: Check, name: str, table: Table, task: Table, labels: int, se
     """Extract from a network of `table` beside a task, and compare with `table`."""
     model = networks.elman(table, labels)
     subject = Subject(model, task.automaton(labels))
-    found = find_extraction(subject, budget=Budget(seconds), seed=0)
+    found = find_extraction(subject, budget=SearchBudget(seconds), seed=0)
     if not found.complete:
         check.add("cut by the budget")
         return None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from statetrack.evidence import Budget, Subject, find_worst_case
+from statetrack.evidence import SearchBudget, Subject, find_worst_case
 from tests.evidence import certificates, networks, words
 from tests.evidence.checks import Check
 from tests.evidence.machines import Table
@@ -29,7 +29,7 @@ def horizons(
         size = float(sizes[number % len(sizes)]) * float(draws.uniform(0.3, 1))
         model = networks.perturbed(case.model, size, draws, case.weights[0]).eval()
         subject = Subject(model, case.table.automaton(model.num_labels))
-        found = find_worst_case(subject, budget=Budget(seconds), seed=0)
+        found = find_worst_case(subject, budget=SearchBudget(seconds), seed=0)
         name = f"{case.name}, seed {number}, size {size:.1e}"
         _replay(replayed, name, model, case.table, found)
         _powers(horizon, name, model, case.table, found)

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from statetrack.evidence import Budget, Subject
+from statetrack.evidence import SearchBudget, Subject
 from statetrack.evidence.learned_operators import find_representation
 from tests.evidence import machines, networks
 from tests.evidence.checks import Check
@@ -90,7 +90,7 @@ def representations(seconds: float) -> list[Check]:
         draws = np.random.default_rng([13, number])
         exact, sizes = built(draws, points, names)
         subject = Subject(exact.model(), exact.table.automaton())
-        found = find_representation(subject, budget=Budget(seconds), seed=0)
+        found = find_representation(subject, budget=SearchBudget(seconds), seed=0)
         dimensions = sorted(
             part.dimension
             for part in found.groups[0].irreducibles

@@ -24,7 +24,7 @@ from statetrack.algebra.recurrences.gains import ComplexLayers
 
 if TYPE_CHECKING:
     from statetrack.algebra.analysis import Algebra
-    from statetrack.algebra.smallest_spaces import Choice
+    from statetrack.algebra.smallest_spaces import ChosenSpace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,7 +256,7 @@ class OneHotTimesDiagonal(LinearRecurrence):
         )
 
 
-def dimensions_of(choice: Choice) -> str:
+def dimensions_of(choice: ChosenSpace) -> str:
     """`3`, or `2 + 3`, or, of more than six parts, each dimension once."""
     sizes = sorted(part.dimension for part in choice.parts)
     return " + ".join(map(str, sizes if len(sizes) <= 6 else sorted(set(sizes))))
@@ -265,7 +265,7 @@ def dimensions_of(choice: Choice) -> str:
 def _constructed(
     algebra: Algebra,
     setting: Size,
-    choice: Choice | None,
+    choice: ChosenSpace | None,
     what: str,
     least: int | None,
     *,

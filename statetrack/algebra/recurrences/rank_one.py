@@ -34,7 +34,7 @@ from statetrack.algebra.recurrences.free import dimensions_of, unmet
 
 if TYPE_CHECKING:
     from statetrack.algebra.analysis import Algebra
-    from statetrack.algebra.smallest_spaces import Choice, StateSpace
+    from statetrack.algebra.smallest_spaces import ChosenSpace, StateSpace
 
 Beta = Literal["unit", "double"]
 """The range of beta: from 0 to 1, or from 0 to 2."""
@@ -233,7 +233,7 @@ def _beside(algebra: Algebra, factors: int, sizes: Heads) -> tuple[Need, ...]:
     return tuple(needs)
 
 
-def _heads_for(space: StateSpace, choice: Choice, factors: int, room: int) -> int:
+def _heads_for(space: StateSpace, choice: ChosenSpace, factors: int, room: int) -> int:
     """The number of heads into which the parts go, first fit."""
     heads: list[tuple[int, int]] = []  # what is left of the factors, and of the dimensions
     parts = ((space.codimension_of(part), part.dimension) for part in choice.parts)

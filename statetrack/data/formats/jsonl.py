@@ -36,7 +36,7 @@ _BYTES_PER_SYMBOL: Final = 64
 _Number = Annotated[int, Field(ge=0, lt=2**32)]
 
 
-class _Word(TypedDict):
+class _JsonWord(TypedDict):
     """What stands on a line."""
 
     __pydantic_config__ = ConfigDict(strict=True)  # type: ignore[misc]
@@ -47,7 +47,7 @@ class _Word(TypedDict):
     length: _Number
 
 
-_WORD = TypeAdapter(_Word)
+_WORD = TypeAdapter(_JsonWord)
 
 
 def write(folder: Path, split: str, part: Part, writing: Writing) -> None:
@@ -82,7 +82,7 @@ def read(
     file_size(path)
     filling = Filling(str(path), declared, unit="line")
     longest_line = bytes_per_word + bytes_per_symbol * declared.longest
-    words: list[_Word] = []
+    words: list[_JsonWord] = []
     num_symbols = 0
     with path.open("rb") as file:
         for number in count(1):
@@ -98,7 +98,7 @@ def read(
     raise AssertionError  # counting has no end
 
 
-def _parse(line: bytes, longest: int, where: str) -> _Word:
+def _parse(line: bytes, longest: int, where: str) -> _JsonWord:
     if len(line) > longest:
         raise DatasetError(f"{where}: longer than the longest word of card.json")
     try:
@@ -113,7 +113,7 @@ def _parse(line: bytes, longest: int, where: str) -> _Word:
     return word
 
 
-def _joined(words: Sequence[_Word]) -> Flat:
+def _joined(words: Sequence[_JsonWord]) -> Flat:
     def joined(column: Literal["input", "target", "scored"], type: DTypeLike) -> NDArray[Any]:
         return np.array(list(chain.from_iterable(word[column] for word in words)), type)
 

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from statetrack.algebra import needed_machine
-from statetrack.evidence.records import Budget
+from statetrack.evidence.records import SearchBudget
 from statetrack.sources import Automaton, Booleans, Floats, Integers, reachable
 
 MOST_ROUNDS = 2000
@@ -74,7 +74,7 @@ def find_centres(
     transitions: Edges,
     *,
     rounds: int = MOST_ROUNDS,
-    budget: Budget | None = None,
+    budget: SearchBudget | None = None,
 ) -> Floats:
     """A point for every state, such that matrices [V, n, n] lead from one to the next: [S, n].
 
@@ -119,7 +119,7 @@ def _one_by_one(
     points: Floats,
     transitions: Edges,
     rounds: int,
-    budget: Budget | None,
+    budget: SearchBudget | None,
 ) -> Floats:
     """The rounds, until centres move no more."""
     size = np.linalg.norm(points, axis=1).max()

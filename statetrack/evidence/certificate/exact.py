@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from statetrack.evidence.certificate.centres import Edges
-from statetrack.evidence.records import Budget
+from statetrack.evidence.records import SearchBudget
 from statetrack.evidence.subject import exactly
 from statetrack.models import LinearModel
 from statetrack.ops import (
@@ -45,7 +45,7 @@ class _Rounded(Exception):
     """Some step is not exact."""
 
 
-def closes_exactly(model: LinearModel, transitions: Edges, budget: Budget) -> bool:
+def closes_exactly(model: LinearModel, transitions: Edges, budget: SearchBudget) -> bool:
     """Whether all states reached are computed exactly, are finitely many, and answer rightly."""
     dtype = model.readout.weight.dtype
     if dtype not in (torch.float32, torch.float64):

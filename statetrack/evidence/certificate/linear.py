@@ -70,7 +70,7 @@ from statetrack.evidence.certificate.comparison import UP, ComparisonSystem, Pai
 from statetrack.evidence.certificate.exact import closes_exactly
 from statetrack.evidence.certificate.splitting import Splitting, Subspace, gain, splittings
 from statetrack.evidence.kinds.certificate import Certificate, not_proven
-from statetrack.evidence.records import Budget, Verdict
+from statetrack.evidence.records import SearchBudget, Verdict
 from statetrack.evidence.subject import Subject
 from statetrack.models import LinearModel
 from statetrack.sources import Floats
@@ -110,7 +110,7 @@ def _rank(length: int | None) -> float:
     return float("inf") if length is None else float(length)
 
 
-def certify_linear(subject: Subject, *, budget: Budget, seed: int = 0) -> Certificate:
+def certify_linear(subject: Subject, *, budget: SearchBudget, seed: int = 0) -> Certificate:
     """The certificate of a linear model; nothing in it is drawn at random."""
     began = time.monotonic()
     model = subject.model

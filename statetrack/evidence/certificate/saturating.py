@@ -38,7 +38,7 @@ import torch
 from torch import Tensor
 
 from statetrack.evidence.kinds.certificate import Certificate, not_proven
-from statetrack.evidence.records import Budget, Verdict
+from statetrack.evidence.records import SearchBudget, Verdict
 from statetrack.evidence.subject import Subject
 from statetrack.models import WithBoxes
 from statetrack.ops import FLOAT32, UNITS_OF_A_FUNCTION, Box
@@ -73,7 +73,7 @@ METHOD: Final = "boxes of states that are mapped into each other"
 
 @torch.no_grad()
 def certify_saturating(
-    subject: Subject, *, budget: Budget, seed: int = 0, most_boxes: int = MOST_BOXES
+    subject: Subject, *, budget: SearchBudget, seed: int = 0, most_boxes: int = MOST_BOXES
 ) -> Certificate:
     """What boxes prove about every word that can be drawn.
 
@@ -244,7 +244,7 @@ class Cover:
         """The margin as a share of the widest difference of logits."""
         return self.margin / self.widest if self.widest else None
 
-    def run(self, budget: Budget) -> None:
+    def run(self, budget: SearchBudget) -> None:
         """Add boxes until all images are covered, or a label, a cap or the budget ends it."""
         done = 0
         while done < self.num_boxes:

@@ -63,7 +63,7 @@ from statetrack.evidence.extraction.oracles import (
     WMethodOracle,
 )
 from statetrack.evidence.kinds.extraction import Extraction
-from statetrack.evidence.records import Budget, Failure
+from statetrack.evidence.records import Failure, SearchBudget
 from statetrack.evidence.subject import Reader, Subject
 from statetrack.sources import Automaton, Source, shortest_difference
 from statetrack.spec import Task
@@ -123,7 +123,7 @@ def extract(
         reader = Reader(model, num_symbols=num_symbols, num_labels=num_labels)
     found = find_extraction(
         reader,
-        budget=Budget(seconds, report),
+        budget=SearchBudget(seconds, report),
         seed=seed,
         algorithm=algorithm,
         max_states=max_states,
@@ -139,7 +139,7 @@ def extract(
 def find_extraction(
     reader: Reader,
     *,
-    budget: Budget,
+    budget: SearchBudget,
     seed: int = 0,
     algorithm: Algorithm = "lstar",
     max_states: int = MOST_STATES,

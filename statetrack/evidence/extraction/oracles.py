@@ -26,7 +26,7 @@ from statetrack.evidence.extraction.machine import (
     Word,
     smallest,
 )
-from statetrack.evidence.records import Budget, Failure
+from statetrack.evidence.records import Failure, SearchBudget
 from statetrack.evidence.subject import NO_ANSWER, Reader
 from statetrack.sources import Automaton, Booleans, LengthDistribution, shortest_difference
 
@@ -47,7 +47,7 @@ class Teacher(SUL):  # type: ignore[misc]
     """
 
     def __init__(
-        self, reader: Reader, automaton: Automaton | None, budget: Budget, max_words: int
+        self, reader: Reader, automaton: Automaton | None, budget: SearchBudget, max_words: int
     ) -> None:
         super().__init__()
         self.alphabet = list(range(reader.num_symbols))
@@ -388,7 +388,11 @@ class Chain(BatchedOracle):
     """Several oracles, one after the other; keeps the last hypothesis that is small enough."""
 
     def __init__(
-        self, teacher: Teacher, oracles: Sequence[BatchedOracle], budget: Budget, max_states: int
+        self,
+        teacher: Teacher,
+        oracles: Sequence[BatchedOracle],
+        budget: SearchBudget,
+        max_states: int,
     ) -> None:
         super().__init__(teacher)
         self.last: Hypothesis | None = None

@@ -81,7 +81,7 @@ class _Cube(NamedTuple):
     value: int
 
 
-class _Text:
+class _KissText:
     """What the lines of a file say."""
 
     def __init__(self) -> None:
@@ -127,8 +127,8 @@ def read(text: str) -> MachineText:
     return MachineText(start, edges, None, said.first)
 
 
-def _parsed(text: str) -> _Text:
-    said = _Text()
+def _parsed(text: str) -> _KissText:
+    said = _KissText()
     ended = 0
     for line, row in rows(text):
         if row.startswith("#@"):
@@ -153,7 +153,7 @@ def _parsed(text: str) -> _Text:
     return said
 
 
-def _name(said: _Text, words: list[str], line: int) -> None:
+def _name(said: _KissText, words: list[str], line: int) -> None:
     if len(words) == 2 and words[0] == "start" and said.first is None:
         said.first = words[1]
         return
@@ -175,7 +175,7 @@ def _name(said: _Text, words: list[str], line: int) -> None:
     given.add(name)
 
 
-def _directive(said: _Text, words: list[str], line: int) -> None:
+def _directive(said: _KissText, words: list[str], line: int) -> None:
     key = words[0]
     if key in _IGNORED:
         return
@@ -193,7 +193,7 @@ def _directive(said: _Text, words: list[str], line: int) -> None:
         said.counts[key] = number_in(words[1], line, f"the number of {_COUNTS[key]}", most), line
 
 
-def _row(said: _Text, words: list[str], line: int) -> None:
+def _row(said: _KissText, words: list[str], line: int) -> None:
     if len(words) != 4:
         raise problem(line, f"has {len(words)} words, and a row has 4: inputs state next outputs")
     inputs, source, target, outputs = words
@@ -215,7 +215,7 @@ def _row(said: _Text, words: list[str], line: int) -> None:
     said.rows.append(row)
 
 
-def _symbols_of(said: _Text) -> dict[str, list[str]]:
+def _symbols_of(said: _KissText) -> dict[str, list[str]]:
     """The symbols that each text of input bits stands for."""
     patterns = dict.fromkeys(row.inputs for row in said.rows)
     width = len(said.rows[0].inputs)
@@ -239,7 +239,7 @@ def _symbols_of(said: _Text) -> dict[str, list[str]]:
 _TOO_MANY = f"the rows tell more sets of input bits apart than can be symbols ({MOST_CUBES:,})"
 
 
-def _named(said: _Text, patterns: list[str]) -> dict[str, list[str]]:
+def _named(said: _KissText, patterns: list[str]) -> dict[str, list[str]]:
     """The same where vectors have names."""
     vectors = {bits: _cube(bits) for bits in said.symbols}
     free = [pattern for pattern in patterns if pattern not in vectors]

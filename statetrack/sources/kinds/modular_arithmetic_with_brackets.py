@@ -101,7 +101,7 @@ class _BracketedArithmetic(Sampler):
         flat = given.reshape(-1, given.shape[-1])
         values = np.zeros(flat.shape, smallest_type(self.num_labels))
         scored = np.zeros(flat.shape, bool)
-        reader = _Reader(*flat.shape, self._modulus)
+        reader = _BracketReader(*flat.shape, self._modulus)
         for time, symbol in enumerate(flat.T.astype(np.int64)):
             is_operator = (symbol >= self._modulus) & (symbol < self._open)
             reader.read(
@@ -115,7 +115,7 @@ class _BracketedArithmetic(Sampler):
         return values.reshape(given.shape), scored.reshape(given.shape)
 
 
-class _Reader:
+class _BracketReader:
     """Evaluates many words at once, symbol by symbol, with a place on a stack for each bracket."""
 
     def __init__(self, num_words: int, longest: int, modulus: int) -> None:

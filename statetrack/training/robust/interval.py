@@ -60,11 +60,11 @@ class Interval(Robust):
 
     @staticmethod
     def _worst(population: Population, words: Words, size: float) -> Tensor:
-        bounds = Bounds(population.model, size)
+        bounds = StateBounds(population.model, size)
         return population.through(bounds, "model", True, words.symbols, words.labels)
 
 
-class Bounds(nn.Module):
+class StateBounds(nn.Module):
     """A model that gives its worst logits, for states that are off by `size` before each symbol."""
 
     def __init__(self, model: nn.Module, size: float) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from statetrack.algebra import Budget, Group, transition_monoid
+from statetrack.algebra import Group, MonoidBudget, transition_monoid
 from statetrack.sources import Floats, Integers
 from tests.claims.constructions.base import Case, NotBuilt
 
@@ -62,7 +62,7 @@ def factors_of(group: Group, *, squares: bool) -> list[Factor]:
 def series(case: Case, words: Integers, *, squares: bool) -> list[Component]:
     """A component for every factor of a series of the task's group, over words `[B, T]`."""
     machine = case.algebra.machine
-    monoid = transition_monoid(machine.actions, Budget())
+    monoid = transition_monoid(machine.actions, MonoidBudget())
     if monoid is None or not monoid.is_group:
         raise NotBuilt("only series of groups are built")
     factors = factors_of(Group(monoid.elements.astype(np.int64)), squares=squares)

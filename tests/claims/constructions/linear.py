@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from statetrack.algebra.representations import Part
+from statetrack.algebra.representations import IrreduciblePart
 from statetrack.sources import Floats
 from tests.claims.constructions.base import (
     OPEN,
@@ -122,7 +122,7 @@ def diagonal(case: Case) -> Any:
     return finish(model, case, points.reshape(len(points), -1))
 
 
-def _planes(parts: tuple[Part, ...], case: Case) -> tuple[Floats, Floats]:
+def _planes(parts: tuple[IrreduciblePart, ...], case: Case) -> tuple[Floats, Floats]:
     """Complex gains `[V, N]` and points `[S, N, 2]`: a plane for each part, a line fills half."""
     actions = case.algebra.machine.delta.T
     gains = np.ones((len(actions), len(parts)), complex)

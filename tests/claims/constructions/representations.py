@@ -17,7 +17,7 @@ from scipy.linalg import block_diag
 
 from statetrack.algebra import Algebra
 from statetrack.algebra.function_spaces import Construction
-from statetrack.algebra.representations import Part
+from statetrack.algebra.representations import IrreduciblePart
 from statetrack.sources import Floats
 from tests.claims.constructions.base import NotBuilt
 from tests.spanning_terms import gains_of, spanning_terms
@@ -47,7 +47,7 @@ class Representation:
         return Representation(matrices, np.pad(self.points, ((0, 0), (0, more))))
 
 
-def of_part(part: Part, algebra: Algebra) -> Representation:
+def of_part(part: IrreduciblePart, algebra: Algebra) -> Representation:
     """An irreducible part of the space of a group machine's states."""
     return Representation(part.matrices(algebra.machine.delta.T), part.points)
 
