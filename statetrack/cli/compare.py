@@ -19,9 +19,7 @@ from statetrack.cli import options
 from statetrack.evidence import length_text
 from statetrack.models import MODEL_FACTS
 from statetrack.report import (
-    LOOKS,
     NO_BREAK,
-    SHOWN,
     Column,
     Document,
     Table,
@@ -231,7 +229,7 @@ def _needed(one: Comparison) -> Mapping[str, int]:
 def _predicted(one: Comparison) -> Text:
     if one.predicted is None:
         return Text("-")
-    return Text(SHOWN[one.predicted], LOOKS[one.predicted])
+    return Text(report.SHOWN[one.predicted], report.LOOKS[one.predicted])
 
 
 def _numbers(one: Comparison) -> dict[str, str]:
