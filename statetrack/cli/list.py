@@ -60,7 +60,6 @@ def listing(
         statetrack list tasks
         statetrack list tasks --filter "group=S3 states<=6"
         statetrack list models --filter linear --json
-        statetrack list tasks --out tasks.csv
         statetrack list runs --filter "task=s3 accuracy>=0.99"
 
     """
