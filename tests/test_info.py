@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from statetrack import __version__
+from statetrack import __version__, catalogue
 from statetrack.catalogue import installation
 from statetrack.cli import app
 
@@ -69,6 +69,6 @@ def test_the_path_in_an_error_of_torch_is_left_out(monkeypatch, named_home):
 def test_gpus_are_told_with_memory_and_driver(capsys, monkeypatch):
     gpu = {"name": "A GPU", "memory": 80 * 2**30, "capability": "9.0"}
     found = installation.describe_installation() | {"gpus": [gpu], "driver": "570.1"}
-    monkeypatch.setattr(installation, "describe_installation", lambda paths: found)
+    monkeypatch.setitem(vars(catalogue), "describe_installation", lambda paths: found)
     monkeypatch.setenv("COLUMNS", "200")
     assert "A GPU, 80.0 GiB, compute capability 9.0, driver 570.1" in told(capsys)
