@@ -62,7 +62,8 @@ nitpick_ignore_regex = [
     (r"py:.*", r"TypeAliasForwardRef|tuple\[float"),
     (r"py:.*", r"(statetrack\.evidence\.records\.)?(Drawing|Facts|Figure|Grid|Measure|Named)"),
     # Arguments and attributes that are the program's own business.
-    (r"py:.*", r"statetrack\.(data\.large\.Progress|plugins\.PluginFiles)"),
+    (r"py:.*", r"statetrack\.(data\.splits\.(DrawingProgress|Words)|plugins\.PluginFiles)"),
+    (r"py:.*", r"SearchBudget"),
     (r"py:.*", r"(statetrack\.runs\.rows\.)?Identity|statetrack\.training\.words\.TaskWords"),
 ]
 
