@@ -117,13 +117,22 @@ def _read_command(name: str, module: str) -> Command | None:
         return None
     if spec is None or spec.origin is None:
         return None
-    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
-    docstring, place, builds = ast.get_docstring(tree), math.inf, False
-    for node in tree.body:
-        builds |= isinstance(node, ast.FunctionDef) and node.name == "build"
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "PLACE":
-            place = float(ast.literal_eval(node.value))
-    return Command(name, module, docstring.splitlines()[0], place) if docstring and builds else None
+    source = Path(spec.origin).read_text(encoding="utf-8")
+    head = _AFTER_DOCSTRING.split(source, maxsplit=1)[0]  # to parse the whole takes far longer
+    try:
+        docstring = ast.get_docstring(ast.parse(head))
+    except SyntaxError:  # the docstring has a line that looks like code
+        docstring = ast.get_docstring(ast.parse(source))
+    if not docstring or not _BUILD.search(source):
+        return None
+    found = _PLACE.search(source)
+    place = math.inf if found is None else float(found[1])
+    return Command(name, module, docstring.splitlines()[0], place)
+
+
+_AFTER_DOCSTRING = re.compile(r"^(?=from |import |def |class |@)", re.MULTILINE)
+_BUILD = re.compile(r"^def build\(", re.MULTILINE)
+_PLACE = re.compile(r"^PLACE = ([-+.\de]+)$", re.MULTILINE)
 
 
 class HelpEntry(NamedTuple):
