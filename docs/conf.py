@@ -63,8 +63,10 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(statetrack\.evidence\.records\.)?(Drawing|Facts|Figure|Grid|Measure|Named)"),
     # Arguments and attributes that are the program's own business.
     (r"py:.*", r"statetrack\.(data\.splits\.(DrawingProgress|Words)|plugins\.PluginFiles)"),
-    (r"py:.*", r"SearchBudget"),
-    (r"py:.*", r"(statetrack\.runs\.rows\.)?Identity|statetrack\.training\.words\.TaskWords"),
+    (r"py:.*", r"(statetrack\.evidence\.budget\.)?SearchBudget"),
+    (r"py:.*", r"statetrack\.runs\.folder\.(Readable|Writable|W)"),
+    (r"py:.*", r"statetrack\.runs\.facts\.Algebras"),
+    (r"py:.*", r"(statetrack\.runs\.rows\.)?Identity|(statetrack\.training\.words\.)?TaskWords"),
 ]
 
 html_theme = "furo"

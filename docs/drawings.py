@@ -216,7 +216,7 @@ def _rows(
             yield EvaluationRow(
                 replica=replica,
                 seed=replica,
-                lr=0.0,
+                lr=1.0,  # not recorded, and not drawn
                 selected=replica == selected,
                 length=length,
                 sequences=picture.words,

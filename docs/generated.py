@@ -29,17 +29,15 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from statetrack.algebra import Prediction, analyse
 from statetrack.catalogue import (
     LISTINGS,
-    AuditSettings,
-    GenSettings,
     as_text,
     describe_model,
     flag,
     model_sources,
 )
 from statetrack.catalogue.options import describe
+from statetrack.cli.audit import AuditSettings
+from statetrack.cli.gen import GenSettings
 from statetrack.errors import StatetrackError
-from statetrack.markup import markdown, markdown_block, markdown_table
-from statetrack.markup import markdown_code as code
 from statetrack.models import MODELS
 from statetrack.predicting import predict
 from statetrack.references import Reference, ids_in, references
@@ -47,6 +45,8 @@ from statetrack.registry import Registry
 from statetrack.settings import Settings
 from statetrack.spec import list_tasks, load_task
 from statetrack.sweep import EXECUTORS
+from statetrack.text import markdown, markdown_block, markdown_table
+from statetrack.text import markdown_code as code
 from statetrack.training import DataSettings, TrainSettings
 
 DOCS = Path(__file__).parent

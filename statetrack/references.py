@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import statetrack
-from statetrack.markup import latex
 from statetrack.settings import Settings, build, option, read_yaml
+from statetrack.text import latex
 
 _IDS = re.compile(
     r"arXiv[:\s]\s*(?P<arxiv>\d{4}\.\d{4,5})|doi:(?P<doi>10\.\d+/(?:[^\s,;()\"'`]|\([^\s()]*\))+)",

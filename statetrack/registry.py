@@ -4,6 +4,9 @@ The path of a file determines a name: `statetrack/models/bilinear_cp.py` defines
 `bilinear-cp`, `tasks/s5.yaml` the task `s5`. So names are known before anything is imported, and a
 component is loaded on first access. Nothing is replaced silently: registering a name twice is an
 error, and the error for an unknown name suggests the nearest one.
+
+A component may need a package that an extra of statetrack installs: `import_extra` imports it, or
+says what installs it.
 """
 
 from __future__ import annotations
@@ -13,15 +16,16 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from statetrack.errors import StatetrackError, UnknownNameError, nearest
+from statetrack.errors import SettingsError, StatetrackError, UnknownNameError, nearest
 from statetrack.text import LONGEST_NAME, flaw_in
 
 if TYPE_CHECKING:
     import importlib.metadata
+
 
 T = TypeVar("T")
 Load = Callable[[], object]
@@ -227,3 +231,28 @@ def tasks_folder() -> Path:
     package = Path(__file__).parent
     installed = package / "tasks"
     return installed if installed.is_dir() else package.parent / "tasks"
+
+
+@cache
+def missing_kernels() -> str | None:
+    """What the kernels of flash-linear-attention need and is not installed; None if all is."""
+    for module, package in (("fla", "fla-core"), ("triton", "triton")):
+        if importlib.util.find_spec(module) is None:
+            return f"{package} is not installed (pip install 'statetrack[fla]')"
+    return None
+
+
+def import_extra(module: str, extra: str, needed_by: str) -> Any:
+    """An optional package, imported.
+
+    Raises `SettingsError`, which says what installs it, where it is missing or cannot be imported.
+    """
+    advice = f"`pip install 'statetrack[{extra}]'` installs it"
+    if importlib.util.find_spec(module) is None:
+        raise SettingsError(f"{needed_by} needs {module}, which is not installed: {advice}")
+    try:
+        return importlib.import_module(module)
+    except ImportError as problem:
+        raise SettingsError(
+            f"{needed_by} needs {module}, which cannot be imported ({problem}): {advice} anew"
+        ) from None

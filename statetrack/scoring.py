@@ -9,7 +9,6 @@ B words, T time.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -164,6 +163,8 @@ class ReplicaSpread:
         """The spread of the values of all replicas, of those that diverged 0."""
         if not values:
             return cls()
+        import statistics  # which takes as long as all of this module, and few need
+
         return cls(
             best=max(values),
             median=statistics.median(values),

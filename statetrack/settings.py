@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import annotated_types
 from pydantic import (
@@ -27,7 +27,7 @@ from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from statetrack import yaml_text
 from statetrack.errors import SettingsError, StatetrackError, nearest_or_known, setting
-from statetrack.text import LONGEST_NAME, flaw_in, flaw_in_lines
+from statetrack.text import LONGEST_NAME, flaw_in, flaw_in_lines, is_plain_number
 
 S = TypeVar("S", bound="Settings")
 
@@ -83,14 +83,6 @@ class Settings(BaseModel):
         return value
 
 
-_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-
-
-def is_plain_number(text: str) -> bool:
-    """Whether a text is a number in ASCII digits: no `1_000`, no digits of other scripts."""
-    return _NUMBER.fullmatch(text.strip(" ")) is not None
-
-
 def _check_text(text: str, numeric: bool) -> None:
     """Raises `ValueError` for text that UTF-8 cannot write, and for numbers like `1_000`."""
     try:
@@ -99,10 +91,6 @@ def _check_text(text: str, numeric: bool) -> None:
         raise ValueError("is not text that UTF-8 can write") from None
     if numeric and not is_plain_number(text):
         raise ValueError("is not a number: write it in the digits 0 to 9")
-
-
-GREATEST_SEED: Final = 2**53
-"""The greatest seed: beyond it, many readers of JSON round whole numbers."""
 
 
 def option(
@@ -204,7 +192,7 @@ def _in_words(kind: type[Settings], invalid: ValidationError) -> str:
         return _reason(first)
     if first["type"] == "missing":
         return f"{kind.__name__}: '{name}' is missing"
-    return f"{setting(name)}: {_reason(first)} (given: {_shown(first['input'])})"
+    return f"{setting(name)}: {_reason(first)} (given: {shown(first['input'])})"
 
 
 def explain(invalid: ValidationError) -> str:
@@ -215,7 +203,7 @@ def explain(invalid: ValidationError) -> str:
         return f"'{place}' is missing"
     if not place:
         return _reason(first)
-    return f"'{place}': {_reason(first)} (given: {_shown(first['input'])})"
+    return f"'{place}': {_reason(first)} (given: {shown(first['input'])})"
 
 
 def _reason(mistake: ErrorDetails) -> str:
@@ -228,7 +216,8 @@ def _reason(mistake: ErrorDetails) -> str:
     return mistake["msg"].removeprefix("Value error, ")
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value as a message quotes it: its beginning, where it is long."""
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # Python writes no number of more than 4,300 digits

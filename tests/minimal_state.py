@@ -18,13 +18,13 @@ from typing import Any
 
 from statetrack.algebra import Algebra, MonoidBudget, analyse
 from statetrack.algebra.recurrences.free import dimensions_of
-from statetrack.markup import markdown_table
 from statetrack.predicting import predict
 from statetrack.scoring import rounded_down
 from statetrack.sources.named_groups import COLLECTION, named_group
 from statetrack.spec import load_task
 from statetrack.sweep import PointResult, load_suite, points_of
 from statetrack.sweep.results import kept_result
+from statetrack.text import markdown_table
 
 BELOW, AT = "one below", "predicted size"
 

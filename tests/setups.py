@@ -12,7 +12,7 @@ from statetrack.evidence import Certificate, Exhaustive, Failure, WorstCase
 from statetrack.models import SequenceModel
 from statetrack.ops import choose_device
 from statetrack.report import Entry
-from statetrack.runs import EvaluationRow, Experiment, Outcome, Run, make_replica
+from statetrack.runs import EvaluationRow, Experiment, Outcome, Run, files, make_replica
 from statetrack.scoring import rescale, wilson
 from statetrack.spec import Task, load_task
 from statetrack.sweep import Measurement, PointResult
@@ -198,7 +198,7 @@ def parity_run(path: Path) -> Path:
         pass
     swap, keep = torch.eye(2).flip(0), torch.eye(2)
     forget = torch.tensor([[1.0, 1.0], [0.0, 0.0]])
-    weights = run.folder.weights()
+    weights = run.folder.read(files.WEIGHTS)
     hand_built = {
         "weight": torch.stack([torch.stack([keep, swap]), torch.stack([forget, swap])]),
         "first": torch.tensor([[1.0, 0.0]] * 2),
@@ -207,5 +207,5 @@ def parity_run(path: Path) -> Path:
     for name, value in weights.items():
         weights[name] = hand_built.pop(name).reshape(value.shape)
     assert not hand_built
-    run.folder.write_weights(weights)
+    run.folder.write(files.WEIGHTS, weights)
     return path

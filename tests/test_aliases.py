@@ -59,7 +59,7 @@ def test_a_point_of_a_sweep_that_was_run_by_an_earlier_name_is_still_that_point(
 
     def folder(name):
         config = wanted.values() | {"task": name}
-        return SimpleNamespace(path=tmp_path, task_file=file, config=lambda: dict(config))
+        return SimpleNamespace(path=tmp_path, task_file=file, read=lambda file: dict(config))
 
     point = SimpleNamespace(experiment=wanted)
     assert refuse_another(folder("d4"), point).name == "d4"

@@ -13,15 +13,14 @@ from statetrack.runs.files import FILES as RUN_FILES
 
 PACKAGE = Path(statetrack.__file__).parent
 ORDER = (
-    "text markup colours usual_names errors extras yaml_text registry plugins settings references "
-    "scoring sources algebra spec protocols data audit ops models predicting training evaluation "
+    "text figures usual_names errors yaml_text registry plugins settings references "
+    "scoring sources algebra spec data audit ops models predicting training evaluation "
     "evidence runs sweep atlas report pictures catalogue cli"
 ).split()
 """A module imports only from its own station and from those before it."""
 
 FREE_OF_TORCH = {
     "text",
-    "markup",
     "usual_names",
     "scoring",
     "sources",

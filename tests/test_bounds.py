@@ -8,8 +8,10 @@ import torch
 from torch import nn
 
 from statetrack import evaluate, load_task, make_model
-from statetrack.catalogue import AuditSettings, GenSettings, describe_task, inner_type
+from statetrack.catalogue import describe_task, inner_type
 from statetrack.cli import app
+from statetrack.cli.audit import AuditSettings
+from statetrack.cli.gen import GenSettings
 from statetrack.errors import SettingsError, TaskError
 from statetrack.models import MODEL_FACTS, _construction
 from statetrack.sources import (

@@ -64,6 +64,7 @@ def test_numbers_in_rank_space_are_rounded_within_their_bounds() -> None:
     settings = st.MODELS["bilinear-cp"].settings_class(hidden=6, rank=9)
     model: Any = st.MODELS["bilinear-cp"](settings, num_symbols=4, num_labels=3)
     model.eval()
+    model.running_operators = model.operators  # as with too many symbols to sum up matrices
     space = arithmetic_of(model).executed.rank_space
     assert space is not None
     generator = torch.Generator().manual_seed(0)
@@ -158,3 +159,47 @@ def test_no_perturbed_model_fails_before_its_certified_length(name: str, seeds: 
             ratios.append(failing.min() / max(1, found.length or 0))
     assert finite >= len(seeds) // 4
     assert not ratios or np.median(ratios) < 30
+
+
+def test_factors_are_proven_further_where_their_terms_are_summed() -> None:
+    model, automaton = rotating_in_factors()
+    summed = certified(model, automaton)
+    # terms that cancel: one more, and less of it
+    wide = st.MODELS["bilinear-cp"].settings_class(hidden=4, rank=8)
+    other: Any = st.MODELS["bilinear-cp"](wide, num_symbols=5, num_labels=5).eval()
+    extra = np.full((4, 1), 16.0)
+    put(other.left, np.concatenate([model.left.detach(), extra, -extra], 1))
+    put(other.right, np.concatenate([model.right.detach(), extra, extra], 1))
+    put(other.gains, np.concatenate([model.gains.detach(), np.ones((5, 2))], 1))
+    put(other.first, model.first.detach())
+    put(other.readout.weight, model.readout.weight.detach())
+    cancelling = certified(other, automaton)
+    assert summed.length is not None and cancelling.length is not None
+    assert cancelling.length > summed.length / 4
+    other.running_operators = other.operators
+    in_rank_space = certified(other, automaton)
+    assert (in_rank_space.length or 0) < cancelling.length / 10
+
+
+@pytest.mark.parametrize("factors", [(1.0001, 1.0), (1.5, 1.0), (0.7, 1.3), (0.5, 0.5)])
+@pytest.mark.parametrize("build", [in_blocks, rotating_in_factors])
+def test_a_factor_of_a_symbol_changes_no_answer_and_no_proof(build, factors) -> None:
+    model, automaton = build()
+    plain = certified(model, automaton)
+    weight = model.gains if hasattr(model, "gains") else model.weight
+    with torch.no_grad():
+        for symbol, factor in enumerate(factors):
+            weight[symbol] *= factor
+    found = certified(model, automaton)
+    assert found.length is not None and plain.length is not None
+    assert found.length > plain.length / 2
+
+
+def test_factors_that_leave_the_range_of_floats_between_two_divisions_prove_nothing() -> None:
+    model, automaton = in_blocks()
+    with torch.no_grad():
+        model.weight[1] *= 2.0**-20
+    assert Subject(model, automaton).first_errors(np.ones((1, 64), int))[0]
+    found = certified(model, automaton)
+    assert found.verdict == "not proven" and "range" in found.reason
+    assert found.verdict_real == "to length"

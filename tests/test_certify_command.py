@@ -117,6 +117,14 @@ def test_long_words_are_shown_by_their_period_and_shortened() -> None:
     assert many.endswith("1 ... (1,000,000 symbols)") and len(many) < 100
 
 
+def test_a_long_word_is_shown_whole_as_powers_where_it_has_some() -> None:
+    word = (1, *(0,) * 120, 1, 1, *(0, 1, 1) * 40, 0, 0)
+    shown = word_text(Failure(word, (), len(word), 1, 0), BINARY)
+    assert shown == "1 0^120 (1 1 0)^41 0"
+    irregular = tuple(np.random.default_rng(0).integers(2, size=900).tolist())
+    assert word_text(Failure(irregular, (), 900, 1, 0), BINARY).endswith("(900 symbols)")
+
+
 # --- any model ---
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from statetrack.cli.app import run
-from statetrack.runs import Run, RunFolder
+from statetrack.runs import Run, RunFolder, files
 from statetrack.training import Record
 
 BRIEF = ["--stress-seconds", "0.2"]
@@ -400,7 +400,7 @@ def test_a_suite_that_gets_a_signal_keeps_a_checkpoint_and_says_how_to_go_on(
     assert "interrupted with 0 of 1 points finished; the same command continues" in told
     assert "Traceback" not in told
     kept = RunFolder.open(Path("suites/mine/parity/real"))
-    assert kept.checkpoint() is not None and not kept.finished
+    assert kept.read(files.CHECKPOINT) is not None and not kept.finished
     succeed(*command)
     assert kept.finished and "One by one" in capsys.readouterr().out
 

@@ -18,11 +18,11 @@ from statetrack.cli import _usage, app, options
 from statetrack.data import check_labels, read_dataset
 from statetrack.errors import SettingsError, UnknownNameError, setting
 from statetrack.models import MODELS
-from statetrack.protocols import PROTOCOLS
 from statetrack.references import bibtex, ids_in, references
 from statetrack.settings import Settings, option
 from statetrack.spec import TASKS, load_task
 from statetrack.sweep import SUITES
+from statetrack.training import PROTOCOLS
 
 ROOT = Path(__file__).parents[1]
 
@@ -484,7 +484,9 @@ def test_a_broken_task_file_is_a_row_with_its_error(capsys, monkeypatch):
 def make_run(folder, *, finished):
     """A run folder as training leaves it, with two validations behind it."""
     folder.mkdir(parents=True)
-    (folder / "config.yaml").write_text("model: lstm\ntask: turnstile\nsteps: 20\n")
+    (folder / "config.yaml").write_text(
+        "model: lstm\ntask: turnstile\nsteps: 20\nseed: 0\nseeds: 2\nlrs: [0.1]\n"
+    )
     (folder / "task.yaml").write_text(load_task("turnstile").document())
     records = [
         {"step": 10, "replica": 0, "loss": 1.0, "accuracy": 0.5, "validation_accuracy": 0.75},

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from statetrack import algebra
 from statetrack.algebra import analyse
 from statetrack.cli.app import run
 from statetrack.evidence import Evidence, Failure
@@ -25,11 +26,13 @@ from statetrack.runs import (
     RunFolder,
     Summary,
     compare,
+    files,
     find_run_folders,
 )
 from statetrack.scoring import wilson
 from statetrack.sources import LengthDistribution
 from statetrack.spec import load_task
+from tests.run_files import append_rows
 from tests.setups import certificate_of, exhaustive_of, worst_case_of
 from tests.test_docs import documented, keys_of
 
@@ -80,8 +83,8 @@ def make_run(
     values |= {"seeds": replicas, "lrs": [0.01]}
     folder = Run.start(**values, out=Path("runs") / name).folder
     everyone = [Outcome(replica, replica, 0.01, 1.0, 0.0, 1, "") for replica in range(replicas)]
-    folder.write_summary(Summary(1, 0.1, 0, tuple(everyone)))
-    folder.append("eval.jsonl", rows)
+    folder.write(files.SUMMARY, Summary(1, 0.1, 0, tuple(everyone)))
+    append_rows(folder, "eval.jsonl", rows)
     return folder
 
 
@@ -201,7 +204,7 @@ def test_logits_that_are_not_finite_are_no_evidence_and_are_the_reason():
 def test_a_run_that_diverged_is_not_judged_by_its_initial_weights():
     folder = make_run("a", *CAN, WRONG, replicas=2)
     lost = [Outcome(replica, replica, 0.01, None, None, 0, "diverged") for replica in range(2)]
-    folder.write_summary(Summary(1, 0.1, None, tuple(lost)))
+    folder.write(files.SUMMARY, Summary(1, 0.1, None, tuple(lost)))
     one = outcome(folder)
     assert (one.outcome, one.disagrees, one.selected, one.best) == ("diverged", False, None, None)
     assert (one.num_replicas, one.num_diverged, one.num_evaluated) == (2, 2, 0)
@@ -210,9 +213,9 @@ def test_a_run_that_diverged_is_not_judged_by_its_initial_weights():
 
 def test_a_replica_that_diverged_is_neither_counted_nor_asked_for():
     folder = make_run("a", *CAN, [*WRONG, row(500, 100, replica=1)], replicas=3)
-    kept, *others = folder.summary().replicas
+    kept, *others = folder.read(files.SUMMARY).replicas
     lost = [Outcome(one.replica, one.seed, one.lr, None, None, 0, "diverged") for one in others]
-    folder.write_summary(Summary(1, 0.1, 0, (kept, *lost)))
+    folder.write(files.SUMMARY, Summary(1, 0.1, 0, (kept, *lost)))
     one = outcome(folder)
     assert (one.outcome, one.num_evaluated, one.num_tracking) == (
         "predicted yes, not reached",
@@ -234,7 +237,7 @@ def found(folder: RunFolder, *evidence: Evidence, replica: int = 0) -> RunFolder
         EvidenceRow(replica=replica, version="1", found="now", weights=None, evidence=each, **about)
         for each in evidence
     ]
-    folder.append_evidence(rows)
+    folder.append(files.EVIDENCE, rows)
     return folder
 
 
@@ -283,7 +286,7 @@ def test_evidence_counts_for_its_own_replica_and_the_task_of_the_run_only():
     assert (one.outcome, one.selected.fails_at, one.num_tracking) == ("agree", None, 1)
     elsewhere = [replace(each, task="another") for each in folder.evidence()]
     other = make_run("b", *CAN, rows, replicas=2)
-    other.append_evidence(elsewhere)
+    other.append(files.EVIDENCE, elsewhere)
     assert outcome(other).num_tracking == 2
 
 
@@ -431,11 +434,9 @@ def test_rows_are_sorted_by_task_then_model():
 
 
 def test_a_task_that_runs_share_is_analysed_once(monkeypatch):
-    from statetrack.runs import facts
-
     analysed = []
-    whole = facts.analyse
-    monkeypatch.setattr(facts, "analyse", lambda a: analysed.append(a) or whole(a))
+    whole = algebra.analyse
+    monkeypatch.setattr(algebra, "analyse", lambda a: analysed.append(a) or whole(a))
     for name in "abc":
         make_run(name, *CAN, RIGHT)
     compare(find_run_folders([Path("runs")]))

@@ -11,10 +11,10 @@ import pytest
 from statetrack.cli import _completion as completing
 from statetrack.cli import app
 from statetrack.models import MODELS
-from statetrack.protocols import PROTOCOLS
 from statetrack.sources import KINDS
 from statetrack.spec import TASKS
 from statetrack.sweep import SUITES
+from statetrack.training import PROTOCOLS
 from tests.test_cli_frame import ROOT
 
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import yaml
 
-from statetrack.catalogue import GenSettings
 from statetrack.cli import app
+from statetrack.cli.gen import GenSettings
 from statetrack.data import (
     FORMATS,
     check_labels,

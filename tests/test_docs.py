@@ -31,13 +31,12 @@ from statetrack.catalogue import ALGEBRA
 from statetrack.cli.app import find_commands, run
 from statetrack.models import MODELS
 from statetrack.plugins import load_plugin
-from statetrack.protocols import Protocol
 from statetrack.references import ids_in, references
 from statetrack.report.plain_values import COLUMNS as COLUMNS_OF_REPORTS
 from statetrack.spec import TaskSpec, load_task
 from statetrack.sweep import Budget, Suite
 from statetrack.sweep.suite import PublishedTable
-from statetrack.training import DataSettings, TrainSettings
+from statetrack.training import DataSettings, Protocol, TrainSettings
 from tests.new_process import forget_plugins
 
 ROOT = Path(__file__).parents[1]

@@ -11,10 +11,19 @@ import pytest
 from rich.console import Console
 
 from statetrack.cli.app import run as command
+from statetrack.errors import SettingsError
 from statetrack.report import estimates_lines, estimates_table
-from statetrack.report.estimates import duration
+from statetrack.report.tables import duration
 from statetrack.runs import Run
-from statetrack.sweep import Estimate, Estimates, Searching, Suite, estimate, points_of
+from statetrack.sweep import (
+    Estimate,
+    Estimates,
+    Searching,
+    Suite,
+    estimate,
+    estimating,
+    points_of,
+)
 from statetrack.sweep.estimating import _Cost
 from statetrack.sweep.work import run_point
 
@@ -118,6 +127,72 @@ def test_evaluations_beyond_what_was_timed_grow_as_a_power_of_the_length():
     assert cost.evaluation(800) == pytest.approx(64.0)
     linear = _Cost(0.0, 0.0, 0.0, 0.0, 0.0, {100: 1.0, 200: 2.0}, 1.0, 1)
     assert linear.evaluation(2000) == pytest.approx(20.0)
+
+
+def mutated(**settings: object) -> Suite:
+    """The suite with one point, whose settings are changed."""
+    own = {"model": "lstm", **settings}
+    return SUITE.model_copy(update={"models": {"one": own}, "tasks": {"parity": "parity"}})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"model": "bilinear", "hidden": 100_000},
+        {"batch_size": 10**6, "train_length": "2-500"},
+        {"validation_words": 10**7},
+    ],
+    ids=["weights", "batch", "validation"],
+)
+def test_what_does_not_fit_into_memory_is_refused_before_it_is_built(
+    settings, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("statetrack.models._construction.free_memory", lambda device: 16 * 10**9)
+    monkeypatch.setattr("statetrack.sweep.estimating.free_memory", lambda device: 16 * 10**9)
+    monkeypatch.setattr("statetrack.sweep.estimating._timed", never)
+    suite = mutated(**settings)
+    points = points_of(suite, tmp_path / "runs", {})
+    with pytest.raises(
+        SettingsError, match=r"one on parity: out of memory: .* GB.* are free"
+    ) as why:
+        estimate(suite, points, 1)
+    assert "\n" not in str(why.value)
+
+
+def never(*given: object) -> None:
+    raise AssertionError("it is timed")
+
+
+def test_of_a_large_step_a_part_is_timed_and_scaled(tmp_path, monkeypatch):
+    """Neither the words of the whole batch nor its replicas are ever made."""
+    suite = mutated(batch_size=10**5, validation_words=10**5)
+    timed = []
+    real = estimating._timed
+
+    def timing(suite, work, seconds):
+        timed.append(work)
+        return real(suite, work, seconds)
+
+    monkeypatch.setattr("statetrack.sweep.estimating._timed", timing)
+    monkeypatch.setattr("statetrack.sweep.estimating.MOST_COMPUTED", 1e7)
+    (point,) = points_of(suite, tmp_path / "runs", {})
+    said: list[str] = []
+    (one,) = estimate(suite, [point], 1, budget=0.1, tell=said.append).points
+    (part,) = timed
+    training = part.experiment.training
+    assert training.batch_size * training.validation_words < 10**6
+    assert not one.measured and one.words_per_step == 4 * 10**5
+    assert one.training_seconds > 0
+    assert said == ["sizes of point 1 of 1: one on parity", "timing 1 of 1: one on parity"]
+
+
+def test_a_model_with_very_many_weights_is_not_built(tmp_path, monkeypatch):
+    monkeypatch.setattr("statetrack.sweep.estimating._timed", never)
+    suite = mutated(hidden=2500, train_samples=0)
+    points = points_of(suite, tmp_path / "runs", {})
+    (one,) = estimate(suite, points, 1, budget=0.1).points
+    assert one.weights > 2**24 and not one.measured
+    assert one.training_seconds > 0 and one.evaluation_seconds > 0
 
 
 def one_of(seconds: float, **changes: object) -> Estimate:

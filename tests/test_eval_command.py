@@ -14,7 +14,7 @@ import torch
 from statetrack.cli.app import run
 from statetrack.errors import RunError
 from statetrack.report import console, evaluation_table, evaluations_table
-from statetrack.runs import EvaluationRow, Run, RunFolder
+from statetrack.runs import EvaluationRow, Run, RunFolder, files
 from tests.test_run import experiment_of, start, stop_after, the_error_of, train_until, trained
 
 FEW = {"steps": 30, "seeds": 1, "lrs": [0.01], "checkpoint_every": 10}
@@ -98,7 +98,7 @@ def test_an_unfinished_run_is_evaluated_at_its_best_weights_and_nothing_is_kept(
     opened = Run.open(path, unfinished=True)
     assert opened.unfinished is not None and str(opened.unfinished) == "unfinished: step 20 of 30"
     assert opened.summary.steps == 20 and opened.selected.best_step == 15
-    state = RunFolder(path).checkpoint()
+    state = RunFolder(path).read(files.CHECKPOINT)
     assert state is not None
     best = state["trainer"]["best"]
     assert all(torch.equal(v, best[name][0]) for name, v in opened.model().named_parameters())
@@ -115,10 +115,10 @@ def test_a_run_without_best_weights_says_so(tmp_path: Path) -> None:
     train_until(started, stop_after(5))
     message = the_error_of(RunError, lambda: Run.open(path, unfinished=True))
     assert "at step 5 of 30 no replica has a finite validation loss yet" in message
-    state = RunFolder(path).checkpoint()
+    state = RunFolder(path).read(files.CHECKPOINT)
     assert state is not None
     state["trainer"]["step"] = 31
-    RunFolder(path).write_checkpoint(state)
+    RunFolder(path).write(files.CHECKPOINT, state)
     message = the_error_of(RunError, lambda: Run.open(path, unfinished=True))
     assert "checkpoint.pt: is damaged (step 31 is none of 30)" in message
 

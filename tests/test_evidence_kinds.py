@@ -12,6 +12,7 @@ import pytest
 
 from statetrack.cli.app import run as command
 from statetrack.evidence import EVIDENCE, kinds, kinds_of
+from statetrack.report import make_report
 from statetrack.runs import Run
 from tests.setups import parity_run
 
@@ -102,6 +103,8 @@ def test_a_kind_is_searched_kept_printed_shown_and_drawn_by_being_a_file(
     assert (plot / "state-size.svg").stat().st_size > 0
     (row,) = Run.open(run).evidence()
     assert (row.kind, getattr(row.evidence, "numbers", None)) == ("state-size", 2)
+    line = make_report(run).to_dicts()[0]  # what it alone proves
+    assert (line["proven"], line["proven_length"]) == ("to length", 1)
     assert command(["certify", str(run), "--seconds", "5", "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["replicas"]
     assert found["evidence"]["state-size"]["numbers"] == 2

@@ -16,7 +16,9 @@ import pytest
 import statetrack
 from statetrack.errors import RunError, SettingsError, StatetrackWarning
 from statetrack.evidence import EVIDENCE, Evidence, Failure
-from statetrack.runs import Run
+from statetrack.runs import Conditions, EvidenceRow, Run, files, known_evidence
+from tests.run_files import append_rows, rows_in
+from tests.setups import certificate_of, exhaustive_of, worst_case_of
 
 SETTINGS: dict[str, Any] = {
     "model": "bilinear",
@@ -91,7 +93,7 @@ def test_the_last_row_of_each_replica_task_and_kind_counts(run: Run) -> None:
     for outcome in run.summary.replicas:
         for reach in (1, 2):
             row = run.add_evidence(Measured(reach=reach, margin=1.0), outcome)
-    run.folder.append_evidence([replace(row, task="another")])
+    run.folder.append(files.EVIDENCE, [replace(row, task="another")])
     found = [(row.replica, row.task, row.evidence.reach) for row in run.evidence(Measured)]  # type: ignore[attr-defined]
     assert found == [(0, run.task.name, 2), (1, run.task.name, 2), (1, "another", 2)]
     assert len(run.folder.evidence()) == 5
@@ -102,7 +104,7 @@ def test_a_number_that_is_not_finite_is_null_in_the_file_and_nan_when_read(run: 
     run.add_evidence(
         Measured(reach=None, margin=math.inf, families=(Family("a", math.nan),)), run.selected
     )
-    row = run.folder.rows("evidence.jsonl")[0]
+    row = rows_in(run.folder, "evidence.jsonl")[0]
     assert row["evidence"]["margin"] is None and row["evidence"]["families"][0]["first"] is None
     (found,) = run.evidence(Measured)
     assert isinstance(found.evidence, Measured)
@@ -113,22 +115,22 @@ def test_a_number_that_is_not_finite_is_null_in_the_file_and_nan_when_read(run: 
 def test_a_kind_of_a_later_version_is_left_out_and_stays_in_the_file(run: Run) -> None:
     known = run.add_evidence(FOUND, run.selected)
     row = known.to_json() | {"evidence": {"kind": "of tomorrow", "depth": [1]}, "new": 1}
-    run.folder.append("evidence.jsonl", [row])
+    append_rows(run.folder, "evidence.jsonl", [row])
     run.add_evidence(FOUND, run.selected)
     assert [each.kind for each in run.folder.evidence()] == ["measured", "measured"]
-    assert run.folder.rows("evidence.jsonl")[1] == json.loads(json.dumps(row))
+    assert rows_in(run.folder, "evidence.jsonl")[1] == json.loads(json.dumps(row))
 
 
 def test_evidence_about_other_weights_is_not_counted_and_a_warning_says_so(run: Run) -> None:
     run.add_evidence(FOUND, run.selected)
-    weights = run.folder.weights()
-    run.folder.write_weights({name: value * 2 for name, value in weights.items()})
+    weights = run.folder.read(files.WEIGHTS)
+    run.folder.write(files.WEIGHTS, {name: value * 2 for name, value in weights.items()})
     with pytest.warns(StatetrackWarning, match=r"1 of its rows are about other weights than"):
         assert run.evidence() == []
     again = run.add_evidence(FOUND, run.selected)
     with pytest.warns(StatetrackWarning, match="about other weights"):
         assert run.evidence() == [again]
-    run.folder.write_weights(weights)
+    run.folder.write(files.WEIGHTS, weights)
     with pytest.warns(StatetrackWarning, match="about other weights"):
         assert [row.weights for row in run.evidence()] != [again.weights]
 
@@ -136,7 +138,7 @@ def test_evidence_about_other_weights_is_not_counted_and_a_warning_says_so(run: 
 def test_evidence_without_a_hash_or_weights_is_taken_as_it_is(run: Run) -> None:
     row = run.add_evidence(FOUND, run.selected)
     (run.path / "weights.safetensors").unlink()
-    assert run.folder.weights_hash() is None and run.evidence() == [row]
+    assert files.WEIGHTS.hash_in(run.folder.path) is None and run.evidence() == [row]
     unhashed = run.add_evidence(FOUND, run.selected)
     assert unhashed.weights is None and run.evidence() == [unhashed]
 
@@ -160,7 +162,7 @@ def test_a_damaged_row_is_one_line(run: Run, change: Any, said: str) -> None:
     row = run.add_evidence(FOUND, run.selected).to_json()
     row = json.loads(json.dumps(row))
     change(row)
-    run.folder.append("evidence.jsonl", [row])
+    append_rows(run.folder, "evidence.jsonl", [row])
     with pytest.raises(RunError) as caught:
         run.folder.evidence()
     message = str(caught.value)
@@ -170,7 +172,7 @@ def test_a_damaged_row_is_one_line(run: Run, change: Any, said: str) -> None:
 
 def test_evidence_of_another_run_is_refused(run: Run) -> None:
     row = run.add_evidence(FOUND, run.selected).to_json()
-    run.folder.append("evidence.jsonl", [row | {"seed": 77}])
+    append_rows(run.folder, "evidence.jsonl", [row | {"seed": 77}])
     with pytest.raises(RunError, match=r"evidence.jsonl does not belong to config.yaml: .*seed 77"):
         run.evidence()
 
@@ -231,3 +233,54 @@ def test_evidence_is_read_without_torch(run: Run) -> None:
 def test_every_kind_of_evidence_is_entered_under_its_own_name() -> None:
     for name, kind in EVIDENCE.items():
         assert kind.kind == name and issubclass(kind, Evidence)
+
+
+def row_of(evidence: Evidence, weights: str | None = "a", version: str = "1") -> EvidenceRow:
+    return EvidenceRow(
+        replica=0,
+        seed=0,
+        lr=0.1,
+        selected=True,
+        task="parity",
+        version=version,
+        found="",
+        weights=weights,
+        conditions=Conditions("2", "float32", "cpu", 0, 1.0),
+        evidence=evidence,
+    )
+
+
+def known(*rows: EvidenceRow) -> list[Evidence]:
+    return [row.evidence for row in known_evidence(rows)]
+
+
+NOTHING = replace(certificate_of(0), verdict="not proven", verdict_real="not proven")
+LONG = replace(NOTHING, verdict="to length", length=255_980)
+REAL = replace(NOTHING, verdict_real="to length", length_real=10**6)
+
+
+def test_a_weaker_search_takes_back_no_proof() -> None:
+    (found,) = known(row_of(LONG), row_of(REAL), row_of(NOTHING))
+    assert found == replace(LONG, verdict_real="to length", length_real=10**6)
+    (found,) = known(row_of(LONG), row_of(replace(LONG, length=10**7)))
+    assert found.proves == 10**7
+
+
+def test_a_search_that_finds_nothing_takes_back_no_failure() -> None:
+    far, near = (worst_case_of(Failure((), (1,), position, 1, 0)) for position in (46, 43))
+    none = worst_case_of(None)
+    assert known(row_of(far), row_of(near), row_of(none), row_of(far)) == [near]
+    short, long = (exhaustive_of(failure=None, reason="time", length=length) for length in (4, 9))
+    assert known(row_of(long), row_of(short)) == [long]
+    failing = exhaustive_of(failure=Failure((1, 1), (), 2, 1, 0), length=1)
+    assert known(row_of(failing), row_of(exhaustive_of(failure=None, length=1))) == [failing]
+
+
+def test_evidence_of_other_weights_or_versions_is_not_merged() -> None:
+    weaker = NOTHING
+    assert known(row_of(LONG, "b"), row_of(weaker)) == [weaker]
+    assert known(row_of(LONG, None), row_of(weaker)) == [weaker]
+    assert known(row_of(LONG, version="0"), row_of(weaker)) == [weaker]
+    earlier = replace(row_of(LONG), conditions=None)
+    assert known(earlier, row_of(weaker)) == [weaker]
+    assert known(row_of(LONG), replace(row_of(LONG), evidence=weaker)) == [LONG]

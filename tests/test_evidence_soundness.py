@@ -15,6 +15,7 @@ from tests.evidence import (
     machines,
     networks,
     representations,
+    soundness,
 )
 from tests.evidence.checks import Check
 from tests.evidence.machines import Table
@@ -44,6 +45,23 @@ def test_no_word_fails_within_the_certified_length_of_perturbed_linear_models() 
     certificates.attack_perturbed(check, 7, SECONDS, sizes=(1e-2,), longest=500)
     assert_holds([check], 14)
     assert check.noted["fails"] > 0 and check.noted["to length"] > 0
+
+
+COSTLY = ("gru", "lstm")
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(family, marks=pytest.mark.slow if family in COSTLY else ())
+        for family in soundness.FAMILIES
+    ],
+)
+def test_no_model_of_a_certified_family_fails_within_its_certified_length(family: str) -> None:
+    check = Check(family)
+    for number in (1, 2):
+        soundness.attack(check, soundness.FAMILIES[family], number, 1.0, 0)
+    assert_holds([check], 1)
 
 
 def test_certified_lengths_hold_in_pieces_of_any_size() -> None:

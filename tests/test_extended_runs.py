@@ -14,8 +14,9 @@ import pytest
 from statetrack.cli.app import run as command
 from statetrack.errors import RunError, SettingsError, StatetrackWarning
 from statetrack.report.training import _facts
-from statetrack.runs import EvidenceRow, Run, RunFolder
+from statetrack.runs import EvidenceRow, Run, RunFolder, files
 from statetrack.training import TrainSettings, schedule_factor
+from tests.run_files import append_rows, rows_in
 from tests.setups import exhaustive_of
 from tests.test_run import (
     assert_same_run,
@@ -53,7 +54,7 @@ def test_a_constant_schedule_makes_an_extended_run_the_run_of_all_steps(tmp_path
 def test_any_extended_run_is_repeated_from_its_config(run_of_20, tmp_path):
     extended = finish(Run.resume(run_of_20, steps=40))
     extended = finish(Run.resume(extended.path, steps=60))
-    config = extended.folder.config()
+    config = extended.folder.read(files.CONFIG)
     assert (config["steps"], config["extended_at"]) == (60, [20, 40])
     again = start(experiment_of(**config), tmp_path / "again")
     assert_same_run(finish(again), extended)
@@ -92,29 +93,29 @@ def test_an_extension_that_is_killed_as_it_begins_is_completed(run_of_20, point,
     names |= {"history": "extensions.jsonl", "config": "config.yaml"}
 
     def failing(method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(of: Path | RunFolder, *given: Any, **more: Any) -> Any:
-            if names[point] in (getattr(of, "name", ""), *given[:1]):
+        def call(of: Any, *given: Any, **more: Any) -> Any:
+            if of.name == names[point]:
                 raise KeyboardInterrupt
             return method(of, *given, **more)
 
         return call
 
     monkeypatch.setattr(Path, "unlink", failing(Path.unlink))
-    for name in ("append", "write_text"):
-        monkeypatch.setattr(RunFolder, name, failing(getattr(RunFolder, name)))
+    for kind, name in ((files.RowFile, "append"), (files.RunFile, "write")):
+        monkeypatch.setattr(kind, name, failing(getattr(kind, name)))
     with pytest.raises(KeyboardInterrupt):
         Run.resume(run_of_20, steps=40)
     monkeypatch.undo()
     assert RunFolder(run_of_20).extending
     resumed = finish(Run.resume(run_of_20))
-    assert resumed.folder.config()["extended_at"] == [20]
-    assert len(resumed.folder.rows("extensions.jsonl")) == 1
+    assert resumed.folder.read(files.CONFIG)["extended_at"] == [20]
+    assert len(rows_in(resumed.folder, "extensions.jsonl")) == 1
     assert resumed.finished and not resumed.folder.extending
 
 
 def test_the_history_says_where_each_extension_was_begun(run_of_20):
     extended = finish(Run.resume(run_of_20, steps=40, command="statetrack train --resume"))
-    (row,) = extended.folder.rows("extensions.jsonl")
+    (row,) = rows_in(extended.folder, "extensions.jsonl")
     assert (row["from_step"], row["to_step"]) == (20, 40)
     assert row["command"] == "statetrack train --resume"
     assert {"statetrack", "torch", "device", "started"} <= set(row)
@@ -125,11 +126,11 @@ def test_scores_and_evidence_of_the_shorter_training_are_not_counted_any_more(ru
     run = Run.open(run_of_20)
     run.evaluate([8], num_words=10)
     run.add_evidence(exhaustive_of(), run.selected)
-    unhashed = json.loads(json.dumps(run.folder.rows("eval.jsonl")[0]))
+    unhashed = json.loads(json.dumps(rows_in(run.folder, "eval.jsonl")[0]))
     del unhashed["weights"]  # as an earlier version wrote it
-    run.folder.append("eval.jsonl", [unhashed])
-    old = run.folder.rows("evidence.jsonl")[0] | {"weights": None}
-    run.folder.append_evidence([EvidenceRow.from_json(old, "here")])
+    append_rows(run.folder, "eval.jsonl", [unhashed])
+    old = rows_in(run.folder, "evidence.jsonl")[0] | {"weights": None}
+    run.folder.append(files.EVIDENCE, [EvidenceRow.from_json(old, "here")])
     assert len(run.rows) == 2 and run.evidence()
     extending = Run.resume(run_of_20, steps=40)
     for state in (extending, finish(extending)):
@@ -141,7 +142,7 @@ def test_scores_and_evidence_of_the_shorter_training_are_not_counted_any_more(ru
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert len(extending.rows) == 1
-        assert len(RunFolder(run_of_20).rows("eval.jsonl")) == 3  # nothing is thrown away
+        assert len(rows_in(RunFolder(run_of_20), "eval.jsonl")) == 3  # nothing is thrown away
 
 
 def test_the_best_weights_of_both_parts_are_selected(run_of_20):
@@ -172,7 +173,7 @@ def test_what_cannot_be_extended_is_refused_and_stays_as_it_is(run_of_20, tmp_pa
     last.unlink()
     assert "has no last.pt" in refused(run_of_20, 40)
     last.write_bytes(content)
-    RunFolder(run_of_20).write_cell({})
+    RunFolder(run_of_20).write(files.CELL, {})
     assert "is a point of a suite" in refused(run_of_20, 40)
     assert Run.open(run_of_20).finished and Run.open(run_of_20).model() is not None
     stopped = trained(tmp_path / "stopped", steps=40, validate_every=5, stop_loss=1e9)

@@ -151,6 +151,7 @@ def test_a_known_word_that_is_too_long_to_learn_from_is_said():
     (facts,) = found.lines(automaton)
     said = dict(facts.rows)
     assert said["compared"].startswith("the network is not equivalent to the task; the shortest")
+    assert said["compared"].endswith("which is a hypothesis about shorter words")
     assert "all but a longer word that was known to fail" in said["tested"]
     assert found.cell() == "differs (2)"
     right = extract(Computes(automaton), automaton, known=[known])
@@ -366,7 +367,7 @@ def test_where_nothing_was_learned_no_machine_is_spoken_of(run_folder, capsys):
 def test_metrics_that_no_time_was_left_for_are_not_printed_as_dashes():
     subject = Subject(Computes(automaton_of("parity")), "parity")
     (facts,) = find_myhill_nerode(subject, budget=SearchBudget(0.0)).lines(subject.automaton)
-    assert facts.rows == [("keeps apart", "not measured: the time was spent")]
+    assert facts.rows == [("keeps apart", "not measured: the budget was spent")]
 
 
 def test_an_interrupt_keeps_the_machine_that_was_found(run_folder, capsys, monkeypatch):

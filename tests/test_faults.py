@@ -6,6 +6,7 @@ Each test strikes at one point after another: a quick run takes some of them, `-
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import tempfile
 import time
@@ -541,6 +542,43 @@ def test_a_dataset_is_written_whole_or_not_at_all(
         if not (inside / "data").exists():
             write(inside / "data")
         read_dataset(inside / "data")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_dataset_that_is_replaced_is_there_wherever_the_program_is_killed(
+    place: Path, splits: Splits, format: str
+) -> None:
+    task = load_task("parity")
+    folder = place / "data"
+
+    def write(name: str, force: bool = True) -> None:
+        write_dataset(
+            folder,
+            task,
+            splits,
+            format=format,  # type: ignore[arg-type]
+            command=name,
+            force=force,
+        )
+
+    write("old", force=False)
+    with Faults(place) as disk:
+        write("old")
+    renamed = next(at for at, what in enumerate(disk.points) if what.endswith(".replaced"))
+    for at in range(renamed - 1, len(disk.points)):
+        write("old")
+
+        def struck(at: int = at) -> None:
+            with Faults(place, Fault("kill"), at):
+                write("new")
+
+        assert run_in_child(struck).was_killed
+        assert read_dataset(folder).card["command"] in ("old", "new")
+        write("new")
+        assert read_dataset(folder).card["command"] == "new"
+        assert "new" in (folder / "README.md").read_text(encoding="utf-8")
+        for path in left_in(place) - {"data"}:
+            shutil.rmtree(place / path)
 
 
 @pytest.mark.parametrize("format", FORMATS)

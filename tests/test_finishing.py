@@ -18,12 +18,12 @@ from statetrack import Run
 from statetrack.evidence import Subject
 from statetrack.models import MODELS, LinearModel
 from statetrack.ops import FactoredOperators
-from statetrack.runs import Experiment
+from statetrack.runs import Experiment, files
 from statetrack.sources import Automaton
 from statetrack.spec import load_task
 from statetrack.training import Population, Trainer, TrainSettings, Words
-from statetrack.training.finish import exact, least_squares
-from statetrack.training.finish.exact import Finished, finished, obstacle
+from statetrack.training import finish as finishing
+from statetrack.training.finish import Finished, finished, least_squares, obstacle
 from statetrack.training.finish.realization import (
     Coordinates,
     LinearMachine,
@@ -210,8 +210,8 @@ def test_factors_are_not_sought_for_operators_that_words_do_not_determine(monkey
 
     automaton = automaton_of("modular-addition:m=3")
     model = model_of(hidden_machine(automaton, 1e-4), "bilinear-cp", automaton)
-    monkeypatch.setattr(exact, "solved", undetermined)
-    monkeypatch.setattr(exact, "factored", None)
+    monkeypatch.setattr(finishing, "solved", undetermined)
+    monkeypatch.setattr(finishing, "factored", None)
     said = finished(model, words_of(automaton), TrainSettings(finish="exact"))
     assert said == (
         "training words show 2 dimensions of its states, and do not determine the operators on them"
@@ -475,6 +475,6 @@ def test_a_run_that_is_stopped_while_it_is_finished_starts_the_end_again(tmp_pat
         pass
     assert resumed.summary.replicas == straight.summary.replicas
     assert straight.summary.replicas[0].finish is not None
-    for name, value in straight.folder.weights().items():
-        assert torch.equal(value, resumed.folder.weights()[name])
+    for name, value in straight.folder.read(files.WEIGHTS).items():
+        assert torch.equal(value, resumed.folder.read(files.WEIGHTS)[name])
     assert len(resumed.records) == len(straight.records)

@@ -3,14 +3,18 @@
 import itertools
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from statetrack.algebra import analyse
 from statetrack.data import stream_words
 from statetrack.errors import TaskError
+from statetrack.models import MODELS
+from statetrack.predicting import predict
 from statetrack.sources import Automaton, LengthDistribution, equivalent, minimise, reachable
 from statetrack.sources.languages import SLIP_RATE, language
 from statetrack.spec import load_task
@@ -162,6 +166,44 @@ def test_nothing_after_a_slip_tells_of_it(acceptor):
     )
     living = reachable(members.delta, members.start, members.drawable).sum()
     assert minimise(unlabelled).num_states <= living
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    acceptor=acceptors,
+    labels=st.sampled_from(["membership", "next-symbols"]),
+    words=st.sampled_from(["uniform", "members", "mixed"]),
+)
+def test_no_two_states_have_the_same_answers_and_words(acceptor, labels, words):
+    delta, accepting = (np.array(part) for part in acceptor)
+    kept = np.flatnonzero(reachable(delta, 0))
+    delta, accepting = np.searchsorted(kept, delta[kept]), accepting[kept]
+    try:
+        found = language(delta, accepting, tuple("xyz"), labels, words)
+    except TaskError:
+        return
+    assert found.num_states == minimise(found).num_states
+
+
+def test_states_that_members_alone_tell_apart_are_one_where_next_symbols_are_asked_for():
+    for words in ("uniform", "members"):
+        asked = load_task(f"regex:(abab)*;labels=next-symbols,words={words}").automaton
+        assert asked.num_states == 3 and asked.labels == ("a", "b", "none")
+        assert asked.labels_of([[0, 1, 0, 1, 1, 0]]).tolist() == [[1, 0, 1, 0, 2, 2]]
+
+
+@pytest.mark.parametrize("name", ["regex:(ab)*", "regex:(aab|ab)*", "tomita-3", "dyck-1-depth-3"])
+def test_the_algebra_of_a_language_is_that_of_its_smallest_automaton(name):
+    """Dead states that differ only in how words that have slipped go on are one for it."""
+    task = load_task(name)
+    smallest = minimise(task.automaton.with_uniform_weights())
+    assert smallest.num_states < task.automaton.num_states
+    found, expected = analyse(task.automaton), analyse(smallest)
+    assert found.machine.automaton.num_states == smallest.num_states
+    assert found.to_json() == expected.to_json()
+    for model in MODELS:
+        one, other = predict(found, model), predict(expected, model)
+        assert replace(one, witness=None) == replace(other, witness=None)
 
 
 def share_alive(automaton: Automaton, length: int) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from statetrack.catalogue.conditions import conditions_of
+from statetrack.catalogue.lists import conditions_of
 from statetrack.cli.app import run
 from statetrack.errors import SettingsError
 from tests.test_comparison import make_run, row

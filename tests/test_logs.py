@@ -18,6 +18,7 @@ from statetrack.runs import LOGS, Run, find_run_folders, logging
 from statetrack.runs.loggers.tensorboard import TensorBoard
 from statetrack.sweep import Suite, points_of
 from statetrack.sweep.work import run_point
+from tests.run_files import append_rows
 
 SMALL: dict[str, Any] = {
     "model": "bilinear",
@@ -74,7 +75,9 @@ def interrupted(tmp_path):
     list(run.train(stop, log=["tensorboard"]))
     assert not run.finished and {one.step for one in run.records} == {10}
     # a killed process leaves records and events behind that its checkpoint does not have
-    run.folder.append("metrics.jsonl", [{"step": 20, "replica": 0, "loss": 9.0, "accuracy": 0.0}])
+    append_rows(
+        run.folder, "metrics.jsonl", [{"step": 20, "replica": 0, "loss": 9.0, "accuracy": 0.0}]
+    )
     with logging(run, ["tensorboard"]) as logs:
         logs.begin()
     assert (20, 9.0) in events_of(run)["replica-0_seed-0_lr-0.01"]["loss"]

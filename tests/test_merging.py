@@ -77,7 +77,7 @@ def merges(machine: Machine, word: tuple[int, ...]) -> bool:
     states = set(np.flatnonzero(machine.live).tolist())
     for symbol in word:
         states = {int(machine.delta[state, symbol]) for state in states} - {machine.void}
-    return len(states) == 1
+    return len(states) <= 1
 
 
 def by_all_words(automaton: Automaton, length: int) -> list[float]:
@@ -191,6 +191,31 @@ def test_it_is_said_why_states_never_merge() -> None:
     for automaton, reason in expected.items():
         found = merging_of(automaton, 50)
         assert found is not None and found.never == reason and found.horizon is None
+
+
+@pytest.mark.parametrize(
+    ("delta", "output", "scored", "horizon"),
+    [
+        ([[1], [2], [2]], [0, 0, 1], [True, True, False], 1),
+        ([[0, 0, 1], [2, 1, 0], [2, 2, 2]], [1, 0, 0], [False, True, False], 12),
+        ([[1, 0, 0], [2, 1, 1], [2, 2, 2]], [1, 0, 0], [False, True, False], 12),
+    ],
+)
+def test_words_may_lead_to_where_no_label_is_asked_for_any_more(
+    delta: list[list[int]],
+    output: list[int],
+    scored: list[bool],
+    horizon: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What no label is asked for behind does not count: words that lead all other states merge."""
+    automaton = Automaton(delta, output, scored=scored)
+    found = merging_of(automaton, 20)
+    assert found is not None and found.horizon == horizon
+    assert shares_of(found, 5) == pytest.approx(by_all_words(automaton, 6)[:6], abs=1e-12)
+    monkeypatch.setattr(merging, "images_of", _no_images)
+    sampled = merging_of(automaton, 20)
+    assert sampled is not None and not sampled.never
 
 
 def test_one_state_is_merged_before_the_first_symbol() -> None:

@@ -5,7 +5,6 @@ T time, B batch, V symbols, H hidden, N blocks, b block size, K rank, R replicas
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -17,7 +16,7 @@ from torch import Tensor
 from torch.func import vmap
 
 from statetrack import ops
-from statetrack.ops import _all_symbols, _grouped, block, dense, diagonal, rotation
+from statetrack.ops import _all_symbols, _grouped, diagonal, matrices, symbol_tables
 from tests import reference
 
 Recurrence = Callable[..., Tensor]
@@ -123,7 +122,7 @@ def assert_same(left: list[Tensor], right: list[Tensor]) -> None:
 def dense_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Every way in which the dense recurrence can be computed, forced in turn."""
     if request.param == "all symbols":
-        monkeypatch.setattr(dense, "_kernel", lambda operators: _all_symbols)
+        monkeypatch.setattr(matrices, "_kernel", lambda operators: _all_symbols)
         monkeypatch.setattr(_all_symbols, "_SLAB_NUMBERS", 1)
     else:
         choice = request.param == "padded"
@@ -135,7 +134,7 @@ def dense_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 def block_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways in which the block recurrence can be computed, forced in turn."""
     limit = 100 if request.param == "by coordinate" else 0
-    monkeypatch.setattr(block, "LARGEST_BY_COORDINATE", limit)
+    monkeypatch.setattr(matrices, "LARGEST_BY_COORDINATE", limit)
     return str(request.param)
 
 
@@ -386,7 +385,7 @@ def test_a_slab_of_time_after_another_gives_the_same_states(
 ) -> None:
     values = arguments("block_recurrence", Sizes(steps=23), with_inputs=True)
     expected = ops.block_recurrence(*with_gradients(values))
-    monkeypatch.setattr(block, "_SLAB_NUMBERS", 5 * values[0][0].numel() * 5)
+    monkeypatch.setattr(matrices, "_SLAB_NUMBERS", 5 * values[0][0].numel() * 5)
     with torch.no_grad():
         torch.testing.assert_close(ops.block_recurrence(*values), expected.detach())
         whole = ops.block_recurrence(*values[:3], normalise_every=4)
@@ -439,7 +438,7 @@ def test_a_long_sum_of_angles_stays_exact_in_float32() -> None:
 def test_long_rotations_have_the_gradients_of_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     values = arguments("rotation_recurrence", Sizes())
     expected = value_and_gradients(ops.rotation_recurrence, values)
-    monkeypatch.setattr(rotation, "_LONGEST_PLAIN_SUM", 0)
+    monkeypatch.setattr(diagonal, "_LONGEST_PLAIN_SUM", 0)
     assert_same(value_and_gradients(ops.rotation_recurrence, values), expected)
 
 
@@ -451,10 +450,10 @@ def test_words_that_all_read_one_symbol_are_not_padded() -> None:
 
 
 def test_rows_are_summed_alike_on_every_device() -> None:
-    module = importlib.import_module("statetrack.ops.lookup")
     symbols, gradient = torch.randint(4, (3, 5, 7)), torch.randn(7, 3, 5, 2).double()
     torch.testing.assert_close(
-        module._sum_by_product(gradient, symbols, 6), module._sum_by_addition(gradient, symbols, 6)
+        symbol_tables._sum_by_product(gradient, symbols, 6),
+        symbol_tables._sum_by_addition(gradient, symbols, 6),
     )
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from statetrack.errors import SettingsError
-from statetrack.protocols import PROTOCOLS
 from statetrack.runs import run
 from statetrack.sweep import BUDGETS, SUITES, Suite, points_of
+from statetrack.training import PROTOCOLS
 
 OURS = (
     *(

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from statetrack.cli.app import run
-from statetrack.colours import PALETTE
+from statetrack.figures import PALETTE
 from statetrack.pictures import MANNERS, Look
 from statetrack.pictures.canvas import FINE, Bezier, Room, Shape
 from statetrack.pictures.grids import STAYS, TINTS

@@ -9,8 +9,8 @@ import pytest
 
 from statetrack.algebra import analyse
 from statetrack.cli._algebra import word_text
-from statetrack.cli._chosen_models import chosen_models
 from statetrack.cli.app import run
+from statetrack.cli.options import chosen_models
 from statetrack.errors import SettingsError, UnknownNameError
 from statetrack.models import MODEL_FACTS, MODELS
 from statetrack.predicting import predict

@@ -30,9 +30,11 @@ from statetrack.cli import app
 from statetrack.errors import TaskError, UnknownNameError
 from statetrack.models import MODELS, recurrence_of
 from statetrack.predicting import predict
+from statetrack.report.atlas import answer_text
 from statetrack.settings import Settings, build
 from statetrack.sources import Automaton, build_automaton
 from statetrack.spec import TASKS, load_task
+from statetrack.sweep.machines import AnswerRow
 from tests.claims.attacking import word_that_cycles
 from tests.claims.building import built_model
 from tests.claims.running import follow
@@ -524,9 +526,36 @@ def test_a_machine_of_one_state_is_within_every_models_reach() -> None:
     for model in MODELS:
         prediction = predict(algebra, model)
         assert prediction.can != "no", model
-        assert prediction.size is None or prediction.size >= 1, model
+        assert prediction.size is None or prediction.size >= (0 if "product" in model else 1), model
     for model in ("bilinear", "bilinear-cp", "bilinear-block", *COMMUTING, "rnn", "mamba"):
         assert predict(algebra, model).can == "yes", model
+
+
+@pytest.mark.parametrize("model", ["deltaproduct", "gated-deltaproduct"])
+def test_where_no_reflection_is_needed_any_number_of_factors_does(model: str) -> None:
+    one_state, one_label = Automaton([[0, 0]]), Automaton([[1, 0], [0, 1]], [0, 0])
+    for automaton in (one_state, one_label):
+        found = predict(analyse(automaton), model)
+        (need,) = found.needs
+        assert (found.answer, need.value, need.met, need.smallest) == ("yes", 0, "yes", True)
+        assert "no reflections are needed" in found.theorem
+        assert built_model(model, automaton).settings.householders == 1
+    assert predict(analyse(Automaton([[1, 0], [0, 1]])), model).needs[0].value == 1
+
+
+def test_a_size_that_may_be_any_is_said_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    machine = tmp_path / "one.yaml"
+    machine.write_text(ONE_LABEL, encoding="utf-8")
+    code, shown, _ = run_predict(capsys, str(machine), "--models", "deltaproduct")
+    assert code == 0 and "any householders" in shown.replace("\N{NO-BREAK SPACE}", " ")
+    code, written, _ = run_predict(capsys, str(machine), "--models", "deltaproduct", "--json")
+    (about,) = json.loads(written).values()
+    assert about["predictions"]["deltaproduct"]["size"] == 0
+    answer = AnswerRow("yes", "yes", "householders", 0)
+    assert answer_text(answer) == "can, any householders"
 
 
 def test_a_machine_that_is_too_large_is_still_predicted_for() -> None:
@@ -540,6 +569,17 @@ def test_a_machine_that_is_too_large_is_still_predicted_for() -> None:
 
 
 # --- the command ---
+
+ONE_LABEL = """
+title: One label
+version: 1
+reference: own example
+automaton:
+  kind: transitions
+  start: p
+  states: {p: {a: q, b: p}, q: {a: p, b: q}}
+  outputs: {p: x, q: x}
+"""
 
 
 def run_predict(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:

@@ -11,7 +11,7 @@ import pytest
 import statetrack as st
 from statetrack.cli.app import run as command
 from statetrack.evidence import Representation, kinds_of
-from statetrack.runs import Run
+from statetrack.runs import Run, files
 from tests.test_representation import counter, model_of_parts
 
 PARTS = {kind.kind for kind in kinds_of("probe")}
@@ -31,11 +31,11 @@ def run_of(path: Path, *models: st.LinearModel) -> Path:
     run = Run.start(out=path, model="bilinear", hidden=hidden, steps=1, seeds=len(models), **quick)
     for _ in run.train():
         pass
-    weights = run.folder.weights()
+    weights = run.folder.read(files.WEIGHTS)
     for name, value in weights.items():
         for replica, model in enumerate(models):
             value[replica] = model.state_dict()[name]
-    run.folder.write_weights(weights)
+    run.folder.write(files.WEIGHTS, weights)
     return path
 
 

@@ -10,11 +10,11 @@ from statetrack.catalogue import LISTINGS
 from statetrack.errors import SettingsError, StatetrackError, UnknownNameError, nearest
 from statetrack.models import MODELS
 from statetrack.plugins import load_plugin, plugin_of
-from statetrack.protocols import PROTOCOLS
 from statetrack.registry import Registry, modules_in
 from statetrack.sources import KINDS
 from statetrack.spec import TASKS
 from statetrack.sweep import SUITES
+from statetrack.training import PROTOCOLS
 
 
 def registry(**things):

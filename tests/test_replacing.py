@@ -54,11 +54,11 @@ def test_a_start_that_fails_changes_nothing(there, monkeypatch):
     with pytest.raises(StatetrackError):
         replace(there, task="no-such-task")
 
-    def full(folder: RunFolder, name: str, content: object) -> None:
-        raise RunError(f"{name}: cannot be written: disk full")
+    def full(path: Path, content: object) -> None:
+        raise RunError(f"{path.name}: cannot be written: disk full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(RunFolder, "write_file", full)
+        patched.setattr("statetrack.runs.folder.write_file", full)
         assert "disk full" in the_error_of(RunError, lambda: replace(there))
     whole = Path.rename
 

@@ -31,13 +31,14 @@ from statetrack.report import (
     text_of,
     worst_text,
 )
+from statetrack.report.entries import statistics_at
 from statetrack.report.formats.csv import csv_text
 from statetrack.report.formats.latex import latex_text
 from statetrack.report.formats.parquet import parquet_bytes
 from statetrack.report.formats.rich import blocks
 from statetrack.report.matrix import matrix_of
 from statetrack.report.plain_values import COLUMNS, long_form
-from statetrack.report.statistics import statistics_at
+from statetrack.runs import files
 from statetrack.scoring import wilson
 from statetrack.sweep import Compared
 from tests.setups import (
@@ -502,7 +503,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     from statetrack.runs import Run
 
-    Run.open(run).folder.append_evaluation(rows)
+    Run.open(run).folder.append(files.EVALUATIONS, rows)
     return folder
 
 

@@ -441,7 +441,8 @@ def test_of_many_replicas_the_selected_one_is_drawn_and_the_others_are_counted()
 
 
 def test_a_length_without_scored_words_leaves_a_gap_and_not_a_crash():
-    rows = [row_of(10, 0, 0.5), replace(row_of(20, 0, 0.5), accuracy=float("nan"))]
+    nothing = dict.fromkeys(("accuracy", "low", "high"), float("nan"))
+    rows = [row_of(10, 0, 0.5), replace(row_of(20, 0, 0.5), **nothing)]
     assert "length" in accuracy_curve(rows, coloured=False)
 
 

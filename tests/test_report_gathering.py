@@ -24,11 +24,10 @@ from statetrack.report import (
     in_order,
     make_report,
     places_of,
-    train_command,
 )
+from statetrack.report.entries import common_length
 from statetrack.report.gathering import gather_runs
-from statetrack.report.statistics import common_length
-from statetrack.runs import Experiment, Run, make_replica, settings_hash, write_error
+from statetrack.runs import Experiment, Run, make_replica, settings_hash, train_command, write_error
 from statetrack.runs import run as run_module
 from statetrack.sweep import SWEEP_FILE, Suite, points_of
 from statetrack.sweep.suite import PublishedTable
@@ -68,7 +67,8 @@ def suite_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     measured, damaged, unfinished, _ = points_of(SUITE, out, {})
     run_point(SUITE, measured)
     train_until(start(unfinished.experiment, unfinished.path), stop_after(2))
-    start(damaged.experiment, damaged.path).folder.write_text("task.yaml", "title: [")
+    start(damaged.experiment, damaged.path)
+    (damaged.path / "task.yaml").write_text("title: [")
     return out
 
 
@@ -312,7 +312,7 @@ def test_what_runs_have_in_common_is_computed_once(parity, tmp_path, monkeypatch
         recorded = without_its_sizes(shutil.copytree(parity, tmp_path / f"run-{number}"))
     analysed, built = [], []
     monkeypatch.setattr(
-        "statetrack.runs.facts.analyse", lambda automaton: analysed.append(1) or analyse(automaton)
+        "statetrack.algebra.analyse", lambda automaton: analysed.append(1) or analyse(automaton)
     )
     monkeypatch.setattr(
         "statetrack.runs.make_replica", lambda *a, **k: built.append(1) or made(*a, **k)

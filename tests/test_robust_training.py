@@ -10,9 +10,11 @@ from statetrack.errors import SettingsError
 from statetrack.evidence import SearchBudget, Subject
 from statetrack.evidence.certificate.saturating import certify_saturating
 from statetrack.models import MODELS
-from statetrack.runs import Experiment, Run
-from statetrack.training import Population, Trainer, TrainSettings
+from statetrack.ops import Box
+from statetrack.runs import Experiment, Run, files
+from statetrack.training import Population, Trainer, TrainSettings, Words
 from statetrack.training.losses import lead
+from statetrack.training.robust.contraction import RATE, Asked, States
 from statetrack.training.robust.interval import StateBounds
 from statetrack.training.robust.noise import Noisy, noise, shapes_of
 from statetrack.training.robust.spectral import Excess
@@ -34,6 +36,9 @@ SMALL = {
 KINDS = [
     ("second-order-rnn", "interval"),
     ("lstm", "interval"),
+    ("second-order-rnn", "contraction"),
+    ("gru", "contraction"),
+    ("lstm", "contraction"),
     ("second-order-rnn", "noise"),
     ("gru", "noise"),
     ("bilinear", "noise"),
@@ -86,7 +91,7 @@ def test_a_replica_is_trained_as_it_is_alone_and_differently_from_plain_training
     assert differs
 
 
-@pytest.mark.parametrize("robust", ["interval", "noise"])
+@pytest.mark.parametrize("robust", ["contraction", "interval", "noise"])
 def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(tmp_path, robust):
     experiment = experiment_of(model="second-order-rnn", robust=robust, checkpoint_every=3)
     straight = Run.start(experiment, out=tmp_path / "straight")
@@ -97,14 +102,18 @@ def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(tmp_path, ro
             break
     resumed = Run.resume(tmp_path / "stopped")
     list(resumed.train())
-    weights = resumed.folder.weights()
-    assert all(torch.equal(value, weights[key]) for key, value in straight.folder.weights().items())
+    weights = resumed.folder.read(files.WEIGHTS)
+    assert all(
+        torch.equal(value, weights[key])
+        for key, value in straight.folder.read(files.WEIGHTS).items()
+    )
 
 
 @pytest.mark.parametrize(
     ("model", "robust", "says"),
     [
         ("bilinear", "interval", "robust='interval' needs a model whose steps have bounds"),
+        ("bilinear", "contraction", "robust='contraction' needs a model whose steps have bounds"),
         ("transformer", "noise", "robust='noise' needs a model that reads symbol by symbol"),
         ("lstm", "spectral", "robust='spectral' is for linear models"),
     ],
@@ -163,6 +172,64 @@ def test_noise_is_normal_and_given_by_seed_and_step():
         assert not torch.equal(noise(seed, step, 2000, shapes, device)[0], first[0])
 
 
+@pytest.mark.parametrize("model", ["second-order-rnn", "rnn", "gru", "lstm"])
+def test_no_error_before_a_symbol_grows_by_more_or_answers_worse_than_is_asked(model):
+    net = model_of(model, **({} if model == "second-order-rnn" else {"layers": 2}))
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.mul_(3)
+    words, labels, size = torch.randint(3, (40, 6)), torch.randint(3, (240,)), 0.2
+    states = States(net)(words)
+    torch.testing.assert_close(states[:, 0], net.flat(net.initial_state(40)))
+    points, symbols = states.flatten(0, 1), words.flatten()
+    found = Asked(net, size)(points, symbols, labels)
+    box = Box(points - size, points + size)
+    image = net.box_step(symbols, box)
+    expected = (image.radius / size - RATE).clamp(min=0).mean(-1)
+    torch.testing.assert_close(found[:, 0], expected)
+    assert (expected > 0).any()
+    worst = found[:, 2:] - found[:, 2:].gather(-1, labels.unsqueeze(-1))
+    for _ in range(20):
+        near = points + size * (2 * torch.rand_like(points) - 1)
+        after = net.box_step(symbols, Box(near, near))
+        assert (after.lower >= image.lower - 1e-12).all()
+        assert (after.upper <= image.upper + 1e-12).all()
+        assert (net.box_leads(after, labels) <= worst + 1e-12).all()
+
+
+def test_gates_that_keep_are_those_that_multiply_the_old_state():
+    for name in ("gru", "lstm"):
+        net = model_of(name, layers=2)
+        states = States(net)(torch.randint(3, (9, 5))).flatten(0, 1)
+        symbols = torch.randint(3, (45,))
+        found = net.keeping(symbols, states)
+        assert found.shape == (45, 2 * 5)
+        with torch.no_grad():  # with gates of 1 and nothing that enters, the state stays
+            gates = slice(5, 10)
+            for layer in range(2):
+                getattr(net.network, f"bias_ih_l{layer}")[gates] += 200
+                if name == "lstm":
+                    getattr(net.network, f"bias_ih_l{layer}")[:5] -= 200
+            assert (net.keeping(symbols, states) > found + 150).all()
+            after = net.box_step(symbols, Box(states, states)).lower
+            parts = net.state_parts
+            held = after.unflatten(-1, (2, parts, 5))[:, :, -1]
+            torch.testing.assert_close(held, states.unflatten(-1, (2, parts, 5))[:, :, -1])
+    assert model_of("rnn").keeping(symbols, states[:, :5]).shape == (45, 0)
+
+
+def test_before_contraction_begins_gates_alone_are_asked_for():
+    words = torch.randint(3, (1, 8, 4))
+    for name, differs in (("gru", True), ("second-order-rnn", False)):
+        trainer = trainer_of(model=name, robust="contraction", robust_start=0.5)
+        batch = Words(words, torch.randint(3, words.shape), torch.ones_like(words).bool())
+        with torch.no_grad():
+            _, losses = trainer.robust.train(trainer.population, batch, trainer.loss, 0)
+            logits = trainer.population(words)
+        plain = trainer.robust.with_loss(logits, batch, trainer.loss)[1]
+        assert bool((losses > plain + 1e-6).all()) is differs
+
+
 def test_a_lead_is_over_the_best_of_the_others():
     logits = torch.tensor([[1.0, 4.0, 3.0], [1.0, 4.0, 3.0]])
     assert lead(logits, torch.tensor([1, 0])).tolist() == [1.0, -3.0]
@@ -180,6 +247,16 @@ def test_parity_is_learned_with_a_proof_for_all_lengths():
     trainer = trainer_of(**values, robust="interval", lrs=(3e-2,), batch_size=16)
     finish(trainer)
     model = model_of("second-order-rnn", task="parity", hidden=4).float()
+    model.load_state_dict({key: value[0] for key, value in trainer.best.items()})
+    found = certify_saturating(Subject(model, "parity"), budget=SearchBudget(60), most_boxes=500)
+    assert found.verdict == "all lengths"
+
+
+def test_a_gru_learns_parity_with_a_proof_for_all_lengths():
+    values = {"model": "gru", "task": "parity", "hidden": 16, "steps": 300}
+    trainer = trainer_of(**values, robust="contraction", lrs=(1e-2,), batch_size=32)
+    finish(trainer)
+    model = model_of("gru", task="parity", hidden=16).float()
     model.load_state_dict({key: value[0] for key, value in trainer.best.items()})
     found = certify_saturating(Subject(model, "parity"), budget=SearchBudget(60), most_boxes=500)
     assert found.verdict == "all lengths"

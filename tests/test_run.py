@@ -30,9 +30,10 @@ from statetrack.errors import (
 from statetrack.evaluation import evaluate
 from statetrack.models import MODELS
 from statetrack.plugins import load_plugin
-from statetrack.runs import Experiment, Run, RunFolder
+from statetrack.runs import Experiment, Run, RunFolder, files
 from statetrack.training import TrainSettings
 from tests.new_process import forget_plugins
+from tests.run_files import append_rows, json_in, rows_in, write_json
 from tests.setups import Setup
 
 SMALL: dict[str, Any] = {
@@ -171,7 +172,7 @@ def test_a_started_run_holds_all_that_is_known_beforehand(tmp_path: Path) -> Non
         "environment.json",
         "task.yaml",
     }
-    about = folder.read_json("environment.json")
+    about = json_in(folder, "environment.json")
     assert about["statetrack"] == statetrack.__version__
     assert about["torch"] == str(torch.__version__)
     assert about["device"] == "cpu"
@@ -185,7 +186,7 @@ def test_a_started_run_holds_all_that_is_known_beforehand(tmp_path: Path) -> Non
 def test_a_run_from_python_names_no_command_and_takes_settings_by_name(tmp_path: Path) -> None:
     run = Run.start(**SMALL, out=tmp_path / "run")
     assert run.experiment == experiment_of()
-    assert run.folder.environment()["command"] is None
+    assert run.folder.read(files.ENVIRONMENT)["command"] is None
     message = the_error_of(SettingsError, lambda: Run.start(**SMALL, hiden=3))
     assert message == "Run.start: unknown setting 'hiden'. Did you mean 'hidden'?"
     message = the_error_of(SettingsError, lambda: Run.start(experiment_of(), steps=3))
@@ -277,14 +278,14 @@ def test_a_run_takes_the_next_name_where_another_process_takes_its_first(
 
 def test_a_finished_run_holds_its_metrics_weights_and_summary(tmp_path: Path) -> None:
     folder = trained(tmp_path / "run").folder
-    assert folder.finished and folder.checkpoint() is None
-    rows = folder.rows("metrics.jsonl")
+    assert folder.finished and folder.read(files.CHECKPOINT) is None
+    rows = rows_in(folder, "metrics.jsonl")
     assert {row["replica"] for row in rows} == {0, 1, 2, 3}
     assert sorted({row["step"] for row in rows if "validation_loss" in row}) == [15, 30, 45, 60]
     assert all(set(row) >= {"step", "replica", "loss", "accuracy"} for row in rows)
-    summary = folder.read_json("summary.json")
+    summary = json_in(folder, "summary.json")
     assert summary["steps"] == 60 and summary["seconds"] > 0
-    assert {len(value) for value in folder.weights().values()} == {4}
+    assert {len(value) for value in folder.read(files.WEIGHTS).values()} == {4}
     for outcome in summary["replicas"]:
         validated = [
             (row["validation_accuracy"], -row["validation_loss"], row["step"])
@@ -304,7 +305,7 @@ def test_a_replica_that_diverged_is_never_selected(tmp_path: Path) -> None:
     run = trained(tmp_path / "run", lrs=[1e30, 0.01], seeds=1)
     assert [outcome.stopped for outcome in run.summary.replicas] == ["diverged", ""]
     assert run.selected.replica == 1
-    assert all(value.isfinite().all() for value in run.folder.weights().values())
+    assert all(value.isfinite().all() for value in run.folder.read(files.WEIGHTS).values())
     (row,) = run.evaluate([9], num_words=20, everyone=True)
     assert row.replica == 1 and row.selected
     message = the_error_of(RunError, lambda: run.model(0))
@@ -343,10 +344,10 @@ def test_an_earlier_summary_that_selects_a_diverged_replica_selects_none(
 
 def test_a_summary_that_selects_none_of_trained_replicas_is_damaged(tmp_path: Path) -> None:
     run = trained(tmp_path / "run", steps=5, seeds=1)
-    content = run.folder.read_json("summary.json")
-    run.folder.write_json("summary.json", content | {"selected": None})
+    content = json_in(run.folder, "summary.json")
+    write_json(run.folder, "summary.json", content | {"selected": None})
     assert "replica 0 did not diverge" in the_error_of(RunError, lambda: run.summary)
-    run.folder.write_json("summary.json", content | {"replicas": []})
+    write_json(run.folder, "summary.json", content | {"replicas": []})
     assert "there is none" in the_error_of(RunError, lambda: run.summary)
 
 
@@ -358,8 +359,10 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
 
 def assert_same_run(one: Run, other: Run) -> None:
     """Bit-identical weights, and the same rows of metrics."""
-    weights = other.folder.weights()
-    assert all(torch.equal(value, weights[name]) for name, value in one.folder.weights().items())
+    weights = other.folder.read(files.WEIGHTS)
+    assert all(
+        torch.equal(value, weights[name]) for name, value in one.folder.read(files.WEIGHTS).items()
+    )
     assert one.records == other.records
     assert one.summary.replicas == other.summary.replicas
     assert one.summary.selected == other.summary.selected
@@ -381,19 +384,19 @@ def test_a_checkpoint_is_also_written_when_the_last_one_is_old(
 ) -> None:
     times: list[int] = []
     run = start(experiment_of(checkpoint_every=0), tmp_path / "run")
-    write = RunFolder.write_checkpoint
+    write = files.StateFile.write
 
-    def watched(folder: RunFolder, state: Any, identity: Any) -> None:
+    def watched(file: files.StateFile, path: Path, state: Any, identity: Any) -> None:
         times.append(state["trainer"]["step"])
-        write(folder, state, identity)
+        write(file, path, state, identity)
 
-    monkeypatch.setattr(RunFolder, "write_checkpoint", watched)
+    monkeypatch.setattr(files.StateFile, "write", watched)
     clock = count(100.0, 4.0)
     monkeypatch.setattr("statetrack.runs.run.time.perf_counter", lambda: next(clock))
     for _ in run.train(checkpoint_seconds=10.0):
         pass
     assert len(times) > 1 and times == sorted(times) and run.finished
-    assert "checkpoint_seconds" not in run.folder.config()
+    assert "checkpoint_seconds" not in run.folder.read(files.CONFIG)
 
 
 def test_leaving_the_loop_leaves_a_checkpoint_to_go_on_from(tmp_path: Path) -> None:
@@ -402,7 +405,7 @@ def test_leaving_the_loop_leaves_a_checkpoint_to_go_on_from(tmp_path: Path) -> N
     for record in run.train():
         if record.step >= 30:
             break
-    reached = run.folder.checkpoint()
+    reached = run.folder.read(files.CHECKPOINT)
     assert reached is not None and reached["trainer"]["step"] == 30
     assert_same_run(straight, finish(Run.resume(run.path)))
 
@@ -412,7 +415,7 @@ def test_leaving_the_loop_at_the_last_step_finishes_the_run(tmp_path: Path) -> N
     for record in run.train():
         if record.step == 30:
             break
-    assert run.finished and run.folder.checkpoint() is None
+    assert run.finished and run.folder.read(files.CHECKPOINT) is None
 
 
 def test_what_was_recorded_after_the_last_checkpoint_is_recorded_once(tmp_path: Path) -> None:
@@ -458,7 +461,7 @@ def test_a_killed_process_loses_nothing_but_steps(tmp_path: Path) -> None:
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     folder = RunFolder.open(tmp_path / "run")
-    reached = folder.checkpoint()
+    reached = folder.read(files.CHECKPOINT)
     assert reached is not None and not folder.finished
     step = reached["trainer"]["step"]
     assert step >= 20 and step % 20 == 0
@@ -482,8 +485,8 @@ def test_evaluation_gives_a_row_for_each_length_and_keeps_them(tmp_path: Path) -
     assert [row for row in everyone if row.selected] == list(rows)
     assert rows.selected == everyone.selected
     assert run.rows == [*rows, *everyone]
-    hashed = run.folder.weights_hash()
-    assert run.folder.rows("eval.jsonl") == [
+    hashed = files.WEIGHTS.hash_in(run.folder.path)
+    assert rows_in(run.folder, "eval.jsonl") == [
         row.to_json() | {"evaluation_seed": 3, "weights": hashed} for row in (*rows, *everyone)
     ]
     assert set(rows[0].to_json()) == {
@@ -501,7 +504,7 @@ def test_rows_of_earlier_versions_are_read_without_what_they_do_not_have(tmp_pat
     old = row.to_json()
     for key in ("task", "shortcut", "shortcut_accuracy"):
         del old[key]
-    run.folder.append("eval.jsonl", [old])
+    append_rows(run.folder, "eval.jsonl", [old])
     _, again = run.rows
     assert (again.task, again.shortcut, again.evaluation_seed) == (None, None, None)
     assert again.accuracy == row.accuracy
@@ -509,7 +512,7 @@ def test_rows_of_earlier_versions_are_read_without_what_they_do_not_have(tmp_pat
 
 def test_a_model_of_a_run_has_the_weights_of_its_replica(tmp_path: Path) -> None:
     run = trained(tmp_path / "run")
-    weights = run.folder.weights()
+    weights = run.folder.read(files.WEIGHTS)
     for replica in (None, 0, 3):
         model = run.model(replica)
         row = run.selected.replica if replica is None else replica

@@ -33,6 +33,7 @@ from statetrack.runs import (
     EvaluationRow,
     Run,
     RunFolder,
+    disk,
     files,
     find_run_folders,
     find_runs,
@@ -40,8 +41,8 @@ from statetrack.runs import (
     newest_run,
     processor_name,
     to_json,
-    to_yaml,
 )
+from tests.run_files import append_rows, json_in, rows_in, write_json
 
 SETTINGS: dict[str, Any] = {
     "model": "bilinear",
@@ -103,7 +104,7 @@ def the_error_of(action: Callable[[], object], kind: type[StatetrackError] = Run
 
 
 def change_config(folder: Path, **values: Any) -> None:
-    RunFolder(folder).write_text("config.yaml", to_yaml(RunFolder(folder).config() | values))
+    RunFolder(folder).write(files.CONFIG, RunFolder(folder).read(files.CONFIG) | values)
 
 
 # --- weights and checkpoints belong to their run ---
@@ -113,10 +114,10 @@ def test_weights_from_which_a_model_now_computes_something_else_are_refused(
     whole: Path, half: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for path in (whole, half):
-        environment = RunFolder(path).environment()
+        environment = RunFolder(path).read(files.ENVIRONMENT)
         assert environment["statetrack"] == statetrack.__version__
-        said = RunFolder(path).read_json("environment.json") | {"statetrack": "0.1.0"}
-        RunFolder(path).write_text("environment.json", json.dumps(said))
+        said = json_in(RunFolder(path), "environment.json") | {"statetrack": "0.1.0"}
+        RunFolder(path).write(files.ENVIRONMENT, said)
     model = MODELS[str(SETTINGS["model"])]
     assert model.same_since == "0.1.0" and Run.open(whole).model() is not None
     monkeypatch.setattr(model, "same_since", "0.2.0")
@@ -150,7 +151,7 @@ def test_weights_of_other_settings_are_refused(
 ) -> None:
     assert Run.open(whole).model() is not None
     change_config(whole, **change)
-    message = the_error_of(RunFolder(whole).weights)
+    message = the_error_of(lambda: RunFolder(whole).read(files.WEIGHTS))
     assert re.fullmatch(
         rf"{whole}: weights.safetensors does not belong to config.yaml: {said}", message
     )
@@ -177,29 +178,29 @@ def test_weights_of_another_task_are_refused(whole: Path, half: Path) -> None:
         text = task.read_text(encoding="utf-8")
         assert "m: 3" in text
         task.write_text(text.replace("m: 3", "m: 4"), encoding="utf-8")
-    message = the_error_of(RunFolder(whole).weights)
+    message = the_error_of(lambda: RunFolder(whole).read(files.WEIGHTS))
     assert message.startswith(f"{whole}: weights.safetensors does not belong to task.yaml: ")
     message = the_error_of(lambda: train(Run.resume(half)))
     assert message.startswith(f"{half}: checkpoint.pt does not belong to task.yaml: ")
 
 
 def test_weights_without_a_hash_of_the_task_are_compared_by_their_settings(whole: Path) -> None:
-    weights, config = RunFolder(whole).weights(), RunFolder(whole).config()
+    weights, config = RunFolder(whole).read(files.WEIGHTS), RunFolder(whole).read(files.CONFIG)
     about = {"statetrack": json.dumps({"format": 1, "config": config})}
     safetensors.torch.save_file(weights, whole / "weights.safetensors", about)
     assert Run.open(whole).model() is not None
     about = {"statetrack": json.dumps({"format": 1, "config": config | {"hidden": 5}})}
     safetensors.torch.save_file(weights, whole / "weights.safetensors", about)
-    assert "'hidden' was 5" in the_error_of(RunFolder(whole).weights)
+    assert "'hidden' was 5" in the_error_of(lambda: RunFolder(whole).read(files.WEIGHTS))
 
 
 @pytest.mark.parametrize(
     "about", ["[]", "7", "[" * 100_000, '{"format": 1}', '{"format": 1, "config": 3}']
 )
 def test_weights_that_do_not_say_whose_they_are_are_refused(whole: Path, about: str) -> None:
-    weights = RunFolder(whole).weights()
+    weights = RunFolder(whole).read(files.WEIGHTS)
     safetensors.torch.save_file(weights, whole / "weights.safetensors", {"statetrack": about})
-    assert "weights.safetensors" in the_error_of(RunFolder(whole).weights)
+    assert "weights.safetensors" in the_error_of(lambda: RunFolder(whole).read(files.WEIGHTS))
 
 
 def other_shapes(weights: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -243,7 +244,7 @@ def test_weights_of_another_model_are_one_line(
     wrong: str,
 ) -> None:
     run = Run.open(whole)
-    run.folder.write_weights(change(run.folder.weights()))
+    run.folder.write(files.WEIGHTS, change(run.folder.read(files.WEIGHTS)))
     message = the_error_of(lambda: run.evaluate([5], num_words=5))
     said = f"{run.path}: weights.safetensors does not belong to config.yaml: "
     assert message.startswith(said) and re.fullmatch(wrong, message.removeprefix(said))
@@ -251,10 +252,10 @@ def test_weights_of_another_model_are_one_line(
 
 def test_weights_of_a_validated_replica_that_are_not_finite_are_damaged(whole: Path) -> None:
     run = Run.open(whole)
-    weights = run.folder.weights()
+    weights = run.folder.read(files.WEIGHTS)
     name = next(iter(weights))
     weights[name][1].flatten()[0] = torch.nan
-    run.folder.write_weights(weights)
+    run.folder.write(files.WEIGHTS, weights)
     assert run.model(0) is not None
     message = the_error_of(lambda: run.model(1))
     assert f"tensor '{name}' of replica 1 has values that are not finite" in message
@@ -272,8 +273,8 @@ def test_a_buffer_of_integers_is_stored_and_read_as_the_model_declares_it(tmp_pa
 
     run = train(Run.start(**SETTINGS | {"model": "with-buffers"}, out=tmp_path / "run"))
     assert run.model().places.dtype == torch.int64
-    weights = run.folder.weights()
-    run.folder.write_weights(weights | {"places": weights["places"].float()})
+    weights = run.folder.read(files.WEIGHTS)
+    run.folder.write(files.WEIGHTS, weights | {"places": weights["places"].float()})
     assert "tensor 'places' is float32 and not int64" in the_error_of(run.model)
 
 
@@ -363,10 +364,10 @@ HOLDER = """
     import os, sys, time
     from pathlib import Path
     from statetrack.runs.folder import RunFolder
-    from statetrack.runs import files
+    from statetrack.runs import disk
     folder = RunFolder(Path(sys.argv[1]))
     with folder.training():
-        Path(folder.path / files.temporary_name("checkpoint.pt")).write_bytes(b"half")
+        Path(folder.path / disk.temporary_name("checkpoint.pt")).write_bytes(b"half")
         print("holds", flush=True)
         time.sleep(60)
     """
@@ -395,12 +396,12 @@ def test_a_killed_process_leaves_no_lock_and_its_temporary_files_are_removed(
 
 
 def test_temporary_names_differ_within_a_process_and_tell_the_final_one() -> None:
-    names = {files.temporary_name("checkpoint.pt") for _ in range(100)}
+    names = {disk.temporary_name("checkpoint.pt") for _ in range(100)}
     assert len(names) == 100
-    assert {files.final_name(name) for name in names} == {"checkpoint.pt"}
-    assert files.final_name(".checkpoint.pt.4711") == "checkpoint.pt"
+    assert {disk.final_name(name) for name in names} == {"checkpoint.pt"}
+    assert disk.final_name(".checkpoint.pt.4711") == "checkpoint.pt"
     for name in (".training.lock", "checkpoint.pt", "plugin_2.py", ".append.lock", ".git"):
-        assert files.final_name(name) is None
+        assert disk.final_name(name) is None
 
 
 def row_of(number: int) -> EvaluationRow:
@@ -413,9 +414,9 @@ def row_of(number: int) -> EvaluationRow:
     )  # fmt: skip
 
 
-def append_rows(folder: Path, first: int) -> None:
+def append_some(folder: Path, first: int) -> None:
     for begin in range(first, first + 500, 25):
-        RunFolder(folder).append_evaluation([row_of(n) for n in range(begin, begin + 25)])
+        RunFolder(folder).append(files.EVALUATIONS, [row_of(n) for n in range(begin, begin + 25)])
 
 
 def test_rows_that_several_processes_append_at_once_are_all_kept(tmp_path: Path) -> None:
@@ -423,7 +424,7 @@ def test_rows_that_several_processes_append_at_once_are_all_kept(tmp_path: Path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks in threaded processes
         processes = [
-            spawned.Process(target=append_rows, args=(tmp_path, first))
+            spawned.Process(target=append_some, args=(tmp_path, first))
             for first in range(1, 2001, 500)
         ]
         for process in processes:
@@ -431,19 +432,19 @@ def test_rows_that_several_processes_append_at_once_are_all_kept(tmp_path: Path)
     for process in processes:
         process.join(60)
         assert process.exitcode == 0
-    rows = RunFolder(tmp_path).rows("eval.jsonl")
+    rows = rows_in(RunFolder(tmp_path), "eval.jsonl")
     assert sorted(row["length"] for row in rows) == list(range(1, 2001))
 
 
 def test_rows_that_several_threads_append_at_once_are_all_kept(tmp_path: Path) -> None:
     threads = [
-        threading.Thread(target=append_rows, args=(tmp_path, first)) for first in (1, 501, 1001)
+        threading.Thread(target=append_some, args=(tmp_path, first)) for first in (1, 501, 1001)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(RunFolder(tmp_path).rows("eval.jsonl")) == 1500
+    assert len(rows_in(RunFolder(tmp_path), "eval.jsonl")) == 1500
 
 
 def test_an_append_waits_and_then_gives_up_in_one_line(
@@ -451,9 +452,9 @@ def test_an_append_waits_and_then_gives_up_in_one_line(
 ) -> None:
     monkeypatch.setattr(locking, "LONGEST_WAIT", 0.05)
     with locking.appending(tmp_path / "eval.jsonl"):
-        message = the_error_of(lambda: RunFolder(tmp_path).append("eval.jsonl", [{"length": 1}]))
+        message = the_error_of(lambda: append_rows(tmp_path, "eval.jsonl", [{"length": 1}]))
     assert message.startswith(f"{tmp_path / 'eval.jsonl'}: cannot be written: another process")
-    RunFolder(tmp_path).append("eval.jsonl", [{"length": 1}])
+    append_rows(tmp_path, "eval.jsonl", [{"length": 1}])
 
 
 def test_files_of_locks_make_no_run(tmp_path: Path) -> None:
@@ -511,8 +512,8 @@ OF_JSON = ("deep", "long line", "a long number", "nan")
 
 def read_everything(folder: Path) -> None:
     run = Run.open(folder)
-    run.folder.environment()
-    run.folder.cell()
+    run.folder.read(files.ENVIRONMENT)
+    run.folder.find(files.CELL)
     assert all(record.step for record in run.records)
     assert all(row.length for row in run.rows)
     assert all(row.kind for row in run.evidence())
@@ -638,16 +639,16 @@ def test_a_checkpoint_is_checked_for_every_optimiser(tmp_path: Path) -> None:
 def test_a_summary_that_cannot_be_is_one_line(
     whole: Path, change: Callable[[dict[str, Any]], object], wrong: str
 ) -> None:
-    found = RunFolder(whole).read_json("summary.json")
+    found = json_in(RunFolder(whole), "summary.json")
     change(found)
-    RunFolder(whole).write_json("summary.json", found)
+    write_json(RunFolder(whole), "summary.json", found)
     message = the_error_of(lambda: Run.open(whole).summary)
     assert wrong in message and "summary.json" in message
 
 
 def test_rows_of_another_run_are_refused(whole: Path, half: Path) -> None:
     for name, change in (("eval.jsonl", {"lr": 0.5}), ("metrics.jsonl", {"replica": 4})):
-        rows = RunFolder(whole).rows(name)
+        rows = rows_in(whole, name)
         rows[1] |= change
         (whole / name).write_text("".join(to_json(row) + "\n" for row in rows))
     assert "line 2 of eval.jsonl does not belong" in the_error_of(lambda: Run.open(whole).rows)
@@ -657,18 +658,18 @@ def test_rows_of_another_run_are_refused(whole: Path, half: Path) -> None:
 def test_a_json_file_larger_than_any_is_refused(
     whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("statetrack.runs.folder.LARGEST_JSON", 100)
-    message = the_error_of(RunFolder(whole).summary)
+    monkeypatch.setattr("statetrack.runs.files.LARGEST_JSON", 100)
+    message = the_error_of(lambda: RunFolder(whole).read(files.SUMMARY))
     assert message == f"{whole / 'summary.json'}: is damaged: it has more than 100 bytes"
 
 
 def test_a_row_longer_than_any_is_not_written(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    folder.append("eval.jsonl", [{"length": 1}])
-    message = the_error_of(lambda: folder.append("eval.jsonl", [{"task": "x" * (1 << 16)}]))
+    append_rows(folder, "eval.jsonl", [{"length": 1}])
+    message = the_error_of(lambda: append_rows(folder, "eval.jsonl", [{"task": "x" * (1 << 16)}]))
     assert "a row has more than 65,536 bytes" in message
     (tmp_path / "eval.jsonl").write_text("x" * 100_000)
-    assert "longer than any row" in the_error_of(lambda: folder.append("eval.jsonl", [{}]))
+    assert "longer than any row" in the_error_of(lambda: append_rows(folder, "eval.jsonl", [{}]))
     assert (tmp_path / "eval.jsonl").stat().st_size == 100_000
 
 
@@ -699,16 +700,16 @@ def test_folders_that_cannot_be_read_hide_no_others(
 def test_two_processes_that_were_given_one_empty_folder_do_not_share_it(tmp_path: Path) -> None:
     empty = tmp_path / "run"
     empty.mkdir()
-    inside = RunFolder.write_file
+    inside = disk.write_file
 
     with pytest.MonkeyPatch.context() as patch:
 
-        def first_the_other(self: RunFolder, name: str, text: str) -> None:
-            patch.setattr(RunFolder, "write_file", inside)
+        def first_the_other(path: Path, content: bytes) -> None:
+            patch.setattr("statetrack.runs.folder.write_file", inside)
             (empty / "config.yaml").write_text("the other's")
-            self.write_file(name, text)
+            inside(path, content)
 
-        patch.setattr(RunFolder, "write_file", first_the_other)
+        patch.setattr("statetrack.runs.folder.write_file", first_the_other)
         message = the_error_of(
             lambda: RunFolder.create(empty, {"task.yaml": "t", "config.yaml": "mine"})
         )
@@ -725,7 +726,7 @@ def test_two_processes_that_were_given_one_empty_folder_do_not_share_it(tmp_path
 def test_eval_on_a_full_disk_prints_the_rows_and_warns_once(
     whole: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    full = "statetrack.runs.files._open_no_link"
+    full = "statetrack.runs.disk._open_no_link"
     monkeypatch.setattr(full, lambda path, flags: os.open("/dev/full", flags))
     assert command(["eval", str(whole), "--all", "--length", "5", "--samples", "9", "--json"]) == 0
     printed = capsys.readouterr()
@@ -756,7 +757,7 @@ def test_evaluating_a_run_that_cannot_be_written_gives_the_rows(
 
 
 @pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, bool]]:
+def small_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, bool]]:
     """A disk that is full while `full` is true: no data of a file can be written out."""
     state, before = {"full": False}, os.fsync
 
@@ -770,22 +771,22 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, bool]]:
 
 
 def test_training_on_a_full_disk_stops_with_its_last_checkpoint_and_can_go_on(
-    tmp_path: Path, disk: dict[str, bool]
+    tmp_path: Path, small_disk: dict[str, bool]
 ) -> None:
     straight = train(Run.start(**SETTINGS, out=tmp_path / "straight"))
     run = train(Run.start(**SETTINGS | {"checkpoint_every": 1}, out=tmp_path / "run"), 2)
     before = (run.path / "checkpoint.pt").read_bytes()
     names = {path.name for path in run.path.iterdir()}
-    disk["full"] = True
+    small_disk["full"] = True
     message = the_error_of(lambda: train(Run.resume(run.path)))
     assert message.endswith(": cannot be written: No space left on device")
     assert (run.path / "checkpoint.pt").read_bytes() == before
     assert {path.name for path in run.path.iterdir()} <= names | {locking.TRAINING}
-    disk["full"] = False
+    small_disk["full"] = False
     again = train(Run.resume(run.path))
     assert again.records == straight.records
-    weights = again.folder.weights()
-    for name, value in straight.folder.weights().items():
+    weights = again.folder.read(files.WEIGHTS)
+    for name, value in straight.folder.read(files.WEIGHTS).items():
         assert torch.equal(value, weights[name])
 
 
@@ -794,13 +795,13 @@ def test_an_append_that_fails_leaves_no_part_of_its_rows(
 ) -> None:
     resource = pytest.importorskip("resource")
     folder = RunFolder(tmp_path)
-    folder.append("eval.jsonl", [{"length": 1}])
+    append_rows(folder, "eval.jsonl", [{"length": 1}])
     before = (tmp_path / "eval.jsonl").read_bytes()
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
     try:
-        the_error_of(lambda: folder.append("eval.jsonl", [{"length": n} for n in range(50)]))
+        the_error_of(lambda: append_rows(folder, "eval.jsonl", [{"length": n} for n in range(50)]))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert (tmp_path / "eval.jsonl").read_bytes() == before
@@ -824,7 +825,7 @@ def test_every_file_of_a_run_has_the_mode_that_the_umask_gives(tmp_path: Path, u
 
 
 def test_the_processor_is_named(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert RunFolder(finished).environment()["device_name"].strip()
+    assert RunFolder(finished).read(files.ENVIRONMENT)["device_name"].strip()
     monkeypatch.setattr(
         Path, "read_text", lambda *_, **__: "processor: 0\nmodel name\t: My CPU 3\n"
     )

@@ -18,8 +18,9 @@ import safetensors.torch
 import torch
 
 from statetrack.errors import RunError
-from statetrack.runs import RunFolder, find_runs, newest_run, to_yaml
-from statetrack.runs.folder import FORMAT
+from statetrack.runs import RunFolder, files, find_runs, newest_run, to_yaml
+from statetrack.runs.files import FORMAT
+from tests.run_files import append_rows, json_in, rows_in, write_json
 
 CONFIG = {"model": "bilinear", "lrs": [1e-05, 0.003], "task": "modular-addition:m=3"}
 
@@ -62,33 +63,37 @@ def files_in(folder: RunFolder) -> set[str]:
 
 
 def test_settings_are_read_as_they_were_written(folder: RunFolder) -> None:
-    assert folder.config() == CONFIG
+    assert folder.read(files.CONFIG) == CONFIG
 
 
 def test_rows_are_read_in_the_order_in_which_they_were_appended(folder: RunFolder) -> None:
-    assert folder.rows("metrics.jsonl") == []
-    folder.append("metrics.jsonl", [{"step": 1, "loss": 0.1}, {"step": 2, "loss": 1e-17}])
-    folder.append("metrics.jsonl", [])
-    folder.append("metrics.jsonl", [{"step": 3, "loss": 3.0}])
-    assert [row["step"] for row in folder.rows("metrics.jsonl")] == [1, 2, 3]
-    assert folder.rows("metrics.jsonl")[1]["loss"] == 1e-17
+    assert rows_in(folder, "metrics.jsonl") == []
+    append_rows(folder, "metrics.jsonl", [{"step": 1, "loss": 0.1}, {"step": 2, "loss": 1e-17}])
+    append_rows(folder, "metrics.jsonl", [])
+    append_rows(folder, "metrics.jsonl", [{"step": 3, "loss": 3.0}])
+    assert [row["step"] for row in rows_in(folder, "metrics.jsonl")] == [1, 2, 3]
+    assert rows_in(folder, "metrics.jsonl")[1]["loss"] == 1e-17
 
 
 def test_metrics_are_cut_behind_a_step(folder: RunFolder) -> None:
     about = {"replica": 0, "loss": None, "accuracy": 0.5}
-    folder.append("metrics.jsonl", [{"step": step} | about for step in (10, 20, 20, 30)])
+    append_rows(folder, "metrics.jsonl", [{"step": step} | about for step in (10, 20, 20, 30)])
     folder.cut_metrics(20)
-    assert folder.rows("metrics.jsonl") == [{"step": step} | about for step in (10, 20, 20)]
-    folder.append("metrics.jsonl", [about])
+    assert rows_in(folder, "metrics.jsonl") == [{"step": step} | about for step in (10, 20, 20)]
+    append_rows(folder, "metrics.jsonl", [about])
     assert "line 4: is damaged: 'step'" in the_error_of(lambda: folder.cut_metrics(20))
 
 
 def test_null_is_read_as_a_number_that_is_none(folder: RunFolder) -> None:
-    folder.append("metrics.jsonl", [{"step": 1, "replica": 0, "loss": math.inf, "accuracy": 0.5}])
-    (record,) = folder.records()
+    append_rows(
+        folder, "metrics.jsonl", [{"step": 1, "replica": 0, "loss": math.inf, "accuracy": 0.5}]
+    )
+    (record,) = folder.read(files.METRICS)
     assert math.isnan(record.loss) and record.validation_loss is None
-    folder.append("metrics.jsonl", [{"step": None, "replica": 0, "loss": 1.0, "accuracy": 0.5}])
-    assert "line 2: is damaged: 'step'" in the_error_of(folder.records)
+    append_rows(
+        folder, "metrics.jsonl", [{"step": None, "replica": 0, "loss": 1.0, "accuracy": 0.5}]
+    )
+    assert "line 2: is damaged: 'step'" in the_error_of(lambda: folder.read(files.METRICS))
 
 
 def test_weights_are_read_as_they_were_written_and_say_where_they_come_from(
@@ -99,8 +104,8 @@ def test_weights_are_read_as_they_were_written_and_say_where_they_come_from(
         "turned": torch.randn(4, 3, 2).transpose(1, 2),
         "trained": torch.randn(4, 3).requires_grad_(),
     }
-    folder.write_weights(weights)
-    read = folder.weights()
+    folder.write(files.WEIGHTS, weights)
+    read = folder.read(files.WEIGHTS)
     assert set(read) == set(weights)
     assert all(torch.equal(read[name], weights[name].detach()) for name in weights)
     header_size = int.from_bytes((folder.path / "weights.safetensors").read_bytes()[:8], "little")
@@ -111,36 +116,38 @@ def test_weights_are_read_as_they_were_written_and_say_where_they_come_from(
 
 
 def test_a_checkpoint_is_read_as_it_was_written_and_gone_when_dropped(folder: RunFolder) -> None:
-    assert folder.checkpoint() is None
+    assert folder.read(files.CHECKPOINT) is None
     state = {"step": 7, "moments": {("weight", 0): {"step": torch.tensor(3.0)}}}
-    folder.write_checkpoint(state)
-    assert folder.checkpoint() == state
-    folder.drop_checkpoint()
-    folder.drop_checkpoint()
-    assert folder.checkpoint() is None
+    folder.write(files.CHECKPOINT, state)
+    assert folder.read(files.CHECKPOINT) == state
+    files.remove(folder.path, files.CHECKPOINT)
+    files.remove(folder.path, files.CHECKPOINT)
+    assert folder.read(files.CHECKPOINT) is None
 
 
 def test_a_run_has_finished_once_it_has_a_summary(folder: RunFolder) -> None:
     assert not RunFolder.open(folder.path).finished
-    folder.write_json("summary.json", {"selected": 0})
+    write_json(folder, "summary.json", {"selected": 0})
     assert RunFolder.open(folder.path).finished
-    assert folder.read_json("summary.json") == {"selected": 0}
+    assert json_in(folder, "summary.json") == {"selected": 0}
 
 
 def test_writing_leaves_nothing_beside_the_files(folder: RunFolder) -> None:
-    folder.write_text("task.yaml", "title: t\n")
-    folder.write_weights({"w": torch.zeros(1, 2)})
-    folder.write_checkpoint({})
+    folder.write(files.TASK, {"title": "t"})
+    folder.write(files.WEIGHTS, {"w": torch.zeros(1, 2)})
+    folder.write(files.CHECKPOINT, {})
     assert files_in(folder) == {"config.yaml", "task.yaml", "weights.safetensors", "checkpoint.pt"}
 
 
 # --- a write that fails leaves the old file ---
 
 WRITES: dict[str, Callable[[RunFolder, int], None]] = {
-    "config.yaml": lambda folder, size: folder.write_text("config.yaml", "x" * size),
-    "summary.json": lambda folder, size: folder.write_json("summary.json", {"text": "x" * size}),
-    "checkpoint.pt": lambda folder, size: folder.write_checkpoint({"w": torch.zeros(size)}),
-    "weights.safetensors": lambda folder, size: folder.write_weights({"w": torch.zeros(1, size)}),
+    "config.yaml": lambda folder, size: folder.write(files.CONFIG, {"x": "x" * size}),
+    "summary.json": lambda folder, size: write_json(folder, "summary.json", {"text": "x" * size}),
+    "checkpoint.pt": lambda folder, size: folder.write(files.CHECKPOINT, {"w": torch.zeros(size)}),
+    "weights.safetensors": lambda folder, size: folder.write(
+        files.WEIGHTS, {"w": torch.zeros(1, size)}
+    ),
 }
 
 
@@ -170,15 +177,15 @@ def test_a_file_is_replaced_and_never_written_over(folder: RunFolder, name: str)
 def test_rows_that_do_not_fit_on_the_disk_are_one_line_and_leave_the_rows_before(
     folder: RunFolder,
 ) -> None:
-    folder.append("eval.jsonl", [{"length": 1}])
+    append_rows(folder, "eval.jsonl", [{"length": 1}])
     with files_no_longer_than(4096):
         message = the_error_of(
-            lambda: folder.append("eval.jsonl", [{"length": n} for n in range(1000)])
+            lambda: append_rows(folder, "eval.jsonl", [{"length": n} for n in range(1000)])
         )
     assert message.startswith(f"{folder.path / 'eval.jsonl'}: cannot be written: ")
-    assert folder.rows("eval.jsonl")[0] == {"length": 1}
-    folder.append("eval.jsonl", [{"length": 2}])
-    assert folder.rows("eval.jsonl")[-1] == {"length": 2}
+    assert rows_in(folder, "eval.jsonl")[0] == {"length": 1}
+    append_rows(folder, "eval.jsonl", [{"length": 2}])
+    assert rows_in(folder, "eval.jsonl")[-1] == {"length": 2}
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "summary.json", "checkpoint.pt"])
@@ -211,7 +218,7 @@ def test_rows_are_not_appended_to_what_a_symbolic_link_names(
     mine = tmp_path / "mine.txt"
     mine.write_text("mine\n")
     (folder.path / "eval.jsonl").symlink_to(mine)
-    message = the_error_of(lambda: folder.append("eval.jsonl", [{"length": 1}]))
+    message = the_error_of(lambda: append_rows(folder, "eval.jsonl", [{"length": 1}]))
     assert message.startswith(f"{folder.path / 'eval.jsonl'}: cannot be written: ")
     assert mine.read_text() == "mine\n"
 
@@ -235,7 +242,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
 
 
 def test_files_that_are_missing_say_how_to_go_on(folder: RunFolder) -> None:
-    for read in (folder.weights, lambda: folder.read_json("summary.json")):
+    for read in (lambda: folder.read(files.WEIGHTS), lambda: json_in(folder, "summary.json")):
         message = the_error_of(read)
         assert "is missing" in message and f"--resume {folder.path}" in message
 
@@ -243,13 +250,13 @@ def test_files_that_are_missing_say_how_to_go_on(folder: RunFolder) -> None:
 @pytest.mark.parametrize("content", [b"", b"a: [", b"just text", b"\xff\xfe"])
 def test_damaged_settings_are_one_line(folder: RunFolder, content: bytes) -> None:
     (folder.path / "config.yaml").write_bytes(content)
-    assert str(folder.path / "config.yaml") in the_error_of(folder.config)
+    assert str(folder.path / "config.yaml") in the_error_of(lambda: folder.read(files.CONFIG))
 
 
 @pytest.mark.parametrize("content", [b"", b'{"selected": ', b"[1, 2]", b"7", b"\xff\xfe"])
 def test_a_damaged_summary_is_one_line(folder: RunFolder, content: bytes) -> None:
     (folder.path / "summary.json").write_bytes(content)
-    message = the_error_of(lambda: folder.read_json("summary.json"))
+    message = the_error_of(lambda: json_in(folder, "summary.json"))
     assert message.startswith(f"{folder.path / 'summary.json'}: is damaged")
 
 
@@ -278,33 +285,33 @@ def test_damaged_tensors_are_one_line(
     WRITES[name](folder, 1000)
     path = folder.path / name
     path.write_bytes(damage(path.read_bytes()))
-    read = folder.weights if name == "weights.safetensors" else folder.checkpoint
-    assert the_error_of(read).startswith(f"{path}: is damaged")
+    file = files.WEIGHTS if name == "weights.safetensors" else files.CHECKPOINT
+    assert the_error_of(lambda: folder.read(file)).startswith(f"{path}: is damaged")
 
 
 def test_a_checkpoint_that_would_run_code_is_refused(folder: RunFolder) -> None:
     torch.save({"state": Path("/")}, folder.path / "checkpoint.pt")
-    assert "is damaged" in the_error_of(folder.checkpoint)
+    assert "is damaged" in the_error_of(lambda: folder.read(files.CHECKPOINT))
 
 
 def test_a_last_row_cut_short_is_left_out_and_written_over(folder: RunFolder) -> None:
     path = folder.path / "eval.jsonl"
     path.write_text('{"length": 1}\n{"length": 2}\n{"length": 3, "acc')
-    assert [row["length"] for row in folder.rows("eval.jsonl")] == [1, 2]
-    folder.append("eval.jsonl", [{"length": 4}])
-    assert [row["length"] for row in folder.rows("eval.jsonl")] == [1, 2, 4]
+    assert [row["length"] for row in rows_in(folder, "eval.jsonl")] == [1, 2]
+    append_rows(folder, "eval.jsonl", [{"length": 4}])
+    assert [row["length"] for row in rows_in(folder, "eval.jsonl")] == [1, 2, 4]
 
 
 @pytest.mark.parametrize("line", ['{"length": ', "\ufffd", "7"])
 def test_a_damaged_row_in_the_middle_is_named(folder: RunFolder, line: str) -> None:
     (folder.path / "eval.jsonl").write_text(f'{{"length": 1}}\n{line}\n{{"length": 3}}\n')
-    message = the_error_of(lambda: folder.rows("eval.jsonl"))
+    message = the_error_of(lambda: rows_in(folder, "eval.jsonl"))
     assert message.startswith(f"{folder.path / 'eval.jsonl'}, line 2: is damaged")
 
 
 def test_rows_that_are_no_text_are_one_line(folder: RunFolder) -> None:
     (folder.path / "eval.jsonl").write_bytes(b'{"length": 1}\n\xff\xfe\n{"length": 3}\n')
-    message = the_error_of(lambda: folder.rows("eval.jsonl"))
+    message = the_error_of(lambda: rows_in(folder, "eval.jsonl"))
     assert message.startswith(f"{folder.path / 'eval.jsonl'}")
 
 
@@ -323,10 +330,12 @@ def test_the_newest_run_is_the_one_that_was_started_last(tmp_path: Path) -> None
 
 
 def test_what_is_no_number_is_null_in_every_json_file(folder: RunFolder) -> None:
-    folder.append("metrics.jsonl", [{"step": 1, "loss": float("nan"), "best": [float("inf"), 2.5]}])
-    folder.write_json("summary.json", {"seconds": float("-inf")})
-    assert folder.rows("metrics.jsonl") == [{"step": 1, "loss": None, "best": [None, 2.5]}]
-    assert folder.read_json("summary.json") == {"seconds": None}
+    append_rows(
+        folder, "metrics.jsonl", [{"step": 1, "loss": float("nan"), "best": [float("inf"), 2.5]}]
+    )
+    write_json(folder, "summary.json", {"seconds": float("-inf")})
+    assert rows_in(folder, "metrics.jsonl") == [{"step": 1, "loss": None, "best": [None, 2.5]}]
+    assert json_in(folder, "summary.json") == {"seconds": None}
 
 
 def test_a_run_folder_that_cannot_be_filled_does_not_appear(tmp_path: Path) -> None:
@@ -341,4 +350,4 @@ def test_a_run_folder_that_cannot_be_filled_does_not_appear(tmp_path: Path) -> N
 def test_weights_of_another_format_are_refused(folder: RunFolder) -> None:
     weights = {"readout": torch.zeros(2, 3)}
     safetensors.torch.save_file(weights, folder.path / "weights.safetensors", {"statetrack": "{}"})
-    assert "format unknown" in the_error_of(folder.weights)
+    assert "format unknown" in the_error_of(lambda: folder.read(files.WEIGHTS))

@@ -12,7 +12,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from statetrack import errors
-from statetrack.catalogue import AuditSettings, GenSettings, bounds, inner_type, names_for
+from statetrack.catalogue import bounds, inner_type, names_for
+from statetrack.cli.audit import AuditSettings
+from statetrack.cli.gen import GenSettings
 from statetrack.errors import SettingsError, StatetrackError, TaskError
 from statetrack.models import MODEL_FACTS
 from statetrack.runs import to_yaml

@@ -10,8 +10,7 @@ import pytest
 
 from statetrack.cli.app import run
 from statetrack.evidence import Evidence
-from statetrack.report import own_settings
-from statetrack.runs import EvidenceRow, RunFolder
+from statetrack.runs import EvidenceRow, RunFolder, files, own_settings
 from statetrack.sources import KINDS
 from tests.setups import exhaustive_of, worst_case_of
 from tests.test_comparison import make_run, row
@@ -39,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
             evidence=evidence,
         )
 
-    made.append_evidence([found(exhaustive_of(), 0), found(worst_case_of(), 1)])
+    made.append(files.EVIDENCE, [found(exhaustive_of(), 0), found(worst_case_of(), 1)])
     return made
 
 
@@ -75,7 +74,7 @@ def test_the_json_of_a_run_has_the_documented_keys_and_the_last_scores(
 ) -> None:
     about = described(capsys, "runs/one")
     assert set(about) == documented("show --json of a run")
-    assert about["differs"] == own_settings(folder.config())
+    assert about["differs"] == own_settings(folder.read(files.CONFIG))
     assert about["differs"]["hidden"] == 16 and "layers" not in about["differs"]
     scores = [(each["length"], each["replica"], each["accuracy"]) for each in about["evaluations"]]
     assert scores == [(100, 0, 1.0), (500, 0, 0.9), (500, 1, 0.2)]

@@ -14,7 +14,7 @@ import statetrack as st
 from statetrack.cli.app import run as command
 from statetrack.errors import SettingsError
 from statetrack.evidence import Certificate, SearchBudget, Subject, snap, snap_subject
-from statetrack.runs import Run
+from statetrack.runs import Run, files
 from tests.exact_models import factored, in_blocks, one_hot, put, rotating
 from tests.setups import parity_run
 from tests.test_docs import documented
@@ -129,7 +129,7 @@ def test_snap_writes_a_new_run_with_its_certificate(
     assert before == {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()}
     made = Run.open(out)
     assert made.summary.selected == 0 and made.selected.validation_accuracy == 1.0
-    assert made.folder.environment()["snapped_from"] == str(trained)
+    assert made.folder.read(files.ENVIRONMENT)["snapped_from"] == str(trained)
     (row,) = made.folder.evidence()
     assert row.evidence.kind == "certificate"
     assert command(["snap", str(trained), "--out", str(out)]) == 1

@@ -4,13 +4,13 @@ import pytest
 
 from statetrack import usual_names
 from statetrack.cli import app
-from statetrack.cli._chosen_models import fields_of_models
 from statetrack.cli._usage import advice, options_of_others
+from statetrack.cli.options import fields_of_models
 from statetrack.errors import nearest
 from statetrack.models import MODELS
-from statetrack.protocols import PROTOCOLS
 from statetrack.spec import TASKS
 from statetrack.sweep import SUITES
+from statetrack.training import PROTOCOLS
 from statetrack.usual_names import bare, meant
 
 

@@ -9,12 +9,11 @@ import pytest
 import torch
 
 from statetrack.errors import SettingsError
-from statetrack.protocols import PROTOCOLS
 from statetrack.runs import Experiment, make_replica, run
 from statetrack.spec import Task
 from statetrack.sweep import BUDGETS, SUITES, Suite, departures_from_paper, load_suite, points_of
 from statetrack.sweep.verdicts import papers_experiment
-from statetrack.training import TrainSettings
+from statetrack.training import PROTOCOLS, TrainSettings
 
 WITH_PAPER = sorted(name for name, suite in SUITES.items() if "paper" in suite.budgets)
 

@@ -22,7 +22,6 @@ import yaml
 from statetrack.errors import RunError, SettingsError, StatetrackError
 from statetrack.evidence import Evidence, Failure, SearchBudget, Subject
 from statetrack.models import MODEL_FACTS
-from statetrack.protocols import PROTOCOLS, settings_for
 from statetrack.report import TrainedPoint, training_lines, training_of
 from statetrack.report.formats.markdown import table_markdown
 from statetrack.report.suites import (
@@ -33,7 +32,7 @@ from statetrack.report.suites import (
     worst_text,
 )
 from statetrack.report.training import training_markdown
-from statetrack.runs import Experiment, Run, RunFolder, locking
+from statetrack.runs import Experiment, Run, RunFolder, files, locking
 from statetrack.spec import TASKS, folder_name, load_task
 from statetrack.spec.names import LONGEST_FOLDER_NAME
 from statetrack.sweep import (
@@ -54,10 +53,11 @@ from statetrack.sweep.executors import _quota
 from statetrack.sweep.executors.local import KILLED
 from statetrack.sweep.results import refuse_another
 from statetrack.sweep.work import run_point
-from statetrack.training import Record
+from statetrack.training import PROTOCOLS, Record, settings_for
 from tests.dying_work import DyingWork
 from tests.faults import disk, sweeps
 from tests.faults.processes import run_in_child
+from tests.run_files import rows_in
 from tests.setups import certificate_of, worst_case_of
 from tests.test_run import SMALL, start, stop_after, the_error_of, train_until
 
@@ -404,7 +404,7 @@ def test_a_point_that_another_process_runs_is_not_run_at_the_same_time(
     monkeypatch.setattr(locking, "WAIT_FOR_POINT", 0.1)
     (in_a_copy / "cell.json").unlink()
     (point,) = points_of(suite_of(), Path("out"), {})
-    with RunFolder(in_a_copy).alone():
+    with locking.point(in_a_copy):
         found = the_error_of(RunError, lambda: run_point(suite_of(), point))
     assert found.startswith(f"{in_a_copy}: another process runs this point (process {os.getpid()} ")
     assert run_point(suite_of(), point) is not None
@@ -530,7 +530,7 @@ class Asked:
         self.found = found or worst_case_of()
         monkeypatch.setattr(type(self.found), "search", staticmethod(self))
 
-    def __call__(self, subject: Subject, *, budget: SearchBudget, seed: int) -> Evidence:
+    def __call__(self, subject: Subject, *, budget: SearchBudget, seed: int, **_: int) -> Evidence:
         self.seconds.append(budget.seconds)
         return self.found
 
@@ -596,7 +596,7 @@ def test_evidence_that_was_found_before_a_stop_is_kept(
     assert isinstance(result, PointResult)
     assert result.searched == {"worst-case": 1.0, "certificate": 2.0}
     assert (first.seconds, second.seconds) == ([1.0], [2.0, 2.0])
-    assert len(Run.open(in_a_copy).folder.rows("evidence.jsonl")) == 2
+    assert len(rows_in(Run.open(in_a_copy).folder, "evidence.jsonl")) == 2
 
 
 def test_a_cell_of_a_version_without_evidence_is_read(in_a_copy: Path) -> None:
@@ -667,7 +667,7 @@ def test_a_suite_that_is_asked_to_stop_keeps_checkpoints_and_goes_on(
     cells = points_of(suite, Path("out"), {})
     assert list(run_suite(suite, cells, LOCAL, stop_after(5))) == []
     run = Run.open(cells[0].path)
-    assert run.folder.checkpoint() is not None and not run.finished
+    assert run.folder.read(files.CHECKPOINT) is not None and not run.finished
     records = run.records
     (result,) = run_suite(suite, cells, LOCAL)
     assert run.records[: len(records)] == records and result.steps == 10
@@ -947,7 +947,7 @@ def test_settings_that_an_older_run_does_not_name_have_the_defaults_of_their_fie
     suite = suite_of()
     (cell,) = points_of(suite, Path("out"), {})
     folder = RunFolder.open(in_a_copy)
-    older = {name: value for name, value in folder.config().items() if name != "patience"}
+    older = {name: value for name, value in folder.read(files.CONFIG).items() if name != "patience"}
     (in_a_copy / "config.yaml").write_text(yaml.safe_dump(older))
     assert refuse_another(folder, cell)
     (changed,) = points_of(suite, Path("out"), {"patience": 3})

@@ -16,7 +16,7 @@ from statetrack.cli import app
 from statetrack.cli._sweeping import SweepProgress, chosen_names, clock
 from statetrack.cli.sweep import made_suite, settings_and_axes, task_names
 from statetrack.errors import SettingsError, StatetrackError
-from statetrack.runs import Run, RunFolder, locking
+from statetrack.runs import Run, locking, newest_step
 from statetrack.sweep import EXECUTORS, SUITES, Failed, PointResult, load_suite, points_of
 from statetrack.sweep.suite import read_suite
 from tests.setups import cell_of, row_of
@@ -284,7 +284,7 @@ def test_a_point_that_an_earlier_sweep_began_does_not_run(tmp_path: Path) -> Non
     progress.since = time.time() + 60
     progress.look()
     assert not lines and not progress.running
-    assert RunFolder(path).newest_step() == 0
+    assert newest_step(path) == 0
 
 
 def test_seconds_are_written_as_a_clock() -> None:

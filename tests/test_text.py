@@ -19,9 +19,7 @@ from markdown_it import MarkdownIt
 from statetrack.cli._terminal import print_json
 from statetrack.cli.app import run
 from statetrack.errors import SettingsError, StatetrackError, StatetrackWarning, TaskError, setting
-from statetrack.markup import latex, markdown, markdown_block, markdown_code, markdown_table
 from statetrack.models import MODEL_FACTS, MODELS
-from statetrack.protocols import PROTOCOLS, read_protocol
 from statetrack.references import bibtex, references
 from statetrack.registry import Registry
 from statetrack.report import FittedTable, console, error_console, suite_table
@@ -31,7 +29,20 @@ from statetrack.sources import KINDS, Automaton, build_source
 from statetrack.spec import TASKS, Task, load_task
 from statetrack.sweep import SUITES
 from statetrack.sweep.suite import read_suite
-from statetrack.text import LONGEST_NAME, escape_of, flaw_in, flaw_in_lines, shortened, visible
+from statetrack.text import (
+    LONGEST_NAME,
+    escape_of,
+    flaw_in,
+    flaw_in_lines,
+    latex,
+    markdown,
+    markdown_block,
+    markdown_code,
+    markdown_table,
+    shortened,
+    visible,
+)
+from statetrack.training import PROTOCOLS, read_protocol
 from tests.setups import cell_of
 
 HARMFUL = {

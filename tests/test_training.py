@@ -19,7 +19,7 @@ from torch.nn import functional
 from statetrack.errors import SettingsError
 from statetrack.models import SequenceModel
 from statetrack.runs import Experiment
-from statetrack.runs.outcomes import summary_of
+from statetrack.runs.tensors import summary_of
 from statetrack.settings import Settings
 from statetrack.training import (
     LOSSES,

@@ -31,7 +31,7 @@ from statetrack.errors import (
 )
 from statetrack.models import MODELS
 from statetrack.plugins import load_plugin
-from statetrack.runs import Run, RunFolder, compare, files, find_run_folders
+from statetrack.runs import Run, RunFolder, compare, disk, files, find_run_folders
 from statetrack.settings import read_yaml
 from statetrack.sources import LONGEST_ALLOWED
 from statetrack.sources.automaton import MOST_TRANSITIONS
@@ -39,6 +39,7 @@ from statetrack.spec import load_task
 from statetrack.sweep import Failed, load_suite, points_of
 from statetrack.sweep.work import Work
 from tests.new_process import forget_plugins
+from tests.run_files import append_rows
 
 PLUGIN = '''
 """A model, a kind and a loss; each import of this file leaves a mark."""
@@ -330,13 +331,13 @@ def test_pickles_and_tags_of_yaml_are_refused_and_never_executed(
 ) -> None:
     with pytest.raises(RunError, match=r"checkpoint.pt: is damaged"):
         torch.save({"trainer": Touch(), "seconds": 0.0}, "runs/started/checkpoint.pt")
-        RunFolder(Path("runs/started")).checkpoint()
+        RunFolder(Path("runs/started")).read(files.CHECKPOINT)
     with pytest.raises(RunError, match=r"checkpoint.pt: is damaged"):
         Path("runs/started/checkpoint.pt").write_bytes(pickle.dumps(Touch(), protocol=2))
-        RunFolder(Path("runs/started")).checkpoint()
+        RunFolder(Path("runs/started")).read(files.CHECKPOINT)
     Path("runs/plain/weights.safetensors").write_bytes(pickle.dumps(Touch(), protocol=2))
     with pytest.raises(RunError, match=r"weights.safetensors: is damaged"):
-        RunFolder(Path("runs/plain")).weights()
+        RunFolder(Path("runs/plain")).read(files.WEIGHTS)
     arrays = dict.fromkeys(("symbols", "labels", "scored", "lengths"), np.array([Touch()], object))
     np.savez("words.npz", **arrays)
     with pytest.raises(DatasetError, match=r"words.npz: "):
@@ -555,7 +556,7 @@ def test_rows_are_not_appended_to_what_a_link_in_a_run_names(name: str, mark: Pa
     (folder.path / name).unlink(missing_ok=True)
     (folder.path / name).symlink_to(mine.resolve())
     with pytest.raises(RunError, match=rf"{name}: cannot be written"):
-        folder.append(name, [{"length": 1}])
+        append_rows(folder, name, [{"length": 1}])
     assert mine.read_text() == "a first line\nno end of the last line"
 
 
@@ -563,7 +564,7 @@ def test_the_security_page_names_the_bounds_that_hold() -> None:
     page = (Path(__file__).parents[1] / "docs" / "security.md").read_text(encoding="utf-8")
     assert yaml_text.MOST_BYTES == 32 * 2**20 and "32 MiB, a depth of 100 and 100,000" in page
     assert (yaml_text.DEEPEST, yaml_text.MOST_REPEATED) == (100, 100_000)
-    assert files.LARGEST_JSON == 32 * 2**20 and files.LONGEST_ROW == 64 * 2**10
+    assert files.LARGEST_JSON == 32 * 2**20 and disk.LONGEST_ROW == 64 * 2**10
     assert files.LONGEST_EVIDENCE == 2**20 and "`evidence.jsonl` 1 MiB" in page
     assert filling.MOST_BYTES == 4 * 2**30 and "4 GiB" in page
     assert f"{MOST_TRANSITIONS:,} transitions" in page and f"end at {LONGEST_ALLOWED:,}" in page

@@ -12,7 +12,7 @@ import pytest
 
 from statetrack.evidence import Plane, Representation
 from statetrack.report import reproduction_page, summary, text_of, verdict_table
-from statetrack.report.harmonics import harmonics_markdown
+from statetrack.report.evidence import harmonics_markdown
 from statetrack.report.reproductions import sums_in, with_totals
 from statetrack.report.verdicts import verdicts_markdown
 from statetrack.runs import EvaluationRow, EvidenceRow, Outcome, Summary

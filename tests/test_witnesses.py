@@ -152,6 +152,15 @@ def test_words_of_random_machines_are_confirmed(
     assert kinds >= {"powers", "group", "count", "order"}
 
 
+def test_a_symbol_that_goes_round_is_shown_where_no_two_labels_in_a_row_are_asked_for() -> None:
+    asked = [False, False, True, True]
+    every_other = Automaton([[2], [3], [1], [0]], [0, 2, 2, 1], scored=asked)
+    prediction = DiagonalMinusRankOne(layers=ONE).predict(analyse(every_other))
+    assert prediction.can == "no" and prediction.witness is not None
+    assert prediction.witness.words == ((0,),) and prediction.witness.order == 4
+    assert replay(prediction.witness, every_other).confirmed
+
+
 def test_words_bear_out_what_each_rule_says() -> None:
     algebra = algebra_of("s4")
     real = Diagonal(gains="real", size=Size("state", 8)).predict(algebra_of("z60")).witness

@@ -16,7 +16,7 @@ from statetrack.algebra import chosen_walk
 from statetrack.algebra.group_words import Walk, walks
 from statetrack.cli.app import run
 from statetrack.errors import RunError, SettingsError, TaskError
-from statetrack.runs import Run
+from statetrack.runs import Run, files
 from statetrack.sources import Automaton, LengthDistribution
 from statetrack.spec import Task, golden_hash
 from statetrack.sweep import estimating
@@ -262,7 +262,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_a_run_is_trained_and_tested_on_the_words_that_it_asks_for(trained: Run) -> None:
-    assert trained.folder.config()["words"] == "group"
+    assert trained.folder.read(files.CONFIG)["words"] == "group"
     stream, held_out = trained.words.of_seed(0)
     names = trained.task.source.symbols
     for words in (stream.block(0, 1, 200)[0], held_out):
@@ -340,7 +340,7 @@ def test_a_run_whose_words_were_changed_is_not_taken_for_itself(tmp_path: Path) 
     )
     for _ in begun.train():
         pass
-    config = begun.folder.config_file
+    config = begun.path / "config.yaml"
     config.write_text(config.read_text().replace("words: task", "words: group"))
     with pytest.raises(RunError, match="'words' was 'task' when it was written, and is 'group'"):
         Run.open(begun.path).model()

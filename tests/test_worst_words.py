@@ -49,8 +49,7 @@ FEW = Caps(
     stages=((30, 600), (6, 2000), (2, 20_000)),
     predicted=100,
     replayed=4,
-    short=(20, 32),
-    uncertain=(60, 8),
+    beams=((32, 20), (8, 60)),
     mixed=8,
     mixed_length=500,
 )
@@ -122,6 +121,24 @@ class Leaks(nn.Module):
             output, state = self.step(symbol, state)
             logits.append(output)
         return torch.stack(logits, 1)
+
+
+class Fades(nn.Module):
+    """The parity as a number whose sign is the answer: it fades with every 0, and a 1 renews it.
+
+    At less than 1 % of its size an odd parity is taken for an even one.
+    """
+
+    def __init__(self, rate):
+        super().__init__()
+        self.rate = nn.Parameter(torch.tensor(rate))
+
+    def initial_state(self, num_words):
+        return torch.ones(num_words, dtype=self.rate.dtype)
+
+    def step(self, symbols, state):
+        state = torch.where(symbols == 1, -torch.sign(state), state * self.rate)
+        return torch.stack([state + 0.01, -state - 0.01], -1), state
 
 
 def test_a_periodic_word_has_the_same_symbols_in_every_form():
@@ -207,6 +224,23 @@ def test_a_margin_is_positive_exactly_where_the_largest_logit_is_the_labels():
     logits[0, 0, 1] = math.nan
     assert np.isnan(margins_of(logits, labels)[0, 0])
     assert np.abs(margins).max() <= 1
+
+
+def test_a_margin_of_two_labels_says_how_certain_the_answer_is():
+    logits = torch.tensor([[[0.0, 1.0], [0.0, 3.0], [0.0, -0.5]]])
+    labels = np.ones((1, 3), np.int64)
+    assert margins_of(logits, labels).tolist() == [[1.0, 3.0, -0.5]]
+    scaled = [margins_of(size * logits, labels, of_any_scale=True) for size in (1.0, 8.0)]
+    assert (scaled[0] == scaled[1]).all() and (np.abs(scaled[0]) <= 1).all()
+
+
+@pytest.mark.parametrize("rate, fails", [(0.9, 45), (0.98, 229)])
+def test_of_two_labels_the_words_that_become_less_certain_are_grown(rate, fails):
+    """A bit that fades: one word in 2^`fails` repeats nothing but what keeps it fading."""
+    subject = Subject(Fades(rate), "parity")
+    found = search_short_words(subject, longest=400, beam=16, budget=SearchBudget(AMPLE))
+    assert found.failing is not None and len(found.failing) == fails
+    assert subject.first_errors(np.array([found.failing]))[0] == fails
 
 
 @pytest.mark.parametrize(
@@ -370,11 +404,8 @@ def test_short_words_are_searched_to_the_shortest_failure():
     automaton = automaton_of("parity")
     for steps in (1, 4, 9):
         subject = Subject(Computes(right_for(automaton, steps)), "parity")
-        found = search_short_words(
-            subject, longest=20, beam=64, budget=SearchBudget(AMPLE), draw=np.random.default_rng(0)
-        )
+        found = search_short_words(subject, longest=20, beam=64, budget=SearchBudget(AMPLE))
         assert found.failing is not None and len(found.failing) == steps + 1
-        assert found.all_up_to == steps
         assert subject.first_errors(np.array([found.failing]))[0] == steps + 1
 
 
@@ -551,10 +582,8 @@ def test_predicted_words_with_another_symbol_fail_where_they_are_read():
 
 def test_the_least_certain_words_are_grown_until_one_fails():
     subject = Subject(growing(begin=0.9), "modular-addition:m=5")
-    found = search_short_words(
-        subject, longest=600, beam=8, budget=SearchBudget(AMPLE), draw=np.random.default_rng(0)
-    )
-    assert found.failing is not None and found.all_up_to < len(found.failing)
+    found = search_short_words(subject, longest=600, beam=64, budget=SearchBudget(AMPLE))
+    assert found.failing is not None and len(found.failing) == fails_at(0.9)
     assert subject.first_errors(np.array([found.failing]))[0] == len(found.failing)
 
 
@@ -566,3 +595,27 @@ def test_no_matrices_are_asked_of_a_model_whose_readout_is_not_linear(monkeypatc
 
     monkeypatch.setattr("statetrack.evidence.power_words.affine_maps", never)
     assert LinearForm.of(Subject(make_model("s4d", "parity"), "parity")) is None
+
+
+def test_what_is_proven_is_not_sought_again_and_a_failure_far_beyond_is_predicted():
+    model = growing(growth=1.0000001)
+    found = find_worst_case(
+        Subject(model, "modular-addition:m=5"),
+        budget=SearchBudget(20.0),
+        caps=FEW,
+        longest=3000,
+        beyond=5000,
+    )
+    assert found.failure is None and found.longest == 5500 and found.beyond == 5000
+    assert not {worst_words.UNCERTAIN, worst_words.RANDOM} & {each.name for each in found.families}
+    assert found.expected is not None and found.expected.period == (2,)
+    fails = math.log(2) / math.log(float(np.float32(1.0000001)))
+    assert found.expected.position == pytest.approx(fails, rel=0.01)
+    assert "predicted to fail at" in found.summary
+
+
+def test_where_no_word_was_read_that_is_said():
+    found = find_worst_case(
+        Subject(growing(), "modular-addition:m=5"), budget=SearchBudget(9.0, None, lambda: True)
+    )
+    assert found.summary.startswith("no word was read") and "0 symbols" not in found.summary

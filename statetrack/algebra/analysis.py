@@ -210,8 +210,9 @@ class Algebra:
     def linear_dimension(self) -> int | None:
         """The smallest H for which A(x) [H, H] and a readout give a 1 for the right label, else 0.
 
-        It is the rank of the Hankel matrix of the labels (Carlyle and Paz 1971; Fliess 1974). None
-        where there are too many states to work it out.
+        It is the rank of the Hankel matrix of the labels (Carlyle and Paz 1971; Fliess 1974), with
+        that of the start before the first symbol. None where there are too many states to work it
+        out.
         """
         machine, most = self.machine, self.num_states
         if most > MOST_OBSERVED:

@@ -2,11 +2,11 @@
 
 A word *merges* the states of the smallest machine, as a synchronising word does (Cerny 1964), when
 all states in which it can be drawn lead to one and the same state (`needed_machine`: symbols that
-are never drawn in a state lead to the void one, which does not count here). Let u be the last n
-symbols of a drawn word. If u merges, the label after the word, and those of all that follows,
-depend on the last n symbols alone; if it does not, they are not enough (docs/proofs.md). If u
-merges, so does every longer end of the word: the share of words whose last n symbols merge rises
-with n.
+are never drawn in a state lead to the void one, which does not count here; drawn ones lead there
+too, where no label is asked for any more). Let u be the last n symbols of a drawn word. If u
+merges, the label after the word, and those of all that follows, depend on the last n symbols alone;
+if it does not, they are not enough (docs/proofs.md). If u merges, so does every longer end of the
+word: the share of words whose last n symbols merge rises with n.
 
 `share(n)` is that share, of words of `length` symbols as they are drawn. Where symbols are drawn
 alike in every state and at every position, n symbols in a row have one law wherever they stand: the
@@ -430,16 +430,14 @@ def _never_at_once(machine: Machine, law: _Law) -> str:
     delta = machine.delta[live][:, law.used]
     if (np.sort(delta, axis=0) == live[:, None]).all():
         return "every symbol permutes the states"
-    place = np.empty(len(machine.delta), np.int64)
-    place[live] = np.arange(len(live))
-    component = strong_components(place[delta])
-    left = (component[place[delta]] != component[:, None]).any(axis=1)
-    parts = len(np.setdiff1d(component, component[left]))
+    component = strong_components(machine.delta[:, law.used])
+    left = (component[delta] != component[live, None]).any(axis=1)
+    parts = len(np.setdiff1d(component[live], component[live][left]))
     return f"{parts} parts of the machine are never left once entered" if parts > 1 else ""
 
 
 def _never_by_images(images: Images, classes: _StateClasses) -> str:
-    """That no word merges two states, where no image is one class; else nothing.
+    """That no word merges two states, where all images are of several classes; else nothing.
 
     No word merges the states of a smallest image: it would have a smaller one. Where one part of
     the machine is never left, some smallest image I lies in it, and words permute I as a transitive
@@ -447,7 +445,7 @@ def _never_by_images(images: Images, classes: _StateClasses) -> str:
     image I, maps I onto I.
     """
     size = (images.members & classes.live).sum(axis=1).min()
-    return "" if size == 1 else f"words permute {size} states, and lead no two of them to one"
+    return "" if size <= 1 else f"words permute {size} states, and lead no two of them to one"
 
 
 def _sampled(

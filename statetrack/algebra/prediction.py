@@ -150,7 +150,7 @@ class Need:
 
     setting: str
     value: int | None
-    """A value that is enough; None where none is known."""
+    """A value that is enough, 0 where any is; None where none is known."""
     given: int
     """The value that the model has."""
     smallest: bool = False

@@ -14,6 +14,7 @@ Letters: C classes, N words, P places.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -99,8 +100,11 @@ class Witnesses:
         if apart is None:
             return None
         numbers = words.of_one_symbol if symbol else np.arange(len(words.maps))
-        step = 1 << int(words.maps.shape[1]).bit_length() if settling is None else settling
-        for begin in range(0, len(numbers), 512):
+        longest = words.maps.shape[1]
+        steps = [1 << longest.bit_length() if settling is None else settling]
+        if symbol:  # longer words have powers of other words among them, and need no further steps
+            steps += range(steps[0] + 1, longest)
+        for step, begin in itertools.product(steps, range(0, len(numbers), 512)):
             some = numbers[begin : begin + 512]
             recurring, further = settled_power(words.maps[some]), power(words.maps[some], step)
             told = apart[recurring, np.take_along_axis(further, recurring, axis=1)]

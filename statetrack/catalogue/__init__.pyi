@@ -9,8 +9,6 @@ from .lists import Row as Row
 from .models import about_kernels as about_kernels
 from .models import describe_model as describe_model
 from .models import model_sources as model_sources
-from .options import AuditSettings as AuditSettings
-from .options import GenSettings as GenSettings
 from .options import as_text as as_text
 from .options import bounds as bounds
 from .options import flag as flag

@@ -21,8 +21,8 @@ from typing import Any
 from statetrack.algebra import LinearRecurrence
 from statetrack.catalogue.options import describe, flag
 from statetrack.errors import StatetrackError
-from statetrack.extras import missing_kernels
 from statetrack.models import MODEL_FACTS, MODELS, KernelSettings, recurrence_of, variants
+from statetrack.registry import missing_kernels
 from statetrack.settings import Settings
 
 Row = dict[str, Any]

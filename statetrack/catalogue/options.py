@@ -1,7 +1,7 @@
 """The fields of a settings class as rows, in the notation of the command line.
 
-A field is one option: its name in kebab-case, its type, default, bounds and help. The settings of
-`gen` and `audit` are here too, which give options and docs. Neither torch nor numpy is imported.
+A field is one option: its name in kebab-case, its type, default, bounds and help. Neither torch
+nor numpy is imported, and pydantic only with a field: `statetrack --help` has none.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import types
 import typing
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import annotated_types
-from pydantic.fields import FieldInfo
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
-from statetrack.settings import GREATEST_SEED, Settings, option
+    from statetrack.settings import Settings
 
 
 def describe(kind: type[Settings]) -> list[dict[str, Any]]:
@@ -67,6 +67,8 @@ def inner_type(annotation: Any) -> Any:
 
 def bounds(field: FieldInfo) -> tuple[float | None, float | None, float | None]:
     """(lowest, highest, exclusive lower bound) of a field; None where there is none."""
+    import annotated_types  # with pydantic, which a field has already imported
+
     found: dict[type, Any] = {type(bound): bound for bound in field.metadata}
     lower, upper = found.get(annotated_types.Ge), found.get(annotated_types.Le)
     above = found.get(annotated_types.Gt)
@@ -79,7 +81,7 @@ def bounds(field: FieldInfo) -> tuple[float | None, float | None, float | None]:
 
 def names_for(field: FieldInfo) -> Collection[str] | None:
     """The names that a field's value can have, where it is a name in a registry."""
-    from statetrack.settings import NameIn  # with pydantic, which a field has already imported
+    from statetrack.settings import NameIn  # likewise
 
     registries = [mark.registry for mark in field.metadata if isinstance(mark, NameIn)]
     return registries[0] if registries else None
@@ -100,56 +102,3 @@ def type_name(annotation: Any) -> str:
         return f"{type_name(typing.get_args(core)[0])},..."
     words = {int: "integer", float: "number", str: "text", bool: "flag", Path: "path"}
     return words.get(core, "text")
-
-
-MOST_WORDS = 10**15
-"""The most words that can be asked for: whether the disk holds them is another question."""
-
-
-class GenSettings(Settings):
-    """The words of a dataset, apart from its task and its test lengths."""
-
-    length: str = option("task", "Training lengths, as 2-10 or 500; `task`: the task's own.")
-    samples: int = option(10_000, "Training words.", min=1, max=MOST_WORDS)
-    validation_samples: int = option(
-        1_000,
-        "Validation words, of the training lengths but never among those.",
-        min=0,
-        max=MOST_WORDS,
-    )
-    test_samples: int = option(1_000, "Words at every test length.", min=0, max=MOST_WORDS)
-    supervision: Literal["task", "every", "last"] = option(
-        "task", "A label after every symbol, or after the last only; `task`: the task's own."
-    )
-    words: str = option(
-        "task", "How words are drawn: task, uniform, group, group:NAME or weighted:FILE."
-    )
-    format: Literal["parquet", "jsonl", "npz", "csv", "lm-eval"] = option(
-        "parquet", "The format of the files; `lm-eval`: tasks for lm-evaluation-harness."
-    )
-    text: Literal["tokens", "repl"] = option(
-        "tokens",
-        "With `lm-eval`, words as the names of symbols, or as a session of a Python interpreter.",
-    )
-    prompt: str = option(
-        "{word} =>", "With `tokens`, what a model reads; {word} stands for the symbols' names."
-    )
-    reveal: float = option(
-        0.0, "With `repl`, the share of states that are printed on the way.", min=0, max=1
-    )
-    seed: int = option(0, "The seed that all words come from.", min=0, max=GREATEST_SEED)
-
-
-class AuditSettings(Settings):
-    """The words of a task that are drawn for an audit, apart from the test lengths."""
-
-    words: str = option(
-        "task", "How words are drawn: task, uniform, group, group:NAME or weighted:FILE."
-    )
-    samples: int = option(2000, "Test words at every length, and held-out words.", min=1, max=10**7)
-    train_length: str = option("task", "Training lengths, as 2-10 or 10; `task`: the task's own.")
-    train_samples: int = option(10_000, "Training words to fit the shortcuts on.", min=1, max=10**7)
-    supervision: Literal["task", "every", "last"] = option(
-        "task", "A label after every symbol, or after the last only; `task`: the task's own."
-    )
-    seed: int = option(0, "The seed that all words come from.", min=0, max=GREATEST_SEED)

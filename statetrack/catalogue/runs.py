@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from statetrack.errors import RunError, StatetrackError
-from statetrack.runs import EvaluationRow, RunFolder, find_runs_below
+from statetrack.errors import StatetrackError
+from statetrack.runs import EvaluationRow, RunFacts, RunFolder, files, find_runs_below
 from statetrack.scoring import plain
-from statetrack.settings import read_yaml
 from statetrack.text import visible
 
 Row = dict[str, Any]
@@ -18,72 +17,59 @@ Row = dict[str, Any]
 
 def rows_of_runs(folders: Sequence[Path]) -> Iterator[Row]:
     """A row for every run in some folders, with the error of one that cannot be read."""
-    for run in find_runs_below(folders):
+    for folder in find_runs_below(folders):
         try:
-            yield _run(run)
+            yield _row(RunFacts(folder))
         except (StatetrackError, OSError) as error:
-            yield {"name": run.path.as_posix(), "error": str(error)}
+            yield {"name": folder.path.as_posix(), "error": str(error)}
 
 
-def _run(run: RunFolder) -> Row:
-    config = run.config()
-    finished = run.finished
-    summary = run.summary() if finished else None
-    records = [] if finished else run.records()
-    if summary is not None:
-        step, chosen = summary.steps, summary.chosen
+def _row(run: RunFacts) -> Row:
+    if run.finished:
+        chosen, measured = run.summary.chosen, _measured(run)
         best = None if chosen is None else chosen.validation_accuracy
-        state = "diverged" if chosen is None else "finished"
     else:
-        state = "unfinished"
-        step = max((record.step for record in records), default=0)
-        seen = [r.validation_accuracy for r in records if r.validation_accuracy is not None]
-        best = max(seen, default=None)
-    measured = _measured(run) if finished else None
+        measured = None
+        seen = (record.validation_accuracy for record in run.records)
+        best = max((accuracy for accuracy in seen if accuracy is not None), default=None)
     return {
         "run": run.path.as_posix(),
-        "model": config.get("model"),
-        "task": config.get("task"),
+        "model": run.config.get("model"),
+        "task": run.config.get("task"),
         "accuracy": None if measured is None else plain(measured.accuracy),
         "length": None if measured is None else measured.length,
-        "state": state,
-        "needs_plugin": _needs_plugin(run),
-        "step": step,
-        "steps": config.get("steps"),
+        "state": run.state,
+        "needs_plugin": run.needs_plugin,
+        "step": run.step,
+        "steps": run.config.get("steps"),
         "validation": best,
-        "started": started_of(run),
+        "started": _started(run),
     }
 
 
-def _measured(run: RunFolder) -> EvaluationRow | None:
+def _measured(run: RunFacts) -> EvaluationRow | None:
     """The last score of the selected replica at the longest length, on words as it trained on."""
-    config = run.config()
-    words = ("task", config.get("words", "task"))
-    rows = [row for row in run.evaluations() if row.selected and row.words in words]
-    own = {None, config.get("task")}
+    words = ("task", run.config.get("words", "task"))
+    rows = [row for row in run.rows if row.selected and row.words in words]
+    own = {None, asked := run.config.get("task")}
     if not own.issuperset(row.task for row in rows):  # rows have the task's one way of writing
-        own.add(run.task_name())
+        own.add(str(run.folder.read(files.TASK).get("name") or asked))
     rows = [row for row in rows if row.task in own]
     longest = max((row.length for row in rows), default=0)
     return next((row for row in reversed(rows) if row.length == longest), None)
 
 
-def started_of(run: RunFolder) -> str | None:
+def _started(run: RunFacts) -> str | None:
     """When training began, UTC, ISO 8601, where the run says so."""
-    try:
-        started = run.environment().get("started")
-    except StatetrackError:
-        return None
+    started = (_environment(run) or {}).get("started")
     return started if isinstance(started, str) else None
 
 
-def _needs_plugin(run: RunFolder) -> bool:
-    """Whether the run can be opened only with its plugin; most runs have none."""
-    if not run.plugins:
-        return False
-    from statetrack.runs import needs_plugin  # numpy, which a list does without
-
-    return needs_plugin(run)
+def _environment(run: RunFacts) -> Mapping[str, Any] | None:
+    try:
+        return run.environment
+    except StatetrackError:
+        return None
 
 
 def describe_run(path: Path) -> dict[str, Any]:
@@ -92,34 +78,34 @@ def describe_run(path: Path) -> dict[str, Any]:
     `differs` and `repeat` are None where the model comes from a plugin that is not loaded. Raises
     `RunError` for a folder that is none, or is damaged.
     """
-    from statetrack.report import own_settings, train_command
-    from statetrack.runs import latest_evidence, needs_plugin  # numpy, which a list does without
+    from statetrack.runs import (  # numpy, which a list does without
+        known_evidence,
+        own_settings,
+        train_command,
+    )
 
-    run = RunFolder.open(path)
-    config, unknown = run.config(), needs_plugin(run)
-    summary = run.summary() if run.finished else None
-    state = "unfinished" if summary is None else "diverged"
-    if summary is not None and summary.chosen is not None:
-        state = "finished"
-    records = run.records()
+    run = RunFacts(RunFolder.open(path))
+    config, unknown = run.config, run.needs_plugin
+    summary = run.summary if run.finished else None
+    evidence = known_evidence(run.folder.evidence()) if unknown else run.evidence()
     about: dict[str, Any] = {
         "name": path.as_posix(),
         "type": "run",
         "model": config.get("model"),
         "task": config.get("task"),
-        "state": state,
+        "state": run.state,
         "train_length": _own(run, "train_length"),
         "supervision": _own(run, "supervision"),
         "needs_plugin": unknown,
-        "step": max((record.step for record in records), default=0),
+        "step": max((record.step for record in run.records), default=0),
         "config": config,
         "differs": None if unknown else own_settings(config),
-        "repeat": None if unknown else train_command(config, run.plugins),
+        "repeat": None if unknown else train_command(config, run.folder.plugins),
         "environment": _environment(run),
         "summary": None if summary is None else asdict(summary),
         "diverged": [] if summary is None else list(summary.diverged),
-        "evaluations": [row.to_json() for row in last_evaluations(run.evaluations())],
-        "evidence": [row.to_json() for row in latest_evidence(run.evidence())],
+        "evaluations": [row.to_json() for row in last_evaluations(run.rows)],
+        "evidence": [row.to_json() for row in evidence],
         "files": [
             {"name": visible(each.relative_to(path).as_posix()), "bytes": each.stat().st_size}
             for each in sorted(path.rglob("*"))
@@ -130,17 +116,10 @@ def describe_run(path: Path) -> dict[str, Any]:
     return found
 
 
-def _own(run: RunFolder, name: str) -> Any:
+def _own(run: RunFacts, name: str) -> Any:
     """A setting of the words; of one that the run leaves to its task, what that says."""
-    value = run.config().get(name)
-    return read_yaml(run.task_file, RunError).get(name) if value == "task" else value
-
-
-def _environment(run: RunFolder) -> dict[str, Any] | None:
-    try:
-        return run.environment()
-    except StatetrackError:
-        return None
+    value = run.config.get(name)
+    return run.folder.read(files.TASK).get(name) if value == "task" else value
 
 
 def last_evaluations(rows: Sequence[EvaluationRow]) -> list[EvaluationRow]:

@@ -368,7 +368,7 @@ def _run_facts(about: dict[str, Any]) -> Iterator[Line]:
     config, made, summary = about["config"], about["environment"] or {}, about["summary"]
     lengths = about["train_length"]
     shown = "-".join(map(str, lengths)) if isinstance(lengths, list) else str(lengths)
-    after = {"every": "every symbol", "last": "the last symbol"}.get(about["supervision"])
+    after = {"every": "every symbol", "last": "the last symbol"}.get(str(about["supervision"]))
     yield "trained on", f"words of lengths {shown}" + (f", a label after {after}" if after else "")
     if about["differs"] is not None:
         own = {name: each for name, each in about["differs"].items() if name != "task"}

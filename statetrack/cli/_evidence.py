@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from statetrack.cli._terminal import print_json, searching
-from statetrack.evidence import Evidence, search, sorted_out
+from statetrack.evidence import Evidence, search
 from statetrack.report import console
-from statetrack.runs import RUNS, Outcome, Run, newest_run
+from statetrack.runs import RUNS, Conditions, EvidenceRow, Outcome, Run, newest_run
 from statetrack.scoring import plain
 from statetrack.spec import Task, load_task
 
@@ -22,6 +22,7 @@ class OfReplica:
     outcome: Outcome
     evidence: tuple[Evidence, ...]
     skipped: tuple[tuple[str, str], ...]
+    rows: tuple[EvidenceRow, ...] = ()
 
 
 class Searched:
@@ -57,7 +58,8 @@ class Searched:
     ) -> list[OfReplica]:
         """What the searches of a command find of each replica; each is kept in the run at once.
 
-        `only` names some of the kinds, and `given` has further arguments of their searches.
+        It stands with what was known about the same weights before (`Evidence.merged`). `only`
+        names some of the kinds, and `given` has further arguments of their searches.
         """
         found = []
         for outcome, subject in self.run.subjects(
@@ -66,13 +68,18 @@ class Searched:
             own = given(outcome)
             with searching(f"replica {outcome.replica}", seconds) as budget:
                 every = search(command, subject, budget=budget, seed=seed, only=only, given=own)
-                kept = (
-                    self.run.add_evidence(each, outcome, self.task).evidence
-                    if isinstance(each, Evidence)
-                    else each
-                    for each in every
-                )
-                found.append(OfReplica(outcome, *sorted_out(kept)))
+                conditions = Conditions.of(subject, seed, seconds)
+                rows: list[EvidenceRow] = []
+                skipped: list[tuple[str, str]] = []
+                for each in every:
+                    if not isinstance(each, Evidence):
+                        skipped.append(each)
+                        continue
+                    row = self.run.add_evidence(each, outcome, self.task, conditions=conditions)
+                    rows.append(self.run.known_with(row))
+                    budget.tell(f"{each.kind}: {each.summary}")
+                evidence = tuple(row.evidence for row in rows)
+                found.append(OfReplica(outcome, evidence, tuple(skipped), tuple(rows)))
         return found
 
     def print_json(
@@ -90,6 +97,7 @@ class Searched:
                 "lr": each.outcome.lr,
                 "selected": each.outcome.replica == selected,
                 **entry(each),
+                "found": {row.kind: row.origin for row in each.rows},
             }
             for each in found
         ]

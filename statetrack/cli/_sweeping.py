@@ -28,7 +28,7 @@ from rich.table import Table
 from rich.text import Text
 
 from statetrack import report, runs, sweep
-from statetrack.cli import _tables as tables
+from statetrack.cli import _terminal as terminal
 from statetrack.cli import options
 from statetrack.cli._terminal import (
     INTERRUPTED,
@@ -100,7 +100,8 @@ class Sweep:
     stress_seconds: Annotated[
         float,
         typer.Option(
-            help="Time for the worst word of each point's selected replica; 0: none is sought.",
+            help="Work of the search for the worst word of each point's selected replica, in "
+            "seconds of a nominal speed; 0: none is sought.",
             min=0.0,
             max=10**6,
         ),
@@ -114,7 +115,11 @@ class Sweep:
     ] = False
     evidence_seconds: Annotated[
         float,
-        typer.Option(help="Time for each other kind of evidence of a point.", min=0.1, max=10**6),
+        typer.Option(
+            help="Work of the search for each other kind of evidence of a point.",
+            min=0.1,
+            max=10**6,
+        ),
     ] = 12.0
     log: options.Logs = None
     dry_run: Annotated[
@@ -214,6 +219,8 @@ def run(given: Mapping[str, Any], **asked_for: Any) -> None:
     executor = options.collect(sweep.EXECUTORS[asked.executor], asked.of_executor)
     log = asked.log or ()
     runs.require_logs(log)
+    if asked.dry_run:
+        note(f"timing a few steps of every kind of point: about {sweep.BUDGET:g} s at most")
     suite = asked.suite
     models = {
         name: next(each for each in suite.models if name == each or name.startswith(f"{each}, "))
@@ -240,8 +247,15 @@ def run(given: Mapping[str, Any], **asked_for: Any) -> None:
 
 def _print_estimates(asked: Sweep, points: Sequence[sweep.Point], at_once: int) -> None:
     """What the points would take, as a table or JSON; nothing is run or written."""
-    note(f"timing a few steps of every kind of point: about {sweep.BUDGET:g} s at most")
-    found = sweep.estimate(asked.suite, points, at_once, asked.searching)
+    said = time.monotonic()
+
+    def tell(line: str) -> None:
+        nonlocal said
+        if time.monotonic() - said >= LEAST_SILENCE:
+            note(line)
+            said = time.monotonic()
+
+    found = sweep.estimate(asked.suite, points, at_once, asked.searching, tell=tell)
     if asked.as_json:
         print_json(found.to_json())
         return
@@ -329,11 +343,11 @@ def _show(
                 evidence=asked.evidence,
             )
         kept = f"; the results are kept: the same command with another {option} writes them"
-        tables.write_file(file, page, option, f"{kept} without training")
+        terminal.write_file(file, page, option, f"{kept} without training")
     if asked.files:
         document = report.Wanted().document(_report(asked, rows, columns))
         for file in asked.files:
-            tables.write_document(document, file, quietly=asked.as_json)
+            terminal.write_document(document, file, quietly=asked.as_json)
     if len(results) < len(every):
         raise StatetrackError(
             f"{len(every) - len(results)} of {len(points)} points failed; the same command tries "
@@ -396,6 +410,9 @@ def _report(asked: Sweep, rows: Sequence[str], columns: Sequence[str]) -> report
 
 
 # --- what a sweep is doing, on standard error ---
+
+LEAST_SILENCE = 2.0
+"""Seconds after which a dry run says again what it looks at."""
 
 LOOK = 0.5
 """Seconds between two looks at the folders of the points."""
@@ -482,12 +499,15 @@ class SweepProgress:
         """Look which points have begun, and how far the running ones are."""
         with self.lock:
             for each in self.waiting.values():
-                if each.begun is None and each.folder.begun() >= self.since - 1:
+                if (
+                    each.begun is None
+                    and runs.locking.time_of_point(each.folder.path) >= self.since - 1
+                ):
                     each.begun = time.monotonic()
                     self.first_begun = self.first_begun or each.begun
                     self.log(f"begins: {each.name}")
                 if each.begun is not None:
-                    each.step = each.folder.newest_step()
+                    each.step = runs.newest_step(each.folder.path)
 
     def end(self, done: sweep.Done) -> None:
         """Count what became of a point."""

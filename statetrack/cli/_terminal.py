@@ -8,12 +8,12 @@ and DEBUG of the logger `statetrack`.
     verbose  also what happens: versions, files read and written, times, tracebacks
 
 Standard output never depends on it. The level is set once for a command line, by `saying`;
-everything that shows progress asks `is_quiet`.
+everything that shows progress asks `is_quiet`. A table goes to the terminal, or into a file of any
+report format.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
@@ -22,16 +22,16 @@ import sysconfig
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from statetrack import __version__, evidence, report, sources
-from statetrack.errors import SettingsError
+from statetrack.errors import SettingsError, StatetrackError
 from statetrack.registry import tasks_folder
 from statetrack.text import visible
 
@@ -122,6 +122,8 @@ def _telling() -> Iterator[None]:
         _FILES.pop().end()
         found = [(name, shown) for name, shown in LIBRARIES.items() if name in sys.modules]
         if found:
+            from importlib import metadata
+
             LOG.debug(", ".join(f"{shown} {metadata.version(name)}" for name, shown in found))
         LOG.debug("CPU time %.2f s%s", time.process_time() - used, _memory())
 
@@ -226,7 +228,7 @@ def progress_bar(*given: Any, **named: Any) -> Any:
 
 @contextmanager
 def searching(what: str, seconds: float) -> Iterator[evidence.SearchBudget]:
-    """A budget of so many seconds from now on, whose reports are shown behind `what`.
+    """A budget of so many seconds of work, whose reports are shown behind `what`.
 
     A terminal has one line, which changes and is removed at the end. Without a terminal a line is
     printed at most every ten seconds, so that short searches print none.
@@ -237,7 +239,9 @@ def searching(what: str, seconds: float) -> Iterator[evidence.SearchBudget]:
     console = report.error_console()
     if sys.stderr.isatty():
         with console.status(what) as status:
-            yield evidence.SearchBudget(seconds, lambda doing: status.update(f"{what}: {doing}"))
+            budget = evidence.SearchBudget(seconds, lambda doing: status.update(f"{what}: {doing}"))
+            budget.told = lambda found: console.print(f"{what}: {found}", markup=False)
+            yield budget
         return
     printed = time.monotonic()
 
@@ -306,12 +310,29 @@ def print_json(content: Any) -> None:
 
     Letters of any script are written as they are, and what cannot be printed as an escape.
     """
+    import json  # which the help does not need
+
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     shown = (
         letter if letter == "\n" or letter.isprintable() else json.dumps(letter)[1:-1]
         for letter in text
     )
     print(text if text.replace("\n", "").isprintable() else "".join(shown))
+
+
+def evidence_json(value: Any, task: sources.Source) -> Any:
+    """Evidence, or a part of it, as plain values; failures by the names of symbols and labels."""
+    from statetrack.evidence import Failure
+
+    if isinstance(value, Failure):
+        return failure_json(value, task)
+    if is_dataclass(value):
+        return {each.name: evidence_json(getattr(value, each.name), task) for each in fields(value)}
+    if isinstance(value, list | tuple):
+        return [evidence_json(each, task) for each in value]
+    if isinstance(value, dict):
+        return {key: evidence_json(each, task) for key, each in value.items()}
+    return value
 
 
 def failure_json(failure: evidence.Failure | None, task: sources.Source) -> dict[str, Any] | None:
@@ -326,3 +347,100 @@ def failure_json(failure: evidence.Failure | None, task: sources.Source) -> dict
         "label": task.labels[failure.label],
         "answer": None if failure.answer is None else task.labels[failure.answer],
     }
+
+
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="Write it to a file, whose ending says the format, as in .md, .tex, .csv or .html; "
+        "- or none: standard output.",
+    ),
+]
+OR_A_FILE = "; or a file of the table, whose ending says the format, as in .md or .csv; repeatable."
+"""What the help of `--out` adds where it names the folder of runs first."""
+
+Force = Annotated[bool, typer.Option("--force", help="Replace the file that --out names.")]
+
+
+def wanted_file(out: Path | None, *, force: bool, as_json: bool = False) -> Path | None:
+    """The file that `--out` names; None for standard output. It is looked at before any work.
+
+    Raises `SettingsError` for an ending that is no format's, for a file that could not be written
+    or that is there already, and for `--force` or `--json` that do not go with it.
+    """
+    file = None if out is None or str(out) == "-" else out
+    if file is None:
+        if force:
+            raise SettingsError("--force replaces the file that --out names: name one")
+        return None
+    if as_json:
+        raise SettingsError(f"--json: prints JSON: leave it out, or --out {file}")
+    report.format_of(file)
+    require_replaceable(file, force=force)
+    return file
+
+
+def folder_and_files(
+    out: Sequence[Path] | None, *, force: bool
+) -> tuple[Path | None, tuple[Path, ...]]:
+    """The folder of runs and the files of the table that `--out` names, which are looked at.
+
+    A name with the ending of a format is a file's, unless it is that of a folder. Raises
+    `SettingsError` for several folders, and as `wanted_file` does.
+    """
+    endings = {report.FORMATS[name].ending for name in report.FORMATS}
+    files = [each for each in out or () if each.suffix in endings and not each.is_dir()]
+    folders = [each for each in out or () if each not in files]
+    if len(folders) > 1:
+        named = " and ".join(map(str, folders))
+        raise SettingsError(f"--out: {named}: runs are kept in one folder")
+    if force and not files:
+        raise SettingsError("--force replaces the file that --out names: name one")
+    for file in files:
+        require_replaceable(file, force=force)
+    return (folders[0] if folders else None), tuple(files)
+
+
+def require_replaceable(file: Path, *, force: bool) -> None:
+    """Raise `SettingsError` for a file that could not be written, or is there without `--force`."""
+    require_writable(file, "--out")
+    if file.exists() and not force:
+        raise SettingsError(f"--out {file}: is there already: name another file, or give --force")
+
+
+def write_document(
+    document: report.Document,
+    file: Path,
+    form: str | None = None,
+    *,
+    called: str = "table",
+    quietly: bool = False,
+) -> None:
+    """Write a document to a file, in the format of its ending or another one, and say so."""
+    write_file(file, report.FORMATS[form or report.format_of(file)].draw(document), "--out")
+    if not quietly:
+        typer.echo(f"{called}: {file}")
+
+
+def write_file(file: Path, content: str | bytes, option: str, then: str = "") -> None:
+    """Write the content of a file; the error names the option, and says what to do then."""
+    try:
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+    except OSError as problem:
+        raise StatetrackError(
+            f"{option} {file}: cannot be written: {problem.strerror}{then}"
+        ) from None
+
+
+def show_document(document: report.Document, form: str = "rich") -> None:
+    """Print a document to standard output."""
+    if form == "rich":
+        to = report.console()
+        for part in document.parts():
+            to.print(part)
+        return
+    content = report.FORMATS[form].draw(document)
+    assert isinstance(content, str), f"{form} is not text"
+    sys.stdout.write(content)

@@ -19,7 +19,7 @@ from typer.models import OptionInfo
 from statetrack.catalogue import flag, inner_type
 from statetrack.cli._help import find_commands, flags_of, info_of
 from statetrack.errors import UnknownNameError
-from statetrack.settings import is_plain_number
+from statetrack.text import is_plain_number
 from statetrack.usual_names import OPTIONS, meant
 
 UsageError: type[typer.BadParameter] = typer.BadParameter.__mro__[1]

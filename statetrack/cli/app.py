@@ -14,6 +14,7 @@ interrupted. `STATETRACK_DEBUG=1` shows the traceback of an error as well.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import inspect
@@ -100,6 +101,7 @@ OF_EVERY_COMMAND: Mapping[str, tuple[Any, object]] = {
 
 def main() -> None:
     """The program `statetrack`."""
+    gc.freeze()  # what is imported so far stays, and no collection is to look through it
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without Unicode shows escapes
             stream.reconfigure(errors="backslashreplace")
@@ -166,7 +168,7 @@ def _application(argv: Sequence[str]) -> typer.Typer:
     app.callback()(_before_any_command)
     invoked = next((word for word in argv if not word.startswith("-")), None)
     if invoked is None:
-        for each in find_commands().values():  # a shell completes them
+        for each in find_commands().values() if asked is not None else ():  # a shell completes them
             app.command(each.name, help=each.summary)(lambda: None)
         return app
     command = find_command(invoked)

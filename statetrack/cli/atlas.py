@@ -12,9 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from statetrack import report, runs, sweep
-from statetrack.cli import _tables as tables
+from statetrack.cli import _terminal as terminal
 from statetrack.cli import options
-from statetrack.cli._chosen_models import chosen_models
 from statetrack.cli._sweeping import run_points
 from statetrack.cli._terminal import (
     INTERRUPTED,
@@ -23,6 +22,7 @@ from statetrack.cli._terminal import (
     require_writable,
     searching,
 )
+from statetrack.cli.options import chosen_models
 from statetrack.errors import SettingsError, StatetrackError
 from statetrack.text import visible
 
@@ -77,10 +77,10 @@ def atlas(
         typer.Option(
             metavar="FOLDER|FILE",
             help="Where rows and runs are kept, so that nothing is done twice; by default atlas"
-            + tables.OR_A_FILE,
+            + terminal.OR_A_FILE,
         ),
     ] = None,
-    force: tables.Force = False,
+    force: terminal.Force = False,
     train: Annotated[
         bool,
         typer.Option(
@@ -133,7 +133,7 @@ def atlas(
         statetrack atlas machines --recursive --jobs 4 --out atlas
 
     """
-    kept, written = tables.folder_and_files(out, force=force)
+    kept, written = terminal.folder_and_files(out, force=force)
     kept = kept or Path("atlas")
     if as_csv and as_json:
         raise SettingsError("--json: does not go with --csv: give one of the two")
@@ -183,11 +183,11 @@ def atlas(
     if as_json:
         print_json(document.json())
     else:
-        tables.show_document(document, "csv" if as_csv else "rich")
+        terminal.show_document(document, "csv" if as_csv else "rich")
     for file in written:
-        tables.write_document(document, file, quietly=as_json or as_csv)
+        terminal.write_document(document, file, quietly=as_json or as_csv)
     if markdown is not None:
-        tables.write_file(markdown, page, "--markdown")
+        terminal.write_file(markdown, page, "--markdown")
     for row in rows:
         if row.stopped and not row.error:
             typer.echo(visible(f"warning: {row.name}: not finished: {row.stopped}"), err=True)

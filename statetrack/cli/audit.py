@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -12,15 +12,30 @@ from rich.text import Text
 
 from statetrack import algebra, data, report, sources, spec
 from statetrack import audit as audits
-from statetrack.catalogue import AuditSettings
 from statetrack.cli import options
 from statetrack.cli._terminal import print_json
 from statetrack.errors import DatasetError, SettingsError, UnknownNameError
 from statetrack.scoring import Accuracies
-from statetrack.text import visible
+from statetrack.settings import Settings, option
+from statetrack.text import GREATEST_SEED, visible
 
 PLACE = 8
 """Its place among the commands that `statetrack --help` lists."""
+
+
+class AuditSettings(Settings):
+    """The words of a task that are drawn for an audit, apart from the test lengths."""
+
+    words: str = option(
+        "task", "How words are drawn: task, uniform, group, group:NAME or weighted:FILE."
+    )
+    samples: int = option(2000, "Test words at every length, and held-out words.", min=1, max=10**7)
+    train_length: str = option("task", "Training lengths, as 2-10 or 10; `task`: the task's own.")
+    train_samples: int = option(10_000, "Training words to fit the shortcuts on.", min=1, max=10**7)
+    supervision: Literal["task", "every", "last"] = option(
+        "task", "A label after every symbol, or after the last only; `task`: the task's own."
+    )
+    seed: int = option(0, "The seed that all words come from.", min=0, max=GREATEST_SEED)
 
 
 def build(argv: list[str]) -> Callable[..., None]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from statetrack.cli import options
-from statetrack.settings import GREATEST_SEED
+from statetrack.text import GREATEST_SEED
 
 if TYPE_CHECKING:
     from statetrack.evidence import Bracket
@@ -81,7 +80,7 @@ def certify(
 
 
 def _as_json(bracket: Bracket, automaton: Automaton) -> dict[str, Any]:
-    from statetrack.cli._terminal import failure_json
+    from statetrack.cli._terminal import evidence_json, failure_json
 
     return {
         "verdict": bracket.verdict,
@@ -89,6 +88,6 @@ def _as_json(bracket: Bracket, automaton: Automaton) -> dict[str, Any]:
         "proven_by": bracket.proven_by,
         "fails_at": bracket.fails_at,
         "failure": failure_json(bracket.failure, automaton),
-        "evidence": {each.kind: asdict(each) for each in bracket.evidence},
+        "evidence": {each.kind: evidence_json(each, automaton) for each in bracket.evidence},
         "skipped": dict(bracket.skipped),
     }

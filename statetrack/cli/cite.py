@@ -111,10 +111,13 @@ def _sources_of_task(name: str) -> str:
 
 def _sources_of_run(folder: Path) -> list[str]:
     """The sources of a run's model and task, as far as they are known without its plugin."""
-    from statetrack.runs import RunFolder, code_of, needs_plugin
+    from statetrack.runs import RunFolder, code_of, files, needs_plugin
 
     run = RunFolder.open(folder)
-    model, reference = str(run.config().get("model")), run.task_reference()
+    model, reference = (
+        str(run.read(files.CONFIG).get("model")),
+        str(run.read(files.TASK).get("reference", "")),
+    )
     if model in MODELS or not needs_plugin(run):
         return [_sources_of_model(model), reference]
     _say(

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from statetrack import report
-from statetrack.cli import _tables as tables
+from statetrack.cli import _terminal as terminal
 from statetrack.cli import options
 from statetrack.evidence import length_text
 from statetrack.models import MODEL_FACTS
@@ -104,8 +104,8 @@ def compare_runs(
         ),
     ] = None,
     *,
-    out: tables.Out = None,
-    force: tables.Force = False,
+    out: terminal.Out = None,
+    force: terminal.Force = False,
     as_json: options.PrintJson = False,
 ) -> None:
     """Compare the measured results of runs with their predictions, and mark every disagreement.
@@ -119,7 +119,7 @@ def compare_runs(
         statetrack compare --out compared.md
 
     """
-    file = tables.wanted_file(out, force=force, as_json=as_json)
+    file = terminal.wanted_file(out, force=force, as_json=as_json)
     from statetrack.runs import (  # numpy, which `--help` does not need
         compare,
         find_run_folders,
@@ -128,7 +128,7 @@ def compare_runs(
 
     found = compare(find_run_folders(runs or [Path("runs")]))
     if file is not None:
-        tables.write_document(_document(found), file)
+        terminal.write_document(_document(found), file)
     elif as_json:
         typer.echo(to_json([one.to_json() for one in found], indent=2))
     else:

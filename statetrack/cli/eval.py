@@ -7,7 +7,7 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,13 +16,18 @@ import typer
 
 from statetrack import algebra, evidence, pictures, report, sources, spec
 from statetrack import runs as running
-from statetrack.cli import _tables as tables
+from statetrack.cli import _terminal as terminal
 from statetrack.cli import _warnings as warnings
 from statetrack.cli import options
-from statetrack.cli._terminal import failure_json, progress_bar, require_writable, searching
+from statetrack.cli._terminal import (
+    evidence_json,
+    failure_json,
+    progress_bar,
+    require_writable,
+    searching,
+)
 from statetrack.errors import RunError, SettingsError, StatetrackError
-from statetrack.settings import GREATEST_SEED
-from statetrack.text import visible
+from statetrack.text import GREATEST_SEED, visible
 
 PLACE = 3
 """Its place among the commands that `statetrack --help` lists."""
@@ -67,8 +72,8 @@ def evaluate(
     everyone: options.Everyone = False,
     as_json: options.AsJson = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="The rows as CSV on stdout.")] = False,
-    out: tables.Out = None,
-    force: tables.Force = False,
+    out: terminal.Out = None,
+    force: terminal.Force = False,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -91,7 +96,11 @@ def evaluate(
     ] = False,
     seconds: Annotated[
         float,
-        typer.Option(help="Time for --stress, for each replica.", min=0.1, max=10**6),
+        typer.Option(
+            help="Work of --stress, for each replica, in seconds of a nominal speed.",
+            min=0.1,
+            max=10**6,
+        ),
     ] = 20.0,
     device: options.Device = None,
     trust_plugin: options.TrustPlugin = False,
@@ -106,8 +115,9 @@ def evaluate(
     drawn for each length. They are of the kind that training drew, or of each kind that `--words`
     names. They are drawn apart from those of training. Words longer than those of
     training are new to the model; shorter ones may occur in training too. Accuracy is that at the
-    last scored position of each word; an answer whose logits are not all finite is wrong. The
-    sentence below the table is about the answers at all positions.
+    last scored position of each word; `symbols` counts all scored positions (token accuracy), and
+    `prefixes` words without any mistake (exact match). An answer whose logits are not all finite is
+    wrong. The sentence below the table is about the answers at all positions.
 
     Examples:
         statetrack eval
@@ -121,7 +131,7 @@ def evaluate(
         raise SettingsError("--csv has rows of accuracies only: leave out --stress and --errors")
     if as_csv and out is not None:
         raise SettingsError("--csv: prints CSV: leave it out, or --out")
-    file = tables.wanted_file(out, force=force, as_json=as_json)
+    file = terminal.wanted_file(out, force=force, as_json=as_json)
     if plot is not None:
         pictures.check_path(plot)
         require_writable(plot, "--plot")
@@ -168,7 +178,7 @@ def evaluate(
         gathered, look = _gathered(found), pictures.Look()
         caption = pictures.draw_report(gathered, "length", plot, pictures.Choice(), look)
     if file is not None:
-        tables.write_document(found.document(), file)
+        terminal.write_document(found.document(), file)
     elif as_json:
         typer.echo(running.to_json(found.to_json()))
     elif as_csv:
@@ -513,6 +523,7 @@ class Stressed:
     found: evidence.WorstCase
     window: evidence.Window | None
     random_horizon: int
+    origin: dict[str, Any]
 
     def to_json(self, source: sources.Source) -> dict[str, Any]:
         """As `eval --json` prints it: an entry of `stress`."""
@@ -527,7 +538,8 @@ class Stressed:
                 "random_horizon": self.random_horizon,
                 "failure": failure_json(found.failure, source),
                 "window": None if self.window is None else _window_json(self.window, source),
-                "evidence": asdict(found),
+                "evidence": evidence_json(found, source),
+                "found": self.origin,
             }
         )
         return content
@@ -598,14 +610,15 @@ def _stressed(
     for outcome, model in run.models(_replicas(rows)):
         subject = evidence.Subject(model, task)
         with searching(f"replica {outcome.replica}", seconds) as budget:
-            found = evidence.find_worst_case(subject, budget=budget, seed=seed)
-        run.add_evidence(found, outcome, task)
+            found = evidence.WorstCase.search(subject, budget=budget, seed=seed)
+        conditions = running.Conditions.of(subject, seed, seconds)
+        row = run.add_evidence(found, outcome, task, conditions=conditions)
         window = None
         if (failure := found.failure) is not None:
             window = evidence.window_of(subject, np.array(failure.word), failure.position)
         mine = [row for row in rows if row.replica == outcome.replica]
         chosen = outcome.replica == selected
-        yield Stressed(outcome, chosen, found, window, horizon(mine))
+        yield Stressed(outcome, chosen, found, window, horizon(mine), row.origin)
 
 
 def _errors(

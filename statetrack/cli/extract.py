@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,7 +12,7 @@ from statetrack import sources
 from statetrack.cli import options
 from statetrack.cli._terminal import require_writable
 from statetrack.errors import SettingsError
-from statetrack.settings import GREATEST_SEED
+from statetrack.text import GREATEST_SEED
 
 if TYPE_CHECKING:
     from statetrack.cli._evidence import OfReplica, Searched
@@ -106,7 +105,7 @@ def extract(
         require_writable(plot, "--plot")
     # what follows imports torch, which `--help` does not need
     from statetrack.cli._evidence import Searched
-    from statetrack.cli._tables import write_file
+    from statetrack.cli._terminal import write_file
     from statetrack.evidence import Extraction
 
     opened = Searched(run, task, device, trust_plugin)
@@ -188,17 +187,16 @@ def _writer(out: Path, name: str | None) -> Callable[[Task], str]:
 
 
 def _as_json(found: OfReplica, machine: Task | None, tested: Task) -> dict[str, Any]:
-    from statetrack.cli._terminal import failure_json
+    from statetrack.cli._terminal import evidence_json
 
     extraction = _extraction(found)
     others = (each for each in found.evidence if each is not extraction)
     return {
         "verdict": extraction.verdict,
-        **asdict(extraction),
-        "difference": failure_json(extraction.difference, tested.automaton),
+        **evidence_json(extraction, tested.source),
         "machine": None if machine is None else machine.spec.automaton,
         "myhill_nerode": None,
-        **{each.kind.replace("-", "_"): asdict(each) for each in others},
+        **{each.kind.replace("-", "_"): evidence_json(each, tested.source) for each in others},
     }
 
 

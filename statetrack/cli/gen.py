@@ -9,16 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 from rich.text import Text
 
 from statetrack import data, report, sources, spec
-from statetrack.catalogue import GenSettings
 from statetrack.cli import options
-from statetrack.cli._tables import write_file
-from statetrack.cli._terminal import note, print_json, progress_bar, require_writable
+from statetrack.cli._terminal import note, print_json, progress_bar, require_writable, write_file
 from statetrack.errors import (
     DatasetError,
     SettingsError,
@@ -27,7 +25,8 @@ from statetrack.errors import (
     nearest,
     setting,
 )
-from statetrack.text import visible
+from statetrack.settings import Settings, option
+from statetrack.text import GREATEST_SEED, visible
 
 MACHINE_NAMES = ", ".join(sources.MACHINE_FORMATS)
 
@@ -43,6 +42,43 @@ MOST_WORDS_HELD, MOST_SYMBOLS_HELD = 2**20, 2**25
 
 SAID_FIRST = 100_000_000
 """From how many bytes on the size is said before anything is drawn."""
+
+MOST_WORDS = 10**15
+"""The most words that can be asked for: whether the disk holds them is another question."""
+
+
+class GenSettings(Settings):
+    """The words of a dataset, apart from its task and its test lengths."""
+
+    length: str = option("task", "Training lengths, as 2-10 or 500; `task`: the task's own.")
+    samples: int = option(10_000, "Training words.", min=1, max=MOST_WORDS)
+    validation_samples: int = option(
+        1_000,
+        "Validation words, of the training lengths but never among those.",
+        min=0,
+        max=MOST_WORDS,
+    )
+    test_samples: int = option(1_000, "Words at every test length.", min=0, max=MOST_WORDS)
+    supervision: Literal["task", "every", "last"] = option(
+        "task", "A label after every symbol, or after the last only; `task`: the task's own."
+    )
+    words: str = option(
+        "task", "How words are drawn: task, uniform, group, group:NAME or weighted:FILE."
+    )
+    format: Literal["parquet", "jsonl", "npz", "csv", "lm-eval"] = option(
+        "parquet", "The format of the files; `lm-eval`: tasks for lm-evaluation-harness."
+    )
+    text: Literal["tokens", "repl"] = option(
+        "tokens",
+        "With `lm-eval`, words as the names of symbols, or as a session of a Python interpreter.",
+    )
+    prompt: str = option(
+        "{word} =>", "With `tokens`, what a model reads; {word} stands for the symbols' names."
+    )
+    reveal: float = option(
+        0.0, "With `repl`, the share of states that are printed on the way.", min=0, max=1
+    )
+    seed: int = option(0, "The seed that all words come from.", min=0, max=GREATEST_SEED)
 
 
 def build(argv: list[str]) -> Callable[..., None]:

@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from statetrack.catalogue import LISTINGS, RUN_FOLDERS, Listing, Row
-from statetrack.cli import _tables as tables
+from statetrack.cli import _terminal as terminal
 from statetrack.cli import options
 from statetrack.cli._terminal import print_json
 from statetrack.errors import SettingsError, UnknownNameError, nearest
@@ -47,8 +47,8 @@ def listing(
             help="Where `list runs` looks, at any depth; by default runs, sweeps and suites.",
         ),
     ] = None,
-    out: tables.Out = None,
-    force: tables.Force = False,
+    out: terminal.Out = None,
+    force: terminal.Force = False,
     as_json: options.PrintJson = False,
 ) -> None:
     """List models, tasks, automaton kinds, protocols, suites or runs.
@@ -74,7 +74,7 @@ def listing(
         raise UnknownNameError(
             f"there is no list of '{what}'.{nearest(what, LISTINGS)} There are: {known}."
         )
-    file = tables.wanted_file(out, force=force, as_json=as_json)
+    file = terminal.wanted_file(out, force=force, as_json=as_json)
     chosen = LISTINGS[what]
     folders = RUN_FOLDERS if folder is None else (folder,)
     rows = chosen.filtered(folders, wanted or ())
@@ -85,7 +85,7 @@ def listing(
         json=lambda: rows,
     )
     if file is not None:
-        tables.write_document(document, file)
+        terminal.write_document(document, file)
     elif as_json:
         print_json(rows)
     elif rows:

@@ -1,4 +1,4 @@
-"""Settings classes as command-line options.
+"""Settings classes as command-line options, and models with options of their own.
 
 One field of a `Settings` class is one option: its name in kebab-case, its type, default,
 bounds and help. An option has the first of these values that is given:
@@ -8,32 +8,46 @@ bounds and help. An option has the first of these values that is given:
 The middle two become the *defaults of the options*, so nothing is merged by hand, and
 `--config run.yaml --help` shows the file's values. The options of a command depend on an option
 of its own command line (`--model`), which is looked up first, with `peek`.
+
+Where several models are named, as by `--models`, commas stand between them, and the options of
+each, those of `statetrack train --model NAME`, behind its name:
+
+    deltanet --beta double,deltaproduct --householders 2,lstm
 """
 
 from __future__ import annotations
 
 import inspect
+import shlex
 import typing
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from pydantic import ConfigDict, TypeAdapter, ValidationError
-from pydantic.fields import FieldInfo
 
-from statetrack import pictures
+from statetrack import models, pictures
 from statetrack.catalogue import as_text as as_text
 from statetrack.catalogue import bounds, inner_type, names_for, type_of
 from statetrack.catalogue import flag as flag
+from statetrack.cli._usage import (
+    UsageError,
+    refuse_missing_values,
+    refuse_odd_number,
+    refuse_odd_numbers,
+    refuse_unknown,
+)
 from statetrack.cli._usage import peek as peek
-from statetrack.cli._usage import refuse_odd_number
-from statetrack.errors import SettingsError, nearest
+from statetrack.errors import SettingsError, StatetrackError, UnknownNameError, nearest
 from statetrack.runs import LOGS
-from statetrack.settings import Settings, build
 from statetrack.text import visible
 
-S = TypeVar("S", bound=Settings)
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+    from statetrack.settings import Settings
+
+S = TypeVar("S", bound="Settings")
 
 TestLengths = Annotated[
     list[str] | None,
@@ -92,9 +106,14 @@ Everyone = Annotated[bool, typer.Option("--all", help="Every replica, not only t
 
 Seconds = Annotated[
     float,
-    typer.Option("--seconds", min=0.1, max=10**6, help="Time for the search, for each replica."),
+    typer.Option(
+        "--seconds",
+        min=0.1,
+        max=10**6,
+        help="Work of the search, for each replica, in seconds of a nominal speed.",
+    ),
 ]
-"""The option for the time that a search may take."""
+"""The option for the work that a search may do."""
 
 Device = Annotated[
     str | None, typer.Option(help="auto, cpu, cuda or cuda:INDEX; by default the run's own.")
@@ -277,6 +296,8 @@ def check_preset(
     Raises `SettingsError` for a key that is no field of `kinds`, with the nearest, and for
     a value that the field refuses. The message begins with `where`.
     """
+    from statetrack.settings import build  # with pydantic, which not every command needs
+
     known = [name for kind in kinds for name in kind.model_fields]
     for key in values:
         if key not in (*known, *also):
@@ -325,6 +346,8 @@ def _reader(field: FieldInfo) -> Callable[[Any], Any]:
     is_sequence = typing.get_origin(core) in (tuple, list)
     numbers = is_sequence and typing.get_args(core)[0] in (int, float)
 
+    from pydantic import ConfigDict, TypeAdapter, ValidationError
+
     def read(text: Any) -> Any:
         if not isinstance(text, str):
             return text
@@ -360,3 +383,118 @@ def _logs(text: str) -> tuple[str, ...]:
 
 def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")] if text.strip() else []
+
+
+def chosen_models(written: str, option: str = "--models") -> dict[str, Settings]:
+    """The settings of every model in a text, by the text that gives them; of all, where empty.
+
+    The key of a model is its name and the options that were given, each once, in the order of the
+    settings: `deltanet --beta double`.
+
+    Raises `UnknownNameError` for a model or an option that does not exist, with those that do, and
+    `SettingsError` for a value that the option refuses; both say which model is meant. Only what
+    was given is in the `model_fields_set` of a model's settings.
+    """
+    try:
+        return _chosen_models(written)
+    except StatetrackError as problem:
+        said = str(problem.args[0]).replace("--models:", f"{option}:", 1)
+        raise type(problem)(said) from None
+
+
+def _chosen_models(written: str) -> dict[str, Settings]:
+    if not written.strip():
+        return {name: models.MODEL_FACTS[name].settings_class() for name in models.MODELS}
+    found = dict(_chosen(name, words) for name, *words in _models_in(written))
+    if not found:
+        raise UnknownNameError(f"--models: '{written}' names no model")
+    return found
+
+
+def _models_in(written: str) -> Iterator[list[str]]:
+    """The words of every model; a comma between quotes separates nothing."""
+    reader = shlex.shlex(written, posix=True, punctuation_chars=",")
+    reader.whitespace_split, reader.commenters = True, ""
+    words: list[str] = []
+    try:
+        for word in [*reader, ","]:
+            if not word.strip(","):
+                yield from [words] if words else []
+                words = []
+            else:
+                words.append(word)
+    except ValueError:
+        raise SettingsError(f"--models: a quotation mark is not closed: {written}") from None
+
+
+def _chosen(name: str, words: Sequence[str]) -> tuple[str, Settings]:
+    """A model's own text, and its settings."""
+    if name not in models.MODELS:
+        hint = nearest(name, models.MODELS) or " `statetrack list models` shows all."
+        if "," not in name and not name.startswith("-"):
+            raise UnknownNameError(f"--models: there is no model '{name}'.{hint}")
+        raise UnknownNameError(
+            f"--models: '{name}' is no model: each is written as NAME --option value, with commas "
+            "between models"
+        )
+    from statetrack.settings import build  # with pydantic, which not every command needs
+
+    kind = models.MODEL_FACTS[name].settings_class
+    given = _given(name, kind, words)
+    settings = build(kind, given, f"--models: {name}")
+    shown = [_written(each, getattr(settings, each)) for each in kind.model_fields if each in given]
+    return " ".join([name, *shown]), settings
+
+
+def _given(name: str, kind: type[Settings], words: Sequence[str]) -> dict[str, Any]:
+    """The values of the options that stand behind a model's name."""
+    found: dict[str, Any] = {}
+
+    def keep(context: typer.Context, **values: Any) -> None:
+        refuse_unknown(context.args, name, kind.model_fields, fields_of_models, "")
+        for each, value in values.items():
+            source = context.get_parameter_source(each)
+            if source is not None and source.name == "COMMANDLINE":
+                found[each] = value
+
+    own = parameters(kind, "")
+    app = typer.Typer(add_completion=False)
+    app.command(
+        name,
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    )(with_parameters(keep, [CONTEXT, *own]))
+    try:
+        refuse_missing_values(words, own)
+        refuse_odd_numbers(words, own)
+        typer.main.get_command(app).main(args=list(words), prog_name=name, standalone_mode=False)
+    except UnknownNameError as unknown:
+        told = str(unknown) if str(unknown).startswith(f"{name} ") else f"{name}: {unknown}"
+        raise UnknownNameError(f"--models: {told} {_known_options(name, kind)}") from None
+    except UsageError as misused:
+        told = " ".join(misused.format_message().split()).rstrip(".")
+        told = told.removeprefix("Invalid value: ")
+        raise SettingsError(
+            f"--models: {name}: {told[:1].lower()}{told[1:]}. {_known_options(name, kind)}"
+        ) from None
+    return found
+
+
+def _known_options(name: str, kind: type[Settings]) -> str:
+    return f"Options of {name}: {', '.join(map(flag, kind.model_fields))}."
+
+
+def fields_of_models() -> dict[str, set[str]]:
+    """The names of the settings of every model."""
+    return {
+        name: set(facts.settings_class.model_fields) for name, facts in models.MODEL_FACTS.items()
+    }
+
+
+def _written(name: str, value: Any) -> str:
+    """A setting as an option; a value with a comma or a space in quotes."""
+    if isinstance(value, bool):
+        return written(name, value)
+    text = as_text(value)
+    quoted = f"'{text}'" if "," in text else shlex.quote(text)
+    return f"{flag(name)} {quoted}"

@@ -14,8 +14,8 @@ from statetrack import algebra as theory
 from statetrack import catalogue, report, spec
 from statetrack.cli import options
 from statetrack.cli._algebra import algebra_facts, draw_witnesses
-from statetrack.cli._chosen_models import chosen_models
 from statetrack.cli._terminal import print_json
+from statetrack.cli.options import chosen_models
 
 PLACE = 7
 """Its place among the commands that `statetrack --help` lists."""
@@ -146,13 +146,15 @@ def _draw_tasks(found: Mapping[str, Mapping[str, theory.Prediction]], console: C
 def _size(found: theory.Prediction) -> str:
     """`block_size = 3` where no smaller size suffices, `rank <= 9 [has 4]` where 9 suffices.
 
-    `layers ?` where no number is known to be enough.
+    `layers ?` where no number is known to be enough, `any householders` where every one is.
     """
     sizes = (_need(need).replace(" ", report.NO_BREAK) for need in found.needs)
     return ", ".join(sizes) if found.can == "yes" else ""
 
 
 def _need(need: theory.Need) -> str:
+    if need.value == 0:
+        return f"any {need.setting}"
     at_least = need.value if need.value is not None else need.least
     has = f" [has {need.given}]" if at_least is not None and need.given < at_least else ""
     if need.smallest:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,7 @@ import typer
 
 from statetrack.cli import options
 from statetrack.evidence import kinds_of
-from statetrack.settings import GREATEST_SEED
+from statetrack.text import GREATEST_SEED
 
 PLACE = 3.4
 """Its place among the commands that `statetrack --help` lists."""
@@ -78,6 +77,7 @@ def probe(
 
         check_path(plot / f"figure.{plot_as}")
     from statetrack.cli._evidence import Searched
+    from statetrack.cli._terminal import evidence_json
     from statetrack.report import console, drawn
 
     opened = Searched(run, task, device, trust_plugin)
@@ -93,7 +93,9 @@ def probe(
         opened.print_json(
             found,
             lambda one: {
-                "evidence": {each.kind: asdict(each) for each in one.evidence},
+                "evidence": {
+                    each.kind: evidence_json(each, opened.task.source) for each in one.evidence
+                },
                 "skipped": dict(one.skipped),
             },
             figures=list(map(str, figures)),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from statetrack.cli import _tables as tables
+from statetrack.cli import _terminal as terminal
 from statetrack.cli import options
 from statetrack.errors import SettingsError
 from statetrack.report import FORMATS, format_of
@@ -49,7 +49,7 @@ def report(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The file; - or none: standard output.")
     ] = None,
-    force: tables.Force = False,
+    force: terminal.Force = False,
     measure: Annotated[
         Measure | None,
         typer.Option(help="What the table shows; by default the suite's, and else accuracy."),
@@ -134,9 +134,9 @@ def report(
     if form == "parquet" and file is None:
         raise SettingsError("--format parquet: is not text: name a file with --out")
     if file is not None:
-        tables.require_replaceable(file, force=force)
+        terminal.require_replaceable(file, force=force)
     found = wanted.document(make_report(*(runs or []), folder=folder, budget=budget))
     if file is None:
-        tables.show_document(found, form)
+        terminal.show_document(found, form)
     else:
-        tables.write_document(found, file, form, called="report")
+        terminal.write_document(found, file, form, called="report")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from statetrack.cli import _sweeping as sweeping
-from statetrack.cli import _tables as tables
+from statetrack.cli import _terminal as terminal
 from statetrack.sweep import BUDGETS, folder_of, load_suite
 
 PLACE = 10
@@ -37,10 +37,10 @@ def build(argv: list[str]) -> Callable[..., None]:
             typer.Option(
                 metavar="FOLDER|FILE",
                 help="The suite's runs; by default suites/SUITE, and suites/SUITE-BUDGET within "
-                "another budget than minutes" + tables.OR_A_FILE,
+                "another budget than minutes" + terminal.OR_A_FILE,
             ),
         ] = None,
-        force: tables.Force = False,
+        force: terminal.Force = False,
         seeds: Annotated[
             int, typer.Option(help="Seeds of each point; 0: the suite's own.", min=0)
         ] = 0,
@@ -65,7 +65,7 @@ def build(argv: list[str]) -> Callable[..., None]:
 
         """
         chosen, name = load_suite(suite).for_budget(budget), Path(suite).stem
-        runs, files = tables.folder_and_files(out, force=force)
+        runs, files = terminal.folder_and_files(out, force=force)
         own = {key: number for key, number in (("seeds", seeds), ("steps", steps)) if number}
         said: dict[str, Any] = {"budget": budget, **own}
         command = ["statetrack", "reproduce", shlex.quote(suite)]

@@ -22,15 +22,15 @@ from statetrack import algebra, catalogue, pictures, report, runs, sources, spec
 from statetrack.cli import _descriptions as descriptions
 from statetrack.cli import options
 from statetrack.cli._algebra import algebra_facts
-from statetrack.cli._chosen_models import chosen_models
 from statetrack.cli._terminal import note, print_json, require_writable
+from statetrack.cli.options import chosen_models
 from statetrack.errors import RunError, SettingsError, TaskError, UnknownNameError, nearest
 from statetrack.models import MODELS
 from statetrack.pictures import MANNERS
-from statetrack.protocols import PROTOCOLS
 from statetrack.registry import tasks_folder
 from statetrack.settings import read_yaml
 from statetrack.sweep import SUITES
+from statetrack.training import PROTOCOLS
 
 AUTO = "auto"
 """The value of `--plot-as` that leaves the choice to the task."""

@@ -61,7 +61,7 @@ def build(argv: list[str]) -> Callable[..., None]:
         from statetrack.evidence import snap_subject
         from statetrack.models import SequenceModel
         from statetrack.report import console, facts
-        from statetrack.runs import require_new, write_derived
+        from statetrack.runs import Conditions, require_new, write_derived
         from statetrack.scoring import plain
 
         opened = Searched(run, None, device, trust_plugin)
@@ -84,7 +84,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             opened.run, outcome, found.model, folder, about, command=command, force=force
         )
         proof = found.certificate
-        made.add_evidence(proof, made.selected)
+        made.add_evidence(proof, made.selected, conditions=Conditions.of(subject, 0, seconds))
         if as_json:
             content = about | {
                 **opened.about,

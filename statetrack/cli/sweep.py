@@ -18,11 +18,12 @@ from statetrack import models as architectures
 from statetrack import spec
 from statetrack.catalogue import inner_type
 from statetrack.cli import _sweeping as sweeping
-from statetrack.cli import _tables as tables
+from statetrack.cli import _terminal as terminal
 from statetrack.cli import options
 from statetrack.errors import SettingsError, nearest_or_known
-from statetrack.settings import Settings, is_plain_number
+from statetrack.settings import Settings
 from statetrack.sweep import SWEEP_FILE, Suite, load_suite
+from statetrack.text import is_plain_number
 from statetrack.training import DataSettings, TrainSettings
 
 SETTINGS = ("lrs", "seeds", "seed", "steps", "batch_size", "loss")
@@ -77,10 +78,10 @@ def build(argv: list[str]) -> Callable[..., None]:
             typer.Option(
                 metavar="FOLDER|FILE",
                 help="The sweep's runs; by default sweeps/NAME, after its points"
-                + tables.OR_A_FILE,
+                + terminal.OR_A_FILE,
             ),
         ] = None,
-        force: tables.Force = False,
+        force: terminal.Force = False,
         **given: Any,
     ) -> None:
         """Train and evaluate models x tasks, and any settings, in one table.
@@ -115,7 +116,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             folder = Path(file) if kept else Path("sweeps") / name
         tested = {"length": length, "samples": samples}
         suite = suite.tested({key: value for key, value in tested.items() if value is not None})
-        runs, files = tables.folder_and_files(out, force=force)
+        runs, files = terminal.folder_and_files(out, force=force)
         sweeping.run(
             given,
             suite=suite,
@@ -148,7 +149,7 @@ def made_suite(
     Raises `SettingsError` where there are none, or one is named twice, and `UnknownNameError` for
     a model that does not exist.
     """
-    from statetrack.cli._chosen_models import chosen_models
+    from statetrack.cli.options import chosen_models
 
     rows: dict[str, Any] = {}
     for text in models:

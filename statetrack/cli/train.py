@@ -16,9 +16,9 @@ import typer
 from statetrack import report, runs
 from statetrack.cli import _warnings as warnings
 from statetrack.cli import options
-from statetrack.cli._chosen_models import fields_of_models
 from statetrack.cli._terminal import INTERRUPTED, interruptible, print_json, progress_bar
 from statetrack.cli._usage import refuse_unknown
+from statetrack.cli.options import fields_of_models
 from statetrack.errors import SettingsError
 from statetrack.models import MODEL_FACTS, MODELS
 from statetrack.scoring import plain

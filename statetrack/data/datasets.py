@@ -6,6 +6,7 @@ is a dataset that is to be replaced: it goes once the new one is complete.
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
@@ -19,12 +20,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from statetrack.data.card import card_of, fingerprint, parse_card, read_card
+from statetrack.data.card import card_of, fingerprint, parse_card, read_card, readme_of
 from statetrack.data.distinct import words_from
 from statetrack.data.formats import FORMATS, FormatName
 from statetrack.data.formats.filling import Extent, Writing, reason
 from statetrack.data.parts import HeldPart, Part
-from statetrack.data.readme import readme_of
 from statetrack.data.splits import DrawingProgress, Request, Splits, silent, spool_splits
 from statetrack.data.texts import AS_TOKENS, TextRequest
 from statetrack.errors import DatasetError
@@ -144,6 +144,7 @@ def read_dataset(folder: Path | str) -> Dataset:
     where its words take more memory than `MOST_BYTES`.
     """
     folder = Path(folder)
+    _put_back(folder)
     card = read_card(folder)
     read = FORMATS[card.format].read
     splits: dict[str, Batch] = {}
@@ -189,6 +190,7 @@ def _appearing_whole(folder: Path, *, force: bool) -> Iterator[Path]:
     """
     unfinished = folder.parent / f".{folder.name}-{os.getpid()}.unfinished"
     try:
+        _put_back(folder)
         _refuse_if_taken(folder, force=force)
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished.mkdir()
@@ -216,7 +218,15 @@ def _give_place(folder: Path, new: Path) -> None:
     except OSError:
         old.rename(folder)
         raise
-    shutil.rmtree(old, ignore_errors=True)
+    shutil.rmtree(old.rename(old.with_suffix(".unfinished")), ignore_errors=True)
+
+
+def _put_back(folder: Path) -> None:
+    """Where the program was killed between the two renames of `_give_place`, undo the first."""
+    if not folder.exists():
+        for old in folder.parent.glob(f".{glob.escape(folder.name)}-*.replaced"):
+            old.rename(folder)
+            return
 
 
 def _refuse_if_taken(folder: Path, *, force: bool) -> None:

@@ -1,5 +1,6 @@
 """The public names of `statetrack.evidence`: other packages import these, from here alone."""
 
+from .budget import SearchBudget as SearchBudget
 from .error_growth import find_error_control as find_error_control
 from .extraction import Extracted as Extracted
 from .extraction import extract as extract
@@ -29,6 +30,7 @@ from .kinds.representation import Representation as Representation
 from .kinds.representation import Spectrum as Spectrum
 from .kinds.worst_case import NONE_FAILS as NONE_FAILS
 from .kinds.worst_case import NONE_TRIED as NONE_TRIED
+from .kinds.worst_case import Expected as Expected
 from .kinds.worst_case import Family as Family
 from .kinds.worst_case import WorstCase as WorstCase
 from .nerode_scores import find_myhill_nerode as find_myhill_nerode
@@ -40,7 +42,6 @@ from .records import Failure as Failure
 from .records import Grid as Grid
 from .records import Line as Line
 from .records import Named as Named
-from .records import SearchBudget as SearchBudget
 from .records import Verdict as Verdict
 from .records import failure_text as failure_text
 from .records import kinds_of as kinds_of
@@ -51,6 +52,7 @@ from .searches import ContradictionError as ContradictionError
 from .searches import Probe as Probe
 from .searches import certify as certify
 from .searches import probe as probe
+from .searches import proven_length as proven_length
 from .searches import require_parts as require_parts
 from .searches import search as search
 from .searches import sorted_out as sorted_out

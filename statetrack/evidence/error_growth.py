@@ -23,8 +23,8 @@ from torch import Tensor
 
 from statetrack.algebra import Machine, needed_machine, noise_horizon, rounding_horizon
 from statetrack.evaluation import CHUNK
+from statetrack.evidence.budget import SearchBudget
 from statetrack.evidence.kinds.error_control import ErrorControl, NoiseRow, PrecisionRow, Spread
-from statetrack.evidence.records import SearchBudget
 from statetrack.evidence.subject import Subject, exactly
 from statetrack.evidence.words import RandomWords
 from statetrack.models import LinearModel
@@ -86,6 +86,7 @@ def find_error_control(
     """
     began = time.monotonic()
     subject.require_state("error control")
+    subject.counts_for(budget)
     machine = needed_machine(subject.automaton)
     num_states = int(machine.live.sum())
     num_words = int(np.clip(4 * num_states, FEWEST_WORDS, MOST_WORDS))

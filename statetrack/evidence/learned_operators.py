@@ -36,9 +36,9 @@ from statetrack.algebra import (
     needed_machine,
     transition_monoid,
 )
+from statetrack.evidence.budget import MULTIPLICATION, SearchBudget
 from statetrack.evidence.kinds import representation as rows
 from statetrack.evidence.linear_maps import AffineMaps, UsedSpace, affine_maps, used_space
-from statetrack.evidence.records import SearchBudget
 from statetrack.evidence.subject import Subject
 from statetrack.sources import Booleans, Floats, Integers
 
@@ -329,6 +329,7 @@ def _commutators(
             everything = False
             break
         one, other = np.array(pairs[begin : begin + size]).T
+        budget.use(MULTIPLICATION * len(one) * 4 * space.dimension**3)
         products = operators[one] @ operators[other] - operators[other] @ operators[one]
         found.append(_norms(products))
     values = np.concatenate(found)
@@ -366,6 +367,7 @@ class _Represented:
             if place == len(self.elements) or (place and budget.spent):
                 self.complete = place == len(self.elements) and self.complete
                 break
+            budget.use(MULTIPLICATION * space.matrices.size * space.lift.shape[-1])
             for symbol in range(machine.delta.shape[1]):
                 after = machine.delta[self.elements[place], symbol]
                 if after.tobytes() in self.number:
@@ -392,6 +394,7 @@ class _Represented:
             if self._budget.spent and place:
                 complete = False
                 break
+            self._budget.use(MULTIPLICATION * 4 * steps.size * self.space.lift.shape[-1])
             targets = [self.number.get(after.tobytes(), -1) for after in self._delta[element].T]
             known = np.flatnonzero(np.array(targets) >= 0)
             if not len(known):

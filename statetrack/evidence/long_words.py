@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from statetrack.evidence.records import SearchBudget
+from statetrack.evidence.budget import SearchBudget
 from statetrack.evidence.subject import Subject
 from statetrack.evidence.words import Periodic, Word
 from statetrack.sources import Automaton
@@ -56,7 +56,7 @@ class Reading:
         self.read_to = 0
         self.settled = np.zeros(len(words), bool)
         self.margins = np.full(len(words), math.inf)
-        """The least margin of the right label in the last piece, between 0 and 1, or below 0."""
+        """The least margin of the right label in the last piece."""
         self.found: WrongAt | None = None
         self._subject = subject
         self._automaton = subject.automaton
@@ -103,11 +103,10 @@ class Reading:
             symbols = self._symbols(0, length)
             self._states[:] = self._automaton.start
             at_once = max(1, LOGITS_AT_ONCE // (length * self._automaton.num_labels))
-            with torch.no_grad():
-                parts = [
-                    self._subject.model(self._subject.tensor(symbols[row : row + at_once]))
-                    for row in range(0, len(symbols), at_once)
-                ]
+            parts = [
+                self._subject.logits(symbols[row : row + at_once])
+                for row in range(0, len(symbols), at_once)
+            ]
             self.read_to = 0
             self._compare(symbols, torch.cat(parts))
             self.read_to = length
@@ -117,7 +116,7 @@ class Reading:
         """Compare the answers to the next symbols [B, T] with the labels."""
         states = self._automaton.states_after(symbols, self._states[self._open]).astype(np.int64)
         scored = self._automaton.scored[states]
-        margins = margins_of(logits, self._automaton.output[states])
+        margins = self._margins_of(logits, states)
         wrong = ~(margins > 0) & scored
         margins = np.where(scored, margins, math.inf)
         self.margins[self._open] = np.nan_to_num(margins, nan=-1.0).min(1)
@@ -126,6 +125,10 @@ class Reading:
             place = int(wrong.any(0).argmax())
             row = int(wrong[:, place].argmax())
             self.found = WrongAt(int(self._open[row]), self.read_to + place + 1)
+
+    def _margins_of(self, logits: Tensor, states: NDArray[np.int64]) -> NDArray[np.float64]:
+        of_any_scale = self._subject.scale_invariant
+        return margins_of(logits, self._automaton.output[states], of_any_scale=of_any_scale)
 
     def _ask(self) -> None:
         """Continue every word by a question, and forget that it was asked."""
@@ -139,7 +142,7 @@ class Reading:
             kept = self._subject.take(self._state, torch.from_numpy(rows).to(self._subject.device))
             logits, _ = self._subject.scan(asked, kept)
             reached = self._automaton.states_after(asked, states[rows]).astype(np.int64)[:, -1:]
-            margins = margins_of(logits[:, -1:], self._automaton.output[reached])[:, 0]
+            margins = self._margins_of(logits[:, -1:], reached)[:, 0]
             names = self._open[rows]
             self.margins[names] = np.minimum(self.margins[names], np.nan_to_num(margins, nan=-1.0))
             wrong = np.flatnonzero(~(margins > 0))
@@ -236,23 +239,28 @@ class _Snapshot:
         return _Snapshot(self.own[rows], self.shared, self.states[rows], self.phases[rows])
 
 
-def margins_of(logits: Tensor, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+def margins_of(
+    logits: Tensor, labels: NDArray[np.int64], *, of_any_scale: bool = False
+) -> NDArray[np.float64]:
     """By how much the right label's logit is the largest, of logits [B, T, C]: [B, T].
 
     The difference to the largest of the others, divided by that of the largest and the least of
-    all, so that it does not depend on the scale; not above 0 where the answer is wrong, as
+    all. Of two labels that would always be 1: theirs is divided by the length of both logits where
+    these are `of_any_scale`, and otherwise by nothing. Not above 0 where the answer is wrong, as
     `argmax` takes the first of equal ones; NaN where a logit is not finite.
     """
     wanted = torch.from_numpy(labels).to(logits.device).unsqueeze(-1)
     right = logits.gather(-1, wanted)
     others = logits.scatter(-1, wanted, -math.inf)
     best, place = others.max(-1, keepdim=True)
-    spread = logits.amax(-1) - logits.amin(-1)
-    margins = ((right - best).squeeze(-1) / spread.clamp(min=torch.finfo(spread.dtype).tiny)).clamp(
-        -1, 1
-    )
-    tied_and_first = ((right == best) & (wanted < place)).squeeze(-1)
-    margins = margins.masked_fill(tied_and_first, torch.finfo(margins.dtype).tiny)
+    tiny = torch.finfo(logits.dtype).tiny
+    margins = right - best
+    if logits.shape[-1] > 2:
+        spread = logits.amax(-1, keepdim=True) - logits.amin(-1, keepdim=True)
+        margins = (margins / spread.clamp(min=tiny)).clamp(-1, 1)
+    elif of_any_scale:
+        margins = margins / torch.linalg.vector_norm(logits, dim=-1, keepdim=True).clamp(min=tiny)
+    margins = margins.masked_fill((right == best) & (wanted < place), tiny).squeeze(-1)
     return margins.masked_fill(~finite_answers(logits), math.nan).cpu().numpy().astype(np.float64)
 
 

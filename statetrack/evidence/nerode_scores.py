@@ -42,8 +42,8 @@ from numpy.typing import NDArray
 
 from statetrack.algebra import Machine, needed_machine
 from statetrack.errors import SettingsError
+from statetrack.evidence.budget import MULTIPLICATION, SearchBudget
 from statetrack.evidence.kinds.myhill_nerode import MyhillNerode, NerodeScores
-from statetrack.evidence.records import SearchBudget
 from statetrack.evidence.subject import Subject
 from statetrack.sources import Booleans, leading_to
 
@@ -85,6 +85,7 @@ def find_myhill_nerode(
     than `MOST_STATES` states.
     """
     started = time.monotonic()
+    subject.counts_for(budget)
     machine = needed_machine(subject.automaton)
     num_states, num_symbols = machine.delta.shape
     if num_states > MOST_STATES:
@@ -270,6 +271,7 @@ class _Words:
         for first in range(0, len(states), step):
             if budget.spent:
                 break
+            budget.use(8 * MULTIPLICATION * step * answers.size)
             own = slice(first, first + step)
             ones, twos = map(
                 np.ravel, np.meshgrid(np.arange(len(states))[own], np.arange(len(states)))

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statetrack.errors import SettingsError
+from statetrack.evidence.budget import CALL, MULTIPLICATION
 from statetrack.evidence.linear_maps import affine_maps
 from statetrack.evidence.records import Failure
 from statetrack.evidence.subject import Subject
@@ -49,6 +50,9 @@ TOLERANCE = 1e-6
 
 RATIO = 1.05
 """Between two numbers of repetitions that are looked at first."""
+
+MOST_IN_A_ROW, FINER = 20_000, 64
+"""Up to how many repetitions every one is looked at for the first wrong answer; of more, some."""
 
 LONGEST_CYCLE = 64
 """Most repetitions that follow one another among these."""
@@ -135,6 +139,19 @@ def predict_failures_on_leaving(
     if not 0 < len(tails) <= MOST_TAILS:
         return []
     return _Power(form, automaton, period, tails).predict(words, longest)
+
+
+def work_of_predicting(
+    form: LinearForm, automaton: Automaton, words: Sequence[Periodic], longest: int
+) -> float:
+    """The seconds of work of both predictions for words whose periods are equal."""
+    size, length = len(form.first), len(words[0].period)
+    left = length * (len(form.operators) - 1)
+    rows = (length + (left if left <= MOST_TAILS else 0)) * len(form.readout)
+    grid = len(_geometric(STEPS, max(STEPS + 1, longest // length)))
+    grid *= min(automaton.num_states, LONGEST_CYCLE)
+    each = STEPS * size * (size + rows) + grid * size * (20 + 2 * rows)
+    return 2 * CALL + MULTIPLICATION * (60 * size**3 + len(words) * each)
 
 
 def predict_failure(
@@ -259,6 +276,12 @@ class _Power:
             return None
         high = int(grid[wrong.argmax()])
         low = max(STEPS, int(high / RATIO**2) - 2 * cycle)
+        while high - low > MOST_IN_A_ROW:  # so far out, the first of some is near enough
+            step = (high - low) // FINER
+            grid = np.add.outer(np.arange(low, high, step), np.arange(cycle)).ravel()
+            some = self._wrong(modes.logits(grid - STEPS), start, grid).any(1)
+            high = int(grid[some.argmax()]) if some.any() else high
+            low = max(low, high - step - cycle)
         for begin in range(low, high + 1, modes.at_once):
             repeats = np.arange(begin, min(begin + modes.at_once, high + 1))
             first = self._first_wrong(modes.logits(repeats - STEPS), start, repeats)

@@ -7,11 +7,12 @@ Positions count from 1: the position of the first symbol is 1.
 from __future__ import annotations
 
 import importlib
-import time
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
+from statetrack.evidence.budget import SearchBudget as SearchBudget
 from statetrack.registry import Registry, modules_in
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ Verdict = Literal["all lengths", "to length", "not proven"]
 
 SYMBOLS_SHOWN = 24
 """The most symbols of a word that are shown on one line."""
+
+LONGEST_IN_RUNS, LONGEST_RUN, RUNS_SHOWN = 10_000, 6, 48
+"""Longer words are shown whole as powers of words of so many symbols, where these are few."""
 
 
 class Named(Protocol):
@@ -61,52 +65,11 @@ Drawing = tuple[str, Callable[[], "Figure"]]
 """The name of a figure, and what draws it."""
 
 
-class SearchBudget:
-    """A number of seconds from now on, and a function that is told what is being done.
-
-    A search looks at `spent` between two pieces of work, none of which takes long, and returns
-    what it has found so far; its result says that the search is not complete. Where there is a
-    function `stop`, no time is left once it returns True.
-    """
-
-    def __init__(
-        self,
-        seconds: float,
-        report: Callable[[str], None] | None = None,
-        stop: Callable[[], bool] | None = None,
-    ) -> None:
-        self.seconds = seconds
-        self._report = report
-        self._stop = stop
-        self._end = time.monotonic() + seconds
-
-    @property
-    def left(self) -> float:
-        """The seconds that are left, at least 0."""
-        if self._stop is not None and self._stop():
-            return 0.0
-        return max(0.0, self._end - time.monotonic())
-
-    @property
-    def spent(self) -> bool:
-        """Whether no time is left."""
-        return self.left == 0.0
-
-    def say(self, what: str) -> None:
-        """Report what is being done, in a few words."""
-        if self._report is not None:
-            self._report(what)
-
-    def part(self, share: float) -> SearchBudget:
-        """A budget of a share of the seconds that are left, with the same reports."""
-        return SearchBudget(self.left * share, self._report, self._stop)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
     """One kind of evidence about one trained model; `kind` is its name in evidence.jsonl.
 
-    It is `complete` unless the time of the search was spent before its end. A kind is one file of
+    It is `complete` unless the budget of the search was spent before its end. A kind is one file of
     `statetrack.evidence.kinds`: its fields are plain values, and everything else below may stay as
     it is but for `search`, or the `found_by` that names it.
     """
@@ -125,6 +88,12 @@ class Evidence:
     """Its search, `module:function`, which is imported once it is searched for."""
     complete: bool
     seconds: float
+    budget: float | None = None
+    """The seconds of work that the search was given, None where that is not known."""
+    work: float | None = None
+    """The seconds of work that it did: see `statetrack.evidence.budget`."""
+    limited: bool = False
+    """Whether CPU time ended it, so that a faster machine may find more."""
 
     @classmethod
     def search(cls, subject: Subject, *, budget: SearchBudget, seed: int = 0, **given: Any) -> Self:
@@ -134,7 +103,21 @@ class Evidence:
         """
         module, _, name = cls.found_by.partition(":")
         function: Callable[..., Self] = getattr(importlib.import_module(module), name)
-        return function(subject, budget=budget, seed=seed, **given)
+        given_to_it, before = budget.left, budget.work
+        found = function(subject, budget=budget, seed=seed, **given)
+        return replace(
+            found,
+            budget=round(given_to_it, 3),
+            work=round(budget.work - before, 3),
+            limited=budget.limited and not found.complete,
+        )
+
+    @property
+    def cut_by(self) -> str:
+        """What ended the search before its end, behind what was found; empty where nothing did."""
+        if self.limited:
+            return "; ended by CPU time: a faster machine may find more"
+        return "" if self.complete else "; the budget was spent before its end"
 
     @property
     def failures(self) -> tuple[Failure, ...]:
@@ -146,6 +129,25 @@ class Evidence:
     def proves(self) -> float:
         """The length up to which it proves every word right: infinity for all, 0 for none."""
         return 0
+
+    def merged(self, later: Self) -> Self:
+        """What this and a later search of the same weights say together.
+
+        The one with the earlier failure, which nothing takes back; without any, the one that proves
+        more; else the later one.
+        """
+        mine, new = (
+            min((failure.position for failure in each.failures), default=math.inf)
+            for each in (self, later)
+        )
+        if mine != new:
+            return self if mine < new else later
+        return self if self.proves > later.proves else later
+
+    @property
+    def condition(self) -> str:
+        """What its proof holds for, where that is not every way to read a word; else empty."""
+        return ""
 
     @property
     def tried(self) -> bool:
@@ -213,6 +215,8 @@ def word_text(failure: Failure, symbols: Sequence[str]) -> str:
     """The word of a failure by the names of its symbols, shortened where it is long."""
 
     def named(word: Sequence[int]) -> str:
+        if SYMBOLS_SHOWN < len(word) <= LONGEST_IN_RUNS and len(runs := _runs(word)) <= RUNS_SHOWN:
+            return " ".join(_run_text([symbols[each] for each in run], n) for run, n in runs)
         shown = " ".join(symbols[symbol] for symbol in word[:SYMBOLS_SHOWN])
         return shown if len(word) <= SYMBOLS_SHOWN else f"{shown} ... ({len(word):,} symbols)"
 
@@ -224,6 +228,29 @@ def word_text(failure: Failure, symbols: Sequence[str]) -> str:
     )
     parts = (named(failure.prefix), again, named(failure.suffix))
     return ", then ".join(filter(None, parts))
+
+
+def _runs(word: Sequence[int]) -> list[tuple[Sequence[int], int]]:
+    """A word as short words and how often each is repeated, at each place as far as possible."""
+    runs: list[tuple[Sequence[int], int]] = []
+    place = 0
+    while place < len(word):
+        best, times = 1, 1
+        for size in range(1, LONGEST_RUN + 1):
+            end = place + size
+            while end < len(word) and word[end] == word[end - size]:
+                end += 1
+            if (end - place) // size > 2 and (end - place) // size * size > best * times:
+                best, times = size, (end - place) // size
+        runs.append((word[place : place + best], times))
+        place += best * times
+    return runs
+
+
+def _run_text(names: Sequence[str], times: int) -> str:
+    """`0`, `0^12` or `(0 1)^12`."""
+    text = " ".join(names)
+    return text if times == 1 else f"{text if len(names) == 1 else f'({text})'}^{times:,}"
 
 
 def failure_text(failure: Failure, symbols: Sequence[str], labels: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The searches of a command, one after the other within a budget of time, and what they find.
+"""The searches of a command, one after the other within a budget of work, and what they find.
 
 Those of `certify` make a bracket: the longest length at which every word is answered rightly lies
 between the length that is proven and the position of the first failure that was found.
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from statetrack.errors import SettingsError, nearest
+from statetrack.evidence.budget import SearchBudget
 from statetrack.evidence.kinds.certificate import Certificate
 from statetrack.evidence.kinds.error_control import ErrorControl
 from statetrack.evidence.kinds.exhaustive import Exhaustive
@@ -20,7 +21,7 @@ from statetrack.evidence.kinds.extraction import Extraction
 from statetrack.evidence.kinds.myhill_nerode import MyhillNerode
 from statetrack.evidence.kinds.representation import Representation
 from statetrack.evidence.kinds.worst_case import WorstCase
-from statetrack.evidence.records import Evidence, Failure, SearchBudget, Verdict, kinds_of
+from statetrack.evidence.records import Evidence, Failure, Verdict, kinds_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -46,9 +47,10 @@ def search(
 ) -> Iterator[Evidence | Skipped]:
     """What each search of a command finds, within one budget; `only` names some of the kinds.
 
-    The time that one leaves is for those after it. `given` has further arguments of searches.
+    The work that one leaves is for those after it. `given` has further arguments of searches.
     """
     kinds = kinds_of(command)
+    found: list[Evidence] = []
     for place, kind in enumerate(kinds):
         if only and kind.kind not in only:
             continue
@@ -56,10 +58,23 @@ def search(
         waiting = len(kinds) - place
         share = 1.0 if waiting == 1 else kind.share or 1 / waiting
         own = (given or {}).get(kind.kind, {})
+        if kind is WorstCase:
+            own = {"beyond": proven_length(found), **own}
         try:
-            yield kind.search(subject, budget=budget.part(share), seed=seed, **own)
+            found.append(kind.search(subject, budget=budget.part(share), seed=seed, **own))
         except SettingsError as reason:
             yield kind.kind, str(reason)
+        else:
+            yield found[-1]
+
+
+def proven_length(evidence: Iterable[Evidence]) -> int:
+    """The length up to which every word is proven right by some evidence; of all lengths, none.
+
+    A network that is proven for all lengths is searched like any other: the words that are tried
+    then test the proof.
+    """
+    return int(max((each.proves for each in evidence if each.proves < math.inf), default=0))
 
 
 NAMED = ("exhaustive", "worst_case", "extraction", "certificate", "error_control")
@@ -186,8 +201,8 @@ def certify(
 ) -> Bracket:
     """To which length a model is proven to be right on every word, and where it fails.
 
-    The model maps symbols [B, T] to logits [B, T, C]. The searches end after `seconds`; `report`
-    is told what they are doing.
+    The model maps symbols [B, T] to logits [B, T, C]. The searches end after `seconds` of
+    work; `report` is told what they are doing.
 
     Raises `SettingsError` where the task has no automaton, and `ContradictionError` where a word
     fails that is proven to be right, which is a mistake of this program.
@@ -239,7 +254,7 @@ def probe(
     """How a model keeps its state: the representation it learned, its classes, how errors grow.
 
     The model maps symbols [B, T] to logits [B, T, C]. `only` names parts, by default all. The
-    measurements end after `seconds`; `report` is told what they are doing.
+    measurements end after `seconds` of work; `report` is told what they are doing.
 
     Raises `SettingsError` where the task has no automaton, and for a part that there is not.
     """

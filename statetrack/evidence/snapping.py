@@ -37,11 +37,11 @@ import torch
 from torch import Tensor, nn
 
 from statetrack.errors import SettingsError, setting
+from statetrack.evidence.budget import SearchBudget
 from statetrack.evidence.certificate.arithmetic import Unsupported, arithmetic_of
 from statetrack.evidence.certificate.centres import FEW_ROUNDS, Edges, find_centres
 from statetrack.evidence.certificate.linear import certify_linear, observed_later
 from statetrack.evidence.kinds.certificate import Certificate
-from statetrack.evidence.records import SearchBudget
 from statetrack.evidence.subject import Subject, exactly
 from statetrack.models import LinearModel
 from statetrack.ops import (

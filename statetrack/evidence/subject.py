@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from statetrack.errors import SettingsError
 from statetrack.evaluation import CHUNK, stream_of
+from statetrack.evidence.budget import SearchBudget, reading
 from statetrack.models import LinearModel
 from statetrack.sources import Automaton, Floats, Source
 from statetrack.spec import Task, load_task
@@ -51,6 +52,28 @@ class Reader:
         first = next(self.model.parameters(), torch.empty(0))
         self.device, self.dtype = first.device, first.dtype
         self._stream = stream_of(self.model)
+        self._budget: SearchBudget | None = None
+
+    def counts_for(self, budget: SearchBudget) -> None:
+        """Count what is read from now on as work of a budget."""
+        self._budget = budget
+
+    def work_of(self, words: int, length: int) -> float:
+        """The seconds of work that reading so many words of a length takes."""
+        return reading(words, length, *self._sizes)
+
+    def _count(self, words: int, length: int) -> None:
+        if self._budget is not None:
+            self._budget.use(self.work_of(words, length), words * length)
+
+    @cached_property
+    def _sizes(self) -> tuple[int, int]:
+        """The number of weights, and of numbers in the state of one word."""
+        weights = sum(each.numel() for each in self.model.parameters())
+        if not self.has_state:
+            return weights, 0
+        own = _parts(self.first(1), self._word_axes)
+        return weights, sum(part.numel() for part, axis in own if axis is not None)
 
     @property
     def has_state(self) -> bool:
@@ -80,7 +103,15 @@ class Reader:
     def scan(self, symbols: NDArray[np.integer] | Tensor, state: Any) -> tuple[Tensor, Any]:
         """Logits [B, T, C] and the last state, after symbols [B, T]."""
         assert self._stream is not None
+        self._count(*symbols.shape)
         return self._stream[1](self.tensor(symbols), state)
+
+    @torch.no_grad()
+    def logits(self, words: NDArray[np.integer]) -> Tensor:
+        """Logits [B, T, C] of words [B, T], each read from the start as a whole."""
+        self._count(*words.shape)
+        logits: Tensor = self.model(self.tensor(words))
+        return logits
 
     def step(self, symbols: NDArray[np.integer] | Tensor, state: Any) -> tuple[Tensor, Any]:
         """Logits [B, C] and the next state, after one symbol per word, [B]."""
@@ -194,10 +225,9 @@ class Reader:
         """The answers [B, t] to consecutive pieces of words, each after how many symbols."""
         num_words, length = words.shape
         if self._stream is None:
-            with torch.no_grad():
-                at_once = max(1, CHUNK // max(1, length))
-                parts = [words[row : row + at_once] for row in range(0, num_words, at_once)]
-                answers = [self.answers_of(self.model(self.tensor(part))) for part in parts]
+            at_once = max(1, CHUNK // max(1, length))
+            parts = [words[row : row + at_once] for row in range(0, num_words, at_once)]
+            answers = [self.answers_of(self.logits(part)) for part in parts]
             yield 0, np.concatenate(answers)
             return
         state = self.first(num_words)
@@ -246,7 +276,9 @@ class Subject(Reader):
 
     def in_precision(self, dtype: torch.dtype) -> Subject:
         """The same model with weights, states and arithmetic of another floating-point type."""
-        return Subject(self.model, self.automaton, dtype=dtype)
+        other = Subject(self.model, self.automaton, dtype=dtype)
+        other._budget = self._budget
+        return other
 
     def first_errors(self, words: NDArray[np.integer]) -> NDArray[np.int64]:
         """The position (from 1) of the first wrong answer to each of words [B, T]; 0: none: [B].

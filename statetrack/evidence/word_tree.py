@@ -12,10 +12,13 @@ make a wrong word that is shorter, or of the same length and earlier.
 edge leads to a new node, the tree is closed: every word of any length leads through nodes that were
 met, over edges whose answers are right. Rounding may depend on how many words are read at once, so
 a tree that closes in batches is built again from words that are read alone; closed means that this
-one closed, too. It is a proof about the model as it is computed here, symbol by symbol by
-`Subject.step`, in its own precision, on this machine: another machine, or a scan over many symbols
-at once, may round otherwise. Models whose operators do not contract keep the rounding of every
-step, so that their states rarely repeat bit by bit, and a state that counts positions never does.
+one closed, too. For the same reason words whose right label leads by less than `NARROW` are also
+read alone, symbol by symbol and at once, and fail where one of the answers is wrong. The others are
+right as they were read: in batches, symbol by symbol. All that is proven about the model as it is
+computed here, by `Subject.step`, in its own precision, on this machine: another machine, or a scan
+over many symbols at once, may round otherwise. Models whose operators do not contract keep the
+rounding of every step, so that their states rarely repeat bit by bit, and a state that counts
+positions never does.
 
 *What is heuristic.* With a tolerance, nodes are equal where the automaton's states are, and the
 model's are no further apart than that share of the size of the one that was met first. Nothing
@@ -25,7 +28,7 @@ compared after division by their norm: the argmax does not depend on it, but its
 that is done with a tolerance only.
 
 *The least certain words.* Among longer words the shortest wrong answer is sought by a tree whose
-levels are cut down to the words whose right label has the least margin, and some of the others.
+levels are cut down to the words whose right label has the least margin in every state.
 
 B words, D numbers of a state, S states and V symbols of the automaton.
 """
@@ -44,9 +47,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from statetrack.errors import SettingsError
+from statetrack.evidence.budget import SearchBudget
 from statetrack.evidence.kinds.exhaustive import Exhaustive
 from statetrack.evidence.long_words import margins_of
-from statetrack.evidence.records import Failure, SearchBudget
+from statetrack.evidence.records import Failure
 from statetrack.evidence.subject import NO_ANSWER, Subject
 from statetrack.evidence.words import Word
 from statetrack.sources import UNCOUNTABLE, LengthDistribution
@@ -56,11 +61,20 @@ Indices = NDArray[np.int64]
 ROWS = 4096
 """Words that are read at once."""
 
+NARROW = 2.0**-10
+"""The margin, as a share of the largest logit of a batch, up to which words are also read alone."""
+
 MOST_STATES = 2**18
 """Most nodes that are met, by default."""
 
 MOST_BYTES = 2**28
 """Most bytes of the model's states of one depth."""
+
+PROJECTIONS, CELL = 3, 0.1
+"""On how many random lines states are compared, in cells of which part of their spread there."""
+
+EVERY = 4
+"""After so many of the least certain words of a state, the most certain one is kept, too."""
 
 
 def find_exhaustive(
@@ -78,13 +92,14 @@ def find_exhaustive(
     Raises `SettingsError` for a model without a state.
     """
     subject.require_state("reading every word")
+    subject.counts_for(budget)
     started = time.monotonic()
 
     def build(rows: int) -> _GrownTree:
         met: _Met = _Bits(subject) if tolerance == 0 else _Neighbourhoods(subject, tolerance)
         return _grown(subject, budget, met, rows, max_states, max_length)
 
-    tree = build(ROWS)
+    tree = batched = build(ROWS)
     if tree.reason == "closed" and tolerance == 0:
         alone = build(1)
         if alone.reason in ("closed", "failure"):
@@ -101,6 +116,9 @@ def find_exhaustive(
         tolerance=tolerance,
         failure=tree.failure,
         reason=tree.reason,
+        alone=tree.alone,
+        read=f"{str(subject.dtype).removeprefix('torch.')} on {subject.device.type}",
+        one_by_one=tree is not batched,
         complete=tree.reason != "time",
         seconds=time.monotonic() - started,
     )
@@ -114,37 +132,66 @@ class _GrownTree:
     states: int
     failure: Failure | None
     reason: str
+    alone: int = 0
+
+
+@dataclass(frozen=True)
+class _Trail:
+    """How words were continued: of each its last symbol, and the place of the word before it."""
+
+    parents: Indices
+    symbols: Indices
+    before: _Trail | None
+
+    def word(self, row: int) -> Word:
+        """The word in a row."""
+        symbols: list[int] = []
+        trail: _Trail | None = self
+        while trail is not None:
+            symbols.append(int(trail.symbols[row]))
+            row, trail = int(trail.parents[row]), trail.before
+        return tuple(reversed(symbols))
 
 
 @dataclass(frozen=True)
 class _Level:
-    """Nodes of one depth: the model's state, the automaton's [N], and the words [N, depth]."""
+    """Nodes of one depth: the model's state, the automaton's [N], and the way to them."""
 
     state: Any
     reached: Indices
-    words: Indices
+    trail: _Trail | None
 
     @classmethod
     def first(cls, subject: Subject) -> _Level:
         """The node of the empty word."""
-        return cls(subject.first(1), np.array([subject.automaton.start]), np.zeros((1, 0), int))
+        return cls(subject.first(1), np.array([subject.automaton.start]), None)
 
     @classmethod
     def joined(cls, subject: Subject, levels: list[_Level]) -> _Level:
-        """The nodes of several batches."""
+        """The nodes of several batches, which continue the same words."""
         if len(levels) == 1:
             return levels[0]
+        trails = [each.trail for each in levels if each.trail is not None]
         return cls(
             subject.join([each.state for each in levels]),
             np.concatenate([each.reached for each in levels]),
-            np.concatenate([each.words for each in levels]),
+            _Trail(
+                np.concatenate([each.parents for each in trails]),
+                np.concatenate([each.symbols for each in trails]),
+                trails[0].before,
+            ),
         )
+
+    def word(self, row: int) -> Word:
+        """The word that leads to a node."""
+        return () if self.trail is None else self.trail.word(row)
 
     def take(self, subject: Subject, rows: Indices) -> _Level:
         """Some of the nodes."""
-        return _Level(
-            subject.take(self.state, subject.tensor(rows)), self.reached[rows], self.words[rows]
-        )
+        trail = self.trail
+        if trail is not None:
+            trail = _Trail(trail.parents[rows], trail.symbols[rows], trail.before)
+        return _Level(subject.take(self.state, subject.tensor(rows)), self.reached[rows], trail)
 
     def deeper(self, subject: Subject, rows: int = ROWS) -> Iterator[tuple[Tensor, _Level]]:
         """Logits [B, C] and nodes of all words one symbol longer, in their order, in batches."""
@@ -155,8 +202,7 @@ class _Level:
             before = subject.take(self.state, subject.tensor(parents))
             logits, state = subject.step(symbols, before)
             reached = automaton.delta[self.reached[parents], symbols]
-            words = np.column_stack([self.words[parents], symbols])
-            yield logits, _Level(state, reached, words)
+            yield logits, _Level(state, reached, _Trail(parents, symbols, self.trail))
 
 
 class _Met(Protocol):
@@ -189,10 +235,20 @@ def _grown(
                 tree.reason = "time"
                 return tree
             answers, labels = subject.answers_of(logits), automaton.output[nodes.reached]
-            wrong = automaton.scored[nodes.reached] & (answers != labels)
+            scored = automaton.scored[nodes.reached]
+            wrong = scored & (answers != labels)
+            narrow = scored & ~wrong & _narrow(logits, labels)
+            for place in np.flatnonzero(narrow).tolist():
+                if wrong[:place].any() or budget.spent:
+                    break
+                tree.alone += 1
+                answers[place] = _answer_alone(
+                    subject, np.array(nodes.word(place)), int(labels[place])
+                )
+                wrong[place] = answers[place] != labels[place]
             if wrong.any():
                 place = int(wrong.argmax())
-                word, answer = tuple(nodes.words[place].tolist()), int(answers[place])
+                word, answer = nodes.word(place), int(answers[place])
                 given = None if answer == NO_ANSWER else answer
                 tree.failure = Failure(word, (), len(word), int(labels[place]), given)
                 tree.reason = "failure"
@@ -212,6 +268,23 @@ def _grown(
         level = _Level.joined(subject, kept)
     tree.reason = "length"
     return tree
+
+
+def _narrow(logits: Tensor, labels: Indices) -> NDArray[np.bool_]:
+    """Where the right one of logits [B, C] leads by little, beside the largest of the batch."""
+    right = torch.from_numpy(labels).to(logits.device)[:, None]
+    leads = logits.gather(1, right) - logits.scatter(1, right, -math.inf).amax(1, keepdim=True)
+    found: NDArray[np.bool_] = (leads <= NARROW * logits.abs().max())[:, 0].cpu().numpy()
+    return found
+
+
+def _answer_alone(subject: Subject, word: Indices, label: int) -> int:
+    """The answer to a word that is read alone, at once and symbol by symbol: the wrong one."""
+    at_once = int(subject.answers(word[None])[0, -1])
+    state = subject.first(1)
+    for symbol in word:
+        logits, state = subject.step(np.array([symbol]), state)
+    return at_once if at_once != label else int(subject.answers_of(logits)[0])
 
 
 def _num_words(subject: Subject, length: int) -> int | None:
@@ -283,71 +356,91 @@ class _Neighbourhoods:
 class SearchedWords:
     """What the search found: a wrongly answered word, or None, of at most `longest` symbols.
 
-    `words` were read; all words up to `all_up_to` symbols, equal states merged.
+    `words` were read. A search that is not `complete` was ended by its budget.
     """
 
     failing: Word | None
     words: int
     longest: int
-    all_up_to: int
     complete: bool
 
 
 def search_short_words(
-    subject: Subject, *, longest: int, beam: int, budget: SearchBudget, draw: np.random.Generator
+    subject: Subject, *, longest: int, beam: int, budget: SearchBudget, seed: int = 0
 ) -> SearchedWords:
     """Search words of rising length, until one is answered wrongly. The model needs a state.
 
-    As long as the words fit into the beam, all of them are read, those with equal states as one;
-    from then on those whose right label has the least margin, and some drawn from the others.
+    As long as the words fit into the beam, all of them are read; from then on the least certain
+    ones of every state of the automaton, of which none is like another (`_Strata`).
     """
-    automaton = subject.automaton
-    level = _Level.first(subject)
-    num_read, all_up_to, pruned = 0, 0, False
+    automaton, of_any_scale = subject.automaton, subject.scale_invariant
+    level, num_read = _Level.first(subject), 0
+    size = subject.bits(level.state)[0].nbytes * automaton.num_symbols
+    strata = _Strata(subject, min(beam, max(1, MOST_BYTES // size)), seed)
     for length in range(1, longest + 1):
         if budget.spent:
-            return SearchedWords(None, num_read, length - 1, all_up_to, complete=False)
+            return SearchedWords(None, num_read, length - 1, complete=False)
         margins, parts = [], []
         for logits, nodes in level.deeper(subject):
             labels = automaton.output[nodes.reached, None]
-            margins.append(margins_of(logits.unsqueeze(1), labels)[:, 0])
+            found = margins_of(logits.unsqueeze(1), labels, of_any_scale=of_any_scale)[:, 0]
+            margins.append(np.where(automaton.scored[nodes.reached], found, math.inf))
             parts.append(nodes)
         margin, level = np.concatenate(margins), _Level.joined(subject, parts)
         num_read += len(margin)
-        scored = automaton.scored[level.reached]
-        wrong = np.flatnonzero(~(margin > 0) & scored)
+        wrong = np.flatnonzero(~(margin > 0))
         if len(wrong):
-            found = tuple(level.words[wrong[0]].tolist())
-            right_to = all_up_to if pruned else length - 1
-            return SearchedWords(found, num_read, length, right_to, complete=True)
-        kept = _Bits(subject).add(level.state, level.reached, len(margin))
-        if len(kept) > beam:
-            margin = np.where(scored, margin, math.inf)
-            kept, pruned = _least_certain(kept, margin, level.reached, beam, draw), True
-        if not pruned:
-            all_up_to = length
-        level = level.take(subject, kept)
-    return SearchedWords(None, num_read, longest, all_up_to, complete=True)
+            return SearchedWords(level.word(int(wrong[0])), num_read, length, complete=True)
+        if len(margin) > strata.beam:
+            level = level.take(subject, strata.chosen(level, margin))
+    return SearchedWords(None, num_read, longest, complete=True)
 
 
-def _least_certain(
-    rows: NDArray[np.int64],
-    margin: NDArray[np.float64],
-    states: NDArray[np.int64],
-    beam: int,
-    draw: np.random.Generator,
-) -> NDArray[np.int64]:
-    """Three quarters of the beam by margin, the rest drawn from the others.
+class _Strata:
+    """The least certain nodes of a level, as many of every state of the automaton as there is room.
 
-    The least certain word of every state comes before the second of any: in some states a margin
-    is large whatever the model has got wrong.
+    The least certain node of every state comes before the second of any: in some states a margin is
+    large whatever the model has got wrong. What drifts towards a wrong label is most certain where
+    that is right for once, so that some of the most certain nodes are taken, too. Of nodes of one
+    state whose model states are alike, only the least certain is taken, as their continuations will
+    be alike: they are where a few random projections fall into the same cells, whose width is a
+    part of the spread in the level.
     """
-    ordered = rows[np.argsort(margin[rows], kind="stable")]
-    grouped = np.argsort(states[ordered], kind="stable")
-    counts = np.unique(states[ordered], return_counts=True)[1]
-    ranks = np.empty(len(ordered), np.int64)
-    ranks[grouped] = np.arange(len(ordered)) - np.repeat(np.cumsum(counts) - counts, counts)
-    ordered = ordered[np.argsort(ranks, kind="stable")]
-    first = 3 * beam // 4
-    others = ordered[first:]
-    return np.concatenate([ordered[:first], draw.permutation(others)[: beam - first]])
+
+    def __init__(self, subject: Subject, beam: int, seed: int) -> None:
+        self.beam = beam
+        self._subject = subject
+        self._seed = seed
+        self._projections: Tensor | None = None
+
+    def chosen(self, level: _Level, margin: NDArray[np.float64]) -> Indices:
+        """The rows of the chosen nodes."""
+        order = np.argsort(margin, kind="stable")
+        keys = np.column_stack([level.reached, self._cells(level.state)])[order]
+        _, first = np.unique(keys, axis=0, return_index=True)
+        order = order[np.sort(first)]
+        states = level.reached[order]
+        grouped = np.argsort(states, kind="stable")
+        counts = np.unique(states, return_counts=True)[1]
+        least, most = np.empty((2, len(order)), np.int64)
+        least[grouped] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+        most[grouped] = np.repeat(counts, counts) - 1 - least[grouped]
+        ranks = np.minimum(least, EVERY * most + EVERY - 1)
+        return np.sort(order[np.argsort(ranks, kind="stable")[: self.beam]])
+
+    def _cells(self, state: Any) -> NDArray[np.float64]:
+        """The cells that states fall into, [B, P]."""
+        try:
+            rows = self._subject.vectors(state).double()
+        except SettingsError:  # whole numbers alone
+            rows = torch.from_numpy(self._subject.bits(state)[0].astype(np.float64))
+        if self._subject.scale_invariant:
+            rows = rows / rows.norm(dim=1, keepdim=True).clamp_min(1e-300)
+        if self._projections is None:
+            draw = torch.Generator().manual_seed(self._seed)
+            shape = rows.shape[1], PROJECTIONS
+            self._projections = torch.randn(shape, generator=draw, dtype=torch.float64).to(rows)
+        places = np.nan_to_num((rows @ self._projections).cpu().numpy())
+        widths = np.maximum(CELL * places.std(0), 1e-9 * abs(places).max(0)) + 1e-300
+        cells: NDArray[np.float64] = np.floor(places / widths)
+        return cells

@@ -17,16 +17,18 @@ import numpy as np
 import torch
 from torch import nn
 
-from statetrack.evidence.kinds.worst_case import Family, WorstCase
-from statetrack.evidence.long_words import Reading, WrongAt, first_error
+from statetrack.evidence.budget import SearchBudget
+from statetrack.evidence.kinds.worst_case import Expected, Family, WorstCase
+from statetrack.evidence.long_words import PIECE, Reading, WrongAt, first_error
 from statetrack.evidence.power_words import (
     LinearForm,
     PredictedFailure,
     predict_failure,
     predict_failures,
     predict_failures_on_leaving,
+    work_of_predicting,
 )
-from statetrack.evidence.records import Failure, SearchBudget
+from statetrack.evidence.records import Failure
 from statetrack.evidence.subject import NO_ANSWER, Subject
 from statetrack.evidence.word_tree import search_short_words
 from statetrack.evidence.words import (
@@ -44,6 +46,9 @@ from statetrack.spec import Task
 
 LONGEST = 100_000
 """How far the words that are most likely to fail are read."""
+
+FARTHEST = 10**9
+"""How far failures of powers of words are predicted."""
 
 LEAST_PREDICTED = 200
 """Up to this length powers of words are read, and not predicted."""
@@ -70,28 +75,26 @@ class Caps:
     the last ones to the greatest length asked for."""
     predicted: int = 1_000
     """Powers of words whose failure is predicted for a linear model."""
+    expected: int = 60
+    """Of these, for how many it is predicted far beyond what is read."""
     replayed: int = 16
     """Of these, how many are read: those that are predicted to fail first."""
     replayed_alone: int = 4
     """How many of those that are predicted to fail where they leave their period are read."""
-    short: tuple[int, int] = (48, 256)
-    """The length of the words that are searched for the shortest failure, and how many are kept."""
-    uncertain: tuple[int, int] = (1_000, 32)
-    """The length of the words that are grown by the symbols that leave the least margin, and how
-    many are kept."""
+    beams: tuple[tuple[int, int], ...] = ((256, 128), (64, 2_000), (1_024, 256), (4_096, 128))
+    """How many of the least certain words are kept while words are grown, and to which length."""
     mixed: int = 64
     """How many words in groups, and random ones, are read."""
     mixed_length: int = 4_096
     """How long these are."""
 
 
-SHORT_WORDS = "short words"
 IDLE = "runs that change nothing"
 POWERS = "powers of words"
 UNCERTAIN = "least certain words"
 GROUPS = "words in a group"
 RANDOM = "random words"
-EXPLICIT = (SHORT_WORDS, UNCERTAIN, GROUPS, RANDOM)
+EXPLICIT = (UNCERTAIN, GROUPS, RANDOM)
 """The families, and those of words that are tried as they are written."""
 
 
@@ -100,15 +103,18 @@ def find_worst_case(
     *,
     budget: SearchBudget,
     seed: int = 0,
-    longest: int = LONGEST,
+    longest: int | None = None,
+    beyond: int = 0,
     caps: Caps | None = None,
 ) -> WorstCase:
     """The earliest wrong answer to a word of at most `longest` symbols, within a budget.
 
-    Only drawable words are tried. The failing word is read again on its own, as evaluation reads
-    words, in the model's own precision and in float64.
+    Without a length, words have up to `LONGEST` symbols; where a power of a word is predicted to
+    fail later, it is read as far as the budget allows. Where all words of up to `beyond` symbols
+    are known to be right, longer ones are sought, up to a tenth more at least. Only drawable words are tried. The failing word is read again on its own,
+    as evaluation reads words, in the model's own precision and in float64.
     """
-    return _WorstWordSearch(subject, budget, seed, longest, caps or Caps()).run()
+    return _WorstWordSearch(subject, budget, seed, longest, beyond, caps or Caps()).run()
 
 
 def stress(
@@ -117,33 +123,44 @@ def stress(
     *,
     seconds: float = 20.0,
     seed: int = 0,
-    longest: int = LONGEST,
+    longest: int | None = None,
     report: Callable[[str], None] | None = None,
 ) -> WorstCase:
     """The word that a model answers wrongly earliest, of those that are likely to fail.
 
     The model maps symbols [B, T] to logits [B, T, C]; with `initial_state` and `step` or `scan` it
-    is tried on words of up to `longest` symbols, without on words of up to 2,000. The search ends
-    after about so many `seconds`; `report` is told what it is doing.
+    is tried on words of up to `longest` symbols (100,000, and further where a failure is predicted
+    there), without on words of up to 2,000. The search ends
+    after so many `seconds` of work; `report` is told what it is doing.
 
     Raises `SettingsError` where the task has no automaton.
     """
     budget = SearchBudget(seconds, report)
-    return find_worst_case(Subject(model, task), budget=budget, seed=seed, longest=longest)
+    return WorstCase.search(Subject(model, task), budget=budget, seed=seed, longest=longest)
 
 
 class _WorstWordSearch:
     """One search: families of words, tried one after the other, up to the earliest failure."""
 
     def __init__(
-        self, subject: Subject, budget: SearchBudget, seed: int, longest: int, caps: Caps
+        self,
+        subject: Subject,
+        budget: SearchBudget,
+        seed: int,
+        longest: int | None,
+        beyond: int,
+        caps: Caps,
     ) -> None:
         self._subject = subject
+        subject.counts_for(budget)
         self._budget = budget
         self._seed = seed
-        self._longest = longest
+        self._bounded = longest is not None
+        self._longest = max(LONGEST if longest is None else longest, beyond + beyond // 10)
+        self._beyond = beyond
+        self._expected: Expected | None = None
         self._caps = caps
-        self._limit = longest  # no wrong answer beyond this would be the earliest
+        self._limit = self._longest  # no wrong answer beyond this would be the earliest
         self._families: list[Family] = []
         self._complete = True
         self._draw = np.random.default_rng(seed)
@@ -153,10 +170,9 @@ class _WorstWordSearch:
         """Try all families, each with a share of the time that is left."""
         started = time.monotonic()
         families: tuple[tuple[str, float, Callable[[str, SearchBudget], None]], ...] = (
-            (SHORT_WORDS, 0.2, self._short_words),
+            (UNCERTAIN, 0.4, self._least_certain_words),
             (IDLE, 0.25, self._periodic_words),
             (POWERS, 0.6, self._periodic_words),
-            (UNCERTAIN, 0.4, self._short_words),
             (GROUPS, 0.4, self._mixed_words),
             (RANDOM, 0.5, self._mixed_words),
         )
@@ -179,6 +195,8 @@ class _WorstWordSearch:
             families=tuple(self._families),
             drawable_only=True,
             seed=self._seed,
+            beyond=self._beyond,
+            expected=self._expected if worst is None else None,
             complete=self._complete,
             seconds=round(time.monotonic() - started, 3),
         )
@@ -188,23 +206,23 @@ class _WorstWordSearch:
         """The length of the longest word that was read."""
         return max((family.longest for family in self._families), default=0)
 
-    def _short_words(self, name: str, budget: SearchBudget) -> None:
-        if not self._subject.has_state:
-            return
-        length, beam = self._caps.short if name == SHORT_WORDS else self._caps.uncertain
-        found = search_short_words(
-            self._subject,
-            longest=min(length, self._limit),
-            beam=beam,
-            budget=budget,
-            draw=self._draw,
-        )
-        self._complete &= found.complete
-        family = Family(name, found.words, found.longest, 0, None)
-        if found.failing is None:
-            self._families.append(family)
-        else:
-            self._fails(family, explicit(found.failing), WrongAt(0, len(found.failing)))
+    def _least_certain_words(self, name: str, budget: SearchBudget) -> None:
+        for beam, length in self._caps.beams if self._subject.has_state else ():
+            if min(length, self._limit) <= self._beyond:
+                continue
+            found = search_short_words(
+                self._subject,
+                longest=min(length, self._limit),
+                beam=beam,
+                budget=budget,
+                seed=self._seed,
+            )
+            self._complete &= found.complete
+            family = Family(name, found.words, found.longest, 0, None)
+            if found.failing is None:
+                self._families.append(family)
+            else:
+                self._fails(family, explicit(found.failing), WrongAt(0, len(found.failing)))
 
     def _periodic_words(self, name: str, budget: SearchBudget) -> None:
         automaton, most = self._subject.automaton, self._caps.stages[0][0]
@@ -212,16 +230,40 @@ class _WorstWordSearch:
             words = idle_runs(automaton, most, self._draw)
         elif self._form is not None and self._limit > LEAST_PREDICTED:
             words = periodic_words(automaton, self._caps.predicted, self._draw)
-            predictions, leaving = self._predict(self._form, words, budget.part(0.6))
-            first = [each.word for each in _first_to_fail(predictions)[: self._caps.replayed]]
+            predictions, leaving = self._predict(self._form, words, self._limit, budget.part(0.5))
+            first = _first_to_fail(predictions, self._limit)[: self._caps.replayed]
             if first:
-                self._read(f"{name}, predicted to fail first", first, self._limit, budget.part(0.6))
-            self._leave_periods(name, _first_to_fail(leaving))
+                most = (first[-1].position or 0) * 101 // 100 + PIECE
+                title = f"{name}, predicted to fail first"
+                within = [each.word for each in first]
+                self._read(title, within, min(most, self._limit), budget.part(0.6))
+            self._leave_periods(name, _first_to_fail(leaving, self._limit))
+            few = words[: self._caps.expected]
+            far = self._predict(self._form, few, FARTHEST, budget.part(0.4))
+            self._expect(name, _first_to_fail([*far[0], *far[1]]), budget)
             unknown = [each.word for each in predictions if not each.known]
             words = unknown or words
         else:
             words = periodic_words(automaton, most, self._draw)
         self._read_in_stages(name, words[:most], budget)
+
+    def _expect(self, name: str, failing: Sequence[PredictedFailure], budget: SearchBudget) -> None:
+        """Read the word that is predicted to fail first of those that are longer, or keep it."""
+        if not failing or self._limit < self._longest:
+            return
+        word, suffix, position = failing[0].word, failing[0].suffix, failing[0].position
+        assert position is not None
+        if position <= self._limit:
+            return
+        work = self._subject.work_of(1, position)
+        if work > budget.left or self._bounded:
+            self._expected = Expected(word.prefix, word.period, suffix, position, round(work, 1))
+            return
+        self._limit = self._longest = position * 101 // 100 + PIECE
+        if suffix:
+            self._leave_periods(name, failing[:1])
+        else:
+            self._read(f"{name}, predicted to fail later", [word], self._limit, budget)
 
     def _leave_periods(self, name: str, suspects: Sequence[PredictedFailure]) -> None:
         """Read the words that are predicted to fail first on a symbol outside their period."""
@@ -253,7 +295,7 @@ class _WorstWordSearch:
         return None
 
     def _predict(
-        self, form: LinearForm, words: Sequence[Periodic], budget: SearchBudget
+        self, form: LinearForm, words: Sequence[Periodic], longest: int, budget: SearchBudget
     ) -> tuple[list[PredictedFailure], list[PredictedFailure]]:
         """What is predicted for words that stay in their period, and for those that leave it."""
         groups: dict[Word, list[Periodic]] = {}
@@ -269,8 +311,9 @@ class _WorstWordSearch:
                 break
             if number % SAY_EVERY == 0:
                 self._budget.say(f"predicting powers of words, {number:,} of {len(groups):,}")
-            staying += predict_failures(form, automaton, group, self._limit)
-            leaving += predict_failures_on_leaving(form, automaton, group, self._limit)
+            self._budget.use(work_of_predicting(form, automaton, group, longest))
+            staying += predict_failures(form, automaton, group, longest)
+            leaving += predict_failures_on_leaving(form, automaton, group, longest)
         return staying, leaving
 
     def _mixed_words(self, name: str, budget: SearchBudget) -> None:
@@ -280,7 +323,7 @@ class _WorstWordSearch:
             words = words_in_groups(automaton, most, length, self._draw)
         else:
             words = sampled_words(automaton, most, length, self._seed)
-        if words:
+        if words and length > self._beyond:
             self._read(name, words, length, budget)
 
     def _read_in_stages(self, name: str, words: Sequence[Periodic], budget: SearchBudget) -> None:
@@ -390,7 +433,7 @@ class _WorstWordSearch:
 
         That takes a few seconds at most, which it also has where the time is spent.
         """
-        budget = SearchBudget(max(self._budget.left, GRACE))
+        budget = self._budget.at_least(GRACE)
         found = first_error(subject, word, longest, budget)
         self._complete &= found is not None or not budget.spent
         return found
@@ -426,9 +469,11 @@ def _is_drawable(automaton: Automaton, word: Word) -> bool:
     return bool(automaton.drawable[before, np.array(word)].all())
 
 
-def _first_to_fail(predictions: Sequence[PredictedFailure]) -> list[PredictedFailure]:
-    """Those that are predicted to fail, the earliest first."""
-    failing = [each for each in predictions if each.position is not None]
+def _first_to_fail(
+    predictions: Sequence[PredictedFailure], longest: int = FARTHEST
+) -> list[PredictedFailure]:
+    """Those that are predicted to fail up to a length, the earliest first."""
+    failing = [each for each in predictions if each.position and each.position <= longest]
     return sorted(failing, key=lambda each: each.position or 0)
 
 

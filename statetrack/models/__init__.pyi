@@ -1,5 +1,6 @@
 """The public names of `statetrack.models`: other packages import these, from here alone."""
 
+from ._base import NORMALISE_EVERY as NORMALISE_EVERY
 from ._base import LinearModel as LinearModel
 from ._base import RecurrentModel as RecurrentModel
 from ._base import Scanning as Scanning
@@ -16,7 +17,9 @@ from ._checking import Finding as Finding
 from ._checking import check_model as check_model
 from ._construction import TRAINING as TRAINING
 from ._construction import check_memory as check_memory
+from ._construction import free_memory as free_memory
 from ._construction import make_model as make_model
+from ._construction import without_values as without_values
 from ._registry import MODEL_FACTS as MODEL_FACTS
 from ._registry import MODELS as MODELS
 from ._settings import KernelSettings as KernelSettings

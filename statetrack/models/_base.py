@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from statetrack import ops
 from statetrack.errors import SettingsError, setting
 from statetrack.models._settings import LinearSettings
-from statetrack.ops import Box, Operators
+from statetrack.ops import Box, Operators, TanhStep
 from statetrack.settings import Settings
 
 State: TypeAlias = "Tensor | tuple[State, ...]"
@@ -120,6 +120,17 @@ class WithBoxes(abc.ABC):
 
         Boxes are [B, D] and labels [B]; the entry of the given label is 0.
         """
+
+    def keeping(self, symbols: Tensor, states: Tensor) -> Tensor:
+        """The arguments [B, G] of gates that carry numbers of states [B, D] along, if any.
+
+        With a gate of 1 a number, and an error in it, stays as it is; sigmoid of 0 is one half.
+        """
+        return states[:, :0]
+
+    def tanh_step(self, unit: float) -> TanhStep | None:
+        """The step as one layer of tanh units, where it is that; None for other networks."""
+        return None
 
 
 class RecurrentModel(SequenceModel):
@@ -226,6 +237,10 @@ class LinearModel(RecurrentModel, WithTransition):
     def operators(self) -> Operators:
         """The operators A(x), one for each symbol, in their own structure."""
 
+    def running_operators(self) -> Operators:
+        """The operators in the structure in which they are applied; by default their own."""
+        return self.operators()
+
     def recurrent_part(self, state: Tensor) -> Tensor:
         """The state itself, [B, H]."""
         return state
@@ -253,7 +268,7 @@ class LinearModel(RecurrentModel, WithTransition):
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Logits [B, C] and the next state [B, H], by the operators themselves."""
         assert isinstance(state, Tensor)
-        state = self.operators().apply(symbols, state)
+        state = self.running_operators().apply(symbols, state)
         table = self.additive_table()
         if table is not None:
             state = state + table[symbols]
@@ -282,7 +297,8 @@ class LinearModel(RecurrentModel, WithTransition):
     def _read(self, symbols: Tensor, state: Tensor, normalise_every: int) -> tuple[Tensor, Tensor]:
         table = self.additive_table()
         inputs = None if table is None else ops.lookup(table, symbols)
-        states = self.operators().recur(symbols, state, inputs, normalise_every=normalise_every)
+        operators = self.running_operators()
+        states = operators.recur(symbols, state, inputs, normalise_every=normalise_every)
         return self.readout(states).transpose(0, 1), states[-1]
 
 

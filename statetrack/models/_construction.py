@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import torch
 from torch import nn
@@ -19,6 +19,8 @@ from statetrack.models._base import SequenceModel
 from statetrack.models._registry import MODELS
 from statetrack.settings import build
 from statetrack.spec import Task, load_task
+
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 TRAINING: Final = 5
 """Copies of the weights in training: themselves, the best ones, gradients, two averages of Adam."""
@@ -57,19 +59,9 @@ def check_memory(
 
     `make` builds one replica. One that cannot be built without values is not checked.
     """
-    try:
-        with torch.random.fork_rng(devices=[]), torch.device("meta"):
-            model = make()
-    except (RuntimeError, NotImplementedError, TypeError, ValueError) as problem:
-        if "overflow" in str(problem).lower():
-            raise SettingsError(
-                "a weight of the model has more numbers than a computer can count: make the "
-                f"model smaller, for example with a lower {setting('hidden')} or "
-                f"{setting('width')}"
-            ) from None
+    model = without_values(make)
+    if model is None:
         return
-    if any(weight.device.type != "meta" for weight in model.parameters()):
-        return  # a model that was already there
     number = sum(weight.numel() for weight in (*model.parameters(), *model.buffers()))
     size = sum(weight.nbytes for weight in (*model.parameters(), *model.buffers()))
     free = free_memory(device)
@@ -82,6 +74,26 @@ def check_memory(
             f"{_gigabytes(free)} are free: make the model smaller, or train fewer "
             f"{setting('seeds')} or {setting('lrs')}"
         )
+
+
+def without_values(make: Callable[[], ModuleT]) -> ModuleT | None:
+    """What `make` builds on torch's `meta` device; None where it needs values or was there before.
+
+    Raises `SettingsError` for a weight with more numbers than can be counted.
+    """
+    try:
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):
+            model = make()
+    except (RuntimeError, NotImplementedError, TypeError, ValueError) as problem:
+        if "overflow" in str(problem).lower():
+            raise SettingsError(
+                "a weight of the model has more numbers than a computer can count: make the "
+                f"model smaller, for example with a lower {setting('hidden')} or "
+                f"{setting('width')}"
+            ) from None
+        return None
+    has_values = any(weight.device.type != "meta" for weight in model.parameters())
+    return None if has_values else model
 
 
 def free_memory(device: torch.device) -> int | None:

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor, nn
 
 from statetrack.errors import SettingsError, UnknownNameError, nearest, setting
-from statetrack.extras import import_extra
 from statetrack.models._base import SequenceModel, through
 from statetrack.models._hf_names import (
     FAMILY,
@@ -29,6 +28,7 @@ from statetrack.models._hf_names import (
     settings_class,
 )
 from statetrack.models._settings import MOST_LAYERS
+from statetrack.registry import import_extra
 from statetrack.settings import Settings
 
 SYMBOLS_AT_ONCE: Final = 2**13

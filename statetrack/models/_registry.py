@@ -10,6 +10,10 @@ plain attributes. Therefore a file of this package may refer to torch while it i
 classes, decorators, annotations), but not compute with it; a test checks this for all files. A
 model from a user's file or from another package is imported as usual.
 
+It stays so, and is not a list that is generated, because a settings class is code: validators,
+properties and recurrences, which a list would have to repeat and could differ from. A list would
+also need a second file for each model, or a step that a user's own model does not have.
+
 A settings class read in this way is not the one that a later import of the file defines. It is
 for reading defaults, help and recurrences; a model is built with an instance of
 `MODELS[name].settings_class`.

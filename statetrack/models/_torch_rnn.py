@@ -8,6 +8,7 @@ B batch, T time, L layers, H hidden, D numbers of a state.
 from __future__ import annotations
 
 import abc
+from collections.abc import Iterator
 from typing import ClassVar
 
 import torch
@@ -46,6 +47,8 @@ class TorchRNN(RecurrentModel, WithBoxes):
 
     network_class: ClassVar[type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]]
     state_parts: ClassVar[int] = 1
+    keeping_gate: ClassVar[int | None] = None
+    """The place, among the gates of the affine maps, of the one that carries the state along."""
 
     def __init__(self, settings: TorchRNNSettings, *, num_symbols: int, num_labels: int) -> None:
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
@@ -81,8 +84,24 @@ class TorchRNN(RecurrentModel, WithBoxes):
 
     def box_step(self, symbols: Tensor, box: Box, unit: float = 0.0) -> Box:
         """Layer by layer; the inputs of the first are points."""
+        after = [state for _, _, state in self._box_layers(symbols, box, unit)]
+        stacked = (torch.stack(bounds, -3).flatten(-3) for bounds in zip(*after, strict=True))
+        return Box(*stacked)
+
+    def keeping(self, symbols: Tensor, states: Tensor) -> Tensor:
+        """The arguments of one gate of each unit of each layer, [B, L H]; none for an Elman RNN."""
+        if self.keeping_gate is None:
+            return states[:, :0]
+        found = []
+        for read, remembered, _ in self._box_layers(symbols, Box(states, states), 0.0):
+            sums = read.lower + remembered.lower
+            found.append(sums.unflatten(-1, (-1, self.network.hidden_size))[:, self.keeping_gate])
+        return torch.cat(found, -1)
+
+    def _box_layers(self, symbols: Tensor, box: Box, unit: float) -> Iterator[tuple[Box, Box, Box]]:
+        """For every layer, the affine maps of its input and of its h, and its next state."""
         vectors = self.embedding(symbols)
-        inputs, after = Box(vectors, vectors), []
+        inputs = Box(vectors, vectors)
         for layer, own in enumerate(self._layers(box)):
             weight, recurrent, bias, more = (
                 getattr(self.network, f"{name}_l{layer}")
@@ -92,9 +111,7 @@ class TorchRNN(RecurrentModel, WithBoxes):
             remembered = boxes.affine(own.part(HIDDEN), recurrent, more, unit)
             own = self.box_layer(read, remembered, own, unit)
             inputs = own.part(HIDDEN)
-            after.append(own)
-        stacked = (torch.stack(bounds, -3).flatten(-3) for bounds in zip(*after, strict=True))
-        return Box(*stacked)
+            yield read, remembered, own
 
     def _layers(self, box: Box) -> list[Box]:
         """The part of every layer, [B, parts, H], of boxes [B, D]."""

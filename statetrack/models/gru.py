@@ -30,6 +30,7 @@ class GRU(TorchRNN):
 
     source = "Cho et al. 2014, arXiv:1406.1078"
     network_class = nn.GRU
+    keeping_gate = 1
 
     def box_layer(self, read: Box, remembered: Box, state: Box, unit: float) -> Box:
         """The gates r, z and the candidate n are the thirds of the maps."""

@@ -33,6 +33,7 @@ class LSTM(TorchRNN):
 
     source = "Hochreiter & Schmidhuber 1997, doi:10.1162/neco.1997.9.8.1735"
     network_class = nn.LSTM
+    keeping_gate = 1
     state_parts = 2
 
     def box_layer(self, read: Box, remembered: Box, state: Box, unit: float) -> Box:

@@ -19,7 +19,7 @@ from torch import nn
 
 from statetrack.models._registry import MODELS
 from statetrack.models._torch_rnn import TorchRNN
-from statetrack.ops import Box, boxes
+from statetrack.ops import Box, TanhStep, boxes
 
 
 @MODELS.register("rnn")
@@ -34,3 +34,28 @@ class RNN(TorchRNN):
         """The sum, behind tanh."""
         after = boxes.tanh(boxes.plus(read, remembered, unit), unit)
         return after.mapped(lambda bound: bound.unsqueeze(-2))
+
+    def tanh_step(self, unit: float) -> TanhStep | None:
+        """The step of one layer; the box of all states has the rounding of its arguments."""
+        if self.network.num_layers > 1:
+            return None
+        weight, recurrent, bias, more = (
+            getattr(self.network, f"{name}_l0")
+            for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        )
+        vectors = self.embedding.weight
+        every = vectors.new_ones(self.num_symbols, self.network.hidden_size)
+
+        def argument(each: float) -> Box:
+            read = boxes.affine(Box(vectors, vectors), weight, bias, each)
+            remembered = boxes.affine(Box(-every, every), recurrent, more, each)
+            return boxes.plus(read, remembered, each)
+
+        exact = argument(0.0)
+        return TanhStep(
+            recurrent.expand(self.num_symbols, -1, -1),
+            exact.centre,
+            argument(unit).radius - exact.radius,
+            self.readout.weight,
+            self.readout.bias,
+        )

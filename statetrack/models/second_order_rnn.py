@@ -30,7 +30,7 @@ from statetrack.algebra import Saturating, Size
 from statetrack.models._base import RecurrentModel, State, WithBoxes
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ModelSettings
-from statetrack.ops import Box, boxes, in_full_precision
+from statetrack.ops import Box, TanhStep, boxes, in_full_precision
 from statetrack.settings import option
 
 
@@ -96,6 +96,21 @@ class SecondOrderRNN(RecurrentModel, WithBoxes):
     def box_leads(self, box: Box, labels: Tensor, unit: float = 0.0) -> Tensor:
         """From the state."""
         return boxes.leads(box, self.readout.weight, self.readout.bias, labels, unit)
+
+    def tanh_step(self, unit: float) -> TanhStep:
+        """The step itself; the box of all states has the rounding of its arguments."""
+        every = torch.ones_like(self.biases)
+        exact, rounded = (
+            boxes.affine(Box(-every, every), self.matrices, self.biases, each)
+            for each in (0.0, unit)
+        )
+        return TanhStep(
+            self.matrices,
+            self.biases,
+            rounded.radius - exact.radius,
+            self.readout.weight,
+            self.readout.bias,
+        )
 
 
 @in_full_precision

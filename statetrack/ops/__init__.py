@@ -30,26 +30,26 @@ from statetrack.ops.attention import decayed_attention as decayed_attention
 from statetrack.ops.attention import decayed_chunk as decayed_chunk
 from statetrack.ops.attention import gated_attention as gated_attention
 from statetrack.ops.attention import sums_between as sums_between
-from statetrack.ops.block import block_recurrence as block_recurrence
 from statetrack.ops.boxes import FLOAT32 as FLOAT32
 from statetrack.ops.boxes import UNITS_OF_A_FUNCTION as UNITS_OF_A_FUNCTION
 from statetrack.ops.boxes import Box as Box
-from statetrack.ops.contraction import contract as contract
+from statetrack.ops.boxes import TanhStep as TanhStep
 from statetrack.ops.delta_rule import delta_rule as delta_rule
 from statetrack.ops.delta_rule import delta_rule_step as delta_rule_step
-from statetrack.ops.dense import dense_recurrence as dense_recurrence
 from statetrack.ops.devices import choose_device as choose_device
 from statetrack.ops.devices import keep_freed_memory as keep_freed_memory
 from statetrack.ops.diagonal import diagonal_recurrence as diagonal_recurrence
 from statetrack.ops.diagonal import gated_diagonal as gated_diagonal
+from statetrack.ops.diagonal import rotation_recurrence as rotation_recurrence
 from statetrack.ops.diagonal import turning_diagonal as turning_diagonal
-from statetrack.ops.factored import factored_recurrence as factored_recurrence
 from statetrack.ops.fla import LARGEST_GATED_KEY as LARGEST_GATED_KEY
 from statetrack.ops.fla import KernelChoice as KernelChoice
 from statetrack.ops.fla import kernel_for as kernel_for
 from statetrack.ops.fla import why_not as why_not
 from statetrack.ops.lanes import apply as apply
+from statetrack.ops.lanes import in_full_precision as in_full_precision
 from statetrack.ops.lanes import join_lanes as join_lanes
+from statetrack.ops.lanes import widened as widened
 from statetrack.ops.layer_operators import ColumnwiseOperators as ColumnwiseOperators
 from statetrack.ops.layer_operators import (
     DiagonalMinusRankOneOperators as DiagonalMinusRankOneOperators,
@@ -58,7 +58,9 @@ from statetrack.ops.layer_operators import DirectSumOperators as DirectSumOperat
 from statetrack.ops.layer_operators import HouseholderOperators as HouseholderOperators
 from statetrack.ops.layer_operators import OneHotColumnOperators as OneHotColumnOperators
 from statetrack.ops.layer_operators import OneHotRowOperators as OneHotRowOperators
-from statetrack.ops.lookup import lookup as lookup
+from statetrack.ops.matrices import block_recurrence as block_recurrence
+from statetrack.ops.matrices import dense_recurrence as dense_recurrence
+from statetrack.ops.matrices import factored_recurrence as factored_recurrence
 from statetrack.ops.operators import BlockOperators as BlockOperators
 from statetrack.ops.operators import ComplexDiagonalOperators as ComplexDiagonalOperators
 from statetrack.ops.operators import DenseOperators as DenseOperators
@@ -67,9 +69,8 @@ from statetrack.ops.operators import FactoredOperators as FactoredOperators
 from statetrack.ops.operators import Operators as Operators
 from statetrack.ops.operators import RotationOperators as RotationOperators
 from statetrack.ops.operators import diagonal_operators as diagonal_operators
-from statetrack.ops.precision import in_full_precision as in_full_precision
-from statetrack.ops.precision import widened as widened
-from statetrack.ops.rotation import rotation_recurrence as rotation_recurrence
+from statetrack.ops.symbol_tables import contract as contract
+from statetrack.ops.symbol_tables import lookup as lookup
 
 __all__ = [
     "CHUNK",
@@ -91,6 +92,7 @@ __all__ = [
     "OneHotRowOperators",
     "Operators",
     "RotationOperators",
+    "TanhStep",
     "additive_attention",
     "apply",
     "block_recurrence",

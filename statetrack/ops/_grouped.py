@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from statetrack.ops.lanes import is_due
-from statetrack.ops.lookup import lane_symbols
+from statetrack.ops.symbol_tables import lane_symbols
 
 
 @dataclass(frozen=True)

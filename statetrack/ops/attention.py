@@ -17,7 +17,7 @@ from torch import Tensor
 from statetrack.ops import fla
 from statetrack.ops.diagonal import diagonal_recurrence
 from statetrack.ops.fla import KernelChoice, by_kernel
-from statetrack.ops.precision import in_full_precision
+from statetrack.ops.lanes import in_full_precision
 
 CHUNK = 32
 """Positions of a chunk: on a CPU 16 to 64 cost the same, fewer or more cost more."""

@@ -73,6 +73,19 @@ class Box(NamedTuple):
         return Box(self.lower - by, self.upper + by)
 
 
+class TanhStep(NamedTuple):
+    """A step tanh(A(x) h + b(x)) of states in [-1, 1]^D, and a linear readout of them.
+
+    `rounding` [V, D] is at least what the arguments of tanh are off by, as a network computes them.
+    """
+
+    matrices: Tensor  # A: [V, D, D]
+    biases: Tensor  # b: [V, D]
+    rounding: Tensor
+    readout: Tensor  # [C, D]
+    readout_bias: Tensor  # [C]
+
+
 def affine(box: Box, weight: Tensor, bias: Tensor, unit: float = 0.0) -> Box:
     """W v + b for v [..., I] in a box, W [O, I] or [..., O, I], b [..., O]: a box [..., O]."""
     centre = _product(weight, box.centre) + bias

@@ -26,7 +26,7 @@ from torch.nn import functional
 
 from statetrack.ops import fla
 from statetrack.ops.fla import KernelChoice, by_kernel
-from statetrack.ops.precision import in_full_precision
+from statetrack.ops.lanes import in_full_precision
 
 CHUNK_POSITIONS, CHUNK_ROWS = 16, 32
 """The most positions of a chunk, and the most corrections (positions times keys)."""

@@ -29,9 +29,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from statetrack.errors import SettingsError, setting
-from statetrack.extras import missing_kernels
-from statetrack.ops.lanes import apply, join_lanes
-from statetrack.ops.precision import in_full_precision
+from statetrack.ops.lanes import apply, in_full_precision, join_lanes
+from statetrack.registry import missing_kernels
 
 KernelChoice = Literal["auto", "torch", "fla"]
 

@@ -1,19 +1,22 @@
-"""Parts of every kernel: the lane axis, the backward pass, and the running normalisation.
+"""Parts of every kernel: the lane axis, the backward pass, normalisation, and full precision.
 
 Kernels have an axis of lanes: independent copies of one recurrence, each with its own operators.
-Replicas of a population are lanes, and so are the blocks of a block-diagonal operator.
+Replicas of a population are lanes, and so are the blocks of a block-diagonal operator. They run in
+float32 or better, since rounding errors accumulate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from functools import wraps
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from statetrack.ops.precision import in_full_precision
+P = ParamSpec("P")
+Result = TypeVar("Result")
 
 
 def apply(function: type[torch.autograd.Function], *arguments: Any) -> Any:
@@ -124,3 +127,23 @@ def normalise_(state: Tensor, dims: tuple[int, ...]) -> None:
     """
     norm = torch.linalg.vector_norm(state, ord=torch.inf, dim=dims, keepdim=True)
     state.div_(norm.clamp_min_(torch.finfo(norm.dtype).tiny))
+
+
+def widened(tensor: Tensor) -> Tensor:
+    """The tensor in float32 where it is bfloat16 or float16, else unchanged."""
+    return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
+
+
+def in_full_precision(function: Callable[P, Result]) -> Callable[P, Result]:
+    """The function with autocast switched off: its products keep the precision of its arguments."""
+
+    @wraps(function)
+    def precise(*args: P.args, **kwargs: P.kwargs) -> Result:
+        device = next(arg.device.type for arg in args if isinstance(arg, Tensor))
+        available = torch.amp.autocast_mode.is_autocast_available(device)
+        if not available or not torch.is_autocast_enabled(device):
+            return function(*args, **kwargs)
+        with torch.autocast(device, enabled=False):
+            return function(*args, **kwargs)
+
+    return precise

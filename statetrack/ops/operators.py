@@ -16,13 +16,10 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from statetrack.ops.block import block_recurrence
-from statetrack.ops.dense import dense_recurrence
-from statetrack.ops.diagonal import diagonal_recurrence
-from statetrack.ops.factored import factored_recurrence
+from statetrack.ops.diagonal import diagonal_recurrence, rotation_recurrence
 from statetrack.ops.lanes import check_normalise, is_due, normalise_
-from statetrack.ops.lookup import lookup
-from statetrack.ops.rotation import rotation_recurrence
+from statetrack.ops.matrices import block_recurrence, dense_recurrence, factored_recurrence
+from statetrack.ops.symbol_tables import lookup
 
 
 class Operators(abc.ABC):
@@ -148,6 +145,11 @@ class FactoredOperators(Operators):
         if torch.is_grad_enabled() or self.left.device.type == "mps":  # which has no float64
             return self.right.mT @ self.left
         return (self.right.double().mT @ self.left.double()).to(self.left.dtype)
+
+    def summed(self) -> DenseOperators:
+        """The same operators as matrices, each summed in float64 and rounded once."""
+        scaled = self.left.double() * self.gains.double().unsqueeze(1)  # [V, H, K]
+        return DenseOperators((scaled @ self.right.double().mT).to(self.left.dtype))
 
     @override
     def select(self, symbols: Tensor) -> FactoredOperators:

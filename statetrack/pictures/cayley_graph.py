@@ -7,8 +7,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from statetrack.colours import PALETTE
-from statetrack.pictures.canvas import DASHES, Canvas, Room
+from statetrack.figures import PALETTE
+from statetrack.pictures.canvas import (
+    DASHES,
+    Canvas,
+    Names,
+    Room,
+    Sample,
+    fitting_step,
+    line_between,
+    ways_to_name,
+    write_key,
+    write_legend,
+)
 from statetrack.pictures.layouts import circle, coset_layouts, layout
 from statetrack.pictures.machine import (
     DrawnMachine,
@@ -16,15 +27,6 @@ from statetrack.pictures.machine import (
     few_generators,
     generators_of,
     group_of,
-)
-from statetrack.pictures.nodes import (
-    Names,
-    Sample,
-    fitting_step,
-    line_between,
-    ways_to_name,
-    write_key,
-    write_legend,
 )
 from statetrack.sources import Floats, Integers
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from statetrack.colours import INK
-from statetrack.pictures.canvas import Canvas, Room
+from statetrack.figures import INK
+from statetrack.pictures.canvas import Canvas, Room, Sample, short, write_legend
 from statetrack.pictures.machine import DrawnMachine, few_generators, symbol_generators
-from statetrack.pictures.nodes import Sample, short, write_legend
 from statetrack.sources import Floats, Integers
 
 NAME, CELL = 8.0, 7.0

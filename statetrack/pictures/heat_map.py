@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from statetrack.colours import INK, NOTE
+from statetrack.figures import INK, NOTE
 from statetrack.pictures.canvas import text_width
 from statetrack.pictures.looks import Look
 from statetrack.pictures.sketch import (

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from statetrack.colours import INK, NOTE, PALETTE
 from statetrack.errors import SettingsError
+from statetrack.figures import INK, NOTE, PALETTE
 from statetrack.pictures.canvas import text_width
 from statetrack.pictures.looks import Look
 from statetrack.report import Entry, Report

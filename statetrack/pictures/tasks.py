@@ -25,8 +25,7 @@ from statetrack.pictures.machine import (
     lines_at_a_node,
     symbol_generators,
 )
-from statetrack.pictures.panels import panels_of, symbol_panels
-from statetrack.pictures.state_diagram import moves_of, state_diagram
+from statetrack.pictures.state_diagram import moves_of, panels_of, state_diagram, symbol_panels
 from statetrack.spec import Task
 
 if TYPE_CHECKING:

@@ -14,12 +14,9 @@ from .atlas import summary_lines as summary_lines
 from .atlas import training_markdown as training_markdown
 from .atlas import training_tables as training_tables
 from .atlas import training_values as training_values
-from .curves import accuracy_curve as accuracy_curve
 from .entries import Entry as Entry
 from .entries import short_names as short_names
 from .entries import worst_text as worst_text
-from .estimates import estimates_lines as estimates_lines
-from .estimates import estimates_table as estimates_table
 from .evidence import bracket_lines as bracket_lines
 from .evidence import drawn as drawn
 from .evidence import evidence_lines as evidence_lines
@@ -40,8 +37,6 @@ from .placing import Placed as Placed
 from .placing import in_order as in_order
 from .placing import places_of as places_of
 from .plain_values import json_text as json_text
-from .repeating import own_settings as own_settings
-from .repeating import train_command as train_command
 from .reproductions import reproduction_page as reproduction_page
 from .suites import evidence_table as evidence_table
 from .suites import suite_table as suite_table
@@ -62,7 +57,10 @@ from .table import share as share
 from .table import small as small
 from .table import values_table as values_table
 from .table import written as written
+from .tables import accuracy_curve as accuracy_curve
 from .tables import closing_sentence as closing_sentence
+from .tables import estimates_lines as estimates_lines
+from .tables import estimates_table as estimates_table
 from .tables import evaluation_table as evaluation_table
 from .tables import evaluations_table as evaluations_table
 from .tables import finish_line as finish_line

@@ -8,7 +8,6 @@ from functools import partial
 from itertools import groupby
 from operator import attrgetter
 
-from statetrack.markup import markdown, markdown_block, markdown_code, markdown_table
 from statetrack.report.formats.markdown import table_markdown
 from statetrack.report.table import Column, Line, Styled, Table, interval, share
 from statetrack.runs import EvaluationRow, Judged
@@ -21,6 +20,7 @@ from statetrack.sweep import (
     MergingRow,
     TrainedRow,
 )
+from statetrack.text import markdown, markdown_block, markdown_code, markdown_table
 
 SHOWN = {"yes": "can", "no": "cannot", "unknown": "?"}
 LOOKS = {"yes": "green", "no": "red", "unknown": "dim"}
@@ -70,9 +70,11 @@ def horizon_text(merging: MergingRow | None) -> str:
 
 
 def answer_text(answer: AnswerRow | None) -> str:
-    """`can`, `can, hidden 4`, `cannot` or `?`."""
+    """`can`, `can, hidden 4`, `can, any hidden`, `cannot` or `?`."""
     if answer is None:
         return UNKNOWN
+    if answer.size == 0:
+        return f"{SHOWN[answer.can]}, any {answer.size_of}"
     size = "" if answer.size is None else f", {answer.size_of} {answer.size}"
     return SHOWN[answer.can] + size
 

@@ -14,10 +14,8 @@ from typing import Any
 
 from statetrack.errors import RunError, SettingsError, StatetrackError, TaskError, nearest, setting
 from statetrack.predicting import predict
-from statetrack.report.entries import Entry, State
+from statetrack.report.entries import Entry, State, common_length
 from statetrack.report.placing import Placeable, in_order, places_of
-from statetrack.report.repeating import train_command
-from statetrack.report.statistics import common_length
 from statetrack.report.training import TrainedPoint, training_lines, training_of
 from statetrack.report.wanted import Report
 from statetrack.runs import (
@@ -29,15 +27,16 @@ from statetrack.runs import (
     RunFacts,
     RunFolder,
     code_of,
+    files,
     find_run_folders,
     is_folder,
     is_run,
     last_of_each,
-    needs_plugin,
     read_error,
     settings_hash,
+    train_command,
 )
-from statetrack.spec import current_name, golden_hash, load_task
+from statetrack.spec import current_name, load_task
 from statetrack.sweep import (
     BUDGETS,
     SUITES,
@@ -199,11 +198,11 @@ class _Reading:
         With a suite, its scores are those that the suite measured.
         """
         try:
-            folder = RunFolder.open(path)
-            if needs_plugin(folder):
-                code = f"needs its plugin {code_of(folder)}: no code of a run is run here"
+            run = RunFacts(RunFolder.open(path), self._algebras)
+            if run.needs_plugin:
+                code = f"needs its plugin {code_of(run.folder)}: no code of a run is run here"
                 return _unread(path, f"{code}; read it, then give it with --plugin")
-            return self._of(folder, suite)
+            return self._of(RunFacts.read(path, self._algebras), suite)
         except (StatetrackError, OSError) as problem:
             return _unread(path, " ".join(str(problem).split()))
 
@@ -229,58 +228,12 @@ class _Reading:
             entry = replace(entry, notes=(*entry.notes, *said))
         return _Read(entry, read.experiment or wanted, read.result)
 
-    def _of(self, folder: RunFolder, suite: Suite | None) -> _Read:
-        run = RunFacts.read(folder.path, self._algebras)
-        experiment, task, environment = run.experiment, run.task, folder.environment()
-        summary = run.summary if run.finished else None
-        parameters, dimensions = environment.get("parameters"), environment.get("dimensions", "")
+    def _of(self, run: RunFacts, suite: Suite | None) -> _Read:
+        parameters, dimensions = (run.environment.get(n, "") for n in ("parameters", "dimensions"))
         if not isinstance(parameters, int) or not isinstance(dimensions, int | None):
             parameters, dimensions = self._size_of(run)
-        steps = summary.steps if summary else max((r.step for r in run.records), default=0)
-        selected = None if summary is None else summary.selected
-        config = experiment.values()
-        said = {
-            name: str(environment.get(name) or "")
-            for name in ("statetrack", "device_name", "device", "started")
-        }
-        evidence = {
-            row.kind: row.evidence
-            for row in run.evidence()
-            if row.replica == selected and row.task == task.name
-        }
-        entry = Entry(
-            row="",
-            column="",
-            run=folder.path,
-            state="finished" if summary else "unfinished",
-            model=experiment.model,
-            task=current_name(task.name),
-            settings=config,
-            settings_hash=settings_hash(config),
-            task_version=task.spec.version,
-            task_hash=golden_hash(task),
-            command=train_command(config, folder.plugins),
-            version=said["statetrack"],
-            machine=said["device_name"],
-            device=said["device"],
-            started=said["started"],
-            replicas=len(experiment.replicas),
-            diverged=len(summary.diverged) if summary else 0,
-            steps=steps,
-            seconds=summary.seconds if summary else 0.0,
-            words=steps * experiment.training.batch_size,
-            parameters=parameters,
-            dimensions=dimensions,
-            trained_to=run.words.spec.lengths.longest,
-            symbols=tuple(task.source.symbols),
-            labels=tuple(task.source.labels),
-            outcomes=summary.replicas if summary else (),
-            selected=selected,
-            rows=run.last_rows,
-            evidence=tuple(evidence.values()),
-            prediction=run.prediction,
-        )
-        return _Read(entry, experiment) if suite is None else _measured(entry, run, suite)
+        entry = Entry.of(run, parameters, dimensions)
+        return _Read(entry, run.experiment) if suite is None else _measured(entry, run, suite)
 
     def _waiting(self, point: Point, experiment: Experiment) -> Entry:
         """The entry of a point that has no run yet."""
@@ -325,7 +278,7 @@ class _Reading:
 
 def _measured(entry: Entry, run: RunFacts, suite: Suite) -> _Read:
     """A suite's point, with the scores that the suite measured and no others."""
-    content = run.folder.cell() if entry.state == "finished" else None
+    content = run.folder.find(files.CELL) if entry.state == "finished" else None
     if content is None or "measured" not in content:  # an earlier version did not write it
         notes = ("trained, and not measured yet",) if entry.state == "finished" else ()
         return _Read(replace(entry, state="unfinished", rows=(), notes=notes), run.experiment)
@@ -430,7 +383,7 @@ def _unread(path: Path, why: str) -> _Read:
     """The entry of a run that cannot be read, with what its settings say if they can be."""
     config: dict[str, Any] = {}
     try:
-        config = RunFolder(path).config()
+        config = RunFolder(path).read(files.CONFIG)
     except (StatetrackError, OSError):
         pass
     entry = Entry(

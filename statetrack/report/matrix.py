@@ -9,13 +9,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from statetrack.errors import SettingsError
-from statetrack.report.entries import Entry, Gathered, Measure, Over, short_names, worst_text
-from statetrack.report.statistics import (
+from statetrack.report.entries import (
+    Entry,
+    Gathered,
     Kind,
+    Measure,
+    Over,
     ReplicaStatistics,
     common_length,
     horizon_of_entry,
+    short_names,
     statistics_at,
+    worst_text,
 )
 from statetrack.report.table import MISSING, Column, Line, Styled, Table, share
 from statetrack.report.verdicts import summary

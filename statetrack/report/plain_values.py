@@ -13,9 +13,8 @@ from functools import cached_property, partial
 from typing import Any
 
 from statetrack.errors import SettingsError, nearest_or_known
-from statetrack.report.entries import Entry, Gathered
+from statetrack.report.entries import Entry, Gathered, Statistics, horizon_of_entry, statistics_at
 from statetrack.report.formats.json import json_lines
-from statetrack.report.statistics import Statistics, horizon_of_entry, statistics_at
 from statetrack.report.table import Column, Table
 from statetrack.runs import EvaluationRow, Outcome, evidence_to_json
 from statetrack.scoring import plain, rounded_down, rounded_up
@@ -109,7 +108,8 @@ def _worst_case(at: _At) -> int | None:
 
 def _proven(at: _At) -> str | None:
     found = at.entry.bracket
-    return found.verdict if found.exhaustive or found.certificate else None
+    sought = found.exhaustive or found.certificate or found.proven_by
+    return found.verdict if sought else None
 
 
 LONG_FORM: tuple[Column, ...] = (

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from statetrack.errors import StatetrackError
-from statetrack.markup import markdown, markdown_block, markdown_table
+from statetrack.report.evidence import harmonics_markdown
 from statetrack.report.formats.markdown import table_markdown
-from statetrack.report.harmonics import harmonics_markdown
 from statetrack.report.suites import cell_text, curves_markdown, evidence_table, suite_markdown
 from statetrack.report.table import Column, Table
 from statetrack.report.training import TrainedPoint, training_markdown, training_of
 from statetrack.report.verdicts import MARKS, beside, published_text, summary_of, verdicts_markdown
-from statetrack.runs import RunFolder
+from statetrack.runs import RunFolder, files
 from statetrack.sweep import (
     VERDICTS,
     Compared,
@@ -30,6 +29,7 @@ from statetrack.sweep import (
     counts,
     departures_from_paper,
 )
+from statetrack.text import markdown, markdown_block, markdown_table
 
 if TYPE_CHECKING:  # which import torch
     from statetrack.sweep import Done, Point
@@ -47,7 +47,7 @@ _SUM = re.compile(
 def machine_of(run: Path) -> str:
     """The processor (or device) that a run was trained on, and the versions; empty if not known."""
     try:
-        about = RunFolder(run).environment()
+        about = RunFolder(run).read(files.ENVIRONMENT)
     except StatetrackError:
         return ""
     versions = [f"{name} {about[name]}" for name in ("statetrack", "torch") if about.get(name)]

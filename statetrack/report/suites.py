@@ -61,7 +61,8 @@ def worst_text(result: PointResult) -> str:
     """The length up to which every word tried is right: `1,701`, or `>= 30,000` without a failure.
 
     A wrong answer to the random words counts too, and a proof of more than was tried: `all lengths`
-    where that is proven. `not measured` where no word was sought, and `-` where none could be.
+    where that is proven. `(CPU time)` says that the search was ended by it, and not by its budget
+    of work. `not measured` where no word was sought, and `-` where none could be.
     """
     if WORST not in result.searched:
         return "not measured"
@@ -70,7 +71,9 @@ def worst_text(result: PointResult) -> str:
         return f"{bracket.right_to:,}"
     if bracket.proven is None:
         return "all lengths"
-    return "-" if bracket.worst_case is None else f">= {bracket.right_to:,}"
+    if bracket.worst_case is None:
+        return "-"
+    return f">= {bracket.right_to:,}" + (" (CPU time)" if bracket.worst_case.limited else "")
 
 
 _NAMES = (Column("task", "name", key="column"), Column("model", "name", key="row"))

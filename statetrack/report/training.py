@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from statetrack.markup import markdown
 from statetrack.runs import Experiment
 from statetrack.spec import WordSpec, load_task
+from statetrack.text import markdown
 from statetrack.training import OPTIMISERS, TrainSettings
 
 USUAL = "nothing more"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from statetrack.markup import markdown
 from statetrack.report.formats.markdown import table_markdown
 from statetrack.report.table import Column, Line, Table, share
 from statetrack.sweep import VERDICTS, Compared, Trust, Verdict, counts
+from statetrack.text import markdown
 
 MARKS: Mapping[Trust, str] = {"primary": "", "second-hand": "†", "figure": "‡"}
 """The mark behind a published number that was not read in the paper or its authors' data."""

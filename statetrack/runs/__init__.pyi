@@ -1,5 +1,6 @@
 """The public names of `statetrack.runs`: other packages import these, from here alone."""
 
+from . import files as files
 from . import locking as locking
 from .comparison import DISAGREEMENTS as DISAGREEMENTS
 from .comparison import Comparison as Comparison
@@ -7,9 +8,16 @@ from .comparison import Judged as Judged
 from .comparison import compare as compare
 from .comparison import judged as judged
 from .config import Experiment as Experiment
+from .config import own_settings as own_settings
 from .config import preset as preset
+from .config import train_command as train_command
 from .derived import require_new as require_new
 from .derived import write_derived as write_derived
+from .disk import append_to_file as append_to_file
+from .disk import cannot_be_written as cannot_be_written
+from .disk import is_folder as is_folder
+from .disk import read_lines as read_lines
+from .disk import write_file as write_file
 from .environment import instruction_sets as instruction_sets
 from .environment import processor_name as processor_name
 from .facts import Algebras as Algebras
@@ -17,11 +25,8 @@ from .facts import Measured as Measured
 from .facts import RunFacts as RunFacts
 from .facts import Tracking as Tracking
 from .facts import last_of_each as last_of_each
-from .files import append_to_file as append_to_file
-from .files import cannot_be_written as cannot_be_written
-from .files import is_folder as is_folder
-from .files import read_lines as read_lines
-from .files import write_file as write_file
+from .files import to_json as to_json
+from .files import to_yaml as to_yaml
 from .folder import RUNS as RUNS
 from .folder import RunFolder as RunFolder
 from .folder import drop_error as drop_error
@@ -30,9 +35,8 @@ from .folder import find_runs as find_runs
 from .folder import find_runs_below as find_runs_below
 from .folder import is_run as is_run
 from .folder import newest_run as newest_run
+from .folder import newest_step as newest_step
 from .folder import read_error as read_error
-from .folder import to_json as to_json
-from .folder import to_yaml as to_yaml
 from .folder import write_error as write_error
 from .loggers import LOGS as LOGS
 from .loggers._opening import logging as logging
@@ -41,13 +45,14 @@ from .plugins import code_of as code_of
 from .plugins import load_given as load_given
 from .plugins import needs_plugin as needs_plugin
 from .rows import WITHOUT_EFFECT as WITHOUT_EFFECT
+from .rows import Conditions as Conditions
 from .rows import Evaluation as Evaluation
 from .rows import EvaluationRow as EvaluationRow
 from .rows import EvidenceRow as EvidenceRow
 from .rows import Outcome as Outcome
 from .rows import Summary as Summary
 from .rows import evidence_to_json as evidence_to_json
-from .rows import latest_evidence as latest_evidence
+from .rows import known_evidence as known_evidence
 from .rows import read_evidence as read_evidence
 from .rows import read_row as read_row
 from .rows import settings_hash as settings_hash

@@ -18,6 +18,7 @@ from statetrack.algebra import Answer, Prediction
 from statetrack.errors import StatetrackError
 from statetrack.evidence import Bracket
 from statetrack.models import MODELS
+from statetrack.runs import files
 from statetrack.runs.facts import Algebras, Measured, RunFacts
 from statetrack.runs.folder import RunFolder
 from statetrack.runs.plugins import code_of, needs_plugin
@@ -131,7 +132,7 @@ def _compare(path: Path, algebras: Algebras) -> Comparison:
     try:
         folder = RunFolder.open(path)
         if needs_plugin(folder):
-            config = folder.config()
+            config = folder.read(files.CONFIG)
             model, task = str(config.get("model")), str(config.get("task"))
             return Comparison(
                 path,

@@ -11,11 +11,11 @@ import torch
 
 from statetrack.errors import RunError, setting
 from statetrack.models import SequenceModel
+from statetrack.runs import files
 from statetrack.runs.config import Experiment
 from statetrack.runs.environment import environment
-from statetrack.runs.folder import RunFolder, is_run
+from statetrack.runs.folder import RunFolder, drop_replaced, is_run, require_replaceable
 from statetrack.runs.plugins import plugins_of
-from statetrack.runs.replacing import require_replaceable
 from statetrack.runs.rows import Outcome, Summary
 from statetrack.runs.run import Run
 from statetrack.training import accuracy
@@ -71,14 +71,15 @@ def write_derived(
         force=force,
     )
     parts = dict(model.named_parameters()) | dict(model.named_buffers())
-    folder.write_weights({name: value.unsqueeze(0) for name, value in parts.items()})
+    weights = {name: value.unsqueeze(0) for name, value in parts.items()}
+    folder.write(files.WEIGHTS, weights)
     _, validation = run.words.on(run.device)
     words = validation[:1]
     with torch.no_grad():
         right = accuracy(model.eval()(words.symbols[0])[None], words.labels, words.scored)
     summary = run.summary
     alone = replace(outcome, replica=0, validation_accuracy=float(right[0]), validation_loss=None)
-    folder.write_summary(
-        Summary(steps=summary.steps, seconds=summary.seconds, selected=0, replicas=(alone,))
-    )
+    made = Summary(steps=summary.steps, seconds=summary.seconds, selected=0, replicas=(alone,))
+    folder.write(files.SUMMARY, made)
+    drop_replaced(out)
     return Run.open(out, device=str(run.device))

@@ -1,7 +1,8 @@
 """A run as its files have it, and what they say of it, without torch: the one reading of a run.
 
-`compare`, reports, lists, figures and the atlas read runs by `RunFacts.read`; `Run`, which trains
-and scores, has the same facts.
+`compare`, reports, lists, figures and the atlas read runs by `RunFacts`; `Run`, which trains and
+scores, has the same facts. Each is read once it is asked for, and numpy is imported where the task
+is read, so that a list of many runs does without it.
 """
 
 from __future__ import annotations
@@ -10,23 +11,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from statetrack.algebra import Algebra, Prediction, analyse
 from statetrack.errors import RunError, TaskError, setting
 from statetrack.evidence import Bracket, Evidence, word_text
 from statetrack.evidence import Verdict as Proven
-from statetrack.predicting import identification_by, predict
-from statetrack.runs.config import Experiment
+from statetrack.runs import files
 from statetrack.runs.folder import RunFolder
-from statetrack.runs.plugins import load_plugins
-from statetrack.runs.rows import EvaluationRow, EvidenceRow, Outcome, Summary, latest_evidence
+from statetrack.runs.rows import EvaluationRow, EvidenceRow, Outcome, Summary, known_evidence
 from statetrack.scoring import horizon
-from statetrack.spec import OWN, Task, WordSpec, golden_hash, load_task
-from statetrack.training import Record, TaskWords
 
 if TYPE_CHECKING:
-    from statetrack.runs.outcomes import Unfinished
+    from statetrack.algebra import Algebra, Prediction
+    from statetrack.runs.config import Experiment
+    from statetrack.runs.tensors import Unfinished
+    from statetrack.spec import Task, WordSpec
+    from statetrack.training import Record, Replica, TaskWords
+
+State = Literal["finished", "unfinished", "diverged"]
 
 Tracking = Literal["tracks", "partly", "no"]
 
@@ -120,6 +122,9 @@ class Algebras:
 
         Raises `TaskError` for a task without an automaton.
         """
+        from statetrack.algebra import analyse
+        from statetrack.spec import golden_hash
+
         automaton, name = task.automaton, golden_hash(task)
         if name not in self._known:
             self._known[name] = analyse(automaton)
@@ -130,6 +135,9 @@ class Algebras:
 
         Raises `TaskError` for a task without an automaton.
         """
+        from statetrack.predicting import identification_by
+        from statetrack.spec import golden_hash
+
         machine, key = self.of(task).machine, (golden_hash(task), words)
         if key not in self._identified:
             found = identification_by(words, machine)
@@ -140,35 +148,82 @@ class Algebras:
 class RunFacts:
     """The settings, the task, the outcome, the scores and the evidence of a run.
 
-    No model can be built of what `read` returns: `Run.open` reads a run for that.
+    No model can be built of it: `Run.open` reads a run for that. Runs with the same `algebras` have
+    those of their tasks computed once.
     """
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        task: Task,
-        folder: RunFolder,
-        algebras: Algebras | None = None,
-    ) -> None:
-        self.experiment = experiment
-        self.task = task
+    def __init__(self, folder: RunFolder, algebras: Algebras | None = None) -> None:
         self.folder = folder
         self.unfinished: Unfinished | None = None
         self._algebras = algebras or Algebras()
 
     @classmethod
     def read(cls, path: Path | str, algebras: Algebras | None = None) -> RunFacts:
-        """The run of an existing folder, with its own copy of the task.
+        """The run of an existing folder, whose settings and task are known.
 
-        Runs that are read with the same `algebras` have those of their tasks computed once. Raises
-        `RunError` where the folder is not a run, and where the names that it needs are registered
-        by its own plugin alone.
+        Raises `RunError` where the folder is not a run, and where the names that it needs are
+        registered by its own plugin alone.
         """
+        from statetrack.runs.plugins import load_plugins
+
         folder = RunFolder.open(Path(path))
         load_plugins(folder, trust=False)
-        where = str(folder.config_file)
-        experiment = Experiment.from_values(folder.config(), where, to_build=False)
-        return RunFacts(experiment, load_task(str(folder.task_file)), folder, algebras)
+        run = RunFacts(folder, algebras)
+        _ = run.experiment, run.task
+        return run
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """What config.yaml holds."""
+        return self.folder.read(files.CONFIG)
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """The settings, to be read only.
+
+        Raises `StatetrackError` where they are damaged, and where a name is not registered.
+        """
+        from statetrack.runs.config import Experiment
+
+        return Experiment.from_values(self.config, self._config_file, to_build=False)
+
+    @cached_property
+    def task(self) -> Task:
+        """The run's own copy of the task.
+
+        Raises `StatetrackError` where it is damaged, and where its kind is not registered.
+        """
+        from statetrack.spec import load_task
+
+        return load_task(str(files.TASK.require(self.path)))
+
+    @cached_property
+    def needs_plugin(self) -> bool:
+        """Whether a name that the run needs is registered by its own plugin alone."""
+        if not self.folder.plugins:  # most runs have none
+            return False
+        from statetrack.runs.plugins import needs_plugin
+
+        return needs_plugin(self.folder)
+
+    @property
+    def _config_file(self) -> str:
+        return str(self.path / files.CONFIG.name)
+
+    @cached_property
+    def _extent(self) -> tuple[tuple[Replica, ...], int]:
+        """Every seed at every learning rate, and the steps, whatever the other settings are."""
+        from statetrack.settings import build
+        from statetrack.training import TrainSettings, replicas_of
+
+        names = ("seed", "seeds", "lrs", "steps")
+        given = {name: self.config[name] for name in names if name in self.config}
+        complete = len(given) == len(names)  # as training writes them: the model need not be known
+        training = (
+            build(TrainSettings, given, self._config_file) if complete else self.experiment.training
+        )
+        seeds = range(training.seed, training.seed + training.seeds)
+        return replicas_of(seeds, training.lrs), training.steps
 
     @property
     def path(self) -> Path:
@@ -180,9 +235,30 @@ class RunFacts:
         """Whether training has finished."""
         return self.folder.finished
 
+    @property
+    def state(self) -> State:
+        """Whether training has finished, and with trained weights."""
+        if not self.finished:
+            return "unfinished"
+        return "diverged" if self.summary.chosen is None else "finished"
+
+    @property
+    def step(self) -> int:
+        """The steps of training so far."""
+        if self.finished:
+            return self.summary.steps
+        return max((record.step for record in self.records), default=0)
+
+    @cached_property
+    def environment(self) -> Mapping[str, Any]:
+        """What environment.json holds."""
+        return self.folder.read(files.ENVIRONMENT)
+
     @cached_property
     def prediction(self) -> Prediction | None:
         """The prediction for the run's settings on its task; None without an automaton."""
+        from statetrack.predicting import predict
+
         try:
             algebra = self._algebras.of(self.task)
         except TaskError:
@@ -204,6 +280,8 @@ class RunFacts:
 
         That is known where every word of the task's is drawn, and something is predicted.
         """
+        from statetrack.spec import OWN
+
         if self.experiment.data.words not in (OWN, "uniform") or self.prediction is None:
             return None
         return self._algebras.identified_by(self.words.spec, self.task)
@@ -211,13 +289,15 @@ class RunFacts:
     @cached_property
     def words(self) -> TaskWords:
         """The words that the run is trained and validated on."""
+        from statetrack.training import TaskWords
+
         copy = self.folder.frequencies_file
         return TaskWords(self.task, self.experiment.data, self.experiment.training, copy)
 
     @property
     def records(self) -> list[Record]:
         """The records of training so far."""
-        records, num_replicas = self.folder.records(), len(self.experiment.replicas)
+        records, num_replicas = self.folder.read(files.METRICS), len(self._extent[0])
         for number, record in enumerate(records, start=1):
             if record.replica >= num_replicas:
                 raise RunError(
@@ -234,11 +314,11 @@ class RunFacts:
         """
         if self.unfinished is not None:
             return self.unfinished.summary
-        summary, replicas = self.folder.summary(), self.experiment.replicas
+        summary, (replicas, steps) = self.folder.read(files.SUMMARY), self._extent
         if len(summary.replicas) != len(replicas):
             wrong = f"it has {len(summary.replicas)} replicas and not {len(replicas)}"
-        elif summary.steps > self.experiment.training.steps:
-            wrong = f"it has {summary.steps} steps of {self.experiment.training.steps}"
+        elif summary.steps > steps:
+            wrong = f"it has {summary.steps} steps of {steps}"
         elif (stranger := next(filter(self._is_foreign, summary.replicas), None)) is not None:
             wrong = f"it has {_named(stranger)}"
         else:
@@ -276,7 +356,7 @@ class RunFacts:
         return rows
 
     def evidence(self, kind: type[Evidence] | None = None) -> list[EvidenceRow]:
-        """The evidence about the run's weights: the last of each replica, task and kind.
+        """The evidence about the run's weights, merged: one row of each replica, task and kind.
 
         With `kind`, only of that kind. Raises `RunError` where a row is not of this run, or names
         symbols or labels that the task has not.
@@ -300,12 +380,12 @@ class RunFacts:
                         "has other symbols or labels"
                     )
         return [
-            row for row in latest_evidence(rows) if kind is None or isinstance(row.evidence, kind)
+            row for row in known_evidence(rows) if kind is None or isinstance(row.evidence, kind)
         ]
 
     def _is_foreign(self, one: Outcome | EvaluationRow | EvidenceRow) -> bool:
         """Whether no replica of this run has that number, seed and learning rate."""
-        replicas = self.experiment.replicas
+        replicas, _ = self._extent
         return not (
             0 <= one.replica < len(replicas)
             and (one.seed, one.lr) == (replicas[one.replica].seed, replicas[one.replica].lr)

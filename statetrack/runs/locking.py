@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from statetrack.errors import RunError, StatetrackWarning, setting
-from statetrack.runs.files import cannot_be_written, is_file, reason_of
+from statetrack.runs.disk import cannot_be_written, is_file, reason_of
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

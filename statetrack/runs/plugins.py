@@ -16,6 +16,7 @@ from statetrack.errors import RunError, StatetrackWarning, setting
 from statetrack.models import MODELS
 from statetrack.plugins import PluginFiles, load_copy, load_plugin, plugin_of
 from statetrack.registry import Registry
+from statetrack.runs import files
 from statetrack.runs.folder import RunFolder, is_run
 from statetrack.sources import KINDS
 from statetrack.training import LOSSES, OPTIMISERS
@@ -120,7 +121,11 @@ def _plugins_of(named: Iterable[Named]) -> list[PluginFiles]:
 
 def _names_of(folder: RunFolder) -> list[Named]:
     """The names that a run looks up."""
-    return list(_names(folder.config(), folder.automaton()))
+    config, automaton = folder.read(files.CONFIG), folder.read(files.TASK).get("automaton")
+    if not isinstance(automaton, dict):
+        where = folder.path / files.TASK.name
+        raise RunError(f"{where}: is damaged: 'automaton' holds no names and values")
+    return list(_names(config, automaton))
 
 
 def _names(config: Mapping[str, Any], automaton: Mapping[str, Any]) -> Iterator[Named]:

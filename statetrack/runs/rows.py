@@ -9,18 +9,30 @@ import hashlib
 import json
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 from pydantic import TypeAdapter, ValidationError
 
 from statetrack.errors import RunError
 from statetrack.evidence import EVIDENCE, Evidence
 from statetrack.scoring import Score
-from statetrack.settings import explain
+from statetrack.settings import explain, shown
 from statetrack.training import Finish
+
+if TYPE_CHECKING:
+    from statetrack.evidence import Subject
 
 T = TypeVar("T")
 
@@ -44,10 +56,29 @@ class Outcome:
     stopped: str
     finish: Finish | None = None
 
+    def __post_init__(self) -> None:
+        _require_replica(self)
+
     @property
     def diverged(self) -> bool:
         """Whether the replica has no trained weights, since no validation loss was finite."""
         return self.best_step == 0
+
+
+SHARES = (
+    *("accuracy", "low", "high", "symbol_accuracy", "prefix_accuracy", "floor", "chance"),
+    "shortcut_accuracy",
+)
+"""The fields of a score that are shares, or NaN where nothing is scored."""
+
+LEAST_SCALED = 1e12
+"""How far below 0 a scaled accuracy may be, whatever the floor."""
+
+
+def _require_replica(one: Outcome | EvaluationRow | EvidenceRow) -> None:
+    """Raise `ValueError` for what is the number or the learning rate of no replica."""
+    if one.replica < 0 or not 0 < one.lr < math.inf:
+        raise ValueError("'replica' is at least 0, and 'lr' a number above 0")
 
 
 @dataclass(frozen=True)
@@ -124,6 +155,24 @@ class EvaluationRow(Score):
     merging_horizon: int | None = None
     weights: str | None = None
 
+    def __post_init__(self) -> None:
+        _require_replica(self)
+        if self.length < 1 or self.sequences < 0:
+            raise ValueError("'length' is at least 1, and 'sequences' at least 0")
+        for name in ("nonfinite_from", "first_error"):
+            if (position := getattr(self, name)) is not None and position < 1:
+                raise ValueError(f"'{name}': positions begin at 1 (given: {position})")
+        for name in SHARES:
+            if (value := getattr(self, name)) is not None and (value < 0 or value > 1):
+                raise ValueError(f"'{name}': must be between 0 and 1 (given: {value})")
+        for name in ("scaled", "scaled_to_floor"):
+            if abs(value := getattr(self, name)) > LEAST_SCALED:
+                raise ValueError(f"'{name}': must be 1 at most (given: {value})")
+        if len({math.isnan(each) for each in (self.accuracy, *self.interval)}) > 1:
+            raise ValueError("'accuracy', 'low' and 'high': all three are numbers, or none is")
+        if math.isnan(self.floor) and not math.isnan(self.accuracy):
+            raise ValueError("'floor': must be a number where 'accuracy' is one")
+
     def to_json(self) -> dict[str, Any]:
         """The row as `statetrack eval --json` prints it, in the documented order."""
         names = ("replica", "seed", "lr", "selected", "task", "words")
@@ -172,12 +221,36 @@ class Evaluation(Sequence[EvaluationRow]):
         return iter(self.rows)
 
 
+@dataclass(frozen=True)
+class Conditions:
+    """How something was searched for: what else its result depends on.
+
+    `torch` is the version of torch, `dtype` and `device` are those of the model, `seed` and
+    `seconds` those of the search; `seconds` is None where it is bounded by work alone.
+    """
+
+    torch: str
+    dtype: str
+    device: str
+    seed: int
+    seconds: float | None
+
+    @classmethod
+    def of(cls, subject: Subject, seed: int, seconds: float | None) -> Conditions:
+        """Those of a search that reads a model."""
+        import torch
+
+        dtype = str(subject.dtype).removeprefix("torch.")
+        return cls(str(torch.__version__), dtype, str(subject.device), seed, seconds)
+
+
 @dataclass(frozen=True, kw_only=True)
 class EvidenceRow:
     """What was found about one replica, on the words of a task.
 
     `version` is that of statetrack, and `found` the time, UTC, ISO 8601. `weights` is the hash of
     the weights that it was found of, as weights.safetensors has it; None where that has none.
+    `conditions` are None in rows of earlier versions, and where nothing was searched for.
     """
 
     replica: int
@@ -188,7 +261,11 @@ class EvidenceRow:
     version: str
     found: str
     weights: str | None
+    conditions: Conditions | None = None
     evidence: Evidence
+
+    def __post_init__(self) -> None:
+        _require_replica(self)
 
     @property
     def kind(self) -> str:
@@ -197,8 +274,19 @@ class EvidenceRow:
 
     def to_json(self) -> dict[str, Any]:
         """The row as evidence.jsonl has it."""
-        about = {field.name: getattr(self, field.name) for field in fields(self)}
-        return about | {"evidence": evidence_to_json(self.evidence)}
+        return self.about | {"evidence": evidence_to_json(self.evidence)}
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """Of which weights it was found, when, by which versions and how, as plain values."""
+        found = {"statetrack": self.version, "found": self.found, "weights": self.weights}
+        return found if self.conditions is None else found | asdict(self.conditions)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """All of the row but the evidence, as plain values."""
+        about = {field.name: getattr(self, field.name) for field in fields(self)[:-1]}
+        return about | {"conditions": None if self.conditions is None else asdict(self.conditions)}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], where: str) -> EvidenceRow | None:
@@ -226,10 +314,38 @@ def read_evidence(content: object, where: str) -> Evidence | None:
     return read_row(EVIDENCE[kind], content, where) if kind in EVIDENCE else None
 
 
-def latest_evidence(rows: Iterable[EvidenceRow]) -> list[EvidenceRow]:
-    """Of every replica, task and kind of evidence the last row."""
-    last = {(row.replica, row.task, row.kind): row for row in rows}
-    return list(last.values())
+def known_evidence(rows: Iterable[EvidenceRow]) -> list[EvidenceRow]:
+    """Of every replica, task and kind of evidence what its rows say together (`Evidence.merged`).
+
+    Rows count that are about the same weights as the last one about that replica and task; of a
+    kind of which there are none, those that do not say of which weights they are.
+    """
+    every = list(rows)
+    current = {(row.replica, row.task): row.weights for row in every}
+    known: dict[tuple[int, str, str], EvidenceRow] = {}
+    for row in every:
+        if row.weights not in (None, current[row.replica, row.task]):
+            continue
+        key = (row.replica, row.task, row.kind)
+        before = known.get(key)
+        if before is not None and before.weights is not None and row.weights is None:
+            continue
+        known[key] = row if before is None else merged_row(before, row)
+    return list(known.values())
+
+
+def merged_row(before: EvidenceRow, row: EvidenceRow) -> EvidenceRow:
+    """The row whose evidence the two amount to; the later one where they cannot be compared.
+
+    That is where their weights differ, and where another version of statetrack found the earlier
+    one, so that no proof outlives the mending of what made it.
+    """
+    if (before.weights, before.version) != (row.weights, row.version):
+        return row
+    if before.conditions is None and row.conditions is not None:  # of an earlier version as well
+        return row
+    evidence = before.evidence.merged(row.evidence)
+    return replace(before if evidence is before.evidence else row, evidence=evidence)
 
 
 def read_row(kind: type[T], content: object, where: str) -> T:
@@ -242,28 +358,72 @@ def read_row(kind: type[T], content: object, where: str) -> T:
     if not isinstance(content, Mapping):
         raise RunError(f"{where}: is damaged: it holds no names and values")
     try:
-        row: T = _adapter(cast(Hashable, kind)).validate_python(_with_nan(kind, content))
+        row: T = _adapter(cast(Hashable, kind)).validate_python(_as_declared(kind, content))
     except ValidationError as invalid:
         raise RunError(f"{where}: is damaged: {explain(invalid)}") from None
+    except _OtherTypeError as wrong:
+        raise RunError(f"{where}: is damaged: {wrong}") from None
     return row
 
 
-def _with_nan(declared: Any, content: Any) -> Any:
-    """Content of a declared type, with NaN for null where that is `float`, and not also None."""
+MOST = 2**63 - 1
+"""The largest whole number that a row may have, as the formats of reports hold them."""
+
+_CALLED: Mapping[type, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+}
+
+
+class _OtherTypeError(Exception):
+    """A value is not of the type that its field has."""
+
+
+def _as_declared(declared: Any, content: Any, place: str = "") -> Any:
+    """Content of a declared type, with NaN for null where that is `float`, and not also None.
+
+    Numbers, truth and text are what they are: text that reads like a number is none. Raises
+    `_OtherTypeError`. What else a type demands is left to pydantic.
+    """
     if content is None:
         return math.nan if declared is float else None
     kinds = [kind for kind in get_args(declared) if kind is not NoneType]
     if get_origin(declared) is UnionType and len(kinds) == 1:
         declared = kinds[0]
-    if is_dataclass(declared) and isinstance(content, Mapping):
-        types = _types(cast(Hashable, declared))
-        return {key: _with_nan(types.get(key), value) for key, value in content.items()}
+    if declared in _CALLED:
+        _require(declared, content, place)
+    inside = get_args(declared)
+    if isinstance(content, Mapping):
+        types = _types(cast(Hashable, declared)) if is_dataclass(declared) else {}
+        if get_origin(declared) is Mapping:
+            types = dict.fromkeys(content, inside[1])
+        before = f"{place}." if place else ""
+        return {
+            key: _as_declared(types.get(key), value, f"{before}{key}")
+            for key, value in content.items()
+        }
     if get_origin(declared) is tuple and isinstance(content, list):
-        inside = get_args(declared)
         each = inside[:1] * len(content) if inside[1:] == (...,) else inside
         if len(each) == len(content):
-            return [_with_nan(one, value) for one, value in zip(each, content, strict=True)]
+            pairs = enumerate(zip(each, content, strict=True))
+            return [_as_declared(one, value, f"{place}.{n}") for n, (one, value) in pairs]
     return content
+
+
+def _require(declared: type, content: object, place: str) -> None:
+    """Raise `_OtherTypeError` unless a value is of its type, and a number not out of all bounds."""
+    called = _CALLED[declared]
+    if type(content) is int and declared in (int, float):
+        fits = -MOST <= content <= MOST
+        called = called if fits else f"{called} of at most 63 bits"
+    elif declared is float:
+        fits = type(content) is float and not math.isinf(content)
+    else:
+        fits = type(content) is declared
+    if not fits:
+        raise _OtherTypeError(f"'{place}': must be {called} (given: {shown(content)})")
 
 
 @cache

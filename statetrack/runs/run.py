@@ -6,7 +6,7 @@
     print(run.evaluate([500]).selected.accuracy)
     network = run.model()
 
-The files of the folder are described in docs/file-formats.md; `folder.RunFolder` names them.
+The files of the folder are described in docs/file-formats.md; the table `files.FILES` names them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
 from functools import cached_property, partial
@@ -32,22 +33,24 @@ from statetrack.evaluation import evaluate
 from statetrack.evidence import Evidence, Exhaustive, Failure, Subject, WorstCase
 from statetrack.models import MODELS, KernelSettings, SequenceModel
 from statetrack.ops import choose_device, keep_freed_memory
+from statetrack.runs import files, locking
 from statetrack.runs.config import Experiment
 from statetrack.runs.environment import environment, prepare_cpu, timestamp
 from statetrack.runs.facts import RunFacts
-from statetrack.runs.folder import RUNS, RunFolder
+from statetrack.runs.folder import RUNS, RunFolder, drop_replaced
 from statetrack.runs.loggers._opening import Logs, logging, require_logs
-from statetrack.runs.outcomes import Unfinished, summary_of
 from statetrack.runs.plugins import load_plugins, plugins_of
 from statetrack.runs.rows import (
+    Conditions,
     Evaluation,
     EvaluationRow,
     EvidenceRow,
     Identity,
     Outcome,
+    merged_row,
 )
 from statetrack.runs.shortcuts import strongest_by_length
-from statetrack.runs.tensors import Stored, check_state
+from statetrack.runs.tensors import Stored, Unfinished, check_state, summary_of
 from statetrack.spec import Task, file_in, folder_name, load_task
 from statetrack.training import (
     Population,
@@ -72,7 +75,8 @@ class Run(RunFacts):
     """One run, from its settings to its evaluations; all its files are in its folder."""
 
     def __init__(self, experiment: Experiment, task: Task, folder: RunFolder) -> None:
-        super().__init__(experiment, task, folder)
+        super().__init__(folder)
+        self.experiment, self.task = experiment, task
         self._prepared: Prepared | None = None
 
     def __repr__(self) -> str:
@@ -150,11 +154,12 @@ class Run(RunFacts):
         """
         folder = RunFolder.open(Path(path))
         load_plugins(folder, trust=trust_plugin)
-        values = folder.config()
+        values = folder.read(files.CONFIG)
         if device is not None:
             values["device"] = device
-        experiment = Experiment.from_values(values, str(folder.config_file))
-        run = cls(experiment, load_task(str(folder.task_file)), folder)
+        experiment = Experiment.from_values(values, str(folder.path / files.CONFIG.name))
+        task = load_task(str(files.TASK.require(folder.path)))
+        run = cls(experiment, task, folder)
         if unfinished:
             run.unfinished = Unfinished.of(folder, experiment)
         return run
@@ -201,13 +206,13 @@ class Run(RunFacts):
                 f"{self.path}: has not finished its {planned:,} steps: resume it without "
                 f"{setting('steps')} first; then it can be extended"
             )
-        again = f"train it again, with {setting('config')} {self.folder.config_file}"
+        again = f"train it again, with {setting('config')} {self.path / files.CONFIG.name}"
         summary = self.summary
         if steps <= planned:
             raise RunError(
                 f"{self.path}: has {planned:,} steps, and {steps:,} are not more: nothing to extend"
             )
-        if self.folder.cell() is not None:
+        if self.folder.find(files.CELL) is not None:
             raise RunError(
                 f"{self.path}: is a point of a suite, whose result is about {planned:,} steps: "
                 f"{again}"
@@ -221,12 +226,12 @@ class Run(RunFacts):
         model = prepared.population.model
         assert isinstance(model, SequenceModel)
         extended = self.experiment.extended(steps)
-        if (last := self.folder.last()) is not None:
+        if (last := self.folder.read(files.LAST)) is not None:
             trainer = Trainer(*prepared, extended.training, self.device)
             try:
                 check_state(last, trainer)
             except ValueError as wrong:
-                self.folder.refuse_checkpoint(str(wrong), "last.pt")
+                files.LAST.refuse(self.path, str(wrong))
         about = {"from_step": planned, "to_step": steps} | environment(self.device, model, command)
         with self.folder.training():
             if not self.finished:  # another process has extended it
@@ -279,17 +284,17 @@ class Run(RunFacts):
         """Train while no other process does."""
         settings, folder = self.experiment.training, self.folder
         self.unfinished = None
-        identity = folder.identity()
+        identity = files.identity_of(self.path)
         prepared = self._prepared or prepare(self.experiment, self.task, self.words)
         self._prepared = None
         torch.manual_seed(settings.seed)
         trainer = Trainer(*prepared, settings, self.device)
         seconds, kept = 0.0, False
-        if (checkpoint := folder.checkpoint()) is not None:
+        if (checkpoint := self.folder.read(files.CHECKPOINT)) is not None:
             try:
                 seconds = check_state(checkpoint, trainer)
             except ValueError as wrong:
-                folder.refuse_checkpoint(str(wrong))
+                files.CHECKPOINT.refuse(self.path, str(wrong))
             trainer.restore(checkpoint["trainer"])
             kept = trainer.stepped
         folder.cut_metrics(trainer.step)
@@ -301,10 +306,11 @@ class Run(RunFacts):
             nonlocal saved
             saved = time.perf_counter()
             spent = saved - started
-            folder.write_checkpoint({"trainer": trainer.state(), "seconds": spent}, identity)
+            state = {"trainer": trainer.state(), "seconds": spent}
+            files.CHECKPOINT.write(self.path, state, identity)
 
         for records in trainer.run():
-            folder.append_records(records)
+            folder.append(files.METRICS, records)
             logs.write(records)
             if trainer.stepped and len(trainer.population) and not kept:
                 save()  # before the end: its weights are not those that training goes on from
@@ -330,12 +336,18 @@ class Run(RunFacts):
         self._finish(trainer, time.perf_counter() - started, identity)
 
     def _finish(self, trainer: Trainer, seconds: float, identity: Identity) -> None:
-        self.folder.write_weights(trainer.best, identity)
-        self.folder.write_summary(summary_of(trainer, seconds))
+        """Keep the result, after which the run is finished, and drop what was there for its sake.
+
+        checkpoint.pt, which is of the last step, becomes last.pt where training could go on.
+        """
+        files.WEIGHTS.write(self.path, trainer.best, identity)
+        self.folder.write(files.SUMMARY, summary_of(trainer, seconds))
+        drop_replaced(self.path)
         if len(trainer.population):
-            self.folder.keep_last()
-        else:
-            self.folder.drop_checkpoint()
+            with suppress(OSError):  # then the run cannot be extended
+                (self.path / files.CHECKPOINT.name).replace(self.path / files.LAST.name)
+        files.remove(self.path, files.CHECKPOINT)
+        locking.remove_training_lock(self.path)
 
     def _refuse_if_finished(self) -> None:
         if self.finished:
@@ -343,14 +355,14 @@ class Run(RunFacts):
 
     def _refuse_if_computed_otherwise(self) -> None:
         """Refuse weights of an earlier version, from which the model computed something else."""
-        trained_with = str(self.folder.environment().get("statetrack", ""))
+        trained_with = str(self.folder.read(files.ENVIRONMENT).get("statetrack", ""))
         since = MODELS[self.experiment.model].same_since
         if trained_with and _numbers(trained_with) < _numbers(since):
             raise RunError(
                 f"{self.path}: was trained with statetrack {trained_with}, and since {since} "
                 f"{self.experiment.model} computes something else from such weights: train it "
-                f"again (`statetrack train --config {self.folder.config_file}`), or evaluate it "
-                f"with statetrack {trained_with}"
+                f"again (`statetrack train --config {self.path / files.CONFIG.name}`), or "
+                f"evaluate it with statetrack {trained_with}"
             )
 
     def model(self, replica: int | None = None) -> SequenceModel:
@@ -370,7 +382,9 @@ class Run(RunFacts):
         """
         summary = self.summary
         self._refuse_if_computed_otherwise()
-        weights = self.folder.weights() if self.unfinished is None else self.unfinished.weights
+        weights = (
+            self.folder.read(files.WEIGHTS) if self.unfinished is None else self.unfinished.weights
+        )
         keep_freed_memory()
         model = make_replica(self.experiment, self.task, to_read=True).to(self.device).eval()
         prepare_cpu(self.experiment.training.threads, sum(p.numel() for p in model.parameters()))
@@ -456,7 +470,7 @@ class Run(RunFacts):
         shortcuts = strongest_by_length(self.words, tested, lengths, num_words, seed)
         merging = merging_in(tested.source, lengths[-1])
         kept = keep
-        hashed = None if self.unfinished is not None else self.folder.weights_hash()
+        hashed = None if self.unfinished is not None else files.WEIGHTS.hash_in(self.path)
         for outcome, model in self.models(chosen):
             scored = []
             for score in evaluate(
@@ -479,7 +493,7 @@ class Run(RunFacts):
                 )
                 scored.append(row)
                 yield row
-            kept = kept and self._kept(partial(self.folder.append_evaluation, scored))
+            kept = kept and self._kept(partial(self.folder.append, files.EVALUATIONS, scored))
 
     def require_automaton(self, task: Task) -> None:
         """Raise `SettingsError`, which names the run and the task, for one without an automaton."""
@@ -528,7 +542,12 @@ class Run(RunFacts):
         )
 
     def add_evidence(
-        self, evidence: Evidence, outcome: Outcome, task: Task | str | Path | None = None
+        self,
+        evidence: Evidence,
+        outcome: Outcome,
+        task: Task | str | Path | None = None,
+        *,
+        conditions: Conditions | None = None,
     ) -> EvidenceRow:
         """Append what was found about a replica to evidence.jsonl; where not possible, warn.
 
@@ -545,10 +564,22 @@ class Run(RunFacts):
             task=tested.name,
             version=statetrack.__version__,
             found=timestamp(),
-            weights=self.folder.weights_hash(),
+            weights=files.WEIGHTS.hash_in(self.path),
+            conditions=conditions,
             evidence=evidence,
         )
-        self._kept(lambda: self.folder.append_evidence([row]))
+        self._kept(lambda: self.folder.append(files.EVIDENCE, [row]))
+        return row
+
+    def known_with(self, row: EvidenceRow) -> EvidenceRow:
+        """What the run knows of a replica, task and kind, with a row that is its last or not kept.
+
+        Raises `RunError` as `evidence` does.
+        """
+        same = (row.replica, row.task, row.kind)
+        for known in self.evidence():
+            if (known.replica, known.task, known.kind) == same:
+                return merged_row(known, row)
         return row
 
     def _kept(self, append: Callable[[], None]) -> bool:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from statetrack.errors import TaskError
 from statetrack.sources.arrays import Booleans, Integers
 from statetrack.sources.automaton import Automaton
-from statetrack.sources.equivalence import COPY, minimise
+from statetrack.sources.derived import COPY, minimise
 from statetrack.sources.graphs import explore, reaching
 
 LabelForm = Literal["membership", "next-symbols"]
@@ -40,7 +40,9 @@ def language(
 ) -> Automaton:
     """The automaton of a language, from an acceptor: transitions `[S, V]`, members `[S]`.
 
-    It starts in state 0. Labels are
+    It starts in state 0, and has the fewest states that give these labels and draw these words:
+    where words slip, several dead ones, which are one for the algebra (`needed_machine`). Labels
+    are
 
     - `membership`: 1 where the word so far is a member, 0 where it is not;
     - `next-symbols`: the set of legal symbols, such as `ab`, with commas between symbols where one
@@ -74,7 +76,9 @@ def language(
     outputs, label_names = _labels(labels, members, legal, symbols)
     names = _state_names(alive)
     if words == "uniform":
-        return Automaton(table, outputs, symbols=symbols, states=names, labels=label_names)
+        return minimise(
+            Automaton(table, outputs, symbols=symbols, states=names, labels=label_names)
+        )
     if not legal[alive].any(axis=1).all():
         raise TaskError(
             f"words: '{words}' have only symbols after which a member can still be reached, but "
@@ -82,8 +86,10 @@ def language(
         )
     if words == "members":
         weights = np.where(alive[:, None], legal, True)
-        return Automaton(
-            table, outputs, symbols=symbols, states=names, labels=label_names, weights=weights
+        return minimise(
+            Automaton(
+                table, outputs, symbols=symbols, states=names, labels=label_names, weights=weights
+            )
         )
     if alive.all():
         raise TaskError(

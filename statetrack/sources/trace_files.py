@@ -24,7 +24,7 @@ from typing import Any, Final
 from statetrack.errors import TaskError
 from statetrack.sources.corpus import MOST_RECORDED, Trace
 from statetrack.sources.formats._automata import MOST_BYTES, names_of
-from statetrack.sources.text_files import placed, read_text
+from statetrack.sources.formats._text import placed, read_text
 from statetrack.text import shortened, visible
 
 ENDINGS: Final = (".csv", ".jsonl")

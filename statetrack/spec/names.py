@@ -6,7 +6,7 @@ A task's name is one of
     modular-addition:m=25           the same, with arguments of its automaton replaced
     product(parity,cyclic:n=3)      tasks side by side, over all tuples of their symbols
     regex:(ab|ba)*;labels=next-symbols  a regular expression, written out, with arguments after `;`
-    permutations:(1 2 3),(1 2)      permutations, written out (`spec.own_names` says how)
+    permutations:(1 2 3),(1 2)      permutations, written out (`spec.loading` says how)
     path/to/mine.yaml               a file of one's own; takes arguments in the same way
     path/to/broker.dot:missing=stay a machine file; takes `missing` and `start`
     path/to/traces.csv              a file of recorded traces; takes `machine`, and what that takes

@@ -36,7 +36,7 @@ from typing import Any, Final
 import numpy as np
 
 from statetrack.errors import TaskError, nearest, nearest_or_known
-from statetrack.settings import is_plain_number, read_yaml
+from statetrack.settings import read_yaml
 from statetrack.sources import MOST_BYTES as MOST_BYTES_OF_TRACES
 from statetrack.sources import (
     Automaton,
@@ -48,7 +48,7 @@ from statetrack.sources import (
     read_traces,
     weights_of,
 )
-from statetrack.text import shortened
+from statetrack.text import is_plain_number, shortened
 
 MOST_BYTES: Final = 2**20
 """The largest file of weights that is read; in CSV and JSON lines it is that of traces."""

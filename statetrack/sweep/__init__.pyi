@@ -15,13 +15,13 @@ from .machines import MachineFile as MachineFile
 from .machines import MachineRow as MachineRow
 from .machines import MergingRow as MergingRow
 from .machines import machine_files as machine_files
-from .points import Point as Point
-from .points import points_of as points_of
-from .points import require_trainable as require_trainable
 from .results import Done as Done
 from .results import Measurement as Measurement
+from .results import Point as Point
 from .results import PointResult as PointResult
 from .results import Searching as Searching
+from .results import points_of as points_of
+from .results import require_trainable as require_trainable
 from .suite import BUDGETS as BUDGETS
 from .suite import SUITES as SUITES
 from .suite import SWEEP_FILE as SWEEP_FILE

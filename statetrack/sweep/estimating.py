@@ -6,6 +6,11 @@ timed after a step to warm up, and short evaluations; a total budget bounds the 
 of a shape that was not timed are scaled from the nearest one by what they compute. Nothing is
 written.
 
+What a step computes, and keeps for its gradients, is worked out first, on torch's `meta` device,
+which has shapes and no values: what does not fit into memory is refused, and of what would take too
+long a part is timed, on fewer words and replicas. A model with more weights than `MOST_WEIGHTS` is
+not built: its seconds are those of as many multiplications of matrices.
+
 What is not known in advance is not counted: replicas that stop early, searches for evidence that
 end before their time, and all but the beginning of a search for operators at the end of training.
 """
@@ -16,26 +21,30 @@ import heapq
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from statetrack.errors import RunError
+from statetrack.errors import RunError, SettingsError, setting
 from statetrack.evaluation import evaluate
+from statetrack.models import TRAINING, check_memory, free_memory, without_values
+from statetrack.ops import choose_device
 from statetrack.runs import (
     Experiment,
     RunFolder,
+    files,
     is_run,
     make_replica,
     prepare,
     strongest_by_length,
 )
 from statetrack.spec import Task, load_task
-from statetrack.sweep.points import Point
-from statetrack.sweep.results import NO_SEARCH, SEED, Searching, kept_result
+from statetrack.sweep.results import NO_SEARCH, SEED, Point, Searching, kept_result
 from statetrack.sweep.suite import Suite
 from statetrack.training import BLOCK, TaskWords, Trainer
 
@@ -45,8 +54,41 @@ BUDGET = 30.0
 MOST_STEPS = 20
 """The most steps that are timed of a shape."""
 
+LEAST_TIMED = 8
+"""Steps that a whole shape takes about, with validations, before its time can be over."""
+
+SIDE = 512
+"""The rows and columns of the matrices that are multiplied."""
+
 SHORTEST = 16
 """The length from which on evaluations are timed; it is doubled while there is time."""
+
+MOST_COMPUTED = 3e8
+"""Steps that use weights more often than this are timed on a part of their words and replicas."""
+
+LEAST_WEIGHTS = 1_000
+"""Smaller models are counted as having so many: a symbol takes some time in any."""
+
+MOST_WEIGHTS = 2**24
+"""Models with more weights are not built to be timed."""
+
+FEW_SYMBOLS = 64
+"""Words of a part are not shorter than this, if there are words or replicas to leave out."""
+
+MOST_TESTED = 2**22
+"""Symbols of test words that are read at once."""
+
+FEW_SAMPLES = 1_000
+"""The words of a fixed training set that a part has at most."""
+
+LEAST_KEPT = 10_000
+"""Bytes: where so many for every symbol, or the weights, would fit, it is not counted how many."""
+
+TRACED = (8, 16)
+"""The lengths of the two words of which it is counted what a model keeps for its gradients."""
+
+BYTES_OF_A_SYMBOL = 3
+"""What a position of training words takes at least: a symbol, a label, and whether it is asked."""
 
 Clock = Callable[[], float]
 
@@ -63,8 +105,8 @@ class Estimate:
     """What one point would compute, and the seconds that it would take on this machine.
 
     `weights` are those of one replica, `words_per_step` those of all replicas together. `measured`
-    is False where the seconds are scaled from another shape. A point that is finished has no
-    seconds left, and one that was interrupted has those of the remaining steps.
+    is False where the seconds are scaled from another shape, or from a part of a step. A point that
+    is finished has no seconds left, and one that was interrupted has those of the remaining steps.
     """
 
     row: str
@@ -136,23 +178,31 @@ def estimate(
     jobs: int,
     searching: Searching = NO_SEARCH,
     budget: float = BUDGET,
+    tell: Callable[[str], None] = lambda line: None,
 ) -> Estimates:
     """What the points of a suite would take with `jobs` at once, measured in `budget` seconds.
 
-    Raises `StatetrackError` for a point that could not be trained.
+    `tell` is told what is looked at, line by line.
+
+    Raises `StatetrackError` for a point that could not be trained, also for want of memory.
     """
     started = time.perf_counter()
-    works = [_Work.of(suite, point, searching) for point in points]
-    shapes: dict[_Shape, _Work] = {}
-    for work in works:
-        if not work.about.finished:
-            shapes.setdefault(work.shape, work)
+    works, shapes = [], dict[_Shape, _Work]()
+    for place, point in enumerate(points, start=1):
+        tell(f"sizes of point {place} of {len(points)}: {point.row} on {point.column}")
+        work = _Work.of(suite, point, searching)
+        works.append(work)
+        if not work.about.finished and work.shape not in shapes:
+            shapes[work.shape] = work
+            work.require_memory()
     costs: dict[_Shape, _Cost] = {}
     threads = torch.get_num_threads()
     try:
         for place, (shape, work) in enumerate(_models_first(shapes)):
             left = budget - (time.perf_counter() - started)
             if left > 0 or not costs:
+                about = work.about
+                tell(f"timing {place + 1} of {len(shapes)}: {about.row} on {about.column}")
                 costs[shape] = _measured(suite, work, max(left, 0.0) / (len(shapes) - place))
     finally:
         torch.set_num_threads(threads)
@@ -180,7 +230,8 @@ class _Cost:
     `finish` is the least that the end of a replica's training takes; `shortcuts` are those of the
     predictors without a state that every evaluation is compared with. `evaluations` has the seconds
     of one replica on all test words by length; `computed` is what a step computes, as
-    `_Work.computed` counts it, and `weights` are those of one replica.
+    `_Work.computed` counts it, and `weights` are those of one replica. Of a part of a step,
+    `is_whole` is False, and `computed` what the part computes.
     """
 
     step: float
@@ -191,6 +242,7 @@ class _Cost:
     evaluations: Mapping[int, float]
     computed: float
     weights: int
+    is_whole: bool = True
 
     def evaluation(self, length: int) -> float:
         """The seconds of one replica at a length, continued as a power beyond the longest timed."""
@@ -217,11 +269,8 @@ class _Work:
     def of(cls, suite: Suite, point: Point, searching: Searching) -> _Work:
         """What a point would compute."""
         experiment, task = point.trainable, load_task(point.values["task"])
-        with torch.random.fork_rng(devices=[]), torch.device("meta"):
-            try:
-                model = make_replica(experiment, task)
-            except (RuntimeError, NotImplementedError, TypeError, ValueError):
-                model = None
+        with _named(point):
+            model = without_values(lambda: make_replica(experiment, task))
         if model is None:  # it cannot be built without values
             model = make_replica(experiment, task)
         kept = kept_result(suite, point)
@@ -257,6 +306,68 @@ class _Work:
         """What a step computes, roughly: every weight is used for every symbol."""
         return float(max(1, self.about.weights) * self.about.words_per_step * self.shape.longest)
 
+    def require_memory(self) -> None:
+        """Raise `SettingsError` where training surely needs more memory than is free.
+
+        That are the weights, the words of a block of steps, and what one step keeps for its
+        gradients. The last is counted on two short words, and grows with their length at least.
+        """
+        experiment, task, replicas = self.experiment, self.task, self.about.replicas
+        device = choose_device(experiment.training.device)
+        with _named(self.about):
+            check_memory(lambda: make_replica(experiment, task), replicas, TRAINING, device)
+        steps = min(BLOCK, experiment.training.steps)
+        seeds, words = experiment.training.seeds, experiment.training.batch_size
+        symbols = words * self.shape.longest
+        needed: float = steps * seeds * symbols * BYTES_OF_A_SYMBOL
+        free = free_memory(device)
+        validated = experiment.training.validation_words * self.shape.longest
+        each = max(LEAST_KEPT, 4 * self.about.weights)
+        if free is not None and replicas * max(symbols, validated) * each > free - needed:
+            kept, largest = _kept_by_symbol(experiment, task)
+            needed += replicas * max(symbols * kept, validated * largest)
+        if free is not None and needed > free:
+            raise SettingsError(
+                f"{self.about.row} on {self.about.column}: out of memory: a step of {replicas:,} "
+                f"replicas on {words:,} words of up to {self.shape.longest:,} symbols, or their "
+                f"validation, takes at least {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are "
+                f"free: lower {setting('batch_size')}, {setting('validation_words')}, "
+                f"{setting('train_length')}, {setting('seeds')} or the size of the model"
+            )
+
+    def part(self) -> _Work:
+        """The same with fewer words and replicas, of which a step computes `MOST_COMPUTED`."""
+        training, longest = self.experiment.training, self.shape.longest
+        room = MOST_COMPUTED / max(self.about.weights, LEAST_WEIGHTS)
+        validated = training.validation_words * self.about.replicas
+        if max(self.about.words_per_step, validated) * longest <= room:
+            return self
+        length = min(longest, FEW_SYMBOLS) if self.shape.prefixes_are_words else longest
+        words = max(1, min(training.batch_size, int(room / length)))
+        if self.shape.prefixes_are_words:
+            length = max(1, min(longest, int(room / words)))
+        seeds = max(1, min(training.seeds, int(room / (length * words))))
+        lrs = max(1, min(len(training.lrs), int(room / (length * words * seeds))))
+        changed = training.model_copy(
+            update={
+                "batch_size": words,
+                "seeds": seeds,
+                "lrs": training.lrs[:lrs],
+                "finish": "none",
+                "validation_words": max(1, min(training.validation_words, int(room / length))),
+            }
+        )
+        data = self.experiment.data
+        samples = min(data.train_samples, FEW_SAMPLES)
+        asked = {"train_samples": samples} | (
+            {"train_length": str(length), "curriculum": 0.0} if length < longest else {}
+        )
+        smaller = replace(self.experiment, training=changed, data=data.model_copy(update=asked))
+        replicas = len(smaller.replicas)
+        about = replace(self.about, replicas=replicas, words_per_step=words * replicas)
+        shape = replace(self.shape, longest=length, replicas=replicas)
+        return replace(self, experiment=smaller, about=about, shape=shape)
+
     def estimated(self, suite: Suite, costs: Mapping[_Shape, _Cost]) -> Estimate:
         """The estimate, from the cost of this shape or of the nearest one."""
         if self.about.finished:
@@ -278,7 +389,7 @@ class _Work:
             self.about,
             training_seconds=training_seconds * self.computed / cost.computed,
             evaluation_seconds=evaluation_seconds * self.about.weights / cost.weights,
-            measured=self.shape in costs,
+            measured=self.shape in costs and costs[self.shape].is_whole,
         )
 
     def _evaluation(self, suite: Suite, cost: _Cost) -> float:
@@ -306,7 +417,7 @@ def _left(path: Path, steps: int) -> tuple[int, bool]:
         return steps, False
     folder = RunFolder.open(path)
     try:
-        done = max((record.step for record in folder.records()), default=0)
+        done = max((record.step for record in folder.read(files.METRICS)), default=0)
     except RunError:
         done = 0
     return max(0, steps - done), folder.finished
@@ -322,7 +433,76 @@ def _models_first(shapes: Mapping[_Shape, _Work]) -> Iterable[tuple[_Shape, _Wor
     return [(shape, work) for _, _, shape, work in sorted(placed, key=lambda each: each[:2])]
 
 
+@contextmanager
+def _named(point: Point | Estimate) -> Iterator[None]:
+    """Name the point of which a setting is refused."""
+    try:
+        yield
+    except SettingsError as error:
+        raise SettingsError(f"{point.row} on {point.column}: {error}") from None
+
+
+def _kept_by_symbol(experiment: Experiment, task: Task) -> tuple[float, float]:
+    """The bytes that one replica keeps for its gradients of every symbol, and the largest part.
+
+    At least so many; 0 and 0 where it is not known.
+    """
+    model = without_values(lambda: make_replica(experiment, task))
+    if model is None:
+        return 0.0, 0.0
+    own = {weight.untyped_storage()._cdata for weight in (*model.parameters(), *model.buffers())}
+    counted: list[np.ndarray] = []
+    for length in TRACED:
+        kept: list[torch.Tensor] = []
+
+        def keep(value: torch.Tensor, kept: list[torch.Tensor] = kept) -> torch.Tensor:
+            kept.append(value)
+            return value
+
+        try:
+            with torch.autograd.graph.saved_tensors_hooks(keep, lambda value: value):
+                logits = model(torch.zeros((1, length), dtype=torch.long, device="meta"))
+        except (RuntimeError, NotImplementedError, TypeError, ValueError):
+            return 0.0, 0.0  # it needs values
+        storages = [value.untyped_storage() for value in (*kept, logits)]
+        sizes = {each._cdata: each.nbytes() for each in storages if each._cdata not in own}
+        counted.append(np.array([sum(sizes.values()), max(sizes.values(), default=0)]))
+    each = np.maximum(0, (counted[1] - counted[0]) / (TRACED[1] - TRACED[0]))
+    return float(each[0]), float(each[1])
+
+
 def _measured(suite: Suite, work: _Work, seconds: float) -> _Cost:
+    """The cost of a shape, in about so many seconds: of a part, where the whole takes longer."""
+    if work.about.weights > MOST_WEIGHTS:
+        return _by_arithmetic(suite, work)
+    part = work.part()
+    cost = _timed(suite, part, seconds)
+    if part is work:
+        return cost
+    share = cost.computed / work.computed
+    whole, some = work.experiment.training, part.experiment.training
+    words = whole.validation_words / whole.batch_size
+    validation = cost.validation * words * some.batch_size / some.validation_words
+    if LEAST_TIMED * (cost.step + validation / 2) / share < seconds / 2:
+        return _timed(suite, work, seconds)
+    return replace(cost, validation=validation, is_whole=False)
+
+
+def _by_arithmetic(suite: Suite, work: _Work) -> _Cost:
+    """The cost of a shape that is not built, from the seconds of one multiplication."""
+    square = torch.rand(SIDE, SIDE)
+    clock = _clock(torch.device("cpu"))
+    torch.set_num_threads(1)
+    each = min(_seconds_of(lambda: square @ square, clock) for _ in range(9)) / SIDE**3
+    training, weights = work.experiment.training, work.about.weights
+    one_pass = max(each, 1e-13) * weights
+    validation = one_pass * work.shape.replicas * training.validation_words * work.shape.longest
+    tested = {length: one_pass * suite.samples * length for length in (SHORTEST, 2 * SHORTEST)}
+    step = 3 * max(each, 1e-13) * work.computed  # forwards, and twice as much backwards
+    return _Cost(step, validation, 0.0, 0.0, 0.0, tested, work.computed, weights, is_whole=False)
+
+
+def _timed(suite: Suite, work: _Work, seconds: float) -> _Cost:
     """The cost of a shape, measured in about so many seconds, half of them on training."""
     experiment, started = work.experiment, time.perf_counter()
     torch.set_num_threads(1)  # as in a process of a sweep
@@ -336,10 +516,11 @@ def _measured(suite: Suite, work: _Work, seconds: float) -> _Cost:
         steps, validations = _timed_steps(trainer, clock, started + seconds / 2)
         finish = 0.0
         if training.finish != "none":
-            import statetrack.training.finish.exact  # noqa: F401  # not to time its import
+            import statetrack.training.finish  # noqa: F401  # not to time its import
 
             finish = _seconds_of(lambda: next(trainer.finish()), clock)
-        count = min(BLOCK, training.steps)
+        symbols = training.seeds * training.batch_size * work.shape.longest
+        count = max(1, min(BLOCK, training.steps, MOST_TESTED // symbols))
         drawn = _seconds_of(lambda: prepared.batches.block(0, count), clock) / count
         model = make_replica(experiment, work.task).to(prepared.batches.device).eval()
     step = statistics.median(steps)
@@ -377,7 +558,8 @@ def _timed_steps(
 def _shortcuts(suite: Suite, work: _Work) -> None:
     words = TaskWords(work.task, work.experiment.data, work.experiment.training)
     lengths = sorted({suite.length, *suite.curve_lengths})
-    strongest_by_length(words, work.task, lengths, suite.samples, SEED)
+    samples = max(1, min(suite.samples, MOST_TESTED // lengths[-1]))
+    strongest_by_length(words, work.task, lengths, samples, SEED)
 
 
 def _timed_evaluations(
@@ -389,14 +571,17 @@ def _timed_evaluations(
     length = min(SHORTEST, longest)
     device = next((weight.device for weight in model.parameters()), None)
 
+    most = MOST_COMPUTED / (SHORTEST * max(work.about.weights, LEAST_WEIGHTS))
+    samples = max(1, min(suite.samples, MOST_TESTED // SHORTEST, int(most)))
+
     def score() -> None:
-        for _ in evaluate(model, work.task, [length], num_words=suite.samples, device=device):
+        for _ in evaluate(model, work.task, [length], num_words=samples, device=device):
             pass
 
     score()  # warms up
     while True:
         begun = time.perf_counter()
-        found[length] = _seconds_of(score, clock)
+        found[length] = _seconds_of(score, clock) * suite.samples / samples
         lasted = time.perf_counter() - begun
         left = deadline - time.perf_counter()
         if length == longest or (len(found) > 1 and left < 4 * lasted):

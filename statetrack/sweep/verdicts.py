@@ -31,11 +31,10 @@ from statistics import fmean
 from typing import Any, Literal
 
 from statetrack.errors import StatetrackError
-from statetrack.runs import Experiment, RunFolder, Summary
+from statetrack.runs import Experiment, RunFolder, Summary, files
 from statetrack.scoring import ReplicaSpread, horizon_of, rescale, rounded_down, rounded_up
 from statetrack.spec import WordSpec, current_name, load_task
-from statetrack.sweep.points import Point
-from statetrack.sweep.results import Done, PointResult
+from statetrack.sweep.results import Done, Point, PointResult
 from statetrack.sweep.suite import TRAINED_BY, Measure, Of, PublishedTable, Suite, Trust
 from statetrack.text import shortened
 
@@ -91,7 +90,7 @@ def counts(compared: Iterable[Compared]) -> dict[Verdict, int]:
 def kept_summary(run: Path) -> Summary | None:
     """The outcome of training that a run's folder holds; None where it cannot be read."""
     try:
-        return RunFolder(run).summary()
+        return RunFolder(run).read(files.SUMMARY)
     except StatetrackError:
         return None
 

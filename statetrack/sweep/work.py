@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from statetrack.errors import RunError, SettingsError, StatetrackError, TaskError
 from statetrack.evidence import (
@@ -22,12 +22,15 @@ from statetrack.evidence import (
     Extraction,
     SearchBudget,
     WorstCase,
+    proven_length,
 )
 from statetrack.plugins import explain_mistake
 from statetrack.runs import (
+    Conditions,
     EvaluationRow,
     RunFolder,
     drop_error,
+    files,
     is_run,
     locking,
     to_json,
@@ -36,7 +39,6 @@ from statetrack.runs import (
 )
 from statetrack.scoring import horizon
 from statetrack.sweep.executors import Executor, Failed, Stop
-from statetrack.sweep.points import Point
 from statetrack.sweep.results import (
     HORIZON_SEED,
     NO_SEARCH,
@@ -45,6 +47,7 @@ from statetrack.sweep.results import (
     AnotherRunError,
     Done,
     Measurement,
+    Point,
     PointResult,
     Searching,
     kept_result,
@@ -89,7 +92,7 @@ def run_suite(
         try:
             result = kept_result(suite, point)
             if result is not None:  # a process may have been killed just before it did this
-                RunFolder(point.path).drop_measurement()
+                files.remove(point.path, files.MEASURING)
         except AnotherRunError:
             raise
         except StatetrackError:  # a damaged point fails when it is run
@@ -195,7 +198,7 @@ def run_point(
         run = Run.open(point.path)
     else:
         run = Run.start(point.trainable, out=point.path)
-    with run.folder.alone():
+    with locking.point(run.path):
         result = kept_result(suite, point)  # another process may have finished it meanwhile
         if result is None:
             if not run.finished:
@@ -203,11 +206,11 @@ def run_point(
                     pass
             if not run.finished:
                 return None
-            run.folder.drop_last()  # a suite says how long a point is trained
+            files.remove(run.path, files.LAST)  # a suite says how long a point is trained
             measured = Measurement.of(suite, run.words.drawn)
-            rows = run.folder.begin_measurement(vars(measured))
+            rows = _known_rows(run, measured)
             for scored in _scored(run, suite, rows, stop):
-                run.folder.append_to_measurement(scored)
+                run.folder.append(files.MEASURING, scored)
                 rows += scored
             if stop():
                 return None
@@ -215,15 +218,30 @@ def run_point(
             _keep_new(run, rows)
             with logging(run, log) as logs:
                 logs.test(rows)
-            run.folder.write_cell(result.to_json())
+            run.folder.write(files.CELL, result.to_json())
         if missing := searching.missing(result):
             for searched in _searched(result, run, missing, stop):
-                run.folder.write_cell(searched.to_json())
+                run.folder.write(files.CELL, searched.to_json())
                 result = searched
             if searching.missing(result):
                 return None
-        run.folder.end_measurement()
+        files.remove(run.path, files.MEASURING)
+        locking.remove_point_lock(run.path)
     return result
+
+
+def _known_rows(run: Run, measured: Measurement) -> list[EvaluationRow]:
+    """The rows of an interrupted measurement that was made in the same way, in measuring.jsonl.
+
+    One that was made otherwise is deleted, and another one begun.
+    """
+    first, file = {"measured": vars(measured)}, files.MEASURING
+    how, *kept = file.plain_rows(run.path) or [{}]
+    if to_json(how) != to_json(first):
+        file.write(run.path, [first])
+        return []
+    where = run.path / file.name
+    return [file.load(row, f"{where}, line {number}") for number, row in enumerate(kept, start=2)]
 
 
 def _scored(
@@ -298,7 +316,7 @@ def _keep_new(run: Run, rows: Sequence[EvaluationRow]) -> None:
         return to_json(row.to_json() | {"evaluation_seed": row.evaluation_seed})
 
     known = set(map(text, run.rows))
-    run.folder.append_evaluation([row for row in rows if text(row) not in known])
+    run.folder.append(files.EVALUATIONS, [row for row in rows if text(row) not in known])
 
 
 def _searched(
@@ -320,7 +338,9 @@ def _searched(
     for kind, seconds in missing.items():
         known = [each for each in found.values() if isinstance(each, Exhaustive | WorstCase)]
         failing = tuple(failure for each in known for failure in each.failures)
-        given = {"known": failing} if kind == Extraction.kind else {}
+        given: dict[str, Any] = {"known": failing} if kind == Extraction.kind else {}
+        if kind == WorstCase.kind:
+            given = {"beyond": proven_length(found.values())}
         try:
             evidence = EVIDENCE[kind].search(
                 subject, budget=SearchBudget(seconds, stop=stop), seed=SEED_OF_SEARCHES, **given
@@ -330,7 +350,9 @@ def _searched(
         else:
             if stop():
                 return
-            found[kind] = run.add_evidence(evidence, outcome).evidence
+            conditions = Conditions.of(subject, SEED_OF_SEARCHES, seconds)
+            row = run.add_evidence(evidence, outcome, conditions=conditions)
+            found[kind] = row.evidence
         result = replace(
             result,
             evidence=tuple(found[kind] for kind in SOUGHT if kind in found),

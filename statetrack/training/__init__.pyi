@@ -14,8 +14,12 @@ from .records import Replica as Replica
 from .records import replicas_of as replicas_of
 from .settings import LOSSES as LOSSES
 from .settings import OPTIMISERS as OPTIMISERS
+from .settings import PROTOCOLS as PROTOCOLS
 from .settings import DataSettings as DataSettings
+from .settings import Protocol as Protocol
 from .settings import TrainSettings as TrainSettings
+from .settings import read_protocol as read_protocol
+from .settings import settings_for as settings_for
 from .trainer import BLOCK as BLOCK
 from .trainer import Trainer as Trainer
 from .words import SeedStreams as SeedStreams

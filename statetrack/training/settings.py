@@ -1,4 +1,4 @@
-"""How a model is trained: words, optimisation, selection, device.
+"""How a model is trained: words, optimisation, selection, device; and protocols, by paper.
 
 One definition for Python, YAML and the command line. torch is not imported here: losses, optimisers
 and kinds of robust training are known by name, each a file of its folder or of a user's own
@@ -11,16 +11,19 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from statetrack.errors import TaskError
-from statetrack.registry import Registry, modules_in
-from statetrack.settings import GREATEST_SEED, NameIn, Settings, option
+from statetrack.registry import Registry, files_in, modules_in, tasks_folder
+from statetrack.settings import Line, NameIn, Settings, build, option, read_yaml
+from statetrack.text import GREATEST_SEED
 
 if TYPE_CHECKING:
     from statetrack.training.losses import Loss
+
 
 LOSSES: Registry[Callable[[Any], Loss]] = Registry(
     "loss",
@@ -129,13 +132,13 @@ class TrainSettings(Settings):
     robust: Annotated[str, NameIn(ROBUST)] = option(
         "none",
         "Training of the states around a word's own: the loss of the worst of them (interval), "
-        "noise on every state, a margin of the right logit, or operators that do not expand "
-        "(spectral).",
+        "also that every symbol brings them nearer to one another (contraction), noise on every "
+        "state, a margin of the right logit, or operators that do not expand (spectral).",
     )
     robust_size: float = option(
         0.0,
-        "How far states are off (interval: 0.1), the noise's deviation (0.1), the margin (1), or "
-        "the weight of the penalty (spectral: 1); 0 takes the number in brackets.",
+        "How far states are off (interval, contraction: 0.1), the noise's deviation (0.1), the "
+        "margin (1), or the weight of the penalty (spectral: 1); 0 takes the number in brackets.",
         min=0,
     )
     robust_start: float = option(
@@ -225,3 +228,34 @@ class TrainSettings(Settings):
         if kind not in {"auto", "cpu", "cuda"} or (index and not re.fullmatch("[0-9]{1,4}", index)):
             raise ValueError("a device is auto, cpu, cuda or cuda:INDEX")
         return device
+
+
+class Protocol(Settings):
+    """A file with everything that a published number depends on, named after its paper.
+
+    `tasks/protocols/NAME.yaml` holds training settings for every model (`settings`), and model
+    settings for those models that have them (`models`). `--protocol NAME` makes them defaults.
+    """
+
+    title: Line
+    reference: Line
+    settings: dict[str, Any] = Field(default_factory=dict)
+    models: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+
+def read_protocol(path: Path) -> Protocol:
+    """The protocol that a file holds; `SettingsError` where it is not one."""
+    return build(Protocol, read_yaml(path), str(path))
+
+
+PROTOCOLS: Registry[Protocol] = Registry(
+    "protocol",
+    find=lambda: files_in(tasks_folder() / "protocols", read_protocol),
+    listing="statetrack list protocols",
+)
+
+
+def settings_for(protocol: str, model: str) -> dict[str, Any]:
+    """The settings that a protocol prescribes for a model, flat."""
+    found = PROTOCOLS[protocol]
+    return {**found.settings, **found.models.get(model, {})}

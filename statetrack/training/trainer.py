@@ -146,7 +146,7 @@ class Trainer:
     ) -> tuple[Weights | None, Finish, float, float]:
         """New weights, if validation is no worse with them, and what was done."""
         # here, since it takes SciPy, which training and evaluation do without
-        from statetrack.training.finish.exact import finished
+        from statetrack.training.finish import finished
 
         progress, model = self.progress[row], self.population.model
         if not progress.best_step:
@@ -185,7 +185,7 @@ class Trainer:
 
     def _last_words(self, step: int, row: int) -> Words:
         """The last words, at most `MOST_WORDS`, that replicas of a seed read up to a step."""
-        from statetrack.training.finish.exact import MOST_SYMBOLS, MOST_WORDS
+        from statetrack.training.finish import MOST_SYMBOLS, MOST_WORDS
 
         size = self.settings.batch_size
         count = min(step, -(-MOST_WORDS // size))

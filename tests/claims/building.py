@@ -53,7 +53,7 @@ def built_model(model: str, automaton: Automaton, **options: Any) -> RecurrentMo
     made = CONSTRUCTIONS[model](Case(model, options, "", automaton, algebra, prediction))
     for need in prediction.needs:
         if need.value is not None:
-            assert getattr(made.settings, need.setting) <= need.value, need
+            assert getattr(made.settings, need.setting) <= max(need.value, 1), need
     return made
 
 
@@ -89,7 +89,7 @@ def build_and_run(cell: Cell, budget: Budget) -> Built:
         return Built(cell, "beyond the budget", f"{parameters:,} parameters")
     for need in cell.prediction.needs:
         value = getattr(model.settings, need.setting)
-        if need.value is None or value > need.value:
+        if need.value is None or value > max(need.value, 1):
             return Built(cell, "not built", f"{need.setting} = {value} is more than predicted")
     found = follow(
         model,

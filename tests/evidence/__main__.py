@@ -20,12 +20,14 @@ from tests.evidence.counterexamples import counterexamples
 from tests.evidence.extractions import extractions
 from tests.evidence.horizons import horizons
 from tests.evidence.representations import representations
+from tests.evidence.soundness import soundness
 
 SECONDS = 20.0
 """The budget of one search of the program."""
 
 ATTACKS: dict[str, Callable[[int, int], list[Check]]] = {
     "certificates": lambda cases, seed: certificates(cases, SECONDS, seed),
+    "soundness": lambda cases, seed: list(soundness(cases, SECONDS, seed)),
     "horizons": lambda cases, seed: horizons(cases, SECONDS, seed),
     "counterexamples": lambda cases, seed: counterexamples(cases, SECONDS),
     "extractions": lambda cases, seed: extractions(cases // 4, SECONDS),

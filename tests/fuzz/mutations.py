@@ -104,10 +104,10 @@ def change_values(random: Random, content: Any) -> Any:
 
 
 def _change_one(random: Random, content: Any) -> Any:
-    places = _places(content)
-    if not places or random.random() < 0.02:
+    known = places(content)
+    if not known or random.random() < 0.02:
         return value(random)
-    path = random.choice(places)
+    path = random.choice(known)
     holder = content
     for key in path[:-1]:
         holder = holder[key]
@@ -121,7 +121,7 @@ def _change_one(random: Random, content: Any) -> Any:
     elif draw < 0.7:
         del holder[key]
     elif draw < 0.78:
-        other = random.choice(places)
+        other = random.choice(known)
         if other[:-1] == path[:-1]:
             holder[key], holder[other[-1]] = holder[other[-1]], old
         else:
@@ -165,7 +165,8 @@ def similar(random: Random, old: Any) -> Any:
     return value(random)
 
 
-def _places(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def places(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The places of all values inside some content: keys and numbers that lead to each."""
     found: list[tuple[Any, ...]] = []
     if len(path) > 12:
         return found
@@ -176,7 +177,7 @@ def _places(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         items = list(enumerate(content))[:60]
     for key, inner in items:
         found.append((*path, key))
-        found.extend(_places(inner, (*path, key)))
+        found.extend(places(inner, (*path, key)))
     return found
 
 

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import yaml
+from rich.console import Console
 
-from statetrack.catalogue import LISTINGS
+from statetrack.catalogue import LISTINGS, describe_run
+from statetrack.cli._descriptions import draw_run
 from statetrack.evidence import Failure
-from statetrack.runs import Run, compare, find_run_folders
+from statetrack.report import FORMATS, Wanted, make_report
+from statetrack.runs import Run, compare, files, find_run_folders
 from statetrack.sweep import PointResult, points_of
 from statetrack.sweep.suite import read_suite
 from statetrack.sweep.work import run_point
 from tests.fuzz import mutations
 from tests.fuzz.command_lines import import_all, run_command
-from tests.fuzz.harness import PLANTED, Case, require_printable
+from tests.fuzz.harness import PLANTED, Case, require, require_printable
 from tests.setups import certificate_of, exhaustive_of, worst_case_of
 
 SMALL = {
@@ -50,6 +56,22 @@ HIDDEN = (
 """Files that are opened to be written, and need not be there."""
 
 
+COMMAND, TAG = r"\input{fuzz}", "<script>fuzz"
+SWAPS: tuple[Any, ...] = (
+    f"{COMMAND}{TAG}|`",
+    {"a": 1},
+    [1],
+    [],
+    {},
+    None,
+    True,
+    -1,
+    "7",
+    10**40,
+    1e308,
+)
+"""Values of every type, to stand in the place of others."""
+
 EVIDENCE = (
     exhaustive_of(),
     certificate_of(3),
@@ -76,7 +98,7 @@ def make_runs(folder: Path) -> None:
         assert result is not None
         searched = {each.kind: 1.0 for each in EVIDENCE}
         content = replace(result, evidence=EVIDENCE, searched=searched).to_json()
-        Run.open(cell.path).folder.write_cell(content)
+        Run.open(cell.path).folder.write(files.CELL, content)
     shutil.move(folder / "cells" / "parity" / "cp", folder / "cell")
     shutil.rmtree(folder / "cells")
     (folder / "suite.yaml").unlink()
@@ -119,7 +141,7 @@ class RunFolders:
         if not files:
             return "nothing left to damage"
         path = random.choice(files)
-        if draw < 0.5 or path.suffix in {".pt", ".safetensors", ".py"}:
+        if draw < 0.3 or path.suffix in {".pt", ".safetensors", ".py"}:
             path.write_bytes(mutations.change_bytes(random, path.read_bytes()))
             return f"{path}: bytes changed"
         try:
@@ -133,13 +155,54 @@ def _change_content(random: Random, path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".jsonl":
         rows = [json.loads(line) for line in text.splitlines()]
-        changed = mutations.change_values(random, rows)
+        changed = _change(random, rows)
         rows = changed if isinstance(changed, list) else [changed]
         new = "".join(mutations.as_json(row) + "\n" for row in rows)
     else:
         content: Any = yaml.safe_load(text) if path.suffix == ".yaml" else json.loads(text)
-        new = mutations.as_json(mutations.change_values(random, content))
+        new = mutations.as_json(_change(random, content))
     path.write_bytes(new.encode("utf-8", "surrogatepass"))
+
+
+def _change(random: Random, content: Any) -> Any:
+    """The content with some of its parts changed, or with a value of another type in one place."""
+    if random.random() < 0.4:
+        return mutations.change_values(random, content)
+    return swapped(content, random.choice(mutations.places(content)), random.choice(SWAPS))
+
+
+def swapped(content: Any, place: Sequence[Any], value: Any) -> Any:
+    """The content with a value in a place."""
+    new = deepcopy(content)
+    holder = new
+    for key in place[:-1]:
+        holder = holder[key]
+    holder[place[-1]] = deepcopy(value)
+    return new
+
+
+def require_escaped(form: str, text: str | bytes) -> None:
+    """Text of a file means nothing to the format of a report; LaTeX reads no comments."""
+    if form == "latex":
+        read = [line for line in str(text).splitlines() if not line.startswith("%")]
+        require(COMMAND not in "\n".join(read), f"a report has raw LaTeX: {COMMAND}")
+    elif form in ("markdown", "html"):
+        require(TAG not in str(text), f"a report in {form} has a raw tag: {TAG}")
+
+
+def draw_reports(path: Path, forms: Iterable[str] = FORMATS) -> None:
+    """Draw a report of a run in each format, also as lines for each length."""
+    report = make_report(path)
+    for form in forms:
+        for long in (False, True) if form in ("rich", "markdown", "latex") else (False,):
+            require_escaped(form, Wanted(form=form, long=long).of_report(report))
+
+
+def show(path: Path) -> None:
+    """Describe a run as `show RUN` does, and draw it."""
+    about = describe_run(path)
+    json.dumps(about, allow_nan=False)
+    draw_run(about, Console(file=StringIO(), width=100))
 
 
 def use(case: Case, path: Path) -> None:
@@ -152,6 +215,12 @@ def use(case: Case, path: Path) -> None:
         case.call("run.records", lambda: run.records)
         case.call("run.evidence()", run.evidence)
         case.call("folder.cell", lambda: _cell(run))
+    draw = case.random.random()
+    if draw < 0.2:
+        case.call("show", lambda: show(path))
+    elif draw < 0.5:
+        form = case.random.choice(list(FORMATS))
+        case.call(f"report --format {form}", lambda: draw_reports(path, [form]))
     draw = case.random.random()
     if draw < 0.25 and run is not None:
         case.call("run.evaluate([4], num_words=1)", lambda: run.evaluate([4], num_words=1))
@@ -177,5 +246,5 @@ def use(case: Case, path: Path) -> None:
 
 
 def _cell(run: Run) -> PointResult | None:
-    kept = run.folder.cell()
+    kept = run.folder.find(files.CELL)
     return None if kept is None else PointResult.from_json(kept, "cell")

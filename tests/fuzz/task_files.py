@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from statetrack.algebra import analyse, merging_of
 from statetrack.registry import tasks_folder
 from statetrack.spec import Task, arguments_that_can_be_set, folder_name, load_task, task_names
 from tests.fuzz import mutations
@@ -78,6 +79,9 @@ YAML_PIECES = (
     "a: b: c",
 )
 
+SMALL = 100
+"""Transitions of a machine whose algebra is worked out."""
+
 MANY_ALIASES = "\n".join(
     [
         "a0: &a0 [x, x, x, x, x, x, x, x, x]",
@@ -118,6 +122,11 @@ class TaskFiles:
     def _file(self, random: Random) -> bytes:
         """The content of a task file."""
         draw = random.random()
+        if draw < 0.15:
+            content = _machine(random)
+            if random.random() < 0.3:
+                content = mutations.change_values(random, content)
+            return mutations.as_json(content).encode("utf-8", "surrogatepass")
         if draw < 0.55:
             content = mutations.change_values(random, deepcopy(random.choice(self.contents)))
             return mutations.as_json(content).encode("utf-8", "surrogatepass")
@@ -168,6 +177,27 @@ class TaskFiles:
         return mutations.as_json(mutations.value(random))[:5000]
 
 
+def _machine(random: Random) -> dict[str, Any]:
+    """A few states: labels of some are asked for, and some symbols are drawn nowhere or seldom."""
+    most, symbols = "pqrst"[: random.randint(1, 5)], "xyz"[: random.randint(1, 3)]
+    moves, states = {}, ["p"]
+    for one in states:
+        moves[one] = {symbol: random.choice(most) for symbol in symbols}
+        states += sorted(set(moves[one].values()) - set(states))
+    machine: dict[str, Any] = {
+        "kind": "transitions",
+        "start": "p",
+        "states": moves,
+        "outputs": {one: random.randint(0, 2) for one in states},
+    }
+    if random.random() < 0.7:
+        machine["scored"] = [one for one in states if random.random() < 0.5]
+    if random.random() < 0.5:
+        weights = {one: {each: random.choice([0, 1, 1, 2.5]) for each in symbols} for one in states}
+        machine["weights"] = {one: row for one, row in weights.items() if any(row.values())}
+    return {"title": "Any", "version": 1, "reference": "own example", "automaton": machine}
+
+
 def _with_piece(random: Random, text: str) -> str:
     """The text with hostile YAML in the place of a value, of a line, or in front."""
     piece = random.choice(YAML_PIECES)
@@ -189,6 +219,9 @@ def use(case: Case, task: Task) -> None:
     for text in (*shown, *task.source.labels):
         require_printable(text, "a name or title of a task that was loaded")
     require("/" not in folder_name(task.name), "a folder's name has a slash")
+    if task.has_automaton and task.automaton.delta.size <= SMALL:
+        case.call("analyse", lambda: analyse(task.automaton).to_json())
+        case.call("merging_of", lambda: merging_of(task.automaton, 50))
     words = case.call("task.sample(2)", lambda: task.sample(2))
     if words is not None:
         shortest = int(words.lengths.min())

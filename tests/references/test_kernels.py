@@ -23,10 +23,10 @@ from torch import Tensor
 from torch.func import vmap
 
 from statetrack.errors import SettingsError
-from statetrack.extras import missing_kernels
 from statetrack.models import MODELS, KernelSettings, RecurrentModel, SequenceModel
 from statetrack.ops import fla as kernels
-from statetrack.runs import Run
+from statetrack.registry import missing_kernels
+from statetrack.runs import Run, files
 from statetrack.settings import build
 from statetrack.training import Population, Replica
 
@@ -353,7 +353,7 @@ def test_a_run_says_what_computed_it_and_is_evaluated_where_its_kernel_is_not(
     }
     run = Run.start(**values, out=tmp_path / "run")
     list(run.train())
-    assert run.folder.environment()["kernel"].startswith("fla 0.")
+    assert run.folder.read(files.ENVIRONMENT)["kernel"].startswith("fla 0.")
     assert by_stand_ins
     monkeypatch.undo()
     run = Run.open(tmp_path / "run")

@@ -168,7 +168,10 @@ def _reflections(algebra: Algebra, given: Size, layers: int) -> Prediction:
     choice = algebra.space and algebra.space.with_smallest_largest(algebra.space.codimensions)
     if not choice:
         return Prediction("unknown", "no irreducible parts", DELTAPRODUCT)
-    factors = max(choice.cost, 1)
+    factors = choice.cost
+    if not factors:
+        why = "every symbol leaves the state as it is: no reflections are needed"
+        return granted(algebra, why, OWN, given.at_least(0, smallest=True))
     too_few = layers == 1 and factors == 2 and _one_reflection_is_too_few(algebra)
     return granted(
         algebra,

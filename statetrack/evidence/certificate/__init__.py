@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statetrack.evidence.certificate.ellipsoids import LARGEST_SIZE, certify_ellipsoids
 from statetrack.evidence.certificate.linear import certify_linear
 from statetrack.evidence.certificate.saturating import certify_saturating
 from statetrack.evidence.kinds.certificate import Certificate, not_proven
@@ -15,5 +16,18 @@ def find_certificate(subject: Subject, *, budget: SearchBudget, seed: int = 0) -
     if isinstance(subject.model, LinearModel):
         return certify_linear(subject, budget=budget)
     if isinstance(subject.model, WithBoxes):
-        return certify_saturating(subject, budget=budget, seed=seed)
+        return _certify_network(subject, budget, seed)
     return not_proven("no method for this class of models")
+
+
+def _certify_network(subject: Subject, budget: SearchBudget, seed: int) -> Certificate:
+    """What boxes prove, or ellipsoids where boxes do not prove all lengths and these prove more."""
+    assert isinstance(subject.model, WithBoxes)
+    step = subject.model.tanh_step(0.0)
+    if step is None or step.matrices.shape[-1] > LARGEST_SIZE:
+        return certify_saturating(subject, budget=budget, seed=seed)
+    boxes = certify_saturating(subject, budget=budget.part(0.35), seed=seed)
+    if boxes.verdict == "all lengths":
+        return boxes
+    ellipsoids = certify_ellipsoids(subject, budget=budget, seed=seed)
+    return ellipsoids if ellipsoids.proves > boxes.proves else boxes

@@ -13,23 +13,37 @@ structure, with 2 u more where states are normalised:
 
 - Dense matrices and blocks: gamma_k |A(x)| for k weights in a row. An additive term is one more
   weight, of a coordinate that is always 1.
-- Factors, A(x) = L diag(s) R^T: what is kept is p = R^T h + e in rank space (`RankSpace`), with an
+- Factors, A(x) = L diag(s) R^T, that are summed to matrices in float64 and rounded once: a dense
+  matrix, gamma_(k + 1) |A(x)|.
+- Factors that are not: what is kept is p = R^T h + e in rank space (`RankSpace`), with an
   error e that only rounding makes; z = s * p. `scan` without gradients multiplies by R^T L, which
   is rounded once; then h = L z, and e is at most gamma_(K + 3) |R^T L| |z|. `step` and the seam
   between two pieces go through h = L z + f, |f| <= gamma_(K + 3) |L| |z|, and then e is at most
   gamma_(H + 1) |R^T| |h|. All three are added. H and K count coordinates and terms that are not
-  zero. Logits are C L z, off from C h by at most gamma_(H + K + 3) |C| |L| |z| and by |C| |f|.
-- Gains: u |s| for real ones, complex products are sums of two; 4 u |s| covers both, and words that
-  are scanned in chunks, where products of gains are rounded once more at every step.
+  zero. Logits are (C L) z, where C L sums over every coordinate at which neither C nor L is zero,
+  J of them, whatever R is there. They are off from C h by at most gamma_(J + K + 3) |C| |L| |z|
+  and by |C| |f|.
+- Gains: scanned in chunks, a state after t symbols of a piece has at most 5 t / 4 roundings, each a
+  share of itself: u for real ones, sqrt(5) u of the modulus for complex ones. So 4 u |s| covers
+  both, for complex ones as every entry of E, since it is the modulus that is off by a share.
 - Rotations: `step` multiplies by rounded cosines and sines. `scan` sums the angles of a piece and
-  turns its first state: to 64 symbols in float32 (on a CPU accumulated in float64 and rounded once
-  at every position, so that the sum S is off by u |S|), beyond that in float64, reduced modulo
-  2 pi and rounded. The angle of t symbols is off by at most t (a + 1) u, a the largest angle, for
-  pieces to 2^20 symbols. Cosine and sine are taken to be right to 2 units in the last place, as
-  the vector libraries under torch promise 1. So every entry of E is (a + 6) u.
+  turns its first state. With w the unit roundoff of the accumulator, 2^-53 in float64, and a the
+  largest angle, the sum of t angles is off by gamma_t t a in any order, so by w t^2 a, which is
+  charged as a share of w T a for each of the t symbols, for pieces to T = 2^20 symbols. Of a
+  float32 model that is u a / 512, but of a float64 model, whose accumulator is no wider than
+  itself, 2^20 u a. To 64 symbols the sum is rounded to the model's type, by u t a; longer sums are
+  reduced modulo 2 pi first, which is off by less than w (t a + 8), and rounded by at most 4 u. Sums
+  in float32 elsewhere than on a CPU cost 64 u a. Cosine and sine are taken to be right to 2 units
+  in the last place, at most 2 u, as the vector libraries under torch promise 1, and the product
+  with the first state adds gamma_2. So every entry of E is (a k + 9) u, k = 1 + (T + 2) w / u, or
+  with 64 in place of 1. This is enough for t symbols: an angle that is off by t shares is that of a
+  path on which each symbol turns by one share too much.
 
-Denormal numbers: what underflows is off by less than 2^-120 of the largest coordinate, which is in
-`own` too as long as states keep a magnitude between 2^-40 and 2^40.
+*Range.* What underflows in a sum of n products is off by less than n 2^-149 (denormal numbers are
+kept, as by default), which is below 2^-80 of the largest coordinate (`UNDERFLOW`) while that stays
+above 2^-50: for the next state and for every logit. Nothing overflows while it stays below 2^50,
+since rows of weights add up to less than 2^60 (`LARGEST_ROW`), else the model is refused. That
+states stay within is proven in `comparison`.
 
 V symbols, n coordinates, C labels.
 """
@@ -42,7 +56,7 @@ import numpy as np
 import torch
 
 from statetrack.evidence.subject import exactly
-from statetrack.models import LinearModel
+from statetrack.models import NORMALISE_EVERY, LinearModel
 from statetrack.ops import (
     BlockOperators,
     ComplexDiagonalOperators,
@@ -59,11 +73,26 @@ OWN = 2.0**-52
 UNDERFLOW = 2.0**-80
 """More than underflow adds to a coordinate, relative to the largest one of states in range."""
 
-RANGE = (2.0**-40, 2.0**40)
-"""The sizes of centres for which that is so."""
+RANGE = (2.0**-20, 2.0**20)
+"""The sizes of centres, and of the first state, for which that is so."""
+
+SPAN = 2.0**30
+"""By how much the largest coordinate of a state may differ between two divisions by it."""
+
+LARGEST_SIZE = 2.0**40
+"""The largest coordinate of a state that is never divided."""
+
+LARGEST_ROW = 2.0**60
+"""More than the magnitudes of the weights of any row add up to."""
+
+LONGEST_PIECE = 2.0**20
+"""Symbols of a piece that is scanned at once, at most."""
 
 LONGEST_FLOAT32_SUM = 64
 """Symbols of a piece up to which `rotation_recurrence` keeps the sum of angles in float32."""
+
+UNIT_OF_SUMS = 2.0**-53
+"""The unit roundoff of the accumulator of angles."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -98,6 +127,9 @@ class Arithmetic:
     readout_rounding: Floats  # [C, n], nonnegative
     blocks: tuple[slice, ...]  # coordinates that no matrix mixes with others
     rank_space: RankSpace | None = None
+    span: float | None = None
+    """The ratio of the largest sizes of a state and the smallest at which nothing underflows or
+    overflows; infinite where states are never divided, None where numbers are real."""
 
 
 class Unsupported(Exception):
@@ -115,36 +147,67 @@ class Both:
     executed: Arithmetic
     real: Arithmetic
 
+    def divided_by(self, factors: Floats) -> Both:
+        """The same with the operators of symbols divided by positive numbers [V]."""
+        return Both(_divided(self.executed, factors), _divided(self.real, factors))
+
+
+def _divided(arithmetic: Arithmetic, factors: Floats) -> Arithmetic:
+    by = 1 / factors[:, None, None]
+    space, span = arithmetic.rank_space, arithmetic.span
+    if space is not None:
+        space = replace(
+            space,
+            leave=space.leave * by,
+            leave_rounding=space.leave_rounding * by + 2 * OWN * abs(space.leave * by),
+            rounding=space.rounding * by,
+            readout_rounding=space.readout_rounding * by,
+        )
+    if span is not None:
+        ratio = max(1.0, float(factors.max())) / min(1.0, float(factors.min()))
+        span = span / ratio**NORMALISE_EVERY
+    matrices = arithmetic.matrices * by
+    rounding = arithmetic.rounding * by + 2 * OWN * abs(matrices)
+    return replace(arithmetic, matrices=matrices, rounding=rounding, rank_space=space, span=span)
+
 
 def arithmetic_of(model: LinearModel) -> Both:
     """What a linear model computes. Raises `Unsupported` for what is not covered."""
     with torch.no_grad():
-        operators = model.operators()
+        operators, running = model.operators(), model.running_operators()
         table = model.additive_table()
+    summed = isinstance(operators, FactoredOperators) and isinstance(running, DenseOperators)
+    of_sums: Floats | float = 0.0
     unit = torch.finfo(model.readout.weight.dtype).eps / 2
     scaled = 2 * unit if model.scale_invariant else 0.0
     weight, first = exactly(model.readout.weight), exactly(model.first)
     bias = None if model.readout.bias is None else exactly(model.readout.bias)
     terms = None if table is None else exactly(table)
-    if terms is not None and not isinstance(operators, DenseOperators | BlockOperators):
+    if terms is not None and not isinstance(running, DenseOperators | BlockOperators):
         raise Unsupported("additive terms beside operators that are not dense or in blocks")
-    if isinstance(operators, FactoredOperators):
+    if isinstance(running, FactoredOperators):
         if bias is not None:
             raise Unsupported("a readout bias beside factored operators")
-        return _factored(operators, first, weight, unit, scaled)
+        return _factored(running, first, weight, unit, scaled)
     if isinstance(operators, RotationOperators):
         matrices, rounding, size = _rotations(operators, unit)
-    elif isinstance(operators, DenseOperators | BlockOperators):
-        matrices = exactly(operators.dense())
-        counts = _gamma(_terms(matrices) + (terms is not None), unit)
+    elif isinstance(running, DenseOperators | BlockOperators):
+        matrices = exactly(running.dense())
+        counts = _gamma(_terms(matrices) + (terms is not None) + summed, unit)
         rounding = (counts[..., None] + scaled) * abs(matrices)
         size = len(first)
+        if isinstance(operators, FactoredOperators):
+            matrices, of_sums = _summed(operators)
         if isinstance(operators, BlockOperators):
             size = operators.blocks.shape[-1]
-    elif isinstance(operators, DiagonalOperators | ComplexDiagonalOperators):
-        matrices = exactly(operators.dense())
+    elif isinstance(operators, DiagonalOperators):
+        matrices, size = exactly(operators.dense()), 1
         rounding = (4 * unit + scaled) * abs(matrices)
-        size = 1 if isinstance(operators, DiagonalOperators) else 2
+    elif isinstance(operators, ComplexDiagonalOperators):
+        matrices, size = exactly(operators.dense()), 2
+        moduli = np.hypot(*exactly(torch.view_as_real(operators.gains)).transpose(2, 0, 1))
+        every = _assembled(moduli[..., None, None] * np.ones((2, 2)))
+        rounding = 4 * unit * every + scaled * abs(matrices)
     else:
         raise Unsupported("operators of this structure")
     executed = Arithmetic(
@@ -155,16 +218,24 @@ def arithmetic_of(model: LinearModel) -> Both:
         readout=weight,
         readout_rounding=_gamma(_terms(weight) + 1, unit)[:, None] * abs(weight),
         blocks=tuple(slice(at, at + size) for at in range(0, len(first), size)),
+        span=SPAN if model.scale_invariant else np.inf,
     )
     if terms is not None or bias is not None:
         executed = _with_constant(executed, terms, bias, unit)
     own = (executed.matrices.shape[-1] + 4) * OWN
     return _both(
         executed,
-        own * abs(executed.matrices),
+        own * abs(executed.matrices) + of_sums,
         own * abs(executed.first),
         own * abs(executed.readout),
     )
+
+
+def _require_range(*weights: Floats) -> None:
+    """Raise `Unsupported` where the weights of a row are too large for sums of their products."""
+    for rows in weights:
+        if not (abs(rows).sum(-1) < LARGEST_ROW).all():
+            raise Unsupported("weights that add up to more than 2^60")
 
 
 def _both(executed: Arithmetic, matrices: Floats, first: Floats, readout: Floats) -> Both:
@@ -175,7 +246,9 @@ def _both(executed: Arithmetic, matrices: Floats, first: Floats, readout: Floats
         first_rounding=first,
         readout_rounding=readout,
         rank_space=None,
+        span=None,
     )
+    _require_range(executed.matrices, executed.readout)
     return Both(
         replace(
             executed,
@@ -205,9 +278,10 @@ def _rotations(operators: RotationOperators, unit: float) -> tuple[Floats, Float
     blocks[..., 0, 0] = blocks[..., 1, 1] = np.cos(angles)
     blocks[..., 1, 0] = np.sin(angles)
     blocks[..., 0, 1] = -blocks[..., 1, 0]
-    per_angle = 1 if operators.angles.device.type == "cpu" else LONGEST_FLOAT32_SUM
+    rounded = 1 if operators.angles.device.type == "cpu" else LONGEST_FLOAT32_SUM
+    accumulated = (LONGEST_PIECE + 2) * UNIT_OF_SUMS / unit
     largest = np.broadcast_to(abs(angles).max(0), angles.shape)
-    bounds = ((per_angle * largest + 6) * unit)[..., None, None] * np.ones((2, 2))
+    bounds = (((rounded + accumulated) * largest + 9) * unit)[..., None, None] * np.ones((2, 2))
     return _assembled(blocks), _assembled(bounds), 2
 
 
@@ -218,6 +292,14 @@ def _assembled(blocks: Floats) -> Floats:
     places = np.arange(count)
     matrices[:, places, :, places] = blocks.transpose(1, 0, 2, 3)
     return matrices.reshape(num_symbols, count * size, count * size)
+
+
+def _summed(operators: FactoredOperators) -> tuple[Floats, Floats]:
+    """L diag(s) R^T in float64, [V, n, n], and what that and another such sum are off by."""
+    left, right = exactly(operators.left), exactly(operators.right)
+    leave = left * exactly(operators.gains)[:, None, :]
+    own = 2 * (left.shape[1] + 4) * OWN
+    return leave @ right.T, own * (abs(leave) @ abs(right).T)
 
 
 def _factored(
@@ -232,7 +314,11 @@ def _factored(
     sizes = abs(leave)
     together = abs(right.T @ left) + (hidden + 4) * OWN * (abs(right).T @ abs(left))
     leave_rounding = (_gamma(terms + 3, unit) + 2 * scaled) * sizes
-    of_logits = _gamma(coordinates + terms + 3, unit) + scaled
+    read = int((left.any(1) & weight.any(0)).sum())  # C L sums these, wherever `right` is zero
+    of_logits = _gamma(read + terms + 3, unit) + scaled
+    _require_range(right.T, leave, abs(weight) @ abs(left), together[None] * abs(gains))
+    taken = float(abs(right.T).sum(-1).max() * abs(gains).max())
+    given = float(abs(left).sum(-1).max())
     executed = Arithmetic(
         matrices=leave @ right.T,
         rounding=np.zeros((len(gains), hidden, hidden)),
@@ -241,6 +327,9 @@ def _factored(
         readout=weight,
         readout_rounding=np.zeros_like(weight),
         blocks=(slice(0, hidden),),
+        # numbers in rank space are at most `taken` times those of the state, which are at most
+        # `given` times these
+        span=SPAN / (max(taken, 1.0) * max(given, 1.0)),
         rank_space=RankSpace(
             enter=right.T,
             leave=leave,

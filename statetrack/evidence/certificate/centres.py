@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from statetrack.algebra import needed_machine
-from statetrack.evidence.records import SearchBudget
+from statetrack.evidence.budget import MULTIPLICATION, SearchBudget
 from statetrack.sources import Automaton, Booleans, Floats, Integers, reachable
 
 MOST_ROUNDS = 2000
@@ -132,6 +132,8 @@ def _one_by_one(
     for _ in range(rounds):
         if budget is not None and budget.spent:
             break
+        if budget is not None:
+            budget.use(MULTIPLICATION * 4 * matrices.size * len(points))
         images = np.matmul(points, matrices.transpose(0, 2, 1))[symbol, source]
         means = points.copy()
         means[filled] = np.add.reduceat(images, starts) * weights[filled, None]

@@ -23,6 +23,17 @@ coordinate over all states and symbols, and w, the largest Y(x) |R^T psi(s)|, th
 step. So e enters the state as L diag(s_x) e with |e| <= v: its directions are kept, and it is
 measured once, in the norm of the state.
 
+*Range.* What underflows is small beside the largest coordinate of a state, and nothing overflows,
+while that coordinate stays in range (`arithmetic`). A state is c (psi(s) + d); where no state is
+divided c is 1, and c changes only by divisions that make that coordinate 1, or 1/2 to 1. So its
+ratio to the largest between two divisions is what counts. Some functional f of the state shows
+that psi(s) + d is not small: its largest coordinate is at least f psi(s) - sum_j |f U_j|* z_j over
+the sum of the magnitudes of f. For each state there are two, the difference of the largest logit
+at psi(s) and the smallest, and the largest coordinate of psi(s); while one of them is `floors` -
+`floor_costs` z > 0, the largest coordinate is above a number l. And it is below l times the ratio
+that is allowed (or below `LARGEST_SIZE`) while `ceiling` - `reach` z > 0. Both are true of smaller
+z where they are of larger ones, as is what is said of answers.
+
 R rank, n coordinates, S states, V symbols, C labels, k parts.
 """
 
@@ -48,6 +59,28 @@ DOUBLINGS = 40
 
 
 @dataclass(frozen=True, eq=False)
+class Range:
+    """Which norms z [k] keep the largest coordinates of states in range; without `floors`, large.
+
+    Norms of parts that are added after these k say nothing of states.
+    """
+
+    floors: Floats | None  # [S, 2]
+    floor_costs: Floats  # [S, 2, k]
+    ceiling: float
+    reach: Floats  # [k]
+
+    def holds(self, norms: Floats) -> bool:
+        """Whether errors of these norms leave the states in range."""
+        own = norms[: len(self.reach)]
+        if not self.ceiling > float(self.reach @ own) * UP:
+            return False
+        if self.floors is None:
+            return True
+        return bool((self.floors > (self.floor_costs @ own) * UP).any(1).all())
+
+
+@dataclass(frozen=True, eq=False)
 class ComparisonSystem:
     """A comparison system: z <= `first` before the first step, then z' <= `gains` z + `terms`."""
 
@@ -56,12 +89,16 @@ class ComparisonSystem:
     first: Floats  # [k]
     margins: Floats  # [P]
     costs: Floats  # [P, k]
+    range: Range | None = None
 
     def harmless(self, norms: Floats) -> bool:
-        """Whether an error of these norms changes no answer."""
+        """Whether an error of these norms changes no answer, and numbers stay in range."""
         if not np.isfinite(norms).all():
             return False
-        return bool((self.margins > (self.costs @ norms) * UP).all())
+        with np.errstate(over="ignore", invalid="ignore"):  # what is infinite is not harmless
+            if not (self.margins > (self.costs @ norms) * UP).all():
+                return False
+            return self.range is None or self.range.holds(norms)
 
     def step(self, norms: Floats) -> Floats:
         """A bound on the norms one step later."""
@@ -228,11 +265,11 @@ def with_rounding(
     first = _in_weights(rank_space.first_rounding, weights)
     right, other = labels
     read = (read_weights[right] + read_weights[other])[:, None]
-    return ComparisonSystem(
+    return replace(
+        exact,
         gains=gains * UP,
         terms=terms * UP,
         first=np.append(exact.first, [first, 0.0]) * UP,
-        margins=exact.margins,
         costs=np.concatenate([exact.costs, np.zeros_like(read), read], 1) * UP,
     )
 

@@ -11,6 +11,13 @@ step leads to
 where f is what is rounded (`arithmetic`), or 0 for the weights in exact arithmetic. What factored
 operators round is followed on its own (`comparison`).
 
+*Gauge.* Where states are divided now and then no answer changes with a factor c(x) > 0 of A(x), so
+that A(x) / c(x) is certified, with its E(x) / c(x): factors for which A(x) psi(s) is not only along
+psi(t) but as long. They are fitted to the centres, the sum of psi(t) . A(x) psi(s) over s as a
+share of that of |psi(t)|^2, and the centres to them. Any factors will do for a proof; within the
+symbols between two divisions they change the size of a state, which has to stay in range all the
+same (`arithmetic`).
+
 *Parts.* The error is d = sum_j U_j w_j, with coordinates w_j of parts j (`splitting`): U_j spans
 the centres, or those on one block, or the rest. A step maps coordinates by K_i A(x) U_j, so that
 bounds z_j on the norms |w_j| follow a nonnegative system, z' = G z + e (`comparison`), with
@@ -50,8 +57,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 
+from statetrack.evidence.budget import MULTIPLICATION, SearchBudget
 from statetrack.evidence.certificate.arithmetic import (
+    LARGEST_SIZE,
     OWN,
     RANGE,
     UNDERFLOW,
@@ -63,14 +73,21 @@ from statetrack.evidence.certificate.arithmetic import (
 from statetrack.evidence.certificate.centres import (
     FEW_ROUNDS,
     MOST_ROUNDS,
+    SETTLED,
     Edges,
     find_centres,
 )
-from statetrack.evidence.certificate.comparison import UP, ComparisonSystem, Pairs, with_rounding
+from statetrack.evidence.certificate.comparison import (
+    UP,
+    ComparisonSystem,
+    Pairs,
+    Range,
+    with_rounding,
+)
 from statetrack.evidence.certificate.exact import closes_exactly
 from statetrack.evidence.certificate.splitting import Splitting, Subspace, gain, splittings
 from statetrack.evidence.kinds.certificate import Certificate, not_proven
-from statetrack.evidence.records import SearchBudget, Verdict
+from statetrack.evidence.records import Verdict
 from statetrack.evidence.subject import Subject
 from statetrack.models import LinearModel
 from statetrack.sources import Floats
@@ -86,6 +103,15 @@ NOISY = (None, 1e-2, 1e-4)
 
 ENOUGH = 10
 """A length above which other centres are not tried."""
+
+NEARLY_NOTHING = 2.0**-10
+"""The share of a state that errors have to leave for it to stay in range."""
+
+ROUNDS_OF_FITTING = 4
+"""Rounds in which factors of symbols and centres are fitted to each other."""
+
+SAME = 1e-9
+"""Factors that differ from 1 by less are not tried."""
 
 ROUNDS_OF_READING = 200
 """Symbols after which the Gramian of what is read later is taken."""
@@ -115,6 +141,10 @@ def certify_linear(subject: Subject, *, budget: SearchBudget, seed: int = 0) -> 
     began = time.monotonic()
     model = subject.model
     assert isinstance(model, LinearModel)
+    weights = filter(torch.is_floating_point, model.state_dict().values())
+    types = {str(weight.dtype).removeprefix("torch.") for weight in weights}
+    if types not in ({"float32"}, {"float64"}):
+        return not_proven(f"rounding in {' and '.join(sorted(types))} is not counted")
     minimal = Edges.of(subject.automaton, minimal=True)
     budget.say("following states that are computed exactly")
     if closes_exactly(model, minimal, budget):
@@ -126,40 +156,104 @@ def certify_linear(subject: Subject, *, budget: SearchBudget, seed: int = 0) -> 
         return not_proven(f"the arithmetic of {error} is not covered", method=METHOD)
     if not all(np.isfinite(part).all() for part in (both.real.matrices, both.real.first)):
         return not_proven("a weight is not finite", method=METHOD)
-    best: _Proof | None = None
-    complete = True
+    search = _BestProof(budget)
     for transitions, rounds in _automata(subject, minimal):
-        budget.say("averaging the states of the model over words")
+        search.attempt(both, transitions, rounds)
+        if budget.spent or search.order >= (ENOUGH, ENOUGH):
+            break
+    if model.scale_invariant:
+        for scaled in _gauges(both, minimal, search):
+            search.attempt(scaled, minimal, MOST_ROUNDS)
+    return search.certificate(time.monotonic() - began)
+
+
+class _BestProof:
+    """The best proof so far, with the arithmetic, centres and transitions that it is of."""
+
+    def __init__(self, budget: SearchBudget) -> None:
+        self.budget = budget
+        self.complete = True
+        self.best: _Proof | None = None
+        self._found: tuple[Both, Floats, Edges] | None = None
+
+    @property
+    def order(self) -> tuple[float, float]:
+        """What is proven, in the model's type and in exact arithmetic."""
+        return (0.0, 0.0) if self.best is None else self.best.order
+
+    def attempt(self, both: Both, transitions: Edges, rounds: int) -> None:
+        """Find centres, and bound errors around them by every splitting."""
+        self.budget.say("averaging the states of the model over words")
+        real = both.real
         centres = find_centres(
-            both.real.matrices, both.real.first, transitions, rounds=rounds, budget=budget
+            real.matrices, real.first, transitions, rounds=rounds, budget=self.budget
         )
         sizes = abs(centres).max(1)
         if not (np.isfinite(sizes).all() and RANGE[0] < sizes.min() <= sizes.max() < RANGE[1]):
-            continue
-        for splitting, kept in _splittings(both.real, centres, transitions):
-            if budget.spent:
-                complete = False
+            return
+        for splitting, kept in _splittings(real, centres, transitions):
+            if self.budget.spent:
+                self.complete = False
                 break
-            budget.say(f"bounding errors: {splitting.name}")
+            self.budget.say(f"bounding errors: {splitting.name}")
+            self.budget.use(MULTIPLICATION * 8 * real.matrices.size * len(real.first))
             executed = compare(both.executed, kept, transitions, splitting)
             length = executed.longest()
             # exact arithmetic rounds by nothing, which is within every bound on rounding
-            real = compare(both.real, kept, transitions, splitting).longest()
-            proof = _Proof(max(real, length, key=_rank), length, executed, splitting)
-            if best is None or proof.order > best.order:
-                best, found = proof, (kept, transitions)
-        if budget.spent or (best is not None and best.order >= (ENOUGH, ENOUGH)):
+            exact = compare(real, kept, transitions, splitting).longest()
+            proof = _Proof(max(exact, length, key=_rank), length, executed, splitting)
+            if self.best is None or proof.order > self.best.order:
+                self.best, self._found = proof, (both, kept, transitions)
+
+    def certificate(self, seconds: float) -> Certificate:
+        """The certificate of the best proof."""
+        if self.best is None or self._found is None:
+            return not_proven(
+                "the states of the model vanish or grow beyond all bounds"
+                if self.complete
+                else "the budget ended before the first bound",
+                method=METHOD,
+                complete=self.complete,
+                seconds=seconds,
+            )
+        return _certificate(self.best, *self._found, self.complete, seconds)
+
+
+def _gauges(both: Both, transitions: Edges, search: _BestProof) -> Iterator[Both]:
+    """The arithmetic with the operators divided by factors that fit centres, as far as of use.
+
+    They start from 1, and where nothing is proven yet from the largest moduli of eigenvalues, which
+    are the factors where states are kept or turned and all else is forgotten.
+    """
+    matrices = both.real.matrices
+    for starts in (np.ones(len(matrices)), abs(np.linalg.eigvals(matrices)).max(1)):
+        if search.budget.spent or search.order[0] == np.inf:
+            return
+        factors = _fitted(both, transitions, starts, search.budget)
+        if factors is not None and abs(factors - 1).max() > SAME:
+            yield both.divided_by(factors)
+        if search.order >= (ENOUGH, ENOUGH):
+            return
+
+
+def _fitted(both: Both, transitions: Edges, factors: Floats, budget: SearchBudget) -> Floats | None:
+    """The factors [V] by which operators lengthen the centres that they have without them."""
+    arithmetic = both.real
+    source, symbol, target = transitions.source, transitions.symbol, transitions.target
+    for _ in range(ROUNDS_OF_FITTING):
+        if not (np.isfinite(factors).all() and (factors > 0).all()):
+            return None
+        scaled = arithmetic.matrices / factors[:, None, None]
+        centres = find_centres(scaled, arithmetic.first, transitions, budget=budget)
+        images = np.matmul(centres, scaled.transpose(0, 2, 1))[symbol, source]
+        aims = centres[target]
+        along = np.bincount(symbol, (images * aims).sum(1), len(factors))
+        sizes = np.bincount(symbol, np.square(aims).sum(1), len(factors))
+        ratios = np.where(sizes > 0, along / np.maximum(sizes, 1e-300), 1.0)
+        factors = factors * ratios
+        if abs(ratios - 1).max() < SETTLED:
             break
-    if best is None:
-        return not_proven(
-            "the states of the model vanish or grow beyond all bounds"
-            if complete
-            else "the budget ended before the first bound",
-            method=METHOD,
-            complete=complete,
-            seconds=time.monotonic() - began,
-        )
-    return _certificate(best, both, *found, complete, time.monotonic() - began)
+    return factors if np.isfinite(factors).all() and (factors > 0).all() else None
 
 
 def _automata(subject: Subject, minimal: Edges) -> Iterator[tuple[Edges, int]]:
@@ -260,6 +354,8 @@ def _reason(proof: _Proof, centres: Floats, transitions: Edges, both: Both) -> s
     comparison = proof.comparison
     if not (comparison.margins > 0).all():
         return "the readout does not give the mean state of every automaton state its label"
+    if comparison.range is not None and not comparison.range.holds(np.zeros_like(comparison.terms)):
+        return "states may leave the range of floating-point numbers"
     if proof.executed == 0:
         if not comparison.harmless(comparison.first):
             return "the first state is too far from the mean of the states it should be among"
@@ -291,6 +387,7 @@ def compare(
         first=np.array(first) * UP,
         margins=margins,
         costs=costs,
+        range=_range(arithmetic, centres, parts),
     )
     if arithmetic.rank_space is None:
         return found
@@ -339,6 +436,34 @@ def _gains(
     return found
 
 
+def _range(arithmetic: Arithmetic, centres: Floats, parts: Sequence[Subspace]) -> Range | None:
+    """Which errors keep the states of floating-point numbers in range; None of real ones."""
+    if arithmetic.span is None:
+        return None
+    reach = np.array([part.reach.max() for part in parts])
+    largest = float(abs(centres).max())
+    if np.isinf(arithmetic.span):
+        return Range(None, np.zeros((0, 2, len(parts))), LARGEST_SIZE - largest, reach)
+    rows = np.arange(len(centres))
+    logits = centres @ arithmetic.readout.T
+    read = arithmetic.readout[logits.argmax(1)] - arithmetic.readout[logits.argmin(1)]
+    place = abs(centres).argmax(1)
+    own = np.zeros_like(centres)
+    own[rows, place] = np.sign(centres[rows, place])
+    functionals = np.stack([read, own], 1)  # [S, 2, n]
+    values = np.einsum("sfn,sn->sf", functionals, centres)
+    sizes = abs(functionals).sum(-1)
+    # what is lost to the rounding of these few products is far less than is left out
+    smallest = float((values / np.maximum(sizes, 1e-300)).max(1).min()) * NEARLY_NOTHING
+    costs = np.stack([part.dual(functionals @ part.columns) for part in parts], -1)
+    return Range(
+        values * (1 - NEARLY_NOTHING) - smallest * sizes,
+        costs * UP,
+        smallest * arithmetic.span - largest,
+        reach,
+    )
+
+
 def _readouts(
     arithmetic: Arithmetic,
     centres: Floats,
@@ -360,11 +485,13 @@ def _readouts(
     rows = np.arange(len(at))
     margins = values[rows, answer][:, None] - values
     margins -= (spread[rows, answer][:, None] + spread) * UP + OWN * abs(values).max()
+    lost = 0.0 if arithmetic.span is None else 2 * UNDERFLOW  # of two logits that are rounded
+    margins -= lost * abs(centres).max()
     pairs, others = np.nonzero(wrong)
     cost = np.empty((num_labels, num_labels, len(parts)))
     for place, part in enumerate(parts):
         seen = arithmetic.readout @ part.columns
         off = arithmetic.readout_rounding @ part.reach
         differences = seen[:, None] - seen[None]
-        cost[:, :, place] = part.dual(differences) + off[:, None] + off
+        cost[:, :, place] = part.dual(differences) + off[:, None] + off + lost * part.reach.max()
     return margins[pairs, others], cost[answer[pairs], others] * UP, (answer[pairs], others)

@@ -37,8 +37,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from statetrack.evidence.budget import BOX, MULTIPLICATION, SearchBudget
 from statetrack.evidence.kinds.certificate import Certificate, not_proven
-from statetrack.evidence.records import SearchBudget, Verdict
+from statetrack.evidence.records import Verdict
 from statetrack.evidence.subject import Subject
 from statetrack.models import WithBoxes
 from statetrack.ops import FLOAT32, UNITS_OF_A_FUNCTION, Box
@@ -163,19 +164,14 @@ class Network:
         middle = self.model.box_leads(Box(box.centre, box.centre), labels)
         return -others.amax(-1), middle.amax(-1) - middle.amin(-1)
 
-    def growth(self, seed: int, num_words: int = 64, length: int = 48) -> tuple[Tensor, float]:
+    def growth(self, seed: int) -> tuple[Tensor, float]:
         """How errors share out over the numbers of a state, [S, D], and the factor of one step.
 
         Small errors of those sizes become, after one symbol, errors of at most those sizes times
         the factor, at the states that were sampled.
         """
-        words, states = self._walks(seed, num_words, length)
-        hidden = [self.model.flat(self.subject.first(num_words))]
-        state = self.subject.first(num_words)
-        for symbols in words.T:
-            state = self.subject.step(symbols, state)[1]
-            hidden.append(self.model.flat(state))
-        points = torch.cat(hidden[:-1])
+        words, states = self._walks(seed)
+        points = self._reached(words).flatten(0, 1)
         before = torch.from_numpy(states[:, :-1].T.reshape(-1))
         after = torch.from_numpy(states[:, 1:].T.reshape(-1))
         symbols = torch.from_numpy(words.T.reshape(-1))
@@ -192,7 +188,21 @@ class Network:
             scale = (grown / grown.amax()).clamp(min=0.05)
         return scale, factor
 
-    def _walks(self, seed: int, num_words: int, length: int) -> tuple[Integers, Integers]:
+    def sampled_steps(self, seed: int) -> tuple[Tensor, Tensor]:
+        """States [T, B, D] before every symbol [T, B] of random words."""
+        words, _ = self._walks(seed)
+        return self._reached(words), torch.from_numpy(words.T.copy())
+
+    def _reached(self, words: Integers) -> Tensor:
+        """The states [T, B, D] before every symbol of words [B, T]."""
+        state = self.subject.first(len(words))
+        found = []
+        for symbols in words.T:
+            found.append(self.model.flat(state))
+            state = self.subject.step(symbols, state)[1]
+        return torch.stack(found)
+
+    def _walks(self, seed: int, num_words: int = 64, length: int = 48) -> tuple[Integers, Integers]:
         """Words [B, T] of symbols that can be drawn, all alike, and the states around them."""
         rng = np.random.default_rng(seed)
         drawable, delta = self.automaton.drawable, self.automaton.delta
@@ -254,6 +264,9 @@ class Cover:
                 if budget.spent:
                     self.reason = f"the budget ended after {self.num_boxes:,} boxes"
                     return
+                images = (min(end, first + size) - first) * self._delta.shape[1]
+                compared = self.lower.numel() / len(self._delta)  # those of the image's own state
+                budget.use(images * (BOX + 3 * MULTIPLICATION * compared))
                 if not self._follow(first, min(end, first + size)):
                     return
             done = end

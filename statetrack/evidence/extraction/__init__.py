@@ -45,6 +45,7 @@ from aalpy.learning_algs.deterministic.ObservationTable import ObservationTable
 from torch import nn
 
 from statetrack.errors import SettingsError, nearest
+from statetrack.evidence.budget import SearchBudget
 from statetrack.evidence.extraction.machine import (
     Hypothesis,
     Word,
@@ -63,7 +64,7 @@ from statetrack.evidence.extraction.oracles import (
     WMethodOracle,
 )
 from statetrack.evidence.kinds.extraction import Extraction
-from statetrack.evidence.records import Failure, SearchBudget
+from statetrack.evidence.records import Failure
 from statetrack.evidence.subject import Reader, Subject
 from statetrack.sources import Automaton, Source, shortest_difference
 from statetrack.spec import Task

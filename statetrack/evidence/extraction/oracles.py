@@ -18,6 +18,7 @@ import numpy as np
 from aalpy import SUL, Oracle
 
 from statetrack.algebra import needed_machine
+from statetrack.evidence.budget import SearchBudget
 from statetrack.evidence.extraction.machine import (
     BEFORE,
     UNASKED,
@@ -26,7 +27,7 @@ from statetrack.evidence.extraction.machine import (
     Word,
     smallest,
 )
-from statetrack.evidence.records import Failure, SearchBudget
+from statetrack.evidence.records import Failure
 from statetrack.evidence.subject import NO_ANSWER, Reader
 from statetrack.sources import Automaton, Booleans, LengthDistribution, shortest_difference
 
@@ -55,6 +56,7 @@ class Teacher(SUL):  # type: ignore[misc]
         self.needed = None if automaton is None else needed_machine(automaton).automaton
         self.failure: Failure | None = None
         self.words = self.longest = 0
+        reader.counts_for(budget)
         self._reader = reader
         self._budget = budget
         self._max_words = max_words

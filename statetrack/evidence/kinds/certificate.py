@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from statetrack.evidence.records import EVIDENCE, Evidence, Verdict
 
@@ -21,7 +22,7 @@ class Certificate(Evidence):
 
     kind = "certificate"
     commands = ("certify",)
-    place = 4.0
+    place = 0.5
     found_by = "statetrack.evidence.certificate:find_certificate"
 
     verdict: Verdict
@@ -47,6 +48,21 @@ class Certificate(Evidence):
         if self.verdict == "not proven":
             return 0
         return math.inf if self.length is None else self.length
+
+    @property
+    def proves_real(self) -> float:
+        """The length of a proof in exact arithmetic, infinity for all words."""
+        if self.verdict_real == "not proven":
+            return 0
+        return math.inf if self.length_real is None else self.length_real
+
+    def merged(self, later: Self) -> Self:
+        """The longer proof of either kind; of equal ones the later."""
+        mine, new = (self.proves, self.proves_real), (later.proves, later.proves_real)
+        best, other = (self, later) if mine > new else (later, self)
+        if other.proves_real <= best.proves_real:
+            return best
+        return replace(best, verdict_real=other.verdict_real, length_real=other.length_real)
 
     @property
     def summary(self) -> str:

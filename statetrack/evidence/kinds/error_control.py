@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from statetrack.colours import BLUE, GREEN, INK, NOTE, ORANGE
-from statetrack.evidence.axes import TEXT, entitled, new_figure, with_legend
 from statetrack.evidence.records import (
     EVIDENCE,
     Drawing,
@@ -17,6 +15,17 @@ from statetrack.evidence.records import (
     Line,
     Named,
     number_of,
+)
+from statetrack.figures import (
+    BLUE,
+    GREEN,
+    INK,
+    NOTE,
+    ORANGE,
+    TEXT,
+    entitled,
+    new_figure,
+    with_legend,
 )
 
 if TYPE_CHECKING:

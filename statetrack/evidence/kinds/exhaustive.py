@@ -23,7 +23,12 @@ class Exhaustive(Evidence):
     `closed` says that no word leads out of these states. With tolerance 0 that proves that words of
     every length are answered rightly, in the arithmetic of this model reading one word at a time,
     symbol by symbol, on this machine. With a tolerance it is a heuristic that may miss wrong words,
-    and proves nothing. `reason` is what ended the search: see `ENDINGS`.
+    and proves nothing.
+
+    What is proven is proven of words as they were `read`, in a floating-point type on a device,
+    symbol by symbol: in batches, or `one_by_one`. Of those in batches, `alone` had so narrow a
+    margin that they were also read alone, symbol by symbol and at once. Rows of earlier versions do
+    not say how they were read. `reason` is what ended the search: see `ENDINGS`.
     """
 
     kind = "exhaustive"
@@ -39,6 +44,9 @@ class Exhaustive(Evidence):
     tolerance: float
     failure: Failure | None
     reason: str
+    alone: int = 0
+    read: str = ""
+    one_by_one: bool = False
 
     @property
     def verdict(self) -> str:
@@ -57,6 +65,14 @@ class Exhaustive(Evidence):
         return math.inf if self.closed else self.length
 
     @property
+    def condition(self) -> str:
+        """How words were read."""
+        if not self.read:
+            return ""
+        how = "one at a time" if self.one_by_one else "in batches"
+        return f"read {how}, by steps, {self.read}"
+
+    @property
     def tried(self) -> bool:
         """Whether any word was read."""
         return self.length > 0
@@ -67,10 +83,13 @@ class Exhaustive(Evidence):
         which = "all words that the task draws" if self.forbids else "all words"
         if self.closed:
             what = f"{which} of every length are right: {self.states:,} states lead to no others"
-            return what if self.tolerance == 0 else f"{what} (to {self.tolerance:g}: no proof)"
+            proof = "" if not self.condition else f", {self.condition}"
+            return f"{what} (to {self.tolerance:g}: no proof)" if self.tolerance else what + proof
         words = "" if self.words is None else f" ({self.words:,})"
         ended = "" if self.failure is not None else f"; ended: {ENDINGS[self.reason]}"
-        return f"{which} of up to {number_of(self.length, 'symbol')}{words} are right{ended}"
+        read = f", {self.condition}" if self.condition else ""
+        read += f", {self.alone:,} of narrow margins also alone" if self.alone else ""
+        return f"{which} of up to {number_of(self.length, 'symbol')}{words} are right{read}{ended}"
 
 
 ENDINGS: dict[str, str] = {
@@ -79,6 +98,6 @@ ENDINGS: dict[str, str] = {
     "alone": "closed, but not confirmed for words that are read one at a time",
     "length": "the greatest length was reached",
     "states": "the most states were met, or as many of one length as there is memory for",
-    "time": "the time was spent",
+    "time": "the budget was spent",
 }
 """What ends an exhaustive search: `Exhaustive.reason`, and what it says."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from statetrack.evidence.records import (
     EVIDENCE,
@@ -75,6 +76,28 @@ class Extraction(Evidence):
         return "not decided" if self.needed is not None else f"{self.states} states"
 
     @property
+    def refuted(self) -> bool:
+        """Whether the machine answers the word that the network fails otherwise than the network.
+
+        It is then a hypothesis that this word refutes, such as where the word is too long to learn
+        from.
+        """
+        if self.difference is None or not self.states:
+            return False
+        state = self.start
+        for symbol in self.difference.word:
+            state = self.delta[state][symbol]
+        return self.output[state] != self.difference.answer
+
+    def merged(self, later: Self) -> Self:
+        """The later machine, with the shorter word of the two that the network answers wrongly."""
+        mine, new = self.difference, later.difference
+        if mine is None or (new is not None and new.position <= mine.position):
+            return later
+        reason = "length" if later.reason == "tested" else later.reason
+        return replace(later, difference=mine, equivalent=False, reason=reason)
+
+    @property
     def tried(self) -> bool:
         """Whether any word was read."""
         return self.words > 0
@@ -122,9 +145,14 @@ class Extraction(Evidence):
             shortest = self.reason == "tested" or self.difference.position <= self.all_to + 1
             which = "the shortest word" if shortest else "the shortest word that was met"
             who = "the network is " if self.reason == "length" else ""
+            refuted = (
+                "; it refutes the machine, which is a hypothesis about shorter words"
+                if self.refuted
+                else ""
+            )
             return (
                 f"{who}not equivalent to the task; {which}: "
-                f"{failure_text(self.difference, names.symbols, names.labels)}"
+                f"{failure_text(self.difference, names.symbols, names.labels)}{refuted}"
             )
         if self.equivalent:
             return "equivalent to the task: the machine answers every word as the task does"
@@ -154,6 +182,6 @@ EXTRACTION_ENDINGS: dict[str, str] = {
     "length": "machine and network differ on a word that is too long to learn from",
     "states": "the machine has more states than the cap",
     "words": "as many words were read as the cap allows",
-    "time": "the time was spent",
+    "time": "the budget was spent",
 }
 """What ends an extraction: `Extraction.reason`, and what it says."""

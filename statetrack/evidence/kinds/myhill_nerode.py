@@ -61,7 +61,7 @@ class MyhillNerode(Evidence):
     def lines(self, names: Named) -> list[Facts]:
         """Compression and distinction: on all short words, and on random ones."""
         if not self.prefixes:
-            return [Facts([("keeps apart", "not measured: the time was spent")])]
+            return [Facts([("keeps apart", "not measured: the budget was spent")])]
         told = "" if self.tells_apart else ", which do not tell all states apart"
         where = (
             f"on all {self.prefixes:,} words of up to {self.prefix_length} symbols, with all "

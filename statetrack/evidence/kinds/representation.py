@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from statetrack.colours import BLUE, INK, NOTE, ORANGE, PALETTE
-from statetrack.evidence.axes import PALE, entitled, new_figure, with_legend
 from statetrack.evidence.records import (
     EVIDENCE,
     Drawing,
@@ -18,6 +16,17 @@ from statetrack.evidence.records import (
     Line,
     Named,
     number_of,
+)
+from statetrack.figures import (
+    BLUE,
+    INK,
+    NOTE,
+    ORANGE,
+    PALE,
+    PALETTE,
+    entitled,
+    new_figure,
+    with_legend,
 )
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 from statetrack.evidence.records import (
     EVIDENCE,
@@ -39,6 +40,29 @@ class Family:
     predicted: int | None = None
 
 
+@dataclass(frozen=True)
+class Expected:
+    """A word that a linear model is predicted to answer wrongly at a position, and was not read.
+
+    The prediction is that of eigenvalues in exact arithmetic, of `prefix`, then `period` again and
+    again, with a `suffix` in the place of the last symbols; reading so far takes `work` seconds.
+    """
+
+    prefix: tuple[int, ...]
+    period: tuple[int, ...]
+    suffix: tuple[int, ...]
+    position: int
+    work: float
+
+    @property
+    def summary(self) -> str:
+        """Where it should fail, and what reading it takes."""
+        return (
+            f"a power of a word is predicted to fail at {self.position:,} in exact arithmetic "
+            f"(to read it takes --seconds {4 * self.work:,.0f})"
+        )
+
+
 @EVIDENCE.register("worst-case")
 @dataclass(frozen=True, kw_only=True)
 class WorstCase(Evidence):
@@ -50,7 +74,9 @@ class WorstCase(Evidence):
     eigenvalues of a linear model, in float64 arithmetic; None where nothing is predicted.
     `position_float64` is that at which the model fails on it in float64; None where it does not,
     up to the end of a word with a suffix, or up to `longest`, the greatest length asked for.
-    `drawable_only` says that no word was tried that the task does not draw.
+    `drawable_only` says that no word was tried that the task does not draw. `beyond` is the length
+    up to which every word was known to be right, so that longer ones were sought. `expected` is the
+    word that is predicted to fail first of those that were too long to be read.
     """
 
     kind = "worst-case"
@@ -68,11 +94,19 @@ class WorstCase(Evidence):
     families: tuple[Family, ...]
     drawable_only: bool
     seed: int
+    beyond: int = 0
+    expected: Expected | None = None
 
     @property
     def tried(self) -> bool:
         """Whether any word was read."""
         return self.tested > 0
+
+    def merged(self, later: Self) -> Self:
+        """The one with the earlier failure; without any, the one that tried longer words."""
+        if self.failure is None and later.failure is None and self.tested > later.tested:
+            return self
+        return super().merged(later)
 
     @property
     def words(self) -> int:
@@ -82,9 +116,13 @@ class WorstCase(Evidence):
     @property
     def summary(self) -> str:
         """What was found, in one line."""
+        if not self.tried:
+            return f"no word was read{self.cut_by}"
         tried = f"{self.words:,} words of up to {number_of(self.tested, 'symbol')} were tried"
+        tried += self.cut_by
         if self.failure is None:
-            return f"{tried}: none fails"
+            later = "" if self.expected is None else f"; {self.expected.summary}"
+            return f"{tried}: none fails{later}"
         parts = [f"{tried}: the earliest failure is at symbol {self.failure.position:,}"]
         if self.predicted is not None:
             parts.append(f"predicted from eigenvalues at {self.predicted:,}")
@@ -97,10 +135,9 @@ class WorstCase(Evidence):
 
         Beside it stands up to which length random words are.
         """
-        cut = "" if self.complete else "; the time was spent before all of them were read"
         lines = [
             f"worst-case horizon: {self.horizon:,} (random words: {random_horizon:,}), "
-            f"over {self.words:,} words tried{cut}"
+            f"over {self.words:,} words tried{self.cut_by}"
         ]
         if self.failure is None:
             return [*lines, NONE_FAILS if self.words else NONE_TRIED]

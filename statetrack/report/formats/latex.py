@@ -10,9 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from statetrack.markup import latex
 from statetrack.report.table import FORMATS, Column, Document, ReportFormat, Styled, Table
-from statetrack.text import visible
+from statetrack.text import latex, visible
 
 
 def latex_text(text: str) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from statetrack.markup import markdown, markdown_code, markdown_table
 from statetrack.report.table import FORMATS, Column, Document, ReportFormat, Styled, Table
-from statetrack.text import visible
+from statetrack.text import markdown, markdown_code, markdown_table, visible
 
 
 def table_markdown(table: Table) -> str:

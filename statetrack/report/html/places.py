@@ -11,9 +11,8 @@ from functools import cached_property
 from typing import Literal
 
 from statetrack.algebra import Need
-from statetrack.report.entries import Entry, Gathered, worst_text
+from statetrack.report.entries import FIELDS, Entry, Gathered, horizon_of_entry, worst_text
 from statetrack.report.evidence import bracket_lines, evidence_lines
-from statetrack.report.statistics import FIELDS, horizon_of_entry
 from statetrack.report.table import interval, share
 from statetrack.report.verdicts import published_text
 from statetrack.runs import EvaluationRow, judged
@@ -309,7 +308,7 @@ class Place:
         `1,701`, `≥ 30,000` where no word that was tried fails, and `all lengths, proven`.
         """
         bracket = self.entry.bracket
-        if bracket.worst_case is None and bracket.certificate is None:
+        if not (bracket.worst_case or bracket.certificate or bracket.proven_by):
             return ""
         if bracket.fails_at is not None:
             return f"{bracket.right_to:,}"
@@ -400,7 +399,9 @@ class Place:
 
 
 def _enough(need: Need) -> str:
-    """`hidden ≥ 5`; where less may do too, `hidden 5 is enough`."""
+    """`hidden ≥ 5`; where less may do too, `hidden 5 is enough`; `any hidden` where all do."""
+    if need.value == 0:
+        return f"any {need.setting}"
     if need.value is None:
         return f"{need.setting}, not known from which value"
     if need.smallest:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -84,6 +85,7 @@ def page(report: Gathered) -> str:
     )
 
 
+@cache
 def _environment() -> Environment:
     """Templates in which every text is escaped, and an unknown name is an error."""
     environment = Environment(

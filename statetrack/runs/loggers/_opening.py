@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from statetrack.errors import StatetrackError, StatetrackWarning
+from statetrack.runs import files
 from statetrack.runs.facts import RunFacts
-from statetrack.runs.loggers import LOGS
-from statetrack.runs.loggers._base import Log, Logged, Scalars
+from statetrack.runs.loggers import LOGS, Log, Logged, Scalars
 from statetrack.training import Record
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Logs:
         self._begun = True
         run = self._run
         about = Logged(run.path, run.path.name, run.experiment.values(), run.experiment.replicas)
-        records = run.folder.records()
+        records = run.folder.read(files.METRICS)
         for name in self._names:
             kind, folder = LOGS[name], run.path / name
             if not kind.keeps():

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from statetrack.extras import import_extra
-from statetrack.runs.loggers import LOGS
-from statetrack.runs.loggers._base import Log, Logged, Scalars, name_of
+from statetrack.registry import import_extra
+from statetrack.runs.loggers import LOGS, Log, Logged, Scalars, name_of
 from statetrack.runs.rows import EvaluationRow, Summary
 
 

@@ -13,9 +13,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from statetrack.extras import import_extra
-from statetrack.runs.loggers import LOGS
-from statetrack.runs.loggers._base import Log, Logged, Scalars, name_of
+from statetrack.registry import import_extra
+from statetrack.runs.loggers import LOGS, Log, Logged, Scalars, name_of
 from statetrack.runs.rows import EvaluationRow, Summary
 
 OFFLINE: Mapping[str, str] = {"WANDB_MODE": "offline", "WANDB_ERROR_REPORTING": "false"}

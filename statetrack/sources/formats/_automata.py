@@ -12,11 +12,19 @@ import numpy as np
 
 from statetrack.errors import TaskError
 from statetrack.sources.automaton import Automaton
-from statetrack.sources.equivalence import COPY, minimise
+from statetrack.sources.derived import COPY, minimise
 from statetrack.sources.formats import MACHINE_FORMATS, format_of
-from statetrack.sources.formats._text import MOST_EDGES, REJECTED, Edge, MachineText, problem, shown
+from statetrack.sources.formats._text import (
+    MOST_EDGES,
+    REJECTED,
+    Edge,
+    MachineText,
+    placed,
+    problem,
+    read_text,
+    shown,
+)
 from statetrack.sources.graphs import BreadthFirst, TooManyStates, explore, renumbered
-from statetrack.sources.text_files import placed, read_text
 from statetrack.text import shortened, visible
 from statetrack.yaml_text import no_collection
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from statetrack.errors import TaskError
 from statetrack.sources.automaton import MOST_TRANSITIONS, Automaton
-from statetrack.sources.equivalence import minimise
+from statetrack.sources.derived import minimise
 from statetrack.sources.graphs import explore
 from statetrack.sources.kinds import KINDS, argument
 

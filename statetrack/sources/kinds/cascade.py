@@ -11,7 +11,7 @@ from pydantic import Field, StrictInt
 
 from statetrack.errors import TaskError, nearest_or_known
 from statetrack.settings import Settings, build, option
-from statetrack.sources import products
+from statetrack.sources import derived
 from statetrack.sources.automaton import Automaton
 from statetrack.sources.kinds import KINDS, argument, build_inner
 
@@ -87,7 +87,7 @@ def cascade(
         for place, part in enumerate(parts)
     ]
     places = range(len(automata))
-    return products.cascade(automata, feeds, inputs, places if labels == "all" else places[-1:])
+    return derived.cascade(automata, feeds, inputs, places if labels == "all" else places[-1:])
 
 
 def _feed(
@@ -96,7 +96,7 @@ def _feed(
     own: Automaton,
     inputs: Sequence[str],
     where: str,
-) -> products.Feed:
+) -> derived.Feed:
     """What a component reads, for all states before it and all input symbols.
 
     Raises `TaskError` for a name that does not exist, a case without an entry, an entry that
@@ -116,7 +116,7 @@ def _feed(
             hint = nearest_or_known(key, inputs)
             raise TaskError(f"{where}: there is no input symbol '{key}'.{hint}")
     entries = {key: _entry(entry, before, own, f"{where}.{key}") for key, entry in written.items()}
-    feed: dict[tuple[products.States, int], int] = {}
+    feed: dict[tuple[derived.States, int], int] = {}
     unused = set(entries)
     for number, name in enumerate(inputs):
         fitting = [key for key in entries if key in (name, ANY)]
@@ -133,7 +133,7 @@ def _entry(
     before: Sequence[Automaton],
     own: Automaton,
     where: str,
-) -> dict[products.States, int]:
+) -> dict[derived.States, int]:
     """What is read at one input symbol, for all states before the component."""
     if not isinstance(written, Mapping):
         symbol = _symbol(written, own, where)
@@ -143,7 +143,7 @@ def _entry(
         raise TaskError(f"{where}: no component stands before the first: name one symbol")
     patterns = {key: _pattern(key, before, where) for key in written}
     symbols = {key: _symbol(name, own, f"{where}.{key}") for key, name in written.items()}
-    entry: dict[products.States, int] = {}
+    entry: dict[derived.States, int] = {}
     unused = set(patterns)
     for states in itertools.product(*(range(automaton.num_states) for automaton in before)):
         names = [automaton.states[state] for automaton, state in zip(before, states, strict=True)]

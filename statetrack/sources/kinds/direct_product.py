@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from statetrack.sources.automaton import Automaton
+from statetrack.sources.derived import interleave, product
 from statetrack.sources.kinds import KINDS, argument, build_automaton
-from statetrack.sources.products import interleave, product
 
 
 @KINDS.register("direct-product")

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from statetrack.errors import TaskError
 from statetrack.sources.automaton import Automaton
-from statetrack.sources.equivalence import minimise
+from statetrack.sources.derived import minimise
 from statetrack.sources.graphs import explore
 from statetrack.sources.kinds import KINDS, argument
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from statetrack.errors import RunError, SettingsError
-from statetrack.extras import import_extra
+from statetrack.registry import import_extra
 from statetrack.settings import LineOrEmpty, option
 from statetrack.sweep.executors import (
     EXECUTORS,

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from statetrack.errors import RunError, SettingsError, nearest_or_known
-from statetrack.extras import import_extra
+from statetrack.registry import import_extra
 from statetrack.runs import write_file
 from statetrack.settings import LineOrEmpty, option
 from statetrack.sweep.executors import EXECUTORS, D, Executor, P, PointWork, Stop

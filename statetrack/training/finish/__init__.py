@@ -6,8 +6,175 @@ decide. `realization` finds the directions that training words do show, by singu
 `least_squares` solves the squared error in these few coordinates, by Gauss-Newton steps in float64,
 and writes the result in factors where the model has them. Models of small blocks have no such
 choice of coordinates: `blocks` finds those that keep a state of their own for every label, and
-makes them agree on all transitions between labels. `exact` does all of it.
+makes them agree on all transitions between labels. `finished` does all of it.
 
 It reads words of the training lengths that the replica was trained on, and knows nothing else of
 the task.
+
+B words, T time, C labels.
 """
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from statetrack.models import Bilinear, BilinearBlock, BilinearCP, LinearModel
+from statetrack.ops import FactoredOperators
+from statetrack.training.finish.blocks import exact_machine
+from statetrack.training.finish.least_squares import UndeterminedError, factored, solved
+from statetrack.training.finish.realization import Coordinates, LinearMachine, seen_coordinates
+from statetrack.training.settings import TrainSettings
+from statetrack.training.words import Words
+
+MOST_WORDS = 2048
+"""Words that are read, the last of training."""
+MOST_SYMBOLS = 1 << 15
+"""Symbols of all these words, with padding."""
+MOST_UNKNOWNS = 100_000
+"""Numbers that are solved for: more would take minutes."""
+LEARNED = 0.1
+"""The largest share of the squared error of logits 0 from which a minimum of zero is near."""
+
+Weights = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A replica at the end: its parameters in float32; `kept` coordinates of its states are used.
+
+    The losses are mean squared errors per scored position of the words that were read, in float64,
+    before the new parameters are rounded. With `minimal`, they are brought to their minimum;
+    otherwise something else was solved for, and the loss may be larger than it was.
+    """
+
+    weights: Weights
+    kept: int
+    loss_before: float
+    loss_after: float
+    minimal: bool
+
+
+def obstacle(model: nn.Module, settings: TrainSettings) -> str:
+    """Why a model's training cannot end with `finish='exact'`; empty where it can."""
+    if not isinstance(model, Bilinear | BilinearCP | BilinearBlock):
+        return "its states have no free choice of coordinates"
+    if not model.scale_invariant:
+        return "it has additive terms or a bias in its readout"
+    if model.embedding.vectors is not None:
+        return "its symbols have learned embeddings"
+    if not isinstance(model.first, nn.Parameter) or settings.freeze != "none":
+        return "not all of it is trained"
+    if settings.robust != "none":
+        return f"robust training ({settings.robust}) minimises more than the loss"
+    if height_of(settings) is None:
+        return f"the loss {settings.loss} has no minimum that logits reach"
+    return ""
+
+
+def height_of(settings: TrainSettings) -> Callable[[int], float] | None:
+    """By how much the loss is to raise the right logit of C, at its minimum; None: it has none."""
+    if settings.loss == "squared-error":
+        return lambda num_labels: 1.0
+    if settings.loss == "smoothed-cross-entropy":
+        smoothing = settings.label_smoothing
+        return lambda num_labels: math.log1p(num_labels * (1 - smoothing) / smoothing)
+    return None
+
+
+@torch.no_grad()
+def finished(model: nn.Module, words: Words, settings: TrainSettings) -> Finished | str:
+    """A model with exact operators, as far as words [B, T] of its training show them.
+
+    The result is deterministic; where there is none, the reason. `model` is not changed.
+    """
+    if reason := obstacle(model, settings):
+        return reason
+    assert isinstance(model, LinearModel)
+    height = height_of(settings)
+    assert height is not None
+    exact = copy.deepcopy(model).to("cpu", torch.float64)
+    words = Words(words.symbols.cpu(), words.labels.cpu(), words.scored.cpu())
+    raised = height(model.num_labels)
+    chosen = torch.nn.functional.one_hot(words.labels, model.num_labels).double()
+    targets = raised * (chosen - 1 / model.num_labels)
+    # what is added to all logits alike changes no answer, and is no part of the targets
+    exact.readout.weight -= exact.readout.weight.mean(0)
+    before = _loss(exact, words, targets)
+    if isinstance(exact, BilinearBlock):
+        kept = _finish_blocks(exact, words, raised)
+    else:
+        kept = _finish_free(exact, words, targets, before)
+    if isinstance(kept, str):
+        return kept
+    after = _loss(exact, words, targets)
+    weights = {name: value.detach().float() for name, value in exact.named_parameters()}
+    return Finished(weights, kept, before, after, not isinstance(exact, BilinearBlock))
+
+
+def _finish_blocks(model: BilinearBlock, words: Words, height: float) -> int | str:
+    """Give a model exact blocks; the coordinates in use, or why there are none."""
+    blocks = model.operators().blocks
+    first = model.first.detach().view(blocks.shape[1:3])
+    found = exact_machine(blocks, first, words, model.num_labels, height)
+    if isinstance(found, str):
+        return found
+    model.weight.copy_(found.blocks)
+    model.first.copy_(found.first.flatten())
+    model.readout.weight.copy_(found.readout.flatten(1))
+    return found.kept
+
+
+def _finish_free(model: LinearModel, words: Words, targets: Tensor, before: float) -> int | str:
+    """Give a model the operators of the minimum; the coordinates in use, or why there are none."""
+    if not before <= LEARNED * float(targets[words.scored].square().sum(-1).mean()):
+        return f"a squared error of {before:.2g} on training words is too far from zero"
+    machine = LinearMachine(model.operators().dense(), model.first.detach(), model.readout.weight)
+    coordinates = seen_coordinates(machine, words)
+    if (size := len(coordinates.values)) ** 2 * len(machine.operators) > MOST_UNKNOWNS:
+        return f"training words show {size} dimensions of its states, more than can be solved for"
+    begun = coordinates.of(machine)
+    is_cp = isinstance(model, BilinearCP)
+    try:
+        # one of many machines is as good as another, but hardly any is near a few factors
+        solution = solved(begun, words, targets, coordinates, determined=is_cp)
+    except UndeterminedError:
+        return (
+            f"training words show {size} dimensions of its states, and do not determine the "
+            "operators on them"
+        )
+    if is_cp:  # its factors are near those of the machine it began with
+        solution = solution.beside(begun)
+    _write(model, solution, coordinates)
+    return size
+
+
+def _loss(model: LinearModel, words: Words, targets: Tensor) -> float:
+    """The mean squared error per scored position."""
+    first = model.first.expand(len(words.symbols), -1)
+    states = model.operators().recur(words.symbols, first).transpose(0, 1)
+    errors = (states @ model.readout.weight.mT - targets).square().sum(-1)
+    return float(errors[words.scored].mean())
+
+
+def _write(model: LinearModel, solution: LinearMachine, coordinates: Coordinates) -> None:
+    """Give a model the solution, in its first coordinates; the others become zero."""
+    size = solution.size
+    if isinstance(model, Bilinear):
+        model.weight.zero_()[:, :size, :size] = solution.operators
+    else:
+        assert isinstance(model, BilinearCP)
+        near = FactoredOperators(
+            coordinates.read @ model.left, model.gains, coordinates.write.mT @ model.right
+        )
+        factors = factored(solution.operators, near)
+        model.left.zero_()[:size] = factors.left
+        model.right.zero_()[:size] = factors.right
+        model.gains.copy_(factors.gains)
+    model.first.zero_()[:size] = solution.first
+    model.readout.weight.zero_()[:, :size] = solution.readout

@@ -56,9 +56,12 @@ class Case:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The predicted value of every setting; one whose value is not known is left out."""
+        """The predicted value of every setting; one whose value is not known is left out.
+
+        Where any value does, it is 1.
+        """
         needs = self.prediction.needs
-        return {need.setting: need.value for need in needs if need.value is not None}
+        return {need.setting: need.value or 1 for need in needs if need.value is not None}
 
     def size(self, setting: str) -> int:
         """The predicted value of one setting. Raises `NotBuilt` where there is none."""

@@ -1,7 +1,8 @@
-"""Figures of evidence: axes, titles and legends of one look.
+"""The look of figures: colours, axes, titles and legends.
 
-Matplotlib is an optional dependency, imported when something is drawn. Shapes and shades differ as
-well as colours, so that figures can be read in grey.
+Colour-blind readers can distinguish the colours (Okabe and Ito 2008), and shapes and shades differ
+as well, so that figures can be read in grey. Matplotlib is an optional dependency, imported when
+something is drawn.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from statetrack.colours import INK, NOTE
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PALE = "#bfbfbf"
+INK, NOTE, PALE, FILL = "#1a1a1a", "#595959", "#bfbfbf", "#f2f2f2"
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+BLUE, ORANGE, GREEN = PALETTE[:3]
 
 TITLE, TEXT = 11.0, 9.0
 """Font sizes."""
