@@ -111,8 +111,9 @@ def find_worst_case(
 
     Without a length, words have up to `LONGEST` symbols; where a power of a word is predicted to
     fail later, it is read as far as the budget allows. Where all words of up to `beyond` symbols
-    are known to be right, longer ones are sought, up to a tenth more at least. Only drawable words are tried. The failing word is read again on its own,
-    as evaluation reads words, in the model's own precision and in float64.
+    are known to be right, longer ones are sought, up to a tenth more at least. Only drawable words
+    are tried. The failing word is read again on its own, as evaluation reads words, in the model's
+    own precision and in float64.
     """
     return _WorstWordSearch(subject, budget, seed, longest, beyond, caps or Caps()).run()
 
@@ -130,8 +131,8 @@ def stress(
 
     The model maps symbols [B, T] to logits [B, T, C]; with `initial_state` and `step` or `scan` it
     is tried on words of up to `longest` symbols (100,000, and further where a failure is predicted
-    there), without on words of up to 2,000. The search ends
-    after so many `seconds` of work; `report` is told what it is doing.
+    there), without on words of up to 2,000. The search ends after so many `seconds` of work;
+    `report` is told what it is doing.
 
     Raises `SettingsError` where the task has no automaton.
     """
