@@ -448,7 +448,7 @@ def word_image(cycles: str, point: str) -> str:
 
 def test_what_is_never_drawn_leads_to_a_void_that_does_not_count_as_a_state() -> None:
     algebra = analyse(load_task("flip-flop").automaton)
-    assert (algebra.num_states, algebra.machine.void is None) == (8, False)
+    assert (algebra.num_states, algebra.machine.sink is None) == (8, False)
     forbidden = Automaton([[1, 0], [0, 1]], weights=[[1, 0], [1, 1]])
     allowed = Automaton([[1, 0], [0, 1]])
     assert analyse(allowed).monoid.size == 2

@@ -246,7 +246,7 @@ def test_words_that_tell_apart_do_so_for_every_pair_of_states():
     for task in ("s3", "tomita-6", "random-fsm", "gridworld"):
         automaton = minimise(automaton_of(task).with_uniform_weights())
         hypothesis = Hypothesis(automaton.delta, automaton.output, ())
-        words = hypothesis.telling_apart
+        words = hypothesis.distinguishing_words
         rows = set()
         for state in range(automaton.num_states):
             reached = [state] * len(words)

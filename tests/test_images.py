@@ -12,10 +12,10 @@ from sympy.combinatorics import Permutation, PermutationGroup
 
 from statetrack.algebra import MonoidBudget, analyse, transition_monoid
 from statetrack.algebra.images import (
-    ImageGroup,
+    HolonomyGroup,
     Images,
     StateImages,
-    image_groups,
+    holonomy_groups,
     images_of,
     settled,
 )
@@ -46,10 +46,10 @@ def random_actions(seed: int, most: int = 5) -> np.ndarray:
     return np.array(actions)
 
 
-def groups_of(actions: np.ndarray) -> tuple[Images, list[ImageGroup]]:
+def groups_of(actions: np.ndarray) -> tuple[Images, list[HolonomyGroup]]:
     images = images_of(actions)
     assert images is not None
-    return images, image_groups(images)
+    return images, holonomy_groups(images)
 
 
 def after(actions: np.ndarray, word: tuple[int, ...], states: np.ndarray) -> np.ndarray:

@@ -241,7 +241,7 @@ def test_the_machine_has_a_state_for_each_that_words_and_labels_tell_apart() -> 
     for automaton in all_machines(300):
         machine = needed_machine(automaton)
         assert machine.live.sum() == ByHand(automaton).num_states, automaton.delta.tolist()
-        sizes.add((automaton.num_states, int(machine.live.sum()), machine.void is None))
+        sizes.add((automaton.num_states, int(machine.live.sum()), machine.sink is None))
     assert len(sizes) > 15
 
 
@@ -386,7 +386,7 @@ def merges(machine: Machine, word: Map) -> bool:
     """Whether a word leads all states in which a label is still to come to one, or to none."""
     states = set(np.flatnonzero(machine.live).tolist())
     for symbol in word:
-        states = {int(machine.delta[state, symbol]) for state in states} - {machine.void}
+        states = {int(machine.delta[state, symbol]) for state in states} - {machine.sink}
     return len(states) <= 1
 
 
@@ -417,7 +417,7 @@ def test_shares_of_words_that_merge_states_are_those_of_all_words() -> None:
             never.add(found.never)
             drawn = automaton.uniform_weights
             assert not drawn or not any(
-                len({word[state] for state in np.flatnonzero(machine.live)} - {machine.void}) <= 1
+                len({word[state] for state in np.flatnonzero(machine.live)} - {machine.sink}) <= 1
                 for word in all_words(machine)
             )
     assert len(never) >= 3

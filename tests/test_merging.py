@@ -76,7 +76,7 @@ def drawn_words(automaton: Automaton, length: int) -> Iterator[tuple[tuple[int, 
 def merges(machine: Machine, word: tuple[int, ...]) -> bool:
     states = set(np.flatnonzero(machine.live).tolist())
     for symbol in word:
-        states = {int(machine.delta[state, symbol]) for state in states} - {machine.void}
+        states = {int(machine.delta[state, symbol]) for state in states} - {machine.sink}
     return len(states) <= 1
 
 

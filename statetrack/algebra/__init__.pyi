@@ -9,11 +9,11 @@ from .function_spaces import Construction as Construction
 from .group_words import chosen_walk as chosen_walk
 from .groups import Group as Group
 from .groups import name_of as name_of
-from .images import ImageGroup as ImageGroup
+from .images import HolonomyGroup as HolonomyGroup
 from .images import Images as Images
 from .images import Settled as Settled
 from .images import StateImages as StateImages
-from .images import image_groups as image_groups
+from .images import holonomy_groups as holonomy_groups
 from .images import images_of as images_of
 from .images import settled as settled
 from .krohn_rhodes import Cascade as Cascade

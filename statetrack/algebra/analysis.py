@@ -23,7 +23,7 @@ from statetrack.algebra.function_spaces import (
     best_construction,
     completions,
 )
-from statetrack.algebra.images import ImageGroup, Images, Settled, StateImages
+from statetrack.algebra.images import HolonomyGroup, Images, Settled, StateImages
 from statetrack.algebra.krohn_rhodes import Cascade, cascade_of
 from statetrack.algebra.machine import Machine, needed_machine
 from statetrack.algebra.maps import permute
@@ -81,7 +81,7 @@ class Algebra:
 
     @property
     def num_states(self) -> int:
-        """The number of states that a model must distinguish: all but the void one."""
+        """The number of states that a model must distinguish: all but the sink."""
         return int(self.machine.live.sum())
 
     @cached_property
@@ -114,7 +114,7 @@ class Algebra:
         return self.state_images.images
 
     @property
-    def image_groups(self) -> tuple[ImageGroup, ...] | None:
+    def holonomy_groups(self) -> tuple[HolonomyGroup, ...] | None:
         """The groups of these images, largest first; None where that is too much work."""
         return self.state_images.groups
 

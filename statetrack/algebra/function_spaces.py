@@ -257,7 +257,7 @@ class FunctionSpaces:
 def completions(machine: Machine) -> Iterator[FunctionSpaces]:
     """Complete machines that do as a machine does wherever words are drawn.
 
-    The machine itself, where its void state counts as any other; and where it has one, machines
+    The machine itself, where its sink counts as any other; and where it has one, machines
     without it, in which a symbol that is not drawn in a state does there what it does elsewhere: a
     constant map is continued as one, and a map that is one to one as a permutation. Any other one
     leaves the state as it is, or goes to the start.
@@ -267,10 +267,10 @@ def completions(machine: Machine) -> Iterator[FunctionSpaces]:
     asked = automaton.scored & machine.live
     labels = Labels(automaton.output, asked, number)
     if len(machine.delta) <= MOST_STATES and (
-        machine.void is None or automaton.num_states <= MOST_THOROUGH
+        machine.sink is None or automaton.num_states <= MOST_THOROUGH
     ):
         yield FunctionSpaces(machine.delta.T, automaton.start, labels)
-    if machine.void is None or not machine.live[automaton.start]:
+    if machine.sink is None or not machine.live[automaton.start]:
         return
     kept = np.flatnonzero(machine.live)
     if len(kept) > MOST_STATES:

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from statetrack.algebra.images import Images, Loops, image_groups, images_of
+from statetrack.algebra.images import Images, Loops, holonomy_groups, images_of
 from statetrack.algebra.machine import needed_machine
 from statetrack.algebra.monoid_facts import Subgroup, generated_subgroup
 from statetrack.algebra.prediction import Word
@@ -217,7 +217,7 @@ def _orbits(images: Images) -> Iterator[_PointOrbit]:
     stays = images.components[images.step] == images.components[:, None]
     allowed = np.bincount(images.components, stays.sum(axis=1))
     known: dict[tuple[int, bytes], Subgroup] = {}
-    for found in image_groups(images):
+    for found in holonomy_groups(images):
         orbit_of = orbits(found.permutations, len(found.points))
         for first in np.unique(orbit_of):
             places = np.flatnonzero(orbit_of == first)

@@ -3,7 +3,7 @@
 The image of a word is the set of states that it leads to from any state. A symbol maps images to
 images. Between images of one strong component, which all have the same size, symbols are
 bijections; the words that lead from an image I back to itself permute its states, and these
-permutations are the *holonomy group* of the image, G(I), here `ImageGroup`. A monoid of maps has
+permutations are the *holonomy group* of the image, G(I), here `HolonomyGroup`. A monoid of maps has
 few images where it has too many elements to list, so its groups are found from images (Linton,
 Pfeiffer, Robertson and Ruskuc 1998; for the theorems on groups that are used Rhodes and Steinberg
 2009, ch. 4 and app. A). Let M be the monoid, e and f idempotents of it, and Q all states; words act
@@ -103,7 +103,7 @@ class Images:
 
 
 @dataclass(frozen=True, eq=False)
-class ImageGroup:
+class HolonomyGroup:
     """The holonomy group, that words make on one image: one for every strong component."""
 
     image: int
@@ -222,12 +222,12 @@ class StateImages:
         return images_of(self.settled.actions, self.most)
 
     @cached_property
-    def groups(self) -> tuple[ImageGroup, ...] | None:
+    def groups(self) -> tuple[HolonomyGroup, ...] | None:
         """The groups of these images, largest first; None where that is too much work."""
         if self.images is None:
             return None
         try:
-            groups = image_groups(self.images)
+            groups = holonomy_groups(self.images)
         except TooMuchWorkError:
             return None
         return tuple(sorted(groups, key=lambda group: -group.order))
@@ -297,7 +297,7 @@ class Loops:
         return found
 
 
-def image_groups(images: Images) -> list[ImageGroup]:
+def holonomy_groups(images: Images) -> list[HolonomyGroup]:
     """The group of one image of every strong component that has a group of more than one element.
 
     The image is the first one of the component, from which `Loops` go out.
@@ -326,7 +326,7 @@ def image_groups(images: Images) -> list[ImageGroup]:
         loops = np.searchsorted(points, loops_of.done_by(steps[begin:middle])[:, points])
         chain, needed = _generators(loops, work)
         groups.append(
-            ImageGroup(
+            HolonomyGroup(
                 int(inside.images[root]),
                 points,
                 loops[needed],

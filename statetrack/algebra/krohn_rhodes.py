@@ -34,7 +34,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from statetrack.algebra.images import ImageGroup, Images, Loops, StateImages, images_of
+from statetrack.algebra.images import HolonomyGroup, Images, Loops, StateImages, images_of
 from statetrack.algebra.maps import commute, permute
 from statetrack.algebra.monoid import Monoid
 from statetrack.sources import Booleans, Integers, reachable, strong_components
@@ -177,7 +177,7 @@ def _largest_full_rank(monoid: Monoid) -> int:
     return largest
 
 
-def _depth_of_images(images: Images, groups: Sequence[ImageGroup]) -> int | None:
+def _depth_of_images(images: Images, groups: Sequence[HolonomyGroup]) -> int | None:
     """A bound on the depth by images: on regular J-classes with a group, one above the other.
 
     If f = x e y, then the image of f lies in Qey, an image that leads on from that of e. So chains
@@ -197,7 +197,7 @@ def _depth_of_images(images: Images, groups: Sequence[ImageGroup]) -> int | None
     return max(depth.values(), default=0)
 
 
-def _largest_full_image(images: Images, groups: Sequence[ImageGroup]) -> int:
+def _largest_full_image(images: Images, groups: Sequence[HolonomyGroup]) -> int:
     """The largest r found where words map the r states of an image into itself in all ways.
 
     The image is that of an idempotent e, and words permute its states in all ways; where one maps

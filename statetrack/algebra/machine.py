@@ -1,7 +1,7 @@
 """The machine of a task: the smallest automaton that gives the same answers.
 
 The algebra of a task is that of its smallest machine, not that of the tables it was written in.
-Symbols that are never drawn in a state lead to a *void* state there, in which no label is asked
+Symbols that are never drawn in a state lead to a *sink* there, in which no label is asked
 for; states that no drawn word distinguishes are one.
 
 Letters: S states, V symbols.
@@ -27,18 +27,18 @@ from statetrack.sources import (
     strong_components,
 )
 
-VOID = "void"
-"""The name of the void state, unless a state of the automaton has it."""
+SINK = "sink"
+"""The name of the sink, unless a state of the automaton has it."""
 MOST_PAIR_STEPS = 2**26
 """Most entries of the table of pairs of states and symbols that is worked through."""
 
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """The smallest automaton that gives the answers of a task, and its void state if it has one."""
+    """The smallest automaton that gives the answers of a task, and its sink if it has one."""
 
     automaton: Automaton
-    void: int | None
+    sink: int | None
     whole: Automaton
     """The automaton that it was made of, whose states words are told in."""
 
@@ -49,10 +49,10 @@ class Machine:
 
     @cached_property
     def live(self) -> Booleans:
-        """The states that drawn words lead to: all but the void one. `[S]`."""
+        """The states that drawn words lead to: all but the sink. `[S]`."""
         live = np.ones(len(self.delta), bool)
-        if self.void is not None:
-            live[self.void] = False
+        if self.sink is not None:
+            live[self.sink] = False
         return live
 
     @cached_property
@@ -63,7 +63,7 @@ class Machine:
     @cached_property
     def complete(self) -> bool:
         """Whether every word can be drawn, and its label is asked for after every symbol."""
-        return self.void is None and self.automaton.all_scored
+        return self.sink is None and self.automaton.all_scored
 
     @cached_property
     def partially_ordered(self) -> bool:
@@ -145,8 +145,8 @@ def needed_machine(automaton: Automaton) -> Machine:
             delta, smallest.output, smallest.scored, other, smallest, smallest.states
         )
     absorbing = (smallest.delta == np.arange(smallest.num_states)[:, None]).all(axis=1)
-    void = np.flatnonzero(absorbing & ~smallest.scored)
-    return Machine(smallest, int(void[0]) if len(void) else None, automaton)
+    sink = np.flatnonzero(absorbing & ~smallest.scored)
+    return Machine(smallest, int(sink[0]) if len(sink) else None, automaton)
 
 
 def _cycles(action: Integers, apart: Booleans) -> bool:
@@ -164,13 +164,13 @@ def _with_void(automaton: Automaton) -> Automaton:
     forbidden = ~automaton.drawable
     if not forbidden.any():
         return automaton.with_uniform_weights()
-    void = automaton.num_states
-    loops = np.full((1, automaton.num_symbols), void)
-    name = VOID
+    sink = automaton.num_states
+    loops = np.full((1, automaton.num_symbols), sink)
+    name = SINK
     while name in automaton.states:
         name += "'"
     return _reachable_part(
-        np.vstack([np.where(forbidden, void, automaton.delta), loops]),
+        np.vstack([np.where(forbidden, sink, automaton.delta), loops]),
         np.append(automaton.output, 0),
         np.append(automaton.scored, False),
         automaton.start,

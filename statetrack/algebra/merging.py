@@ -2,7 +2,7 @@
 
 A word *merges* the states of the smallest machine, as a synchronising word does (Cerny 1964), when
 all states in which it can be drawn lead to one and the same state (`needed_machine`: symbols that
-are never drawn in a state lead to the void one, which does not count here; drawn ones lead there
+are never drawn in a state lead to the sink, which does not count here; drawn ones lead there
 too, where no label is asked for any more). Let u be the last n symbols of a drawn word. If u
 merges, the label after the word, and those of all that follows, depend on the last n symbols alone;
 if it does not, they are not enough (docs/proofs.md). If u merges, so does every longer end of the
@@ -31,7 +31,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from statetrack.algebra.images import Images, image_groups, images_of, settled
+from statetrack.algebra.images import Images, holonomy_groups, images_of, settled
 from statetrack.algebra.machine import Machine, needed_machine
 from statetrack.algebra.maps import settled_power
 from statetrack.scoring import rounded_down, wilson
@@ -314,10 +314,10 @@ class _StateClasses:
 
     actions: Integers  # [A, K]
     action_of: Integers  # [V]: the action of a symbol; -1 for one that is never drawn
-    live: Booleans  # [K]: all but the class of the void state
+    live: Booleans  # [K]: all but the class of the sink
     target: Integers  # [K, V]: the machine's state that a symbol leads a class to
     first: Integers  # [K]: a state of each class
-    void: int | None
+    sink: int | None
 
     @classmethod
     def of(cls, machine: Machine, law: _Law) -> _StateClasses:
@@ -332,15 +332,15 @@ class _StateClasses:
         action_of = np.full(machine.delta.shape[1], -1)
         action_of[used] = action.reshape(-1)
         live = np.ones(len(first), bool)
-        if machine.void is not None:
-            live[number[machine.void]] = False
-        return cls(actions, action_of, live, machine.delta[first], first, machine.void)
+        if machine.sink is not None:
+            live[number[machine.sink]] = False
+        return cls(actions, action_of, live, machine.delta[first], first, machine.sink)
 
     def are_one(self, states: Integers) -> Booleans:
-        """Whether states `[I, K]` of live classes are one, -1 and the void one aside: `[I]`."""
+        """Whether states `[I, K]` of live classes are one, -1 and the sink aside: `[I]`."""
         counted = self.live & (states >= 0)
-        if self.void is not None:
-            counted &= states != self.void
+        if self.sink is not None:
+            counted &= states != self.sink
         lowest = np.where(counted, states, np.iinfo(np.int64).max).min(axis=1)
         return np.asarray(lowest >= np.where(counted, states, -1).max(axis=1))
 
@@ -521,7 +521,7 @@ def has_a_group(automaton: Automaton) -> bool:
         return False
     images = images_of(np.unique(actions, axis=0), MOST_IMAGES)
     if images is not None:
-        return bool(image_groups(images))
+        return bool(holonomy_groups(images))
     if _some_cycle(actions):
         return True
     num_actions, num_states = actions.shape

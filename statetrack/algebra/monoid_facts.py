@@ -1,8 +1,8 @@
 """What is known of a transition monoid: its groups, and how hard it makes it to find labels.
 
 Where the monoid is too large to list, the holonomy groups, on images of the states
-(`image_groups`), tell its maximal subgroups, and with them all but its size and what takes a look
-at single elements. From the syntactic monoid follows the complexity class of the labels:
+(`holonomy_groups`), tell its maximal subgroups, and with them all but its size and what takes a
+look at single elements. From the syntactic monoid follows the complexity class of the labels:
 
 | class | when |
 |---|---|
@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 
 from statetrack.algebra.groups import Group, factorise, name_of, name_of_simple
-from statetrack.algebra.images import ImageGroup, StateImages
+from statetrack.algebra.images import HolonomyGroup, StateImages
 from statetrack.algebra.machine import Machine
 from statetrack.algebra.maps import commute, cycles, order_of, settled_power
 from statetrack.algebra.monoid import Monoid, stable_elements
@@ -357,7 +357,9 @@ def _groups_of_one_length(
     return bool((further == powers).all()), seen
 
 
-def _lengths_by_images(groups: tuple[ImageGroup, ...], apart: Booleans | None) -> tuple[bool, bool]:
+def _lengths_by_images(
+    groups: tuple[HolonomyGroup, ...], apart: Booleans | None
+) -> tuple[bool, bool]:
     """The same from images: words of one length that make a group move a state of an image.
 
     In a group that is seen, they move it to one that labels tell from it.

@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from statetrack.algebra.groups import factorise
-from statetrack.algebra.images import ImageGroup, StateImages
+from statetrack.algebra.images import HolonomyGroup, StateImages
 from statetrack.algebra.machine import Machine
 from statetrack.algebra.maps import cycles, order_of, power, settled_power
 from statetrack.algebra.monoid import Monoid, local_order, order_of_short_words, stable_elements
@@ -252,7 +252,7 @@ class Witnesses:
             )
         return self._by_group[like]
 
-    def _generated(self, group: ImageGroup, facts: Subgroup) -> Witness:
+    def _generated(self, group: HolonomyGroup, facts: Subgroup) -> Witness:
         tell = self._tell
         moved = (group.permutations != np.arange(len(group.points))).any(axis=0)
         orbit = dict(
@@ -281,7 +281,7 @@ class Witnesses:
             facts.solvable,
         )
 
-    def _generators(self, group: ImageGroup, abelian: bool) -> tuple[Word, ...]:
+    def _generators(self, group: HolonomyGroup, abelian: bool) -> tuple[Word, ...]:
         """Short words that generate a group: one, two where that is found, or more."""
         loops, num_points = self._loops(group), len(group.points)
         whole = orbits(group.permutations, num_points)
@@ -311,7 +311,7 @@ class Witnesses:
                 words.append(word)
         return tuple(words)
 
-    def _loops(self, group: ImageGroup) -> list[tuple[Permutation, Word]]:
+    def _loops(self, group: HolonomyGroup) -> list[tuple[Permutation, Word]]:
         """Permutations that words make of a group's points, the shortest words first."""
         place = {state: number for number, state in enumerate(group.points.tolist())}
         begin = tuple(group.points.tolist())
@@ -330,13 +330,13 @@ class Witnesses:
         return sorted(loops.items(), key=lambda each: len(each[1]))[:MOST_LOOPS]
 
     @cached_property
-    def _groups(self) -> list[ImageGroup]:
-        """The groups on images, of classes but the void one, and words in symbols."""
-        tell, void = self._tell, self._machine.void
+    def _groups(self) -> list[HolonomyGroup]:
+        """The groups on images, of classes but the sink, and words in symbols."""
+        tell, sink = self._tell, self._machine.sink
         groups = []
         for group in self._images.groups or ():
             points, end = self._as_classes(group)
-            kept = points != (-1 if void is None else tell.class_of[void])
+            kept = points != (-1 if sink is None else tell.class_of[sink])
             permutations = (np.cumsum(kept) - 1)[group.permutations[:, kept]]
             words = tuple(word + end for word in group.words)
             groups.append(
@@ -344,7 +344,7 @@ class Witnesses:
             )
         return groups
 
-    def _as_classes(self, group: ImageGroup) -> tuple[Integers, Word]:
+    def _as_classes(self, group: HolonomyGroup) -> tuple[Integers, Word]:
         """Classes that stand for the points of an image, and a word that has to end every word.
 
         A point of an image is one class, or several ones from which all words of some length lead
@@ -365,7 +365,7 @@ class Witnesses:
         return reached[[part[0] for part in parts]], end
 
     @cached_property
-    def _seen_groups(self) -> list[tuple[ImageGroup, Subgroup]]:
+    def _seen_groups(self) -> list[tuple[HolonomyGroup, Subgroup]]:
         """Those that labels show, with what is known of each."""
         apart, found = self._tell.classes_apart, []
         for group in self._groups:

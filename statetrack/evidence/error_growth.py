@@ -554,10 +554,10 @@ def _periods(machine: Machine, seed: int) -> Integers:
     """Words of two symbols whose powers can be drawn, `[N, 2]`: `x x` is every power of x."""
     num_symbols = machine.delta.shape[1]
     pairs = np.array([(one, two) for one in range(num_symbols) for two in range(num_symbols)])
-    if machine.void is not None:
+    if machine.sink is not None:
         powers = np.tile(pairs, (1, machine.automaton.num_states + 1))
         reached = machine.automaton.states_after(powers)
-        pairs = pairs[(reached != machine.void).all(axis=1)]
+        pairs = pairs[(reached != machine.sink).all(axis=1)]
     if len(pairs) > PRECISION_WORDS:
         single = np.flatnonzero(pairs[:, 0] == pairs[:, 1])[: PRECISION_WORDS // 2]
         rest = np.setdiff1d(np.arange(len(pairs)), single)

@@ -163,7 +163,7 @@ class _Counting:
 
 def _counting(machine: Machine, monoid: Monoid | None) -> _Counting | None:
     """How symbols count; None where they generate no cyclic group."""
-    if monoid is None or not monoid.is_group or machine.void is not None:
+    if monoid is None or not monoid.is_group or machine.sink is not None:
         return None
     group = Group(monoid.elements.astype(np.int64))
     numbers = np.array([group.number_of(action) for action in machine.delta.T])

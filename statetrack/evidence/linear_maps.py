@@ -270,7 +270,7 @@ def used_space(maps: AffineMaps, machine: Machine, *, seed: int = 0) -> UsedSpac
 def _centres(
     matrices: Floats, first: Floats, machine: Machine, drawable: Booleans, *, rescale: bool
 ) -> tuple[Floats, Booleans]:
-    """The mean hidden state of every state of the machine, `[S, K]`; 0 for the void one.
+    """The mean hidden state of every state of the machine, `[S, K]`; 0 for the sink.
 
     m_t(s) = E[h_t; s_t = s] and the chance of s follow from those of the position before. Where
     answers do not depend on size (`rescale`), m is divided by the rate at which it grows. A state

@@ -92,7 +92,7 @@ def find_myhill_nerode(
         raise SettingsError(
             f"the task needs {num_states:,} states: pairs of at most {MOST_STATES} are measured"
         )
-    needed_length = _telling_length(machine)
+    needed_length = _distinguishing_length(machine)
     length, count = 1, num_symbols
     while length < needed_length and count * num_symbols <= max_suffixes:
         length, count = length + 1, count * num_symbols
@@ -309,7 +309,7 @@ def _share(part: Booleans, whole: Booleans) -> NDArray[np.float64]:
     return shares
 
 
-def _telling_length(machine: Machine) -> int:
+def _distinguishing_length(machine: Machine) -> int:
     """The length of suffixes that tell apart every two states that any suffix tells apart."""
     automaton, delta = machine.automaton, machine.delta
     labels = np.where(automaton.scored, automaton.output, UNASKED)

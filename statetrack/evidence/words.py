@@ -321,7 +321,7 @@ class RandomWords:
     def read(self, length: int) -> tuple[Integers, Integers]:
         """The next symbols of every word, and the state after each: `[B, T]` both."""
         automaton, num_words = self._machine.automaton, len(self.states)
-        if self._machine.void is None:
+        if self._machine.sink is None:
             symbols = self._draw.integers(automaton.num_symbols, size=(num_words, length))
             states = automaton.states_after(symbols, self.states).astype(np.int64)
         else:
@@ -343,7 +343,7 @@ class RandomWords:
 
 def drawable_symbols(machine: Machine) -> Booleans:
     """Which symbols can be drawn in which states of a machine, `[S, V]`."""
-    if machine.void is None:
+    if machine.sink is None:
         return np.ones(machine.delta.shape, bool)
-    drawable: Booleans = machine.delta != machine.void
+    drawable: Booleans = machine.delta != machine.sink
     return drawable

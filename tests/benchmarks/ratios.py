@@ -33,7 +33,7 @@ from torch.nn.functional import cross_entropy
 
 from statetrack import MODELS, load_task, ops
 from statetrack.algebra import MonoidBudget, transition_monoid
-from statetrack.algebra.images import image_groups, images_of
+from statetrack.algebra.images import holonomy_groups, images_of
 
 BATCH, LENGTH, HIDDEN, EMBEDDING, RANK = 64, 10, 256, 256, 64
 EVALUATION_BATCH = 1024
@@ -179,7 +179,7 @@ def groups_of_all_maps(num_states: int, *, by_images: bool) -> Side:
 
     def without() -> None:
         images = images_of(actions)
-        assert images is not None and len(image_groups(images)) == num_states - 1
+        assert images is not None and len(holonomy_groups(images)) == num_states - 1
 
     return Side(without if by_images else by_elements)
 

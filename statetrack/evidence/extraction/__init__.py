@@ -4,7 +4,7 @@ What is learned is a Moore machine: the label of the network after every word of
 Before the first symbol a network has no answer, so that the start is told apart from every other
 state while learning, and is left out of the result where another state continues alike. Where
 there is a task, labels are read where it asks for one, and words with a symbol that it never draws
-lead to a void state: the result says what the network does on the words of the task. It is as
+lead to a sink: the result says what the network does on the words of the task. It is as
 small as possible (`needed_machine`), and its number of states can be compared with that which the
 task needs.
 
@@ -76,7 +76,7 @@ MOST_STATES, MOST_WORDS, RANDOM_WORDS, LONGEST = 200, 1_000_000, 1000, 200
 
 
 SPARE_STATES = 2
-"""States of a hypothesis that are no states of the result: that before the first symbol, and void.
+"""States of a hypothesis that are no states of the result: that before the first symbol, and sink.
 """
 
 
@@ -229,12 +229,12 @@ def _extra_states(
     """How many more states a network may have that is a machine, as the result counts states.
 
     Suites of `depth` are about the states of the hypothesis, among them that before the first
-    symbol and the void one. The network's machine may need both where the hypothesis does not.
+    symbol and the sink. The network's machine may need both where the hypothesis does not.
     """
     if last is None or found is None or depth is None:
         return None
-    void = teacher.needed is not None and num_needed(teacher.needed) < teacher.needed.num_states
-    extra = len(last.codes) + depth - num_needed(found) - 1 - int(void)
+    sink = teacher.needed is not None and num_needed(teacher.needed) < teacher.needed.num_states
+    extra = len(last.codes) + depth - num_needed(found) - 1 - int(sink)
     return extra if extra >= 0 else None
 
 

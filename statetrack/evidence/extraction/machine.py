@@ -78,7 +78,7 @@ class Hypothesis:
         )
 
     @cached_property
-    def telling_apart(self) -> list[Word]:
+    def distinguishing_words(self) -> list[Word]:
         """Words that tell apart every two states that can be told apart, the empty one first."""
         found: list[Word] = [()]
         columns = [self.codes]
@@ -104,7 +104,7 @@ def smallest(hypothesis: Hypothesis, num_labels: int) -> Automaton | None:
 
 
 def num_needed(automaton: Automaton) -> int:
-    """How many states the smallest machine with these answers has, without the void one."""
+    """How many states the smallest machine with these answers has, without the sink."""
     return int(needed_machine(automaton).live.sum())
 
 
@@ -120,11 +120,11 @@ def machine_of(found: Extraction, task: Automaton | None = None) -> Automaton:
     delta = np.array(found.delta)
     asked = np.array([label is not None for label in found.output])
     output = np.array([0 if label is None else label for label in found.output])
-    void = ~asked & (delta == np.arange(len(delta))[:, None]).all(1)
-    live = np.flatnonzero(~void)
+    sink = ~asked & (delta == np.arange(len(delta))[:, None]).all(1)
+    live = np.flatnonzero(~sink)
     place = np.full(len(delta), -1)
     place[live] = np.arange(len(live))
-    allowed = ~void[delta[live]]
+    allowed = ~sink[delta[live]]
     targets = np.where(allowed, place[delta[live]], np.arange(len(live))[:, None])
     num_labels = int(output.max()) + 1
     labels = list(map(str, range(num_labels))) if task is None else list(task.labels)
@@ -143,7 +143,7 @@ def machine_of(found: Extraction, task: Automaton | None = None) -> Automaton:
 
 
 def _names(found: Extraction, task: Automaton | None, live: Indices) -> list[str]:
-    """The names of the states that are not void."""
+    """The names of the states but the sink."""
     if task is None or not found.equivalent:
         return list(map(str, range(len(live))))
     needed = needed_machine(task).automaton

@@ -369,7 +369,7 @@ class WMethodOracle(BatchedOracle):
         """The suites, depth by depth, in batches of one length."""
         self.extra_states = None
         symbols = self.teacher.alphabet
-        endings = hypothesis.telling_apart
+        endings = hypothesis.distinguishing_words
         cover = [(), *((*word, symbol) for word in hypothesis.access for symbol in symbols)]
         for depth in itertools.count():
             size = len(cover) * len(symbols) ** depth * len(endings)

@@ -25,7 +25,7 @@ class Extraction(Evidence):
     """The machine that a network computes, as L* or KV learn it from its answers: a hypothesis.
 
     The machine is as small as possible: it has `states`, where the task needs `needed` (None
-    without a task), not counted the void one that words with forbidden symbols lead to. `delta`
+    without a task), not counted the sink that words with forbidden symbols lead to. `delta`
     has for each state where each symbol leads, `output` its label, which is None where none is
     asked for, and the number of labels where logits are not finite. Without any state, nothing was
     extracted.

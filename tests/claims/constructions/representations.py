@@ -53,7 +53,7 @@ def of_part(part: IrreduciblePart, algebra: Algebra) -> Representation:
 
 
 def of_functions(choice: Construction, algebra: Algebra) -> list[Representation]:
-    """Spaces of functions on the states of a complete machine, which may leave out the void."""
+    """Spaces of functions on the states of a complete machine, which may leave out the sink."""
     live = algebra.machine.live
     found = []
     for part in choice.parts:
@@ -72,7 +72,7 @@ def direct_sum(parts: Sequence[Representation]) -> Representation:
 
 
 def one_hot(algebra: Algebra) -> Representation:
-    """States as unit vectors (Ebrahimi and Memisevic 2025, Proposition 1); a void state is 0."""
+    """States as unit vectors (Ebrahimi and Memisevic 2025, Proposition 1); a sink is 0."""
     machine = algebra.machine
     live = np.flatnonzero(machine.live)
     points = np.zeros((len(machine.delta), len(live)))
