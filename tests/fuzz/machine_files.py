@@ -22,7 +22,6 @@ FOREIGN = {
     "fst": "0 1 a b\n1 0 c d 0.0\n0\n1 0\n",
     "scxml": "<scxml initial='a'><state id='a'><transition event='x y.z' target='b'>"
     "<send event='o'/></transition></state>\n<final id='b'/></scxml>\n",
-    "moore": "a x 0 b\na x 1 a\nb y 0 a\nb y 1 b\n",
     "xstate": '{"initial": "a", "states": {"a": {"on": {"X": {"target": "b", "actions": "o"}, '
     '"*": "a"}},\n "b": {"entry": [], "type": "final"}}}\n',
 }
