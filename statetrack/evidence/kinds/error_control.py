@@ -42,7 +42,7 @@ FLOOR = 1e-9
 """Ratios up to this are rounding, and not drawn."""
 
 LEGEND = (
-    "R: how far hidden states of one automaton state are apart; M: the smallest distance of two\n"
+    "R: how far hidden states of one automaton state are apart; M: the smallest distance of two "
     "automaton states' means; displacement: how far logits have moved from early means, over M"
 )
 """What the columns of the table by position are."""
