@@ -178,7 +178,12 @@ def test_weights_that_do_not_fit_are_refused_before_memory_is_taken(monkeypatch)
 
     with pytest.raises(SettingsError, match=r"1,001,000 weights for each of 3 replicas"):
         Population(make, replicas_of(range(3), (0.1,)), torch.device("cpu"))
-    assert built == ["meta"]
+    assert built == ["cpu"], "a model of few weights is built to be measured"
+    built.clear()
+    monkeypatch.setattr(_construction, "FEW", 10**6)
+    with pytest.raises(SettingsError, match=r"1,001,000 weights for each of 3 replicas"):
+        Population(make, replicas_of(range(3), (0.1,)), torch.device("cpu"))
+    assert built == ["cpu", "meta"], "one of many weights is given up, and built without values"
 
 
 def test_a_weight_beyond_counting_is_refused():
@@ -195,9 +200,23 @@ def test_the_check_leaves_random_numbers_and_finished_models_alone():
     torch.manual_seed(3)
     _construction.check_memory(lambda: nn.Linear(5, 5), 1, 1, torch.device("cpu"))
     assert torch.equal(torch.rand(2), expected)
-    _construction.check_memory(
-        lambda: nn.Linear(5, 5, device="cpu"), 10**15, 1, torch.device("cpu")
-    )
+    finished = nn.Linear(5, 5)
+    _construction.check_memory(lambda: finished, 10**15, 1, torch.device("cpu"))
+
+
+def test_no_weight_is_made_beyond_the_few():
+    made = []
+
+    def make():
+        model = nn.Linear(10, 10)
+        made.append(model)
+        model.square = nn.Parameter(torch.eye(2**13))
+        return model
+
+    assert _construction._small(make) is None and len(made) == 1
+    assert _construction._small(lambda: nn.Embedding(2**13, 2**12)) is None
+    for few in (lambda: nn.Linear(3, 3), lambda: nn.LSTM(4, 4), lambda: nn.Embedding(5, 5)):
+        assert _construction._small(few) is not None
 
 
 @pytest.mark.parametrize("name", MODEL_FACTS)

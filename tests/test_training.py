@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import io
 import math
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +38,7 @@ from statetrack.training import (
 )
 from statetrack.training.losses import mean_over_scored
 from statetrack.training.losses.squared_error import squared_error
+from statetrack.training.optimisers import step_of, without_compiler
 from statetrack.training.population import Optimiser, clip_each_replica
 from tests.setups import Setup
 
@@ -582,3 +586,50 @@ def test_a_loss_of_exactly_zero_stops_nothing_unless_asked_for(monkeypatch) -> N
 def test_betas_are_refused_where_the_optimiser_has_none() -> None:
     with pytest.raises(SettingsError, match="beta2 is Adam's"):
         setup_of(optimizer="sgd", beta2=0.5)
+
+
+def test_nothing_of_a_training_imports_the_compiler_of_torch(tmp_path):
+    """It takes as long to import as the rest of torch; neither is SciPy or pandas needed."""
+    code = """
+        import sys
+        import statetrack as st
+        from statetrack.cli.app import run
+        from statetrack.models import MODELS
+        from statetrack.training import OPTIMISERS
+
+        def check(what):
+            slow = {"torch._dynamo", "sympy", "pandas", "scipy"} & set(sys.modules)
+            assert not slow, f"{what} imports {slow}"
+
+        for name in MODELS:
+            st.make_model(name, "parity")
+            check(name)
+        for name in OPTIMISERS:
+            list(st.train(st.make_model("rnn", "parity"), "parity", optimizer=name, steps=2))
+            check(name)
+        train = "train --model mamba --task parity --steps 4 --seeds 2 --robust none --quiet"
+        assert run([*train.split(), "--out", sys.argv[1]]) == 0
+        check("train")
+        assert run(["eval", sys.argv[1], "--length", "20", "--samples", "20"]) == 0
+        check("eval")
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "run")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_torch_has_its_own_marks_again_once_an_optimiser_is_made():
+    marked = torch.optim.Optimizer.add_param_group
+    with without_compiler():
+        assert torch.optim.Optimizer.add_param_group is not marked
+    assert torch.optim.Optimizer.add_param_group is marked
+
+
+def test_the_step_of_an_optimiser_from_elsewhere_is_its_own():
+    class Own(torch.optim.SGD):
+        def step(self, closure=None):
+            taken.append(closure)
+
+    taken = []
+    step_of(Own([nn.Parameter(torch.zeros(1))]))()
+    assert taken == [None]

@@ -1,11 +1,14 @@
 """The construction of a model by its name, whose weights must fit into memory.
 
 Linux grants more memory than there is and ends the process later, without a message; so the size
-is computed first, from a model on torch's `meta` device, which has shapes and no values.
+is computed first, from a model on torch's `meta` device, which has shapes and no values. Of a small
+model one with values tells it: arithmetic on `meta` imports torch's compiler (torch._dynamo, with
+SymPy), which takes 1.2 s of CPU time, as much as the rest of torch.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +16,7 @@ from typing import Any, Final, TypeVar
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import SequenceModel
@@ -24,6 +28,9 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 TRAINING: Final = 5
 """Copies of the weights in training: themselves, the best ones, gradients, two averages of Adam."""
+
+FEW = 2**24
+"""The most numbers that a model may draw before its size is known: 64 MB in float32."""
 
 CGROUP = Path("/sys/fs/cgroup/memory.max")
 MEMINFO = Path("/proc/meminfo")
@@ -59,7 +66,7 @@ def check_memory(
 
     `make` builds one replica. One that cannot be built without values is not checked.
     """
-    model = without_values(make)
+    model = _small(make) or without_values(make)
     if model is None:
         return
     number = sum(weight.numel() for weight in (*model.parameters(), *model.buffers()))
@@ -74,6 +81,51 @@ def check_memory(
             f"{_gigabytes(free)} are free: make the model smaller, or train fewer "
             f"{setting('seeds')} or {setting('lrs')}"
         )
+
+
+def _small(make: Callable[[], ModuleT]) -> ModuleT | None:
+    """What `make` builds; None where it is large, fails, or was there before."""
+    counting = _Counting()
+    try:
+        with torch.random.fork_rng(devices=[]), counting:
+            model = make()
+    except Exception:  # what is wrong is found again, and said, when the model itself is built
+        return None
+    return model if counting.made else None
+
+
+class _Counting(TorchFunctionMode):
+    """Counts the numbers of new tensors; raises `MemoryError` instead of making more than `FEW`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made = 0
+
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        given = kwargs or {}
+        if function in _MAKERS:
+            sizes = given.get("size") or next((one for one in args if type(one) in _SIZES), args)
+            numbers = [one for one in sizes if isinstance(one, int)]
+            self.made += math.prod(numbers) ** (2 if (function, len(numbers)) == _SQUARE else 1)
+        if self.made > FEW:
+            raise MemoryError
+        return function(*args, **given)
+
+
+_MAKERS: Final = frozenset(
+    getattr(torch, name)
+    for name in "empty empty_strided eye full ones rand randint randn zeros".split()
+) | frozenset(
+    getattr(torch.Tensor, name) for name in "new_empty new_full new_ones new_zeros".split()
+)
+_SIZES: Final = (tuple, list, torch.Size)
+_SQUARE: Final = (torch.eye, 1)
 
 
 def without_values(make: Callable[[], ModuleT]) -> ModuleT | None:

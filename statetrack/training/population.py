@@ -21,6 +21,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from statetrack.errors import SettingsError
 from statetrack.models import TRAINING, SequenceModel, check_memory
+from statetrack.training.optimisers import step_of, without_compiler
 from statetrack.training.records import Replica
 from statetrack.training.settings import OPTIMISERS, TrainSettings
 
@@ -162,9 +163,11 @@ class Optimiser:
                 self.views[name, replica.index] = view
                 groups.setdefault(replica.lr, []).append(view)
         self.lrs = list(groups)
-        self.optimiser = OPTIMISERS[settings.optimizer].make(
-            [{"params": views, "lr": lr} for lr, views in groups.items()], settings
-        )
+        with without_compiler():
+            self.optimiser = OPTIMISERS[settings.optimizer].make(
+                [{"params": views, "lr": lr} for lr, views in groups.items()], settings
+            )
+        self._take_step = step_of(self.optimiser)
         for key, state in moments.items():
             if key in self.views:
                 self.optimiser.state[self.views[key]] = state
@@ -181,7 +184,7 @@ class Optimiser:
         factor = schedule_factor(step, self.settings)
         for group, lr in zip(self.optimiser.param_groups, self.lrs, strict=True):
             group["lr"] = lr * factor
-        self.optimiser.step()
+        self._take_step()
         for value in trained.values():
             value.grad = None
 

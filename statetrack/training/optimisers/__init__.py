@@ -6,6 +6,9 @@ Which settings an optimiser uses is known without torch, which `make` imports.
 from __future__ import annotations
 
 import abc
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from statetrack.training.settings import TrainSettings
@@ -30,3 +33,36 @@ class OptimiserKind(abc.ABC):
     @abc.abstractmethod
     def make(groups: Groups, settings: TrainSettings) -> torch.optim.Optimizer:
         """The optimiser of some groups of parameters, each with its own learning rate."""
+
+
+@contextmanager
+def without_compiler() -> Iterator[None]:
+    """Optimisers are made without an import of torch's compiler.
+
+    torch marks `add_param_group` as left alone by its compiler, and the mark imports the compiler
+    (torch._dynamo, with SymPy) when it is first called: 1.2 s of CPU time, as much as the rest of
+    torch. Here nothing is compiled.
+    """
+    from torch.optim import Optimizer
+
+    marked = Optimizer.add_param_group
+    Optimizer.add_param_group = inspect.unwrap(marked)  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Optimizer.add_param_group = marked  # type: ignore[method-assign]
+
+
+def step_of(optimiser: torch.optim.Optimizer) -> Callable[[], Any]:
+    """What takes a step of an optimiser; of torch's own, likewise, without the compiler's mark."""
+    import torch
+
+    if not type(optimiser).__module__.startswith("torch.optim."):
+        return optimiser.step
+    step = inspect.unwrap(type(optimiser).step)
+
+    def take() -> None:
+        with torch.no_grad():
+            step(optimiser)
+
+    return take
