@@ -85,7 +85,7 @@ def check_memory(
 
 def _small(make: Callable[[], ModuleT]) -> ModuleT | None:
     """What `make` builds; None where it is large, fails, or was there before."""
-    counting = _Counting()
+    counting = _CountedNumbers()
     try:
         with torch.random.fork_rng(devices=[]), counting:
             model = make()
@@ -94,7 +94,7 @@ def _small(make: Callable[[], ModuleT]) -> ModuleT | None:
     return model if counting.made else None
 
 
-class _Counting(TorchFunctionMode):
+class _CountedNumbers(TorchFunctionMode):
     """Counts the numbers of new tensors; raises `MemoryError` instead of making more than `FEW`."""
 
     def __init__(self) -> None:
