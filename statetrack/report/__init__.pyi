@@ -1,8 +1,6 @@
 """The public names of `statetrack.report`: other packages import these, from here alone."""
 
 from .atlas import ATLAS_LEGEND as ATLAS_LEGEND
-from .atlas import LOOKS as LOOKS
-from .atlas import SHOWN as SHOWN
 from .atlas import TRAINING_LEGEND as TRAINING_LEGEND
 from .atlas import atlas_markdown as atlas_markdown
 from .atlas import atlas_table as atlas_table
@@ -41,7 +39,9 @@ from .reproductions import reproduction_page as reproduction_page
 from .suites import evidence_table as evidence_table
 from .suites import suite_table as suite_table
 from .table import FORMATS as FORMATS
+from .table import LOOKS as LOOKS
 from .table import NO_BREAK as NO_BREAK
+from .table import SHOWN as SHOWN
 from .table import Column as Column
 from .table import Document as Document
 from .table import Kind as Kind

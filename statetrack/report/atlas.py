@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from statetrack.report.formats.markdown import table_markdown
-from statetrack.report.table import Column, Line, Styled, Table, interval, share
+from statetrack.report.table import LOOKS, SHOWN, Column, Line, Styled, Table, interval, share
 from statetrack.runs import EvaluationRow, Judged
 from statetrack.sweep import (
     KINDS,
@@ -21,10 +21,6 @@ from statetrack.sweep import (
     TrainedRow,
 )
 from statetrack.text import markdown, markdown_block, markdown_code, markdown_table
-
-SHOWN = {"yes": "can", "no": "cannot", "unknown": "?"}
-LOOKS = {"yes": "green", "no": "red", "unknown": "dim"}
-"""The text of a prediction's answer, and its style."""
 
 UNKNOWN = "?"
 """Stands for what was not worked out."""

@@ -30,6 +30,10 @@ or a frame in which every column has its own width, and columns without room sta
 MISSING = "-"
 """Stands where there is no value."""
 
+SHOWN = {"yes": "can", "no": "cannot", "unknown": "?"}
+LOOKS = {"yes": "green", "no": "red", "unknown": "dim"}
+"""The text of a prediction's answer, and its style."""
+
 NO_BREAK = "\N{NO-BREAK SPACE}"
 """Holds two words on one line; it is printed as a space."""
 
