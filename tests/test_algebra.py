@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -18,6 +20,8 @@ from statetrack.algebra import (
     transition_monoid,
 )
 from statetrack.algebra.groups import factorise, invariant_factors
+from statetrack.algebra.maps import Numbers
+from statetrack.models import MODEL_FACTS
 from statetrack.predicting import predict
 from statetrack.sources import Automaton, orbits, strong_components
 from statetrack.spec import TASKS, load_task
@@ -388,6 +392,27 @@ def test_products_inverses_orders_and_classes_are_those_of_permutations() -> Non
     assert group.exponent == 60 and not group.is_nilpotent
 
 
+@pytest.mark.parametrize("task", ["cyclic:n=12", "symmetric:n=4", "dihedral:n=10"])
+def test_elements_are_alike_that_are_conjugates_of_powers_of_each_other(task: str) -> None:
+    monoid = transition_monoid(needed_machine(load_task(task).automaton).actions, MonoidBudget())
+    assert monoid is not None
+    group = Group(monoid.elements)
+    classes = [{*group.classes[group.powers(element)].tolist()} for element in range(len(group))]
+    alike = group.alike(range(len(group)))
+    for first, second in itertools.product(range(len(group)), repeat=2):
+        both = group.classes[first] in classes[second] and group.classes[second] in classes[first]
+        assert both == (alike[first] == alike[second])
+
+
+@pytest.mark.parametrize("num_states", [3, 80])
+def test_maps_are_found_by_where_they_take_few_states(num_states: int) -> None:
+    maps = np.tile(np.arange(num_states, dtype=np.uint8), (num_states, 1))
+    maps[np.arange(num_states), np.arange(num_states)] = num_states - 1  # each moves one state
+    numbers = Numbers.of_maps(maps)
+    order = np.random.default_rng(0).permutation(num_states)
+    assert (numbers.of(maps[order][:, numbers.base]) == order).all()
+
+
 def test_a_number_is_the_product_of_its_factors() -> None:
     for number in range(1, 500):
         factors = factorise(number)
@@ -519,6 +544,56 @@ def test_a_large_group_is_known_by_its_generators() -> None:
     small = analyse(load_task("random-permutations").automaton, MonoidBudget(most_elements=100))
     listed = analyse(load_task("random-permutations").automaton)
     assert small.to_json() == {**listed.to_json(), "irreducible_dimensions": None}
+
+
+def test_the_budget_of_products_is_every_element_times_every_generator() -> None:
+    actions = needed_machine(load_task("s4").automaton).actions
+    monoid = transition_monoid(actions, MonoidBudget())
+    assert monoid is not None
+    products = len(monoid) * len(monoid.generators)
+    assert transition_monoid(actions, MonoidBudget(most_products=products)) is not None
+    assert transition_monoid(actions, MonoidBudget(most_products=products - 1)) is None
+
+
+def calls_in(work: Callable[[], object]) -> int:
+    """How many Python functions are called: what is done for single states, symbols or pairs."""
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("task", "sizes"),
+    [
+        ("cyclic:n={}", (40, 160)),
+        ("dihedral:n={}", (20, 80)),
+        ("symmetric:n={},generators=swaps", (4, 5)),
+        ("random-fsm:states={},symbols=3", (200, 800)),
+    ],
+)
+def test_predictions_take_work_in_proportion_to_the_states(
+    task: str, sizes: tuple[int, int]
+) -> None:
+    def predict_all(automaton: Automaton) -> None:
+        algebra = analyse(automaton)
+        algebra.to_json()
+        for model in MODEL_FACTS:
+            predict(algebra, model)
+
+    predict_all(load_task("parity").automaton)  # what is done once, such as imports
+    small, large = (load_task(task.format(size)).automaton for size in sizes)
+    calls = [calls_in(lambda each=each: predict_all(each)) for each in (small, large)]
+    assert calls[1] / calls[0] < 2 * large.num_states / small.num_states
 
 
 @pytest.mark.parametrize("task", [name for name in TASKS if load_task(name).has_automaton])

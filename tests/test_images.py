@@ -1,5 +1,6 @@
 """Images of a machine's states, and the groups that words make on them."""
 
+import itertools
 import math
 import os
 from dataclasses import replace
@@ -27,7 +28,7 @@ from statetrack.algebra.monoid_facts import (
     facts_of_images,
     generated_subgroup,
 )
-from statetrack.algebra.stabilizer_chain import StabilizerChain, WorkLeft
+from statetrack.algebra.stabilizer_chain import StabilizerChain, WorkLeft, inverses, is_regular
 from statetrack.sources import Automaton
 from statetrack.spec import TASKS, load_task
 from tests.references.reading import read_machine
@@ -213,6 +214,62 @@ def test_a_chain_of_stabilizers_tells_what_sympy_tells(seed: int) -> None:
         elements = chain.elements()
         assert len(np.unique(elements, axis=0)) == chain.order == len(elements)
         assert chain.contains(elements).all()
+
+
+def test_a_regular_group_takes_each_point_to_each_other_one_once() -> None:
+    answers = []
+    for seed in range(60):
+        draw = np.random.default_rng(seed)
+        num_points = int(draw.integers(2, 7))
+        generators = draw.permuted(np.tile(np.arange(num_points), (2, 1)), axis=1)
+        if seed % 2:  # powers of one turn
+            turn = np.roll(np.arange(num_points), int(draw.integers(num_points)))
+            generators = np.array([turn, turn[turn]])
+        group = PermutationGroup([Permutation(each.tolist()) for each in generators])
+        answers.append(is_regular(generators))
+        assert answers[-1] == (group.is_transitive() and group.order() == num_points)
+    assert {*answers} == {False, True}
+
+
+@pytest.mark.parametrize("task", ["symmetric:n=5,generators=swaps", "dihedral:n=40", "quaternion"])
+def test_the_group_of_a_word_problem_has_a_chain_of_one_point(task: str) -> None:
+    actions = analyse(load_task(task).automaton).machine.actions
+    assert is_regular(actions)
+    chain = StabilizerChain(actions.shape[1], actions)
+    assert (chain.order, chain.depth) == (actions.shape[1], 1)
+    elements = chain.elements().astype(np.int64)
+    assert chain.contains(elements).all()
+    others = np.array([np.roll(each, 1) for each in actions])
+    known = {each.tobytes() for each in elements}
+    assert chain.contains(others).tolist() == [each.tobytes() in known for each in others]
+    assert not chain.add(actions[-1])
+
+
+def test_a_regular_group_takes_in_one_more_generator() -> None:
+    actions = analyse(load_task("dihedral:n=4").automaton).machine.actions
+    for cycle in itertools.combinations(range(8), 2):
+        chain = StabilizerChain(8, actions)
+        assert chain.order == 8 and chain.add(permuting(8, cycle))
+        both = [Permutation(each.tolist()) for each in chain.generators]
+        assert chain.order == PermutationGroup(both).order()
+
+
+@pytest.mark.parametrize("num_points", [5, 100])
+def test_inverses_undo_permutations(num_points: int) -> None:
+    draw = np.random.default_rng(1)
+    permutations = draw.permuted(np.tile(np.arange(num_points), (20, 1)), axis=1)
+    both = np.take_along_axis(inverses(permutations), permutations, axis=1)
+    assert (both == np.arange(num_points)).all()
+
+
+def test_the_budget_of_images_is_every_image_times_every_action(monkeypatch) -> None:
+    actions = random_actions(1)
+    images = images_of(actions)
+    assert images is not None
+    monkeypatch.setattr("statetrack.algebra.images.MOST_WORK", len(images) * actions.size)
+    assert images_of(actions) is not None
+    monkeypatch.setattr("statetrack.algebra.images.MOST_WORK", len(images) * actions.size - 1)
+    assert images_of(actions) is None
 
 
 def test_large_groups_are_named_without_a_list_of_their_elements() -> None:

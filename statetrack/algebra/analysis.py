@@ -202,9 +202,9 @@ class Algebra:
     def num_moves(self) -> int:
         """How many pairs of a state and the next one some symbol makes."""
         delta, live = self.machine.delta, self.machine.live
-        states = np.repeat(np.arange(len(delta)), delta.shape[1])
-        moves = np.column_stack([states, delta.ravel()])
-        return len(np.unique(moves[live[moves].all(axis=1)], axis=0))
+        targets = np.sort(delta, axis=1)
+        is_new = np.diff(targets, axis=1, prepend=-1) > 0
+        return int((is_new & live[targets] & live[:, None]).sum())
 
     @cached_property
     def linear_dimension(self) -> int | None:
@@ -306,8 +306,8 @@ def analyse(automaton: Automaton, budget: MonoidBudget = DEFAULT_BUDGET) -> Alge
     if monoid.is_group:
         group = groups[0]
         irreducibles = irreducibles_of(group)
-        if len(machine.delta) <= MOST_STATES:  # the space, with one symbol of each conjugacy class
-            classes = group.classes[[group.number_of(action) for action in machine.actions]]
+        if len(machine.delta) <= MOST_STATES:  # the space, with one symbol of those that are alike
+            classes = group.alike([group.number_of(action) for action in machine.actions])
             _, first, count = np.unique(classes, return_index=True, return_counts=True)
             generators = monoid.generators.astype(np.int64)
             space = _space(machine, generators, machine.actions[first], count)

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from statetrack.algebra.maps import Numbers, Permutations
 from statetrack.sources import Booleans, Integers, orbits
 
 MATHIEU = {7920: "M11", 95040: "M12", 443520: "M22", 10200960: "M23", 244823040: "M24"}
@@ -29,7 +31,7 @@ MOST_DIMENSIONS = 8
 class Group:
     """A group of permutations `[N, P]`: closed under products, the identity first."""
 
-    permutations: Integers
+    permutations: Permutations
 
     def __len__(self) -> int:
         return len(self.permutations)
@@ -37,16 +39,18 @@ class Group:
     def times(self, left: npt.ArrayLike, right: npt.ArrayLike) -> Integers:
         """The numbers of products of elements, number by number (shapes are broadcast)."""
         first, second = np.asarray(left)[..., None], np.asarray(right)[..., None]
-        return self._found(self.permutations[second, self.permutations[first, self._base]])
+        base = self._numbers.base
+        return self._numbers.of(self.permutations[second, self.permutations[first, base]])
 
-    def number_of(self, permutation: Integers) -> int:
+    def number_of(self, permutation: Permutations) -> int:
         """The number of a permutation `[P]` that is an element."""
-        return int(self._found(permutation[self._base]))
+        return int(self._numbers.of(permutation[self._numbers.base]))
 
     @cached_property
     def inverses(self) -> Integers:
         """The inverse of every element, `[N]`."""
-        return self._found(np.argsort(self.permutations, axis=1)[:, self._base])
+        taken_there = [(self.permutations == p).argmax(axis=1) for p in self._numbers.base]
+        return self._numbers.of(np.stack(taken_there, axis=1))
 
     @cached_property
     def generators(self) -> tuple[int, ...]:
@@ -83,6 +87,16 @@ class Group:
         """The conjugacy class of every element, `[N]`: numbered by first member, so 0 is {1}."""
         maps = [self._conjugates_by(generator) for generator in self.generators]
         return np.unique(orbits(maps, len(self)), return_inverse=True)[1]
+
+    def alike(self, elements: Sequence[int]) -> Integers:
+        """A number for each of some elements, equal for conjugates of powers of each other."""
+        numbers = np.full(int(self.classes.max()) + 1, -1)
+        for element in elements:
+            if numbers[self.classes[element]] < 0:
+                powers = np.array(self.powers(element))
+                generate = np.gcd(np.arange(len(powers)), len(powers)) == 1
+                numbers[self.classes[powers[generate]]] = self.classes[element]
+        return numbers[self.classes[[*elements]]]
 
     @cached_property
     def is_abelian(self) -> bool:
@@ -168,39 +182,8 @@ class Group:
         return self._generated(elements.tolist())[0]
 
     @cached_property
-    def _base(self) -> Integers:
-        """Points whose images distinguish all elements."""
-        blocks = np.zeros(len(self), np.int64)
-        chosen: list[int] = []
-        for point in range(self.permutations.shape[1]):
-            if blocks.max() == len(self) - 1:
-                break
-            finer = np.unique(
-                blocks * self.permutations.shape[1] + self.permutations[:, point],
-                return_inverse=True,
-            )[1]
-            if finer.max() > blocks.max():
-                chosen.append(point)
-                blocks = finer
-        return np.array(chosen or [0])
-
-    @cached_property
-    def _keys(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], Integers]:
-        """Factors for images of the base; the sorted keys of all elements, and their numbers."""
-        draw = np.random.default_rng(0)
-        images = self.permutations[:, self._base].astype(np.uint64)
-        while True:
-            factors = draw.integers(0, 2**64, len(self._base), np.uint64, endpoint=False)
-            keys = images @ factors
-            order = np.argsort(keys)
-            if len(np.unique(keys)) == len(self):
-                return factors, keys[order], order
-
-    def _found(self, images: Integers) -> Integers:
-        """The numbers of elements by the images of the base: `[...]` from `[..., base]`."""
-        factors, keys, order = self._keys
-        numbers: Integers = order[np.searchsorted(keys, images.astype(np.uint64) @ factors)]
-        return numbers
+    def _numbers(self) -> Numbers:
+        return Numbers.of_maps(self.permutations)
 
     def _generated(self, elements: range | list[int]) -> tuple[Booleans, tuple[int, ...]]:
         """The members of the subgroup that elements generate, and those that were needed for it."""

@@ -170,14 +170,15 @@ def images_of(
         fresh = []
         for place in range(0, len(block), at_once):
             here, known = block[place : place + at_once], len(number)
-            rows, states = np.nonzero(np.unpackbits(here, axis=1, count=num_states))
-            bits = np.zeros((len(here), num_actions, width * 8), np.uint8)
+            rows, states = np.nonzero(np.unpackbits(here, axis=1, count=num_states).view(bool))
+            bits = np.zeros(len(here) * num_actions * width * 8, np.uint8)
+            rows *= num_actions * width * 8
             for each, action in enumerate(actions):
-                bits[rows, each, action[states]] = 1
+                bits[rows + (each * width * 8 + action)[states]] = 1
             moved = np.packbits(bits.reshape(-1, width * 8), axis=1)  # image by image
-            done = begin + place + len(moved) // num_actions
             targets = np.array([number.setdefault(key, len(number)) for key in _keys(moved)])
-            if len(number) > most or done * num_actions * num_states > MOST_WORK:
+            # the steps of every image found are taken
+            if len(number) > most or len(number) * num_actions * num_states > MOST_WORK:
                 return None
             steps.append(targets.astype(np.int32).reshape(-1, num_actions))
             new = np.flatnonzero(targets >= known)

@@ -30,6 +30,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from statetrack.algebra.images import Images, holonomy_groups, images_of, settled
 from statetrack.algebra.machine import Machine, needed_machine
@@ -66,6 +67,8 @@ MOST_WORDS: Final = 10_000
 """Words that are sampled, where they are short and the states are few."""
 LEAST_WORDS: Final = 100
 """Where fewer words than these could be sampled, nothing is said."""
+FIRST_CLASSES = 16
+"""Classes that are looked at before all others, where states seldom are one."""
 MOST_SAMPLED: Final = 2**22
 """Most symbols in the words that are sampled."""
 MOST_FOLLOWED: Final = 2**27
@@ -336,13 +339,17 @@ class _StateClasses:
             live[number[machine.sink]] = False
         return cls(actions, action_of, live, machine.delta[first], first, machine.sink)
 
-    def are_one(self, states: Integers) -> Booleans:
+    def are_one(self, states: npt.NDArray[np.signedinteger]) -> Booleans:
         """Whether states `[I, K]` of live classes are one, -1 and the sink aside: `[I]`."""
-        counted = self.live & (states >= 0)
-        if self.sink is not None:
-            counted &= states != self.sink
-        lowest = np.where(counted, states, np.iinfo(np.int64).max).min(axis=1)
-        return np.asarray(lowest >= np.where(counted, states, -1).max(axis=1))
+        one = np.ones(len(states), bool)
+        for classes in (slice(FIRST_CLASSES), slice(None)):  # few rows are left for all classes
+            some = states[one, classes]
+            counted = self.live[classes] & (some >= 0)
+            if self.sink is not None:
+                counted &= some != self.sink
+            lowest = np.where(counted, some, np.iinfo(some.dtype).max).min(axis=1)
+            one[one] = lowest >= np.where(counted, some, -1).max(axis=1)
+        return one
 
 
 @dataclass(frozen=True, eq=False)
@@ -462,13 +469,15 @@ def _sampled(
     raw = np.random.PCG64(0).random_raw(most * automaton.num_bits(length))
     bits = (raw >> np.uint64(32)).astype(np.uint32).reshape(most, -1)
     words = automaton.draw(bits, np.full(most, length), length)
-    after = classes.target.T[words[:, -1]]  # [words, K]: the state after the last n symbols
+    # [words, K]: the state after the last n symbols
+    after = classes.target.T.astype(np.int32)[words[:, -1]]
     counts = [0]
     left = MOST_FOLLOWED
     for n in range(1, length):
         if n > 1:
-            action = classes.action_of[words[:, length - n]]
-            after = np.take_along_axis(after, classes.actions[action], axis=1)
+            taken = classes.action_of[words[:, length - n]]
+            for number, action in enumerate(classes.actions):
+                after[taken == number] = after[taken == number][:, action]
         merged = classes.are_one(after)
         counts.append(counts[-1] + int(merged.sum()))
         words, after = words[~merged], after[~merged]

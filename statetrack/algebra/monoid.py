@@ -12,7 +12,7 @@ Letters: N elements, S states, K generators.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from statetrack.algebra.machine import Machine
-from statetrack.algebra.maps import settled_power
+from statetrack.algebra.maps import Numbers, Permutations, settled_power
 from statetrack.algebra.words import ShortestWords
 from statetrack.sources import Booleans, Integers, after_each_length, strong_components
 
@@ -32,6 +32,8 @@ MOST_STEPS = 2**24
 """Most products that the search for words of one length takes there."""
 MOST_ENTRIES = 2**27
 """Most entries of tables that are gone through in all: the running time follows them."""
+FIRST_STATES = 8
+"""States on which elements are looked at before all others."""
 
 Maps = npt.NDArray[np.unsignedinteger]
 
@@ -55,27 +57,36 @@ class Monoid:
 
     elements: Maps  # [N, S]
     generators: Maps  # [K, S]: none of them is a product of those before it
-    _number: dict[bytes, int] = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.elements)
 
     def numbers_of(self, maps: Maps) -> Integers:
         """The numbers of maps `[..., S]` that are elements: `[...]`."""
-        rows = np.ascontiguousarray(maps, self.elements.dtype)
-        flat = [self._number[key] for key in _keys(rows.reshape(-1, rows.shape[-1]))]
-        return np.array(flat, np.int64).reshape(rows.shape[:-1])
+        return self._numbers.of(maps[..., self._numbers.base])
 
     def times(self, actions: Maps) -> Integers:
-        """The number of every element followed by every action: `[N, number of actions]`."""
-        products = [self.numbers_of(action[self.elements]) for action in actions]
+        """The number of every element followed by every action: `[N, number of actions]`.
+
+        The actions are elements too.
+        """
+        reached = self.elements[:, self._numbers.base]
+        products = [self._numbers.of(action[reached]) for action in actions]
         return np.stack(products, axis=1) if products else np.zeros((len(self), 0), np.int64)
+
+    @cached_property
+    def _numbers(self) -> Numbers:
+        return Numbers.of_maps(self.elements)
 
     @cached_property
     def idempotents(self) -> Integers:
         """The elements e with e e = e, as numbers."""
-        squares = np.take_along_axis(self.elements, self.elements.astype(np.int64), axis=1)
-        return np.flatnonzero((squares == self.elements).all(axis=1))
+        found = np.arange(len(self))
+        for states in (slice(FIRST_STATES), slice(None)):  # few elements are left for all states
+            maps = self.elements[found]
+            reached = maps[:, states].astype(np.int64)
+            found = found[(np.take_along_axis(maps, reached, axis=1) == reached).all(axis=1)]
+        return found
 
     @cached_property
     def is_group(self) -> bool:
@@ -108,7 +119,7 @@ class Monoid:
     def _before(self) -> list[Integers]:
         """Every element with every generator before it, generator by generator."""
         return [
-            self.numbers_of(self.elements[:, generator.astype(np.int64)])
+            self._numbers.of(self.elements[:, generator[self._numbers.base]])
             for generator in self.generators
         ]
 
@@ -130,13 +141,15 @@ class Monoid:
         seen: dict[bytes, int] = {}
         return np.array([seen.setdefault(key, len(seen)) for key in _keys(both)])
 
-    def maximal_subgroups(self) -> list[tuple[Integers, Integers]]:
+    def maximal_subgroups(self) -> list[tuple[Integers, Permutations]]:
         """One maximal subgroup for each regular J-class: the states it permutes, and how.
 
         The group at an idempotent e permutes the states that e leaves where they are, `[P]`. Its
         elements are permutations of these, numbered from 0: `[order, P]`, the identity first.
         """
-        found = []
+        if self.is_group:
+            return [(np.arange(self.elements.shape[1], dtype=np.int64), self.elements)]
+        found: list[tuple[Integers, Permutations]] = []
         for idempotent in self.regular_idempotents.tolist():
             points = np.unique(self.elements[idempotent]).astype(np.int64)
             members = np.flatnonzero(self.frames == self.frames[idempotent])
@@ -164,7 +177,7 @@ def transition_monoid(actions: Integers, budget: MonoidBudget) -> Monoid | None:
         if not closure.add(action):
             return None
     generators = np.array(closure.generators, maps.dtype).reshape(-1, num_states)
-    return Monoid(np.concatenate(closure.blocks), generators, closure.number)
+    return Monoid(np.concatenate(closure.blocks), generators)
 
 
 class _Closure:
@@ -176,7 +189,7 @@ class _Closure:
         self.blocks = [identity]
         self.generators: list[Maps] = []
         self._most = min(budget.most_elements, budget.most_entries // num_states)
-        self._products_left = budget.most_products
+        self._most_products = budget.most_products
 
     def add(self, generator: Maps) -> bool:
         """Close under one more generator; False where that is too much."""
@@ -193,16 +206,15 @@ class _Closure:
         """The products of a block and generators that were not there yet."""
         found: list[Maps] = []
         for generator in generators:
-            self._products_left -= len(block)
-            if self._products_left < 0:
-                return None
             products = generator[block]
             places = []
             for place, key in enumerate(_keys(products)):
                 if key not in self.number:
                     self.number[key] = len(self.number)
                     places.append(place)
-            if len(self.number) > self._most:
+            # every element found is multiplied by every generator
+            num_products = len(self.number) * len(self.generators)
+            if len(self.number) > self._most or num_products > self._most_products:
                 return None
             found.append(products[places])
         return np.concatenate(found)

@@ -30,7 +30,12 @@ from statetrack.algebra.machine import Machine
 from statetrack.algebra.maps import commute, cycles, order_of, settled_power
 from statetrack.algebra.monoid import Monoid, stable_elements
 from statetrack.algebra.representations import orbits_of_pairs
-from statetrack.algebra.stabilizer_chain import StabilizerChain, TooMuchWorkError, WorkLeft
+from statetrack.algebra.stabilizer_chain import (
+    StabilizerChain,
+    TooMuchWorkError,
+    WorkLeft,
+    is_regular,
+)
 from statetrack.sources import Booleans, Integers, orbits
 
 MOST_LISTED = 5_040
@@ -115,6 +120,8 @@ def _giant(permutations: Integers) -> str:
     """
     num_points = permutations.shape[1]
     if num_points < FEWEST_OF_GIANT or orbits(permutations, num_points).any():
+        return ""
+    if is_regular(permutations):
         return ""
     draw = np.random.default_rng(0)
     element = np.arange(num_points)
@@ -245,7 +252,10 @@ def facts_of_listed(
     quasi_aperiodic, counting_seen = _groups_of_one_length(machine, monoid, images)
     subgroups = [
         listed_subgroup(
-            group, is_seen(machine.apart, group.permutations[list(group.generators)], points)
+            group,
+            is_seen(
+                machine.apart, group.permutations[list(group.generators)].astype(np.int64), points
+            ),
         )
         for points, group in listed
     ]
@@ -324,9 +334,10 @@ def is_seen(apart: Booleans | None, permutations: Integers, points: Integers | N
     if apart is None:
         return False
     orbit = orbits(permutations, permutations.shape[1])
-    moved = (orbit[:, None] == orbit[None, :]) & ~np.eye(len(orbit), dtype=bool)
     among = apart if points is None else apart[np.ix_(points, points)]
-    return bool(among[moved].all())
+    together: Booleans = among | (orbit[:, None] != orbit[None, :])
+    np.fill_diagonal(together, True)
+    return bool(together.all())
 
 
 def _largest_first(groups: list[Subgroup]) -> tuple[Subgroup, ...]:

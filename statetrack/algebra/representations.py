@@ -17,6 +17,7 @@ d the dimension of a part.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -217,7 +218,19 @@ class IrreduciblePart:
 
         A(x) points[s] = points[x[s]], so reading x and then y is A(y) A(x).
         """
-        return np.stack([self.points[action].T @ self.points for action in actions])
+        moved = self.points[actions[:, self._basis]]  # [V, d, d]: where points of a basis are taken
+        matrices: Floats = np.swapaxes(np.linalg.inv(self.points[self._basis]) @ moved, 1, 2)
+        return matrices
+
+    @cached_property
+    def _basis(self) -> Integers:
+        """States whose points are a basis: `[d]`, each as far as it can be from those before."""
+        left, chosen = self.points.copy(), []
+        for _ in range(self.dimension):
+            chosen.append(int((left**2).sum(axis=1).argmax()))
+            along = left[chosen[-1]] / np.linalg.norm(left[chosen[-1]])
+            left -= np.outer(left @ along, along)
+        return np.array(chosen)
 
     def looks_like(self, state: int) -> Booleans:
         """The states that have the same point as a given one, `[S]`."""

@@ -129,12 +129,14 @@ def margin_of(points: Floats, rows: Floats, labels: Labels) -> float:
     squares = np.diag(products)
     normals = np.sqrt(np.maximum(squares[:, None] + squares[None, :] - 2 * products, 0.0))
     gaps = logits[np.arange(len(asked)), mine][:, None] - logits
-    others = np.arange(len(names))[None, :] != mine[:, None]
-    lengths = normals[mine][others]
+    lengths = normals[mine]
+    lengths[np.arange(len(asked)), mine] = np.inf
     largest = float(np.linalg.norm(points, axis=1).max())
     if lengths.min() == 0 or largest == 0:
         return 0.0
-    return float((gaps[others] / lengths).min() / largest)
+    ahead = gaps / lengths
+    ahead[np.arange(len(asked)), mine] = np.inf
+    return float(ahead.min() / largest)
 
 
 def noise_horizon(margin: float, sigma: float, *, deviations: float = LIKELY) -> float:

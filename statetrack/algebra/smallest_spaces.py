@@ -74,9 +74,9 @@ class ChosenSpace:
 class StateSpace:
     """The irreducible parts of the space of a group machine's states.
 
-    `symbols` are representatives of the different symbols, one for each conjugacy class that has
-    some, and `num_alike` says for how many each stands: I - A(x) has the same rank for
-    conjugate ones.
+    `symbols` are representatives of the different symbols, and `num_alike` says for how many each
+    stands: I - A(x) has the same rank for conjugates of x, and for those powers of x of which x is
+    a power, since both leave the same points where they are.
     """
 
     parts: tuple[IrreduciblePart, ...]
@@ -138,6 +138,17 @@ class StateSpace:
         R^S holds it: a logit function of any multiple of it lies in the span of these. None of the
         parts that are returned can be left out, as far as that was decided.
         """
+        key = tuple(costs)
+        if key not in self._smallest_largest:
+            self._smallest_largest[key] = self._with_smallest_largest(key)
+        return self._smallest_largest[key]
+
+    @cached_property
+    def _smallest_largest(self) -> dict[tuple[int, ...], ChosenSpace | None]:
+        """What was found before, by costs."""
+        return {}
+
+    def _with_smallest_largest(self, costs: Sequence[int]) -> ChosenSpace | None:
         decided = True
         for cost in sorted(set(costs)):
             places = [place for place, each in enumerate(costs) if each <= cost]

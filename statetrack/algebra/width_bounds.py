@@ -117,7 +117,7 @@ def _group_bounds(
     machine: Machine, monoid: Monoid, group: Group, points: Integers, labels: Integers
 ) -> Bounds:
     """What the parts of R^X need for the labels of all words that were compared."""
-    generators = group.permutations[list(group.generators)]
+    generators = group.permutations[list(group.generators)].astype(np.int64)
     number = machine.automaton.num_labels
     everything = Labels(np.arange(len(points)), np.ones(len(points), bool), len(points))
     alone = np.ones(len(generators), np.int64)

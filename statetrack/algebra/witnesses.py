@@ -14,7 +14,6 @@ Letters: C classes, N words, P places.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -24,7 +23,7 @@ import numpy as np
 from statetrack.algebra.groups import factorise
 from statetrack.algebra.images import HolonomyGroup, StateImages
 from statetrack.algebra.machine import Machine
-from statetrack.algebra.maps import cycles, order_of, power, settled_power
+from statetrack.algebra.maps import cycles, order_of, power, recurring_states
 from statetrack.algebra.monoid import Monoid, local_order, order_of_short_words, stable_elements
 from statetrack.algebra.monoid_facts import (
     MOST_STABLE_STEPS,
@@ -43,7 +42,7 @@ from statetrack.algebra.words import (
     run,
     way_back,
 )
-from statetrack.sources import Integers, orbits, strong_components
+from statetrack.sources import Booleans, Integers, orbits, strong_components
 
 MOST_WORDS = 20_000
 """Most words with different actions that are tried, in the order of their lengths."""
@@ -59,10 +58,27 @@ MOST_PAIRS = 600
 """Most pairs of them that are tried for two that generate it."""
 MOST_FACTORS = 8
 """Most generators of a group whose products with each other are looked at."""
+AT_ONCE = 64
+"""So many elements or words are looked at together."""
 MOST_BEGINNINGS = 256
 """Most states from which a way back is looked for."""
 
 Permutation = tuple[int, ...]
+
+
+class _Powers:
+    """Where a power of some words takes the states that come back under their powers."""
+
+    def __init__(self, numbers: Integers, maps: Integers, step: int) -> None:
+        self.numbers, self._maps = numbers, maps[numbers]
+        self.recurring = recurring_states(self._maps)
+        self.further = np.take_along_axis(power(self._maps, step), self.recurring, axis=1)
+        self._first = self.further
+
+    def move(self) -> bool:
+        """Go on to the next power; False where it is the one that was begun with."""
+        self.further = np.take_along_axis(self._maps, self.further, axis=1)
+        return not (self.further == self._first).all()
 
 
 class Witnesses:
@@ -101,23 +117,44 @@ class Witnesses:
             return None
         numbers = words.of_one_symbol if symbol else np.arange(len(words.maps))
         longest = words.maps.shape[1]
-        steps = [1 << longest.bit_length() if settling is None else settling]
-        if symbol:  # longer words have powers of other words among them, and need no further steps
-            steps += range(steps[0] + 1, longest)
-        for step, begin in itertools.product(steps, range(0, len(numbers), 512)):
-            some = numbers[begin : begin + 512]
-            recurring, further = settled_power(words.maps[some]), power(words.maps[some], step)
-            told = apart[recurring, np.take_along_axis(further, recurring, axis=1)]
-            if told.any():
-                rows = np.flatnonzero(told.any(axis=1))
-                shortest = rows[words.lengths[some[rows]] == words.lengths[some[rows[0]]]]
-                _, row, nearest = min(
-                    (len(tell.class_ways[each][1]), row, each)
-                    for row in shortest.tolist()
-                    for each in np.unique(recurring[row][told[row]]).tolist()
-                )
-                return words.word(int(some[row])), nearest, step
+        step = 1 << longest.bit_length() if settling is None else settling
+        # longer words have powers of other words among them, and need no further steps
+        last = max(step, longest - 1) if symbol else step
+        blocks: list[_Powers] = []
+        for begin in range(0, len(numbers), 512):
+            block = _Powers(numbers[begin : begin + 512], words.maps, step)
+            if found := self._told_by(block, apart):
+                return *found, step
+            blocks += [block] if last > step else []
+        while step < last and blocks:
+            step += 1
+            blocks = [block for block in blocks if block.move()]
+            for block in blocks:
+                if found := self._told_by(block, apart):
+                    return *found, step
         return None
+
+    def _told_by(self, block: _Powers, apart: Booleans) -> tuple[Word, int] | None:
+        """A shortest word of a block whose powers labels tell apart, and a class that is near."""
+        words, recurring = self._words, block.recurring
+        told = apart[recurring, block.further]
+        if not told.any():
+            return None
+        rows = np.flatnonzero(told.any(axis=1))
+        lengths = words.lengths[block.numbers[rows]]
+        rows = rows[lengths == lengths[0]]
+        away = np.where(told[rows], self._away[recurring[rows]], np.iinfo(np.int64).max)
+        row = rows[away.min(axis=1).argmin()]
+        near = told[row] & (self._away[recurring[row]] == away.min())
+        return words.word(int(block.numbers[row])), int(recurring[row][near].min())
+
+    @cached_property
+    def _away(self) -> Integers:
+        """The length of the way to every class that has one, `[C]`."""
+        lengths = np.full(len(self._tell.members), -1)
+        for each, (_, word) in self._tell.class_ways.items():
+            lengths[each] = len(word)
+        return lengths
 
     def _powers_in_groups(self, settling: int | None) -> tuple[Word, int, int] | None:
         """The same for words that are too long to be tried, from the groups on images."""
@@ -214,22 +251,21 @@ class Witnesses:
         if elements is None or stable is None or apart is None:
             yield from (classes for classes, _ in self._rotations(1))
             return
-        maps = self._tell.class_of[
-            elements.elements[stable][:, self._tell.members].astype(np.int64)
-        ]
-        recurring = settled_power(maps)
-        told = apart[recurring, np.take_along_axis(maps, recurring, axis=1)]
         seen = set()
-        for row in np.flatnonzero(told.any(axis=1)).tolist():
-            for begin in np.unique(recurring[row][told[row]]).tolist():
-                cycle = [begin]
-                while (reached := int(maps[row][cycle[-1]])) != begin:
-                    cycle.append(reached)
-                for size in factorise(len(cycle)):
-                    classes = tuple(cycle[:: len(cycle) // size])
-                    if frozenset(classes) not in seen and apart[classes[0], classes[1]]:
-                        seen.add(frozenset(classes))
-                        yield classes
+        for numbers in np.split(np.flatnonzero(stable), range(AT_ONCE, int(stable.sum()), AT_ONCE)):
+            maps = self._tell.class_of[elements.elements[numbers][:, self._tell.members]]
+            recurring = recurring_states(maps)
+            told = apart[recurring, np.take_along_axis(maps, recurring, axis=1)]
+            for row in np.flatnonzero(told.any(axis=1)).tolist():
+                for begin in np.unique(recurring[row][told[row]]).tolist():
+                    cycle = [begin]
+                    while (reached := int(maps[row][cycle[-1]])) != begin:
+                        cycle.append(reached)
+                    for size in factorise(len(cycle)):
+                        classes = tuple(cycle[:: len(cycle) // size])
+                        if frozenset(classes) not in seen and apart[classes[0], classes[1]]:
+                            seen.add(frozenset(classes))
+                            yield classes
 
     # --- words that generate a group ---
 
@@ -263,18 +299,13 @@ class Witnesses:
         entered: dict[int, Word] = {}
         for each in classes:
             entered.setdefault(orbit[each], tell.class_ways[each][1])
-        together = [
-            (first, second)
-            for place, first in enumerate(classes)
-            for second in classes[:place]
-            if orbit[first] == orbit[second]
-        ]
+        together = np.array([orbit[each] for each in classes])
         return Witness(
             "group",
             self._generators(group, facts.abelian),
             tuple(tell.class_ways[each][0] for each in classes),
             tuple(entered.values()),
-            tell.class_suffixes(together),
+            tell.class_suffixes(np.array(classes), together),
             facts.order,
             facts.name,
             facts.abelian,
@@ -380,7 +411,8 @@ class Witnesses:
     @cached_property
     def order(self) -> Witness | None:
         """Two words, symbols where two symbols show it, whose order labels show."""
-        words = ShortestWords.of(self._machine.actions, self._tell.symbols, MOST_ORDERED)
+        most = self._most_actions(MOST_ORDERED)
+        words = ShortestWords.of(self._machine.actions, self._tell.symbols, most)
         return self._in_two_orders(words, words.of_one_symbol) or self._in_two_orders(
             words, np.arange(1, len(words.maps))
         )
@@ -521,7 +553,14 @@ class Witnesses:
     @cached_property
     def _words(self) -> ShortestWords:
         """The shortest words of different actions on the classes."""
-        return ShortestWords.of(self._tell.class_actions, self._tell.class_symbols, MOST_WORDS)
+        tell = self._tell
+        every_state = len(tell.members) == len(tell.class_of)  # is a class of its own
+        most = self._most_actions(MOST_WORDS) if every_state else MOST_WORDS
+        return ShortestWords.of(tell.class_actions, tell.class_symbols, most)
+
+    def _most_actions(self, most: int) -> int:
+        """A number, or that of all different actions on the states where it is known and less."""
+        return most if self._elements is None else min(most, len(self._elements))
 
     @cached_property
     def _arrangements(self) -> ArrangedStates:

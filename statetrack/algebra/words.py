@@ -63,7 +63,10 @@ class ShortestWords:
 
     @classmethod
     def of(cls, actions: Integers, symbols: Sequence[int], most: int) -> ShortestWords:
-        """The shortest words of symbols with actions `[K, P]`, about as many as there may be."""
+        """The shortest words of symbols with actions `[K, P]`, about as many as there may be.
+
+        Where it is known how many maps words make, that is the most that are worth looking for.
+        """
         num_points = actions.shape[1]
         most = min(most, max(MOST_ENTRIES // num_points, len(actions) + 1))
 
@@ -144,6 +147,10 @@ class ArrangedStates:
 
         None where there are none, or they are too long to find.
         """
+        at_once = [tuple(action[list(begin)].tolist()) for action in self.actions]
+        if begin in at_once and (reached := next((each for each in ends if each in at_once), None)):
+            symbols = [self.symbols[at_once.index(each)] for each in (reached, begin)]
+            return (symbols[0],), (symbols[1],)
         search = self._search(begin)
         edges = [(node, number, reached) for node, taken in search for number, reached, _ in taken]
         numbers = {node: place for place, node in enumerate(search.nodes)}
@@ -237,6 +244,8 @@ class DistinguishingWords:
             for symbol, reached, _ in taken:
                 if reached[1] not in ways:
                     ways[reached[1]] = reached[0], (*search.word_to(pair), symbol)
+            if len(ways) == self.machine.live.sum():
+                break
         return ways
 
     @cached_property
@@ -316,16 +325,28 @@ class DistinguishingWords:
         """A shortest word, not empty, after which labels tell two classes apart."""
         return self.suffix(int(self.members[first]), int(self.members[second]), empty=False)
 
-    def class_suffixes(self, pairs: list[tuple[int, int]]) -> tuple[Word, ...]:
-        """Few words, none empty, of which one tells apart each of some pairs of classes."""
+    def class_suffixes(self, classes: Integers, together: Integers) -> tuple[Word, ...]:
+        """Few words, none empty, of which one tells apart each pair of some classes `[N]`.
+
+        Of a pair, both have the same number in `together [N]`.
+        """
         words: list[Word] = []
-        while pairs:
-            words.append(self.class_suffix(*pairs[0]))
-            ends = {
-                each: run(self.machine.delta, int(self.members[each]), words[-1])
-                for each in {state for pair in pairs for state in pair}
-            }
-            pairs = [pair for pair in pairs if not self._told(ends[pair[0]], ends[pair[1]])]
+        automaton = self.machine.automaton
+        left = np.tril(together[:, None] == together[None, :], -1)
+        place = 0  # all pairs of earlier classes are told apart
+        while place < len(classes):
+            if not left[place].any():
+                place += 1
+                continue
+            other = int(left[place].argmax())
+            words.append(self.class_suffix(int(classes[place]), int(classes[other])))
+            ends = self.members[classes]
+            for symbol in words[-1]:
+                ends = self.machine.delta[ends, symbol]
+            shown = np.where(automaton.scored[ends], automaton.output[ends], -1)
+            alike = shown[:, None] == shown[None, :]
+            asked = shown >= 0
+            left &= alike | ~(asked[:, None] & asked[None, :])
         return tuple(words)
 
     def _told(self, first: int, second: int) -> bool:

@@ -250,8 +250,12 @@ def shortest_word(
 def leading_to(actions: Iterable[Integers], pairs: Booleans) -> Booleans:
     """The pairs of states `[S, S]` from which some action `[S]` leads to one of some pairs."""
     found = np.zeros_like(pairs)
+    # one state is never led to two: if no state is paired with itself, none is in what is found
+    most = pairs.size if pairs.diagonal().any() else pairs.size - len(pairs)
     for targets in actions:
         found |= pairs[targets[:, None], targets[None, :]]
+        if np.count_nonzero(found) == most:
+            break
     return found
 
 

@@ -44,11 +44,13 @@ MODELS = (
     "transformer",
 )
 TASKS = ("s3", "a5", "modular-arithmetic", "random-fsm")
+LARGE_TASKS = ("cyclic:n=200", "symmetric:n=6,generators=swaps", "random-fsm:states=1024")
 LIBRARY = (
     *(f"train {model}" for model in MODELS),
     *(f"evaluate {model}" for model in ("bilinear-cp", "lstm", "deltanet", "mamba")),
     *(f"analyse {task}" for task in TASKS),
     *(f"draw {task}" for task in TASKS),
+    *(f"predict {task}" for task in LARGE_TASKS),
 )
 COMMANDS = (
     "--help",
@@ -88,6 +90,15 @@ def library_work(name: str) -> Callable[[], object]:
     if kind == "analyse":
         automaton = st.load_task(what).automaton
         return lambda: st.analyse(automaton)
+    if kind == "predict":
+        automaton = st.load_task(what).automaton
+
+        def predict_all() -> None:
+            algebra = st.analyse(automaton)
+            for model in st.MODELS:
+                st.predict(algebra, model)
+
+        return predict_all
     task = st.load_task(what if kind == "draw" else "s3")
     if kind == "draw":
         words = st.stream(task, batch_size=256)
