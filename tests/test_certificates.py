@@ -12,6 +12,7 @@ import torch
 import statetrack as st
 from statetrack.evidence import Certificate, SearchBudget, Subject
 from statetrack.evidence.certificate.arithmetic import arithmetic_of
+from statetrack.evidence.certificate.splitting import Subspace, gain_of_magnitudes
 from statetrack.sources import Automaton, Integers
 from tests.exact_models import factored, in_blocks, one_hot, put, rotating, rotating_in_factors
 
@@ -85,6 +86,35 @@ def test_numbers_in_rank_space_are_rounded_within_their_bounds() -> None:
             assert (abs(piece - inside @ space.enter.T) <= bound).all()
             after = state.double().numpy()
             assert (abs(seam - after @ space.enter.T) <= abs(after) @ space.enter_rounding.T).all()
+
+
+def test_what_is_rounded_is_within_the_gain_of_its_magnitudes_in_every_norm() -> None:
+    draws = np.random.default_rng(0)
+    for _ in range(200):
+        sizes, norms = draws.integers(1, 6, 2), draws.integers(1, 3, 2)
+        parts = [
+            Subspace(np.eye(size), np.eye(size), int(norm))
+            for size, norm in zip(sizes, norms, strict=True)
+        ]
+        source, target = parts
+        matrices = draws.random((3, sizes[1], sizes[0])) * (draws.random(sizes[::-1]) < 0.6)
+        bound = gain_of_magnitudes(matrices, source, target)
+        vectors = draws.standard_normal((sizes[0], 500))
+        vectors = np.concatenate([vectors, np.eye(sizes[0])], 1)
+        images = target.size(np.moveaxis(matrices @ (abs(vectors) / source.size(vectors)), 0, 1))
+        assert images.max() <= bound * (1 + 1e-12)
+        assert bound <= 3 * images.max() + 1e-12
+
+
+def test_rounding_does_not_add_up_over_centres_that_no_state_is_all_of() -> None:
+    """States of 25 dimensions, each near one centre: the bound was that of all 25 at once."""
+    model, automaton = one_hot("random-fsm:states=25")
+    with torch.no_grad():
+        model.weight += 1e-8 * torch.randn(
+            model.weight.shape, generator=torch.Generator().manual_seed(0)
+        )
+    found = certified(model, automaton)
+    assert found.length is not None and found.length > 100_000
 
 
 def longest_tried(certificate: Certificate) -> int:

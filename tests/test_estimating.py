@@ -165,6 +165,7 @@ def never(*given: object) -> None:
 
 def test_of_a_large_step_a_part_is_timed_and_scaled(tmp_path, monkeypatch):
     """Neither the words of the whole batch nor its replicas are ever made."""
+    monkeypatch.setattr("statetrack.sweep.estimating.free_memory", lambda device: 64 * 10**9)
     suite = mutated(batch_size=10**5, validation_words=10**5)
     timed = []
     real = estimating._timed
@@ -184,6 +185,48 @@ def test_of_a_large_step_a_part_is_timed_and_scaled(tmp_path, monkeypatch):
     assert not one.measured and one.words_per_step == 4 * 10**5
     assert one.training_seconds > 0
     assert said == ["sizes of point 1 of 1: one on parity", "timing 1 of 1: one on parity"]
+
+
+def test_what_is_timed_keeps_little_whatever_the_model_keeps(tmp_path, monkeypatch):
+    monkeypatch.setattr("statetrack.sweep.estimating.free_memory", lambda device: 64 * 10**9)
+    timed = []
+    real = estimating._timed
+
+    def timing(suite, work, seconds):
+        timed.append(work)
+        return real(suite, work, seconds)
+
+    monkeypatch.setattr("statetrack.sweep.estimating._timed", timing)
+    monkeypatch.setattr("statetrack.sweep.estimating.MOST_KEPT", 2**22)
+    suite = mutated(batch_size=500, validation_words=500)
+    (point,) = points_of(suite, tmp_path / "runs", {})
+    estimate(suite, [point], 1, budget=5.0)
+    (part,) = timed
+    assert part.kept <= 2**22
+
+
+def test_a_dry_run_does_not_draw_words_of_a_million_symbols(tmp_path, monkeypatch):
+    """Those that predictors without a state read took seconds, whatever the budget."""
+    drawn = []
+    real = estimating.strongest_by_length
+
+    def drawing(words, task, lengths, samples, seed):
+        drawn.append(max(lengths) * samples)
+        assert words.data.train_samples <= estimating.FEW_SAMPLES
+        return real(words, task, lengths, samples, seed)
+
+    monkeypatch.setattr("statetrack.sweep.estimating.strongest_by_length", drawing)
+    suite = mutated(train_samples=10**6, threads=1000)
+    suite = suite.model_copy(update={"length": 10**6, "samples": 2, "curve_lengths": (3,)})
+    points = points_of(suite, tmp_path / "runs", {})
+    (one,) = estimate(suite, points, 1, budget=0.1).points
+    assert 0 < max(drawn) <= estimating.MOST_DRAWN
+    assert one.evaluation_seconds > 0
+
+
+def test_a_clock_that_says_zero_is_no_error():
+    cost = _Cost(1.0, 0.0, 0.0, 0.0, 0.0, {16: 0.5, 32: 0.0}, 1.0, 1)
+    assert cost.evaluation(64) == 0.0
 
 
 def test_a_model_with_very_many_weights_is_not_built(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from statetrack import Run
-from statetrack.evidence import Subject
+from statetrack.evidence import Certificate, SearchBudget, Subject
 from statetrack.models import MODELS, LinearModel
 from statetrack.ops import FactoredOperators
 from statetrack.runs import Experiment, files
@@ -28,8 +28,10 @@ from statetrack.training.finish.realization import (
     Coordinates,
     LinearMachine,
     _gramians,
+    at_labels,
     seen_coordinates,
 )
+from statetrack.training.finish.realization import in_blocks as in_irreducible_blocks
 from statetrack.training.losses import smallest_margin
 from tests.exact_models import in_blocks, put
 from tests.setups import Setup
@@ -179,6 +181,55 @@ def test_what_grows_unseen_is_removed_and_the_rest_is_exact(
     assert not any(first_errors(model, automaton))
     states = model.scan(torch.zeros(1, 5, dtype=torch.int64), model.initial_state(1))[1]
     assert not states[:, found.kept :].any()  # what is not used is zero
+
+
+@pytest.mark.parametrize(
+    ("automaton", "entries", "proven"),
+    [
+        (automaton_of("modular-addition:m=3"), 4, 10**6),
+        (automaton_of("random-fsm:states=5"), 20, None),
+        (RESETS, 3, None),
+    ],
+    ids=["a plane", "unit vectors", "unit vectors of resets"],
+)
+def test_factors_have_a_term_for_each_entry_in_coordinates_in_which_they_are_few(
+    automaton: Automaton, entries: int, proven: int | None
+) -> None:
+    """Terms that do not cancel: fitted ones were proven to half as much, and not to all lengths."""
+    model = model_of(hidden_machine(automaton, 1e-4), "bilinear-cp", automaton)
+    model.load_state_dict(finish(model, automaton).weights)
+    operators = model.operators()
+    assert isinstance(operators, FactoredOperators)
+    terms = operators.left.unsqueeze(1) * operators.right  # [H, H, K]
+    assert int(terms.any(-1).sum()) == entries
+    assert (terms != 0).sum(-1).amax() == 1
+    found = Certificate.search(Subject(model, automaton), budget=SearchBudget(60.0))
+    if proven is None:
+        assert found.verdict == "all lengths"
+    else:
+        assert found.length is not None and found.length > proven
+
+
+def test_operators_of_a_group_fall_into_their_irreducible_blocks() -> None:
+    """S3 acts on its six states by 1, a sign and a plane twice: 1 + 1 + 4 + 4 entries."""
+    machine = hidden_machine(automaton_of("s3"), 0.0, growing=1.0)
+    change = in_irreducible_blocks(machine)
+    assert change is not None
+    operators = machine.changed(change).operators
+    identity = torch.eye(HIDDEN, dtype=torch.float64)
+    assert torch.allclose(operators.mT @ operators, identity.expand_as(operators), atol=1e-9)
+    assert int(least_squares.entries_of(operators).any(0).sum()) == 10 + 1  # what is kept as well
+
+
+def test_coordinates_are_sparse_only_where_there_are_such() -> None:
+    generator = torch.Generator().manual_seed(2)
+    drawn = torch.randn(2, 4, 4, dtype=torch.float64, generator=generator)
+    machine = LinearMachine(drawn / 3, drawn[0, 0], drawn[1])
+    assert in_irreducible_blocks(machine) is None
+    words = words_of(automaton_of("modular-addition:m=4"))
+    assert at_labels(machine, Words(words.symbols % 2, words.labels, words.scored)) is None
+    growing = LinearMachine(drawn * 10, drawn[0, 0], drawn[1])
+    assert in_irreducible_blocks(growing) is None
 
 
 def equations_in_all_coordinates(noise: float) -> tuple[LinearMachine, Words, Tensor, Coordinates]:
@@ -428,9 +479,11 @@ def test_exact_blocks_are_taken_for_their_margin_where_the_loss_is_larger() -> N
         assert (trainer.progress[0].best_loss > 0) == taken
 
 
-@pytest.mark.parametrize(("num_symbols", "size", "most"), [(2, 4, 60), (25, 25, 10), (50, 50, 1)])
+@pytest.mark.parametrize(
+    ("num_symbols", "size", "rank", "most"), [(2, 4, 8, 60), (25, 25, 64, 10), (50, 50, 64, 1)]
+)
 def test_the_fit_of_factors_is_bounded_by_its_work(
-    monkeypatch: pytest.MonkeyPatch, num_symbols: int, size: int, most: int
+    monkeypatch: pytest.MonkeyPatch, num_symbols: int, size: int, rank: int, most: int
 ) -> None:
     """Factors of a rank that barely suffices took minutes for each replica."""
     asked = []
@@ -443,10 +496,10 @@ def test_the_fit_of_factors_is_bounded_by_its_work(
     near = FactoredOperators(
         *(
             torch.ones(shape, dtype=torch.float64)
-            for shape in ((size, 64), (num_symbols, 64), (size, 64))
+            for shape in ((size, rank), (num_symbols, rank), (size, rank))
         )
     )
-    least_squares.factored(torch.zeros(num_symbols, size, size, dtype=torch.float64), near)
+    least_squares.factored(torch.ones(num_symbols, size, size, dtype=torch.float64), near)
     assert sum(asked) == most
 
 

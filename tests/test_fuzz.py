@@ -22,6 +22,7 @@ CASES = {
     "run-folders": 40,
     "datasets": 60,
     "command-lines": 40,
+    "dry-runs": 30,
 }
 
 

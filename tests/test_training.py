@@ -255,6 +255,38 @@ def plainly_trained(setup: Setup, seed: int, lr: float, words: Words, clip: floa
     return model
 
 
+def test_gradients_in_a_population_are_those_alone_where_training_multiplies_rounding() -> None:
+    """`rwkv7` at a large learning rate: weights drift apart, gradients of equal weights do not."""
+    small = {key: value for key, value in SMALL.items() if key != "hidden"}
+    small |= {"model": "rwkv7", "width": 16, "rank": 8, "lrs": (1e-2,), "seeds": 2, "steps": 31}
+    setup = Setup.of(Experiment.from_values(small, "test"))
+    trainer = trainer_of(setup, torch.float32)
+    words = trainer.batches.block(0, 31)
+    for step, _ in enumerate(trainer.run()):
+        if step % 10:
+            continue
+        weights = trainer.population.weights()
+        together = gradients_of(trainer.population, weights, words[step])
+        for row in range(2):
+            alone = Population(setup.make_model, setup.experiment.replicas[row : row + 1], CPU)
+            own = {key: value[[row]] for key, value in weights.items()}
+            found = gradients_of(alone, own, words[step][[row]])[0]
+            off = float((together[row] - found).norm() / found.norm())
+            assert off < 1e-4, (step, row)
+
+
+def gradients_of(population: Population, weights: dict[str, Tensor], words: Words) -> Tensor:
+    """All gradients of some weights in one row for each replica: [R, N]."""
+    population.load(weights)
+    population(words.symbols).square().mean((1, 2, 3)).sum().backward()
+    parts = []
+    for value in population.trained.values():
+        assert value.grad is not None
+        parts.append(value.grad.flatten(1))
+        value.grad = None
+    return torch.cat(parts, 1)
+
+
 def test_replicas_of_one_seed_see_the_same_words_and_others_do_not() -> None:
     setup = setup_of(seeds=2, lrs=(1e-3, 1e-2))
     trainer = trainer_of(setup)

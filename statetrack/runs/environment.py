@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import platform
 import re
 import subprocess
@@ -22,11 +23,14 @@ SMALL = 1_000_000
 
 
 def prepare_cpu(threads: int, num_weights: int) -> None:
-    """Set torch's number of threads; 0: one for a small number of weights."""
+    """Set torch's number of threads, one for each processor at most.
+
+    0: one for a small number of weights.
+    """
     import torch
 
     if threads or num_weights < SMALL:
-        torch.set_num_threads(threads or 1)
+        torch.set_num_threads(min(threads or 1, os.cpu_count() or 1))
 
 
 def environment(device: torch.device, model: SequenceModel, command: str | None) -> dict[str, Any]:

@@ -24,12 +24,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from statetrack.audit import MOST_SYMBOLS
 from statetrack.errors import RunError, SettingsError, setting
 from statetrack.evaluation import evaluate
 from statetrack.models import TRAINING, check_memory, free_memory, without_values
@@ -66,6 +68,9 @@ SHORTEST = 16
 MOST_COMPUTED = 3e8
 """Steps that use weights more often than this are timed on a part of their words and replicas."""
 
+MOST_KEPT = 2**28
+"""Bytes: steps that keep more for their gradients are timed on a part of them too."""
+
 LEAST_WEIGHTS = 1_000
 """Smaller models are counted as having so many: a symbol takes some time in any."""
 
@@ -78,8 +83,14 @@ FEW_SYMBOLS = 64
 MOST_TESTED = 2**22
 """Symbols of test words that are read at once."""
 
+MOST_DRAWN = 2**20
+"""Symbols of test words on which predictors without a state are timed."""
+
+LONGEST_DRAWN = 2**14
+"""Symbols of a test word up to which predictors without a state are timed."""
+
 FEW_SAMPLES = 1_000
-"""The words of a fixed training set that a part has at most."""
+"""The words that are drawn of a fixed training set at most."""
 
 LEAST_KEPT = 10_000
 """Bytes: where so many for every symbol, or the weights, would fit, it is not counted how many."""
@@ -249,7 +260,8 @@ class _Cost:
         if length in self.evaluations:
             return self.evaluations[length]
         *_, (one, before), (two, last) = [(0, 0.0), *sorted(self.evaluations.items())]
-        power = math.log(last / before) / math.log(two / one) if before and one else 1.0
+        known = one and before and last  # a coarse clock may say 0
+        power = math.log(last / before) / math.log(two / one) if known else 1.0
         return float(last * (length / two) ** min(max(power, 0.5), 2.2))
 
 
@@ -306,6 +318,24 @@ class _Work:
         """What a step computes, roughly: every weight is used for every symbol."""
         return float(max(1, self.about.weights) * self.about.words_per_step * self.shape.longest)
 
+    @property
+    def symbols(self) -> int:
+        """The symbols that a step reads, or a validation, whichever are more."""
+        validated = self.experiment.training.validation_words * self.about.replicas
+        return max(self.about.words_per_step, validated) * self.shape.longest
+
+    @cached_property
+    def kept(self) -> float:
+        """About the bytes that are kept of so many symbols; 0 where they are surely few."""
+        if self.symbols * max(LEAST_KEPT, 4 * self.about.weights) <= MOST_KEPT:
+            return 0.0
+        return self.symbols * (max(self.kept_by_symbol) or float(LEAST_KEPT))
+
+    @cached_property
+    def kept_by_symbol(self) -> tuple[float, float]:
+        """As `_kept_by_symbol` has it, which takes a while."""
+        return _kept_by_symbol(self.experiment, self.task)
+
     def require_memory(self) -> None:
         """Raise `SettingsError` where training surely needs more memory than is free.
 
@@ -324,7 +354,7 @@ class _Work:
         validated = experiment.training.validation_words * self.shape.longest
         each = max(LEAST_KEPT, 4 * self.about.weights)
         if free is not None and replicas * max(symbols, validated) * each > free - needed:
-            kept, largest = _kept_by_symbol(experiment, task)
+            kept, largest = self.kept_by_symbol
             needed += replicas * max(symbols * kept, validated * largest)
         if free is not None and needed > free:
             raise SettingsError(
@@ -336,11 +366,15 @@ class _Work:
             )
 
     def part(self) -> _Work:
-        """The same with fewer words and replicas, of which a step computes `MOST_COMPUTED`."""
+        """The same with fewer words and replicas, of which a step computes `MOST_COMPUTED`.
+
+        Nor does it keep more than `MOST_KEPT` bytes.
+        """
         training, longest = self.experiment.training, self.shape.longest
         room = MOST_COMPUTED / max(self.about.weights, LEAST_WEIGHTS)
-        validated = training.validation_words * self.about.replicas
-        if max(self.about.words_per_step, validated) * longest <= room:
+        if self.kept > MOST_KEPT:
+            room = min(room, MOST_KEPT * self.symbols / self.kept)
+        if self.symbols <= room:
             return self
         length = min(longest, FEW_SYMBOLS) if self.shape.prefixes_are_words else longest
         words = max(1, min(training.batch_size, int(room / length)))
@@ -358,10 +392,7 @@ class _Work:
             }
         )
         data = self.experiment.data
-        samples = min(data.train_samples, FEW_SAMPLES)
-        asked = {"train_samples": samples} | (
-            {"train_length": str(length), "curriculum": 0.0} if length < longest else {}
-        )
+        asked = {"train_length": str(length), "curriculum": 0.0} if length < longest else {}
         smaller = replace(self.experiment, training=changed, data=data.model_copy(update=asked))
         replicas = len(smaller.replicas)
         about = replace(self.about, replicas=replicas, words_per_step=words * replicas)
@@ -483,7 +514,8 @@ def _measured(suite: Suite, work: _Work, seconds: float) -> _Cost:
     whole, some = work.experiment.training, part.experiment.training
     words = whole.validation_words / whole.batch_size
     validation = cost.validation * words * some.batch_size / some.validation_words
-    if LEAST_TIMED * (cost.step + validation / 2) / share < seconds / 2:
+    fits = work.kept <= MOST_KEPT
+    if fits and LEAST_TIMED * (cost.step + validation / 2) / share < seconds / 2:
         return _timed(suite, work, seconds)
     return replace(cost, validation=validation, is_whole=False)
 
@@ -504,8 +536,13 @@ def _by_arithmetic(suite: Suite, work: _Work) -> _Cost:
 
 def _timed(suite: Suite, work: _Work, seconds: float) -> _Cost:
     """The cost of a shape, measured in about so many seconds, half of them on training."""
-    experiment, started = work.experiment, time.perf_counter()
-    torch.set_num_threads(1)  # as in a process of a sweep
+    started, data = time.perf_counter(), work.experiment.data
+    samples = {"train_samples": min(data.train_samples, FEW_SAMPLES)}
+    # as in a process of a sweep, with one thread, whose time the clock tells
+    training = work.experiment.training.model_copy(update={"threads": 1})
+    fewer = data.model_copy(update=samples)
+    experiment = replace(work.experiment, data=fewer, training=training)
+    torch.set_num_threads(1)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(experiment.training.seed)
         prepared = prepare(experiment, work.task)
@@ -528,7 +565,7 @@ def _timed(suite: Suite, work: _Work, seconds: float) -> _Cost:
         step,
         max(0.0, statistics.median(validations) - step),
         drawn,
-        _seconds_of(lambda: _shortcuts(suite, work), clock),
+        _shortcut_seconds(suite, experiment, work.task, clock),
         finish,
         _timed_evaluations(suite, work, model, clock, started + seconds),
         work.computed,
@@ -539,27 +576,33 @@ def _timed(suite: Suite, work: _Work, seconds: float) -> _Cost:
 def _timed_steps(
     trainer: Trainer, clock: Clock, deadline: float
 ) -> tuple[list[float], list[float]]:
-    """The seconds of steps without and with a validation, after two of them to warm up."""
-    steps: list[float] = []
-    validations: list[float] = []
+    """The seconds of steps without and with a validation.
+
+    The first two warm up, and count where there is no time for more.
+    """
+    taken: list[float] = []
     before = clock()
     for _ in trainer.run():
-        now = clock()
-        if trainer.step > 2:
-            (validations if trainer.step % 2 == 0 else steps).append(now - before)
+        taken.append(clock() - before)
         last = trainer.step >= min(MOST_STEPS, trainer.settings.steps)
-        if (last or time.perf_counter() > deadline) and (validations or last):
+        if last or (len(taken) > 1 and time.perf_counter() > deadline):
             break
         before = clock()
-    some = [clock() - before]
-    return steps or some, validations or some
+    warm = taken[2:] if len(taken) > 3 else taken
+    return warm[::2], warm[1::2] or warm
 
 
-def _shortcuts(suite: Suite, work: _Work) -> None:
-    words = TaskWords(work.task, work.experiment.data, work.experiment.training)
-    lengths = sorted({suite.length, *suite.curve_lengths})
-    samples = max(1, min(suite.samples, MOST_TESTED // lengths[-1]))
-    strongest_by_length(words, work.task, lengths, samples, SEED)
+def _shortcut_seconds(suite: Suite, experiment: Experiment, task: Task, clock: Clock) -> float:
+    """The seconds of predictors without a state, from words that are not too long and not many."""
+    asked = sorted({suite.length, *suite.curve_lengths})
+    measured = [length for length in asked if suite.samples * length <= MOST_SYMBOLS]
+    if not measured:
+        return 0.0
+    lengths = sorted({min(each, LONGEST_DRAWN) for each in measured})
+    samples = max(1, min(suite.samples, MOST_DRAWN // lengths[-1]))
+    words = TaskWords(task, experiment.data, experiment.training)
+    seconds = _seconds_of(lambda: strongest_by_length(words, task, lengths, samples, SEED), clock)
+    return seconds * measured[-1] / lengths[-1] * suite.samples / samples
 
 
 def _timed_evaluations(
@@ -578,7 +621,9 @@ def _timed_evaluations(
         for _ in evaluate(model, work.task, [length], num_words=samples, device=device):
             pass
 
-    score()  # warms up
+    warming = _seconds_of(score, clock)
+    if time.perf_counter() > deadline:
+        return {length: warming * suite.samples / samples}
     while True:
         begun = time.perf_counter()
         found[length] = _seconds_of(score, clock) * suite.samples / samples

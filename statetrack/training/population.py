@@ -3,8 +3,9 @@
 Every parameter has a leading replica axis [R, ...]; the model itself is written for one replica
 and is mapped over that axis by `torch.func.vmap`, so that one kernel call computes all replicas.
 The weights of one replica are views into the stacked weights. Each view is a parameter of an
-ordinary `torch.optim` optimiser, fused where torch supports it, so a replica's step is exactly the
-one it would have alone, and stopped replicas are removed with their state.
+ordinary `torch.optim` optimiser, fused where torch supports it, so a replica's step is the one it
+would have alone, and stopped replicas are removed with their state. Of gradients the sums are added
+in another order than alone: they differ by rounding, which training may multiply from step to step.
 
 R replicas, B batch, T time, C labels.
 """

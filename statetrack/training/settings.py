@@ -171,8 +171,8 @@ class TrainSettings(Settings):
     device: str = option("auto", "auto, cpu, cuda or cuda:INDEX; auto is CUDA where available.")
     threads: int = option(
         0,
-        "CPU threads; 0 takes one for a small population (below a million weights), for which "
-        "more are slower, and torch's default for a large one.",
+        "CPU threads, one for each processor at most; 0 takes one for a small population (below "
+        "a million weights), for which more are slower, and torch's default for a large one.",
         min=0,
         max=1024,
     )

@@ -5,9 +5,9 @@ where anything else is raised, where it takes more than `CPU_SECONDS` of the pro
 `WALL_SECONDS` in all, where it needs more than `MOST_MEMORY`, where it writes outside its folder or
 starts a process, where a planted file of Python is executed, and where its process dies.
 
-A process takes `CASES_PER_PROCESS` cases one after another. Every case has a random generator of
-its own, made from the target's name, the seed and the number of the case, and an empty folder as
-its working directory, so a case can be repeated alone.
+A process takes `CASES_PER_PROCESS` cases one after another, or as many as the target says. Every
+case has a random generator of its own, made from the target's name, the seed and the number of the
+case, and an empty folder as its working directory, so a case can be repeated alone.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def run_cases(
         _silently(lambda: target.prepare(place / "prepared"))
         waiting = list(cases)
         while waiting:
-            batch = waiting[:CASES_PER_PROCESS]
+            batch = waiting[: getattr(target, "cases_per_process", CASES_PER_PROCESS)]
             for verdict in _in_child(target, batch, seed, place, keep):
                 report.add(verdict)
                 tick(verdict)
@@ -274,6 +274,7 @@ def _be_the_child(
         sys.dont_write_bytecode = True
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.environ["MPLCONFIGDIR"] = str(sandbox.caches)  # fonts are found once for all cases
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(sandbox.caches)  # torch makes it unasked
         sys.addaudithook(sandbox.hear)
         for number in cases:
             os.write(writing, f"{number}\n".encode())

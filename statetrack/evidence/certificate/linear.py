@@ -21,7 +21,9 @@ same (`arithmetic`).
 *Parts.* The error is d = sum_j U_j w_j, with coordinates w_j of parts j (`splitting`): U_j spans
 the centres, or those on one block, or the rest. A step maps coordinates by K_i A(x) U_j, so that
 bounds z_j on the norms |w_j| follow a nonnegative system, z' = G z + e (`comparison`), with
-G_ij >= |K_i A(x) U_j| plus rounding, and e_i >= |K_i (r + f)| at the centres. The logit of a wrong
+G_ij >= |K_i A(x) U_j| plus rounding, and e_i >= |K_i (r + f)| at the centres. What is rounded of
+U_j w is at most E(x) |U_j| |w|, so that the norm of |K_i| E(x) |U_j| bounds it as well as that of
+|K_i| E(x) u, u the largest |U_j w| of every coordinate: the smaller counts. The logit of a wrong
 label exceeds what it has at psi(s) by at most sum_j |(C_y' - C_y) U_j|* z_j, in the dual norms, so
 all answers are right while that stays below the margin at the centres.
 
@@ -85,7 +87,13 @@ from statetrack.evidence.certificate.comparison import (
     with_rounding,
 )
 from statetrack.evidence.certificate.exact import closes_exactly
-from statetrack.evidence.certificate.splitting import Splitting, Subspace, gain, splittings
+from statetrack.evidence.certificate.splitting import (
+    Splitting,
+    Subspace,
+    gain,
+    gain_of_magnitudes,
+    splittings,
+)
 from statetrack.evidence.kinds.certificate import Certificate, not_proven
 from statetrack.evidence.records import Verdict
 from statetrack.evidence.subject import Subject
@@ -413,19 +421,20 @@ def _gains(
 
     Where the columns are centres, a centre becomes the centre of the next state and a residual.
     """
-    width = len(defect)
     images = arithmetic.matrices @ part.columns  # [V, n, d]
-    reach = part.dual(images)  # [V, n]
-    off = arithmetic.rounding @ part.reach + (width * OWN) * reach
-    off += part.reach * OWN + UNDERFLOW * part.reach.max()
-    off += 2 * (reach + off) @ defect.T
+    # how far the image of U w may be off, over all |w| = 1, and by |w| coordinate by coordinate
+    reach, sizes = part.reach[:, None], abs(part.columns)
+    together = _off(arithmetic, part.dual(images)[..., None], reach, defect)
+    apart = _off(arithmetic, abs(images), sizes, defect)
     source, symbol, target = transitions.source, transitions.symbol, transitions.target
     if part.centres:
         images[symbol, :, source] -= part.columns[:, target].T
     touched = images.any((0, 2))
     found = np.zeros(len(parts))
     for place, other in enumerate(parts):
-        rounded = float(other.size(abs(other.coordinates) @ off.T).max())
+        coordinates = abs(other.coordinates)
+        rounded = float(other.size(coordinates @ together[..., 0].T).max())
+        rounded = min(rounded, gain_of_magnitudes(coordinates @ apart, part, other))
         if other is not part and not other.coordinates[:, touched].any():
             found[place] = rounded
             continue
@@ -433,6 +442,14 @@ def _gains(
         if part.centres and other is part:
             inside[symbol, target, source] += 1
         found[place] = gain(inside, part, other) + rounded
+    return found
+
+
+def _off(arithmetic: Arithmetic, images: Floats, sizes: Floats, defect: Floats) -> Floats:
+    """By how much images [V, n, m] of vectors of magnitudes [n, m] may be off: [V, n, m]."""
+    off = arithmetic.rounding @ sizes + (len(defect) * OWN) * images
+    off += sizes * OWN + UNDERFLOW * sizes.max(0)
+    found: Floats = off + 2 * defect @ (images + off)
     return found
 
 

@@ -75,6 +75,17 @@ def gain(matrices: Floats, source: Subspace, target: Subspace) -> float:
     return float(np.sqrt(np.square(matrices).sum(-1)).sum(-1).max())
 
 
+def gain_of_magnitudes(matrices: Floats, source: Subspace, target: Subspace) -> float:
+    """The same of nonnegative matrices, without singular values.
+
+    A norm 2 is at most the root of the largest sum of a row and the largest of a column.
+    """
+    if source.norm == 2 == target.norm:
+        rows, columns = matrices.sum(-1).max(-1), matrices.sum(-2).max(-1)
+        return float(np.sqrt(rows * columns).max())
+    return gain(matrices, source, target)
+
+
 @dataclass(frozen=True, eq=False)
 class Splitting:
     """Parts that add up to the whole state, and what is missing to it."""

@@ -27,8 +27,20 @@ from torch import Tensor, nn
 from statetrack.models import Bilinear, BilinearBlock, BilinearCP, LinearModel
 from statetrack.ops import FactoredOperators
 from statetrack.training.finish.blocks import exact_machine
-from statetrack.training.finish.least_squares import UndeterminedError, factored, solved
-from statetrack.training.finish.realization import Coordinates, LinearMachine, seen_coordinates
+from statetrack.training.finish.least_squares import (
+    CLOSE,
+    UndeterminedError,
+    entries_of,
+    factored,
+    solved,
+)
+from statetrack.training.finish.realization import (
+    Coordinates,
+    LinearMachine,
+    at_labels,
+    in_blocks,
+    seen_coordinates,
+)
 from statetrack.training.settings import TrainSettings
 from statetrack.training.words import Words
 
@@ -139,18 +151,21 @@ def _finish_free(model: LinearModel, words: Words, targets: Tensor, before: floa
     if (size := len(coordinates.values)) ** 2 * len(machine.operators) > MOST_UNKNOWNS:
         return f"training words show {size} dimensions of its states, more than can be solved for"
     begun = coordinates.of(machine)
-    is_cp = isinstance(model, BilinearCP)
+    # one of many machines is as good as another, but hardly any is near a few factors
+    determined = isinstance(model, BilinearCP)
     try:
-        # one of many machines is as good as another, but hardly any is near a few factors
-        solution = solved(begun, words, targets, coordinates, determined=is_cp)
+        solution = solved(begun, words, targets, coordinates, determined=determined)
     except UndeterminedError:
         return (
             f"training words show {size} dimensions of its states, and do not determine the "
             "operators on them"
         )
-    if is_cp:  # its factors are near those of the machine it began with
-        solution = solution.beside(begun)
-    _write(model, solution, coordinates)
+    if isinstance(model, BilinearCP):
+        _write_factors(model, solution, begun, words, coordinates)
+    else:
+        assert isinstance(model, Bilinear)
+        model.weight.zero_()[:, :size, :size] = solution.operators
+        _write_ends(model, solution)
     return size
 
 
@@ -162,19 +177,47 @@ def _loss(model: LinearModel, words: Words, targets: Tensor) -> float:
     return float(errors[words.scored].mean())
 
 
-def _write(model: LinearModel, solution: LinearMachine, coordinates: Coordinates) -> None:
-    """Give a model the solution, in its first coordinates; the others become zero."""
-    size = solution.size
-    if isinstance(model, Bilinear):
-        model.weight.zero_()[:, :size, :size] = solution.operators
+def _write_factors(
+    model: BilinearCP,
+    solution: LinearMachine,
+    begun: LinearMachine,
+    words: Words,
+    coordinates: Coordinates,
+) -> None:
+    """Give a model factors of the solution, in coordinates in which they are few, if there are.
+
+    Factors that are fitted begin with its own: those of the coordinates in which the solution is
+    closest to the machine that it began with.
+    """
+    rank, size = model.gains.shape[1], solution.size
+    near = FactoredOperators(
+        coordinates.read @ model.left, model.gains, coordinates.write.mT @ model.right
+    )
+    changes = [at_labels(solution, words), in_blocks(solution)]
+    machines = [solution.changed(change) for change in changes if change is not None]
+    few = [each for each in machines if int(entries_of(each.operators).any(0).sum()) <= rank]
+    if few:
+        solution = few[0]
     else:
-        assert isinstance(model, BilinearCP)
-        near = FactoredOperators(
-            coordinates.read @ model.left, model.gains, coordinates.write.mT @ model.right
-        )
-        factors = factored(solution.operators, near)
-        model.left.zero_()[:size] = factors.left
-        model.right.zero_()[:size] = factors.right
-        model.gains.copy_(factors.gains)
-    model.first.zero_()[:size] = solution.first
+        solution = solution.beside(begun)
+        change = at_labels(solution, words)
+        if change is not None:
+            solution = solution.changed(change)
+            right = torch.linalg.solve(change.mT, near.right)
+            near = FactoredOperators(change @ near.left, near.gains, right)
+    factors = factored(solution.operators, near)
+    model.left.zero_()[:size] = factors.left
+    model.right.zero_()[:size] = factors.right
+    model.gains.copy_(factors.gains)
+    _write_ends(model, solution)
+
+
+def _write_ends(model: LinearModel, solution: LinearMachine) -> None:
+    """Give a model a solution's first state and readout, in its first coordinates.
+
+    Numbers of the first state that float32 rounds away beside its largest are zero.
+    """
+    size, first = solution.size, solution.first
+    shown = first.abs() > CLOSE * first.abs().max()
+    model.first.zero_()[:size] = first * shown
     model.readout.weight.zero_()[:, :size] = solution.readout

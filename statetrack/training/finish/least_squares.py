@@ -7,7 +7,8 @@ zero they converge quadratically, to 1e-25 and below, which is beyond what float
 
     A(x) = W1 diag(s_x) W2^T for every symbol x,    W1, W2 [K, R], s [V, R]
 
-for the CP factors of given operators that are nearest to factors one has.
+for the CP factors of given operators that are nearest to factors one has; where the operators have
+few entries, a term for each of them.
 
 `scipy.optimize.least_squares` takes the steps (Branch, Coleman & Li 1999, SIAM Journal on
 Scientific Computing 21), each solved by LSMR (Fong & Saunders 2011, arXiv:1006.0758), which needs
@@ -228,7 +229,14 @@ enough: half of what float32 rounds, which they become."""
 
 
 def factored(operators: Tensor, near: FactoredOperators) -> FactoredOperators:
-    """Factors whose operators are close to the given ones [V, K, K], from those of `near`."""
+    """Factors whose operators are close to the given ones [V, K, K], from those of `near`.
+
+    They have a term for every entry, where these are few enough, and no two terms then cancel.
+    """
+    by_entry = _by_entry(operators, near)
+    if by_entry is not None:
+        return by_entry
+    near = _balanced(near)
     problem = _Factoring(operators, near)
     point = _as_one(near.left, near.gains, near.right)
     close = CLOSE * float(operators.abs().max())
@@ -252,6 +260,35 @@ def factored(operators: Tensor, near: FactoredOperators) -> FactoredOperators:
         if found.status or float(np.abs(found.fun).max()) <= close:  # 0: steps were used up
             break
     return problem.factors(point)
+
+
+def _balanced(factors: FactoredOperators) -> FactoredOperators:
+    """The same operators by factors whose columns are as long, term by term, in all three."""
+    parts = (factors.left, factors.gains, factors.right)
+    lengths = torch.stack([part.norm(dim=0).clamp(min=1e-300) for part in parts])
+    common = lengths.prod(0) ** (1 / 3)
+    return FactoredOperators(
+        *(part / own * common for part, own in zip(parts, lengths, strict=True))
+    )
+
+
+def entries_of(operators: Tensor) -> Tensor:
+    """Which entries of operators [V, K, K] are more than what float32 rounds: [V, K, K]."""
+    sizes = operators.abs()
+    return sizes > CLOSE * sizes.max()
+
+
+def _by_entry(operators: Tensor, near: FactoredOperators) -> FactoredOperators | None:
+    """A term for every entry, in factors of the shapes of others; None where they are too few."""
+    shown = entries_of(operators)
+    rows, columns = shown.any(0).nonzero(as_tuple=True)
+    terms = torch.arange(len(rows))
+    if len(terms) > near.gains.shape[1]:
+        return None
+    left, right, gains = (torch.zeros_like(part) for part in (near.left, near.right, near.gains))
+    left[rows, terms], right[columns, terms] = 1.0, 1.0
+    gains[:, terms] = (operators * shown)[:, rows, columns]
+    return FactoredOperators(left, gains, right)
 
 
 class _Factoring:

@@ -12,6 +12,15 @@ is zero is never reached, or never observed: it can be left out. In *balanced* c
 Gramians are the diagonal matrix of these values; for words of a group, all of whose states are
 equally likely, operators are then orthogonal, up to what the rounding of weights can do least to.
 
+*Coordinates in which operators are sparse.* Rounding adds to a state what the entries of operators
+are, and CP factors need a term for each of them at most, so few entries are good for both. Two
+changes of coordinates, which change no answer, make them few. Where every label has one state, and
+these are as many as there are coordinates, they become the unit vectors: operators then have a
+single one in every column (`at_labels`). And where operators are orthogonal in some inner product,
+it is the mean of I seen through all words, and coordinates in which a symmetric matrix that
+commutes with all operators is diagonal split them into blocks (`in_blocks`): a generic such matrix
+has an eigenspace for every irreducible part, and is the mean of any one turned by all words.
+
 Sources: Moore (1981), IEEE Transactions on Automatic Control 26 (balanced truncation); Balle,
 Panangaden & Precup (2015), arXiv:1501.06841 (weighted automata).
 
@@ -33,6 +42,21 @@ GAP = 3.0
 
 AT_ONCE = 32
 """Words whose products are held at once: those of all words do not fit into a processor's cache."""
+
+MOST_ROUNDS = 1000
+"""Rounds of a mean over words of all lengths; each also keeps half of what it was."""
+
+SETTLED = 1e-12
+"""A mean is found where a round changes it by less, relative to its size."""
+
+EXACT = 1e-6
+"""By how much states of one label, or operators from orthogonal ones, may be off."""
+
+TURNS = 3
+"""How often blocks are found again from evenly spaced eigenvalues, which tell them apart best."""
+
+SAME = 1e-6
+"""Eigenvalues that differ by a smaller share of all of their range are those of one block."""
 
 STARTS_OUTSIDE = 0.1
 """The share of what is observed of the first state, beyond which it has a direction of its own."""
@@ -73,7 +97,10 @@ class LinearMachine:
         projected = self.first.new_zeros(size * size)
         for row, value in zip(rows, right, strict=True):
             normal, projected = normal + row.mT @ row, projected + row.mT @ value
-        change = torch.linalg.solve(normal, projected).view(size, size)
+        return self.changed(torch.linalg.solve(normal, projected).view(size, size))
+
+    def changed(self, change: Tensor) -> LinearMachine:
+        """The same machine in the coordinates T h, for an invertible T."""
         back = torch.linalg.inv(change)
         return LinearMachine(
             change @ self.operators @ back, change @ self.first, self.readout @ back
@@ -193,3 +220,58 @@ def _summed(observed: Tensor, as_rows: bool) -> Tensor:
         return observed.sum(0)
     rows = observed.flatten(0, 1)
     return rows.mT @ rows
+
+
+def at_labels(machine: LinearMachine, words: Words) -> Tensor | None:
+    """The T that makes the state of every label a unit vector; None where there is none such."""
+    first = machine.first.expand(len(words.symbols), -1)
+    states = dense_recurrence(machine.operators, words.symbols, first).transpose(0, 1)
+    labels, states = words.labels[words.scored], states[words.scored]
+    size, num_labels = machine.size, len(machine.readout)
+    counts = torch.bincount(labels, minlength=num_labels).double().unsqueeze(1)
+    if num_labels != size or not bool(counts.all()):
+        return None
+    means = states.new_zeros(size, size).index_add_(0, labels, states) / counts
+    spread = float((states - means[labels]).abs().max())
+    if not spread <= EXACT * float(means.abs().max()):
+        return None
+    if not float(torch.linalg.cond(means)) < 1 / EXACT:
+        return None
+    change: Tensor = torch.linalg.inv(means.mT)
+    return change
+
+
+def in_blocks(machine: LinearMachine) -> Tensor | None:
+    """The T in whose coordinates operators are orthogonal, in blocks; None where there is none."""
+    operators, identity = machine.operators, torch.eye(machine.size, dtype=torch.float64)
+    product = _mean_through(operators.mT, identity)
+    root, failed = torch.linalg.cholesky_ex(product)
+    if bool(failed):
+        return None
+    change = root.mT
+    turned = machine.changed(change).operators
+    if not float((turned.mT @ turned - identity).abs().max()) <= EXACT:
+        return None
+    # any matrix will do that tells all blocks apart: two of one eigenvalue would stay together
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randn(machine.size, machine.size, dtype=torch.float64, generator=generator)
+    directions = identity
+    for _ in range(TURNS):
+        commuting = _mean_through(turned, values + values.mT)
+        found, directions = torch.linalg.eigh(commuting)
+        apart = found.diff() > SAME * (found[-1] - found[0]).clamp(min=1e-300)
+        number = torch.cat([torch.zeros(1, dtype=torch.int64), apart.cumsum(0)])
+        values = directions @ torch.diag(number.double()) @ directions.mT
+    turned_to: Tensor = directions.mT @ change
+    return turned_to
+
+
+def _mean_through(operators: Tensor, value: Tensor) -> Tensor:
+    """The mean of A_w X A_w^T over words w of all lengths, for X symmetric: [K, K]."""
+    for _ in range(MOST_ROUNDS):
+        later = (value + (operators @ value @ operators.mT).mean(0)) / 2
+        moved = float((later - value).norm())
+        value = (later + later.mT) / 2
+        if not moved > SETTLED * float(value.norm()):
+            break
+    return value
