@@ -69,7 +69,6 @@ class GLAMixer(MatrixMixer[tuple[Window, Tensor]]):
         width, heads = settings.width, settings.heads
         require_divisor(width, "heads", heads)
         self.heads = heads
-        self.kernel = settings.kernel
         self.key_size = round(settings.expand_keys * width / heads)
         if self.key_size == 0:
             raise SettingsError(

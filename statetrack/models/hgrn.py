@@ -81,7 +81,6 @@ class HGRNMixer(PlainMixer[Tensor, DiagonalTerms], DiagonalMixer[Tensor]):
     def __init__(self, settings: HGRNSettings, lower_bound: Callable[[], Tensor]) -> None:
         super().__init__()
         width = settings.width
-        self.kernel = settings.kernel
         self.lower_bound = lower_bound
         self.phases: nn.Parameter | None = None
         parts = 1

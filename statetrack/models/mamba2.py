@@ -96,7 +96,6 @@ class Mamba2Mixer(AffineMixer[tuple[Window, Tensor], Mamba2Terms]):
         require_divisor(
             inner, "heads", heads, f"the channels ({setting('expand')} x {setting('width')})"
         )
-        self.kernel = settings.kernel
         self.head_shape = (heads, inner // heads)
         self.state_shape = (heads, state, inner // heads)
         self.sizes = (inner, state, state)

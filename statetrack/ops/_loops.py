@@ -1,0 +1,987 @@
+"""Compiled loops: the recurrences over positions, and what surrounds them, in one pass each.
+
+numba compiles each loop for the machine when it is first called, once in float32 and once in
+float64, and keeps the machine code on disk. `statetrack.ops.native` calls them; it is the only
+module that imports this one.
+
+Loops work on vectors of `LANES` numbers, which are columns of a state or neighbouring channels, and
+which LLVM maps to whatever registers the machine has. Arrays are flat and contiguous; an offset
+counts numbers. `count` is how many lanes of a vector are in the array: the others are zeros when
+read, and are not written. Exponentials are polynomials, since a call for each number is slow.
+
+W words, T time, N heads, n keys per position, K key size, V value size, C positions of a chunk.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.typing.templates import AbstractTemplate, Signature, infer_global
+from numba.extending import lower_builtin, models, register_model
+from numpy.typing import NDArray
+
+LANES = 16
+"""Numbers of a vector."""
+
+CHUNK = 16
+"""Positions between two states that are kept for the backward pass."""
+
+Array = NDArray[Any]
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+
+def compiled(function: FunctionT) -> FunctionT:
+    """The function, compiled when it is first called, and kept on disk."""
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+    result: Any = numba.njit(cache=True, **options)(function)
+    return cast(FunctionT, result)
+
+
+def intrinsic(function: FunctionT) -> Any:
+    """A function whose code is written in LLVM's instructions."""
+    return numba.extending.intrinsic(function)
+
+
+# --- vectors ---
+
+
+class Vector(types.Type):
+    """The type of `LANES` numbers."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+        super().__init__(name=f"Vector({dtype})")
+
+
+def _llvm(dtype: Any) -> ir.VectorType:
+    return ir.VectorType(ir.FloatType() if dtype == types.float32 else ir.DoubleType(), LANES)
+
+
+@register_model(Vector)
+class _Model(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Vector) -> None:
+        models.PrimitiveModel.__init__(self, manager, kind, _llvm(kind.dtype))
+
+
+def _place(context: Any, builder: Any, kind: Any, array: Any, offset: Any) -> Any:
+    return builder.gep(context.make_array(kind)(context, builder, array).data, [offset])
+
+
+def _splat(builder: Any, number: Any) -> Any:
+    kind = ir.VectorType(number.type, LANES)
+    nothing = ir.Constant(kind, ir.Undefined)
+    first = builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
+    places = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    return builder.shuffle_vector(first, nothing, places)
+
+
+@intrinsic
+def at(typing: Any, array: Any, offset: Any) -> Any:
+    """The number at an offset."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(_place(context, builder, array, *args))
+
+    return array.dtype(array, types.int64), code
+
+
+@intrinsic
+def put(typing: Any, array: Any, offset: Any, number: Any) -> Any:
+    """Write a number at an offset."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store(args[2], _place(context, builder, array, *args[:2]))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, array.dtype), code
+
+
+@intrinsic
+def load(typing: Any, array: Any, offset: Any) -> Any:
+    """The `LANES` numbers from an offset on."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = _place(context, builder, array, *args)
+        loaded = builder.load(builder.bitcast(place, _llvm(array.dtype).as_pointer()))
+        loaded.align = array.dtype.bitwidth // 8
+        return loaded
+
+    return Vector(array.dtype)(array, types.int64), code
+
+
+@intrinsic
+def store(typing: Any, array: Any, offset: Any, vector: Any) -> Any:
+    """Write a vector from an offset on."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = _place(context, builder, array, *args[:2])
+        stored = builder.store(args[2], builder.bitcast(place, _llvm(array.dtype).as_pointer()))
+        stored.align = array.dtype.bitwidth // 8
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, vector), code
+
+
+@intrinsic
+def splat(typing: Any, number: Any) -> Any:
+    """A vector of one number."""
+    return Vector(number)(number), lambda context, builder, signature, args: _splat(
+        builder, args[0]
+    )
+
+
+@intrinsic
+def total(typing: Any, vector: Any) -> Any:
+    """The sum of a vector's numbers."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number = _llvm(vector.dtype).element
+        name = "f32" if vector.dtype == types.float32 else "f64"
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(number, (number, args[0].type)),
+            f"llvm.vector.reduce.fadd.v{LANES}{name}",
+        )
+        zero = ir.Constant(number, 0.0)
+        return builder.call(function, (zero, args[0]), fastmath=("reassoc",))
+
+    return vector.dtype(vector), code
+
+
+def _operator(symbol: Any, instruction: str) -> None:
+    """Let an operator act on two vectors, or on a vector and a number, by one instruction."""
+
+    class Template(AbstractTemplate):
+        key = symbol
+
+        def generic(self, args: Any, kws: Any) -> Any:
+            kind = next((arg for arg in args if isinstance(arg, Vector)), None)
+            if kind is None:
+                return None
+            given = tuple(arg if arg == kind else kind.dtype for arg in args)
+            return Signature(kind, given, None)
+
+    def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
+        both = [
+            arg if isinstance(given, Vector) else _splat(builder, arg)
+            for arg, given in zip(args, typed.args, strict=True)
+        ]
+        return getattr(builder, instruction)(*both, flags=("contract",))
+
+    infer_global(symbol)(Template)
+    for given in ((Vector, Vector), (Vector, types.Float), (types.Float, Vector)):
+        lower_builtin(symbol, *given)(code)
+
+
+_operator(operator.add, "fadd")
+_operator(operator.sub, "fsub")
+_operator(operator.mul, "fmul")
+_operator(operator.truediv, "fdiv")
+
+
+_TAYLOR = {types.float32: 7, types.float64: 13}
+"""The terms of the exponential's series that count on an interval of log(2) / 2."""
+
+
+@intrinsic
+def exponential(typing: Any, vector: Any) -> Any:
+    """The exponentials of numbers, to rounding; 0 below the least exponent, and NaN of NaN.
+
+    e^x = 2^n e^r, with n whole and |r| at most log(2) / 2, where the series of e^r converges fast.
+    """
+    single = vector.dtype == types.float32
+    bits, mantissa = (32, 23) if single else (64, 52)
+    least, most = (-87.3, 88.7) if single else (-708.3, 709.7)
+    upper, lower = (
+        (0.693359375, -2.12194440e-4)
+        if single
+        else (6.93145751953125e-1, 1.42860682030941723212e-6)
+    )  # log(2), in a part with few digits and the rest
+
+    def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
+        kind = _llvm(vector.dtype)
+        whole = ir.VectorType(ir.IntType(bits), LANES)
+
+        def constant(number: float) -> Any:
+            return ir.Constant(kind, [ir.Constant(kind.element, number)] * LANES)
+
+        def integer(number: int) -> Any:
+            return ir.Constant(whole, [number] * LANES)
+
+        def fused(x: Any, y: Any, z: Any) -> Any:
+            return builder.fadd(builder.fmul(x, y, flags=contract), z, flags=contract)
+
+        contract = ("contract",)
+        given = args[0]
+        too_low = builder.fcmp_ordered("<", given, constant(least))
+        bounded = builder.select(too_low, constant(least), given)
+        too_high = builder.fcmp_ordered(">", bounded, constant(most))
+        bounded = builder.select(too_high, constant(most), bounded)
+        floor = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(kind, (kind,)),
+            f"llvm.floor.v{LANES}f{bits}",
+        )
+        power = builder.call(floor, (fused(bounded, constant(1 / math.log(2)), constant(0.5)),))
+        rest = fused(power, constant(-upper), bounded)
+        rest = fused(power, constant(-lower), rest)
+        series = constant(1 / math.factorial(_TAYLOR[vector.dtype]))
+        for term in reversed(range(_TAYLOR[vector.dtype])):
+            series = fused(series, rest, constant(1 / math.factorial(term)))
+        exponent = builder.fptosi(power, whole)
+        half = builder.ashr(exponent, integer(1))  # 2^n can be twice the largest power
+        for part in (half, builder.sub(exponent, half)):
+            biased = builder.add(part, integer(2 ** (bits - mantissa - 2) - 1))
+            factor = builder.bitcast(builder.shl(biased, integer(mantissa)), kind)
+            series = builder.fmul(series, factor)
+        return builder.select(too_low, constant(0.0), series)
+
+    return vector(vector), code
+
+
+def _masked(builder: Any, count: Any) -> Any:
+    """Whether a vector is whole, and which of its lanes are in the array."""
+    kind = ir.VectorType(ir.IntType(32), LANES)
+    counts = _splat(builder, builder.trunc(count, ir.IntType(32)))
+    lanes = builder.icmp_signed("<", ir.Constant(kind, list(range(LANES))), counts)
+    return builder.icmp_signed(">=", count, ir.Constant(count.type, LANES)), lanes
+
+
+@intrinsic
+def load_some(typing: Any, array: Any, offset: Any, count: Any) -> Any:
+    """`count` numbers from an offset on, and zeros."""
+
+    def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
+        kind, size = _llvm(array.dtype), array.dtype.bitwidth
+        place = builder.bitcast(_place(context, builder, array, *args[:2]), kind.as_pointer())
+        whole, lanes = _masked(builder, args[2])
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(kind, (place.type, ir.IntType(32), lanes.type, kind)),
+            f"llvm.masked.load.v{LANES}f{size}.p0",
+        )
+        zeros = ir.Constant(kind, [0.0] * LANES)
+        align = ir.Constant(ir.IntType(32), size // 8)
+        with builder.if_else(whole) as (then, otherwise):
+            with then:
+                all_of_them = builder.load(place)
+                all_of_them.align = size // 8
+                after_all = builder.block
+            with otherwise:
+                some = builder.call(function, (place, align, lanes, zeros))
+                after_some = builder.block
+        found = builder.phi(kind)
+        found.add_incoming(all_of_them, after_all)
+        found.add_incoming(some, after_some)
+        return found
+
+    return Vector(array.dtype)(array, types.int64, types.int64), code
+
+
+@intrinsic
+def store_some(typing: Any, array: Any, offset: Any, count: Any, vector: Any) -> Any:
+    """Write the first `count` numbers of a vector."""
+
+    def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
+        kind, size = _llvm(array.dtype), array.dtype.bitwidth
+        place = builder.bitcast(_place(context, builder, array, *args[:2]), kind.as_pointer())
+        whole, lanes = _masked(builder, args[2])
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), (kind, place.type, ir.IntType(32), lanes.type)),
+            f"llvm.masked.store.v{LANES}f{size}.p0",
+        )
+        align = ir.Constant(ir.IntType(32), size // 8)
+        with builder.if_else(whole) as (then, otherwise):
+            with then:
+                builder.store(args[3], place).align = size // 8
+            with otherwise:
+                builder.call(function, (args[3], place, align, lanes))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64, vector), code
+
+
+@compiled
+def add_at(array: Array, offset: int, number: Any) -> None:
+    """Add to the number at an offset."""
+    put(array, offset, at(array, offset) + number)
+
+
+# --- the delta rule ---
+
+
+@compiled
+def _gains(log_gates: Array, place: int, G: int, K: int, gates: Array) -> None:
+    """The exponentials of a head's G log-gates, for each of K rows; ones where there are none."""
+    if G == 0:
+        for i in range(0, K, LANES):
+            store(gates, i, splat(gates.dtype.type(1)))
+    elif G == 1:
+        factor = exponential(splat(at(log_gates, place)))
+        for i in range(0, K, LANES):
+            store(gates, i, factor)
+    else:
+        for i in range(0, K, LANES):
+            store(gates, i, exponential(load_some(log_gates, place + i, min(LANES, K - i))))
+
+
+@compiled
+def delta_forward(
+    queries: Array,
+    keys: Array,
+    values: Array,
+    betas: Array,
+    log_gates: Array,
+    first: Array,
+    outputs: Array,
+    last: Array,
+    kept: Array,
+    W: int,
+    T: int,
+    N: int,
+    n: int,
+    K: int,
+    V: int,
+    G: int,
+    strides: Any,
+) -> None:
+    """Outputs [W, T, N, V], the last state [W, N, K, V] and, unless empty, those before chunks.
+
+    Of the sequences the row (w, t) starts at (w T + t) times its stride. `log_gates` have G = K
+    numbers a head, one or none.
+    """
+    state = np.empty(K * LANES, first.dtype)
+    gates = np.empty(K + LANES, first.dtype)
+    for word in range(W):
+        for head in range(N):
+            for column in range(0, V, LANES):
+                count = min(LANES, V - column)
+                own = (word * N + head) * K * V + column
+                for i in range(K):
+                    store(state, i * LANES, load_some(first, own + i * V, count))
+                for t in range(T):
+                    if kept.size > 0 and t % CHUNK == 0:
+                        place = _kept_place(word, head, column, t, T, N, K, V)
+                        for i in range(K * LANES):
+                            put(kept, place + i, at(state, i))
+                    row = word * T + t
+                    query = row * strides[0] + head * K
+                    if G > 0:
+                        _gains(log_gates, row * strides[4] + head * G, G, K, gates)
+                        for i in range(K):
+                            store(state, i * LANES, at(gates, i) * load(state, i * LANES))
+                    read = splat(first.dtype.type(0))
+                    for p in range(n):
+                        key = row * strides[1] + (p * N + head) * K
+                        value = row * strides[2] + (p * N + head) * V + column
+                        error = load_some(values, value, count)
+                        for i in range(K):
+                            error = error - at(keys, key + i) * load(state, i * LANES)
+                        error = at(betas, row * strides[3] + p * N + head) * error
+                        if p < n - 1:
+                            for i in range(K):
+                                after = load(state, i * LANES) + at(keys, key + i) * error
+                                store(state, i * LANES, after)
+                        else:
+                            for i in range(K):
+                                after = load(state, i * LANES) + at(keys, key + i) * error
+                                store(state, i * LANES, after)
+                                read = read + at(queries, query + i) * after
+                    store_some(outputs, (row * N + head) * V + column, count, read)
+                for i in range(K):
+                    store_some(last, own + i * V, count, load(state, i * LANES))
+
+
+@compiled
+def _kept_place(word: int, head: int, column: int, t: int, T: int, N: int, K: int, V: int) -> int:
+    """Where the columns of a state are kept, of [W, N, V / LANES, T / CHUNK, K, LANES]."""
+    columns, chunks = -(-V // LANES), -(-T // CHUNK)
+    return (((word * N + head) * columns + column // LANES) * chunks + t // CHUNK) * K * LANES
+
+
+@compiled
+def delta_backward(
+    queries: Array,
+    keys: Array,
+    values: Array,
+    betas: Array,
+    log_gates: Array,
+    kept: Array,
+    by_outputs: Array,
+    by_last: Array,
+    by_queries: Array,
+    by_keys: Array,
+    by_values: Array,
+    by_betas: Array,
+    by_gates: Array,
+    by_first: Array,
+    W: int,
+    T: int,
+    N: int,
+    n: int,
+    K: int,
+    V: int,
+    G: int,
+    strides: Any,
+) -> None:
+    """The gradients, added to zeros, of those of outputs and last state.
+
+    The states of a chunk are computed anew from the one before it: after the gate, and after each
+    correction.
+    """
+    gates = np.empty(K + LANES, kept.dtype)
+    size = K * LANES
+    states = np.empty((CHUNK * (n + 1) + 1) * size, kept.dtype)
+    errors = np.empty(CHUNK * n * LANES, kept.dtype)
+    adjoint = np.empty(size, kept.dtype)
+    for word in range(W):
+        for head in range(N):
+            for column in range(0, V, LANES):
+                count = min(LANES, V - column)
+                own = (word * N + head) * K * V + column
+                for i in range(K):
+                    store(adjoint, i * LANES, load_some(by_last, own + i * V, count))
+                for start in range((T - 1) // CHUNK * CHUNK, -1, -CHUNK):
+                    length = min(CHUNK, T - start)
+                    place = _kept_place(word, head, column, start, T, N, K, V)
+                    for i in range(size):
+                        put(states, i, at(kept, place + i))
+                    before = 0
+                    for t in range(length):
+                        row = word * T + start + t
+                        now = (t * (n + 1) + 1) * size
+                        if G > 0:
+                            _gains(log_gates, row * strides[4] + head * G, G, K, gates)
+                            for i in range(K):
+                                after = at(gates, i) * load(states, before + i * LANES)
+                                store(states, now + i * LANES, after)
+                        else:
+                            for i in range(0, size, LANES):
+                                store(states, now + i, load(states, before + i))
+                        for p in range(n):
+                            key = row * strides[1] + (p * N + head) * K
+                            value = row * strides[2] + (p * N + head) * V + column
+                            error = load_some(values, value, count)
+                            for i in range(K):
+                                error = error - at(keys, key + i) * load(states, now + i * LANES)
+                            store(errors, (t * n + p) * LANES, error)
+                            error = at(betas, row * strides[3] + p * N + head) * error
+                            for i in range(K):
+                                after = load(states, now + i * LANES) + at(keys, key + i) * error
+                                store(states, now + size + i * LANES, after)
+                            now += size
+                        before = now
+                    for t in range(length - 1, -1, -1):
+                        row = word * T + start + t
+                        now = (t * (n + 1) + 1 + n) * size
+                        query = row * strides[0] + head * K
+                        wanted = load_some(by_outputs, (row * N + head) * V + column, count)
+                        place = (row * N + head) * K
+                        for i in range(K):
+                            add_at(
+                                by_queries, place + i, total(load(states, now + i * LANES) * wanted)
+                            )
+                            grown = load(adjoint, i * LANES) + at(queries, query + i) * wanted
+                            store(adjoint, i * LANES, grown)
+                        for p in range(n - 1, -1, -1):
+                            now -= size
+                            key = row * strides[1] + (p * N + head) * K
+                            along = splat(kept.dtype.type(0))
+                            for i in range(K):
+                                along = along + at(keys, key + i) * load(adjoint, i * LANES)
+                            error = load(errors, (t * n + p) * LANES)
+                            beta = at(betas, row * strides[3] + p * N + head)
+                            place = (row * n + p) * N + head
+                            add_at(by_betas, place, total(along * error))
+                            along = beta * along
+                            error = beta * error
+                            store_some(by_values, place * V + column, count, along)
+                            place = place * K
+                            for i in range(K):
+                                held = load(adjoint, i * LANES)
+                                found = held * error - load(states, now + i * LANES) * along
+                                add_at(by_keys, place + i, total(found))
+                                store(adjoint, i * LANES, held - at(keys, key + i) * along)
+                        if G > 0:
+                            _gains(log_gates, row * strides[4] + head * G, G, K, gates)
+                            place = (row * N + head) * G
+                            found = splat(kept.dtype.type(0))
+                            for i in range(K):
+                                held = load(adjoint, i * LANES)
+                                found = found + held * load(states, now + i * LANES)
+                                if G > 1:
+                                    add_at(by_gates, place + i, total(found))
+                                    found = splat(kept.dtype.type(0))
+                                store(adjoint, i * LANES, at(gates, i) * held)
+                            if G == 1:
+                                add_at(by_gates, place, total(found))
+                for i in range(K):
+                    store_some(by_first, own + i * V, count, load(adjoint, i * LANES))
+
+
+# --- attention without a softmax ---
+
+
+@compiled
+def attention_forward(
+    queries: Array,
+    keys: Array,
+    values: Array,
+    log_gates: Array,
+    removals: Array,
+    replacements: Array,
+    first: Array,
+    outputs: Array,
+    last: Array,
+    kept: Array,
+    W: int,
+    T: int,
+    N: int,
+    M: int,
+    K: int,
+    V: int,
+    G: int,
+    strides: Any,
+) -> None:
+    """S <- diag(a) S - p (S^T r)^T + k v^T, read as S^T q: outputs [W, T, N, V], the last state.
+
+    Queries and keys are of M heads, N or 1 for all. Log-gates have G = K numbers a head, one or
+    none. Removals r and replacements p [W, T, N, K] are empty where nothing is removed.
+    """
+    zero = first.dtype.type(0)
+    state = np.empty(K * LANES, first.dtype)
+    gates = np.empty(K + LANES, first.dtype)
+    for word in range(W):
+        for head in range(N):
+            shared = head * K if M > 1 else 0
+            for column in range(0, V, LANES):
+                count = min(LANES, V - column)
+                own = (word * N + head) * K * V + column
+                for i in range(K):
+                    store(state, i * LANES, load_some(first, own + i * V, count))
+                for t in range(T):
+                    if kept.size > 0 and t % CHUNK == 0:
+                        place = _kept_place(word, head, column, t, T, N, K, V)
+                        for i in range(0, K * LANES, LANES):
+                            store(kept, place + i, load(state, i))
+                    row = word * T + t
+                    _gains(log_gates, row * strides[3] + head * G, G, K, gates)
+                    value = load_some(values, row * strides[2] + head * V + column, count)
+                    query, key = row * strides[0] + shared, row * strides[1] + shared
+                    read = splat(zero)
+                    if removals.size > 0:
+                        remove = row * strides[4] + head * K
+                        replace = row * strides[5] + head * K
+                        gone = splat(zero)
+                        for i in range(K):
+                            gone = gone + at(removals, remove + i) * load(state, i * LANES)
+                        for i in range(K):
+                            after = at(gates, i) * load(state, i * LANES)
+                            after = after - at(replacements, replace + i) * gone
+                            after = after + at(keys, key + i) * value
+                            store(state, i * LANES, after)
+                            read = read + at(queries, query + i) * after
+                    else:
+                        for i in range(K):
+                            after = at(gates, i) * load(state, i * LANES)
+                            after = after + at(keys, key + i) * value
+                            store(state, i * LANES, after)
+                            read = read + at(queries, query + i) * after
+                    store_some(outputs, (row * N + head) * V + column, count, read)
+                for i in range(K):
+                    store_some(last, own + i * V, count, load(state, i * LANES))
+
+
+@compiled
+def attention_backward(
+    queries: Array,
+    keys: Array,
+    values: Array,
+    log_gates: Array,
+    removals: Array,
+    replacements: Array,
+    kept: Array,
+    by_outputs: Array,
+    by_last: Array,
+    by_queries: Array,
+    by_keys: Array,
+    by_values: Array,
+    by_gates: Array,
+    by_removals: Array,
+    by_replacements: Array,
+    by_first: Array,
+    W: int,
+    T: int,
+    N: int,
+    M: int,
+    K: int,
+    V: int,
+    G: int,
+    strides: Any,
+) -> None:
+    """The gradients, added to zeros; the states of a chunk are computed anew."""
+    zero = kept.dtype.type(0)
+    size = K * LANES
+    gates = np.empty(CHUNK * (K + LANES), kept.dtype)
+    factors = np.empty(K + LANES, kept.dtype)
+    states = np.empty((CHUNK + 1) * size, kept.dtype)
+    removed = np.empty(CHUNK * LANES, kept.dtype)
+    adjoint = np.empty(size, kept.dtype)
+    for word in range(W):
+        for head in range(N):
+            shared = head * K if M > 1 else 0
+            for column in range(0, V, LANES):
+                count = min(LANES, V - column)
+                own = (word * N + head) * K * V + column
+                for i in range(K):
+                    store(adjoint, i * LANES, load_some(by_last, own + i * V, count))
+                for start in range((T - 1) // CHUNK * CHUNK, -1, -CHUNK):
+                    length = min(CHUNK, T - start)
+                    place = _kept_place(word, head, column, start, T, N, K, V)
+                    for i in range(0, size, LANES):
+                        store(states, i, load(kept, place + i))
+                    for t in range(length):
+                        row = word * T + start + t
+                        before, now = t * size, (t + 1) * size
+                        _gains(log_gates, row * strides[3] + head * G, G, K, factors)
+                        for i in range(0, K, LANES):
+                            store(gates, t * (K + LANES) + i, load(factors, i))
+                        value = load_some(values, row * strides[2] + head * V + column, count)
+                        key = row * strides[1] + shared
+                        for i in range(K):
+                            after = at(factors, i) * load(states, before + i * LANES)
+                            after = after + at(keys, key + i) * value
+                            store(states, now + i * LANES, after)
+                        if removals.size > 0:
+                            remove = row * strides[4] + head * K
+                            replace = row * strides[5] + head * K
+                            gone = splat(zero)
+                            for i in range(K):
+                                held = load(states, before + i * LANES)
+                                gone = gone + at(removals, remove + i) * held
+                            store(removed, t * LANES, gone)
+                            for i in range(K):
+                                held = load(states, now + i * LANES)
+                                held = held - at(replacements, replace + i) * gone
+                                store(states, now + i * LANES, held)
+                    for t in range(length - 1, -1, -1):
+                        row = word * T + start + t
+                        before, now = t * size, (t + 1) * size
+                        value = load_some(values, row * strides[2] + head * V + column, count)
+                        wanted = load_some(by_outputs, (row * N + head) * V + column, count)
+                        query, key = row * strides[0] + shared, row * strides[1] + shared
+                        place = row * M * K + shared
+                        by_value = splat(zero)
+                        for i in range(K):
+                            held = load(adjoint, i * LANES) + at(queries, query + i) * wanted
+                            store(adjoint, i * LANES, held)
+                            by_value = by_value + at(keys, key + i) * held
+                            found = total(load(states, now + i * LANES) * wanted)
+                            add_at(by_queries, place + i, found)
+                            add_at(by_keys, place + i, total(held * value))
+                        store_some(by_values, (row * N + head) * V + column, count, by_value)
+                        by_gone = splat(zero)
+                        if removals.size > 0:
+                            replace = row * strides[5] + head * K
+                            place = (row * N + head) * K
+                            gone = load(removed, t * LANES)
+                            for i in range(K):
+                                held = load(adjoint, i * LANES)
+                                by_gone = by_gone - at(replacements, replace + i) * held
+                                add_at(by_replacements, place + i, -total(held * gone))
+                        if G > 0:
+                            place = (row * N + head) * G
+                            found = splat(zero)
+                            for i in range(K):
+                                factor = at(gates, t * (K + LANES) + i)
+                                held = factor * load(adjoint, i * LANES)
+                                store(adjoint, i * LANES, held)
+                                found = found + held * load(states, before + i * LANES)
+                                if G > 1:
+                                    add_at(by_gates, place + i, total(found))
+                                    found = splat(zero)
+                            if G == 1:
+                                add_at(by_gates, place, total(found))
+                        if removals.size > 0:
+                            remove = row * strides[4] + head * K
+                            place = (row * N + head) * K
+                            for i in range(K):
+                                found = total(load(states, before + i * LANES) * by_gone)
+                                add_at(by_removals, place + i, found)
+                                held = load(adjoint, i * LANES)
+                                held = held + at(removals, remove + i) * by_gone
+                                store(adjoint, i * LANES, held)
+                for i in range(K):
+                    store_some(by_first, own + i * V, count, load(adjoint, i * LANES))
+
+
+# --- around recurrences ---
+
+
+@compiled
+def _gather(
+    inputs: Array,
+    window: Array,
+    number: int,
+    channel: int,
+    count: int,
+    T: int,
+    D: int,
+    size: int,
+    stride: int,
+    seen: Array,
+) -> None:
+    """Some channels of a word at all positions, those of the window first."""
+    for t in range(size - 1):
+        place = (number * (size - 1) + t) * D + channel
+        store(seen, t * LANES, load_some(window, place, count))
+    for t in range(T):
+        place = (number * T + t) * stride + channel
+        store(seen, (t + size - 1) * LANES, load_some(inputs, place, count))
+
+
+@compiled
+def _convolved(seen: Array, weights: Array, t: int, size: int) -> Any:
+    """The weighted sum of `size` positions from t on, and the bias, which is the last weight."""
+    summed = load(weights, size * LANES)
+    for j in range(size):
+        summed = summed + load(weights, j * LANES) * load(seen, (t + j) * LANES)
+    return summed
+
+
+@compiled
+def _weights(
+    filters: Array,
+    biases: Array,
+    lane: int,
+    channel: int,
+    count: int,
+    D: int,
+    size: int,
+    weights: Array,
+) -> None:
+    """The filters of some channels, and their bias or zeros."""
+    for j in range(size):
+        place = (lane * size + j) * D + channel
+        store(weights, j * LANES, load_some(filters, place, count))
+    store(weights, size * LANES, splat(weights.dtype.type(0)))
+    if biases.size > 0:
+        store(weights, size * LANES, load_some(biases, lane * D + channel, count))
+
+
+@compiled
+def convolution_forward(
+    inputs: Array,
+    window: Array,
+    filters: Array,
+    biases: Array,
+    outputs: Array,
+    R: int,
+    W: int,
+    T: int,
+    D: int,
+    size: int,
+    activated: bool,
+    stride: int,
+) -> None:
+    """Channels [R, W, T, D] summed over `size` positions, weighted by filters [R, size, D].
+
+    The window [R, W, size - 1, D] precedes the inputs, whose rows (r, w, t) have a stride. Biases
+    are [R, D] or empty. With `activated`, outputs are z sigmoid(z).
+    """
+    zero, one = outputs.dtype.type(0), outputs.dtype.type(1)
+    seen = np.empty((T + size) * LANES, outputs.dtype)
+    weights = np.empty((size + 1) * LANES, outputs.dtype)
+    for lane in range(R):
+        for channel in range(0, D, LANES):
+            count = min(LANES, D - channel)
+            _weights(filters, biases, lane, channel, count, D, size, weights)
+            for number in range(lane * W, lane * W + W):
+                _gather(inputs, window, number, channel, count, T, D, size, stride, seen)
+                for t in range(T):
+                    summed = _convolved(seen, weights, t, size)
+                    if activated:
+                        summed = summed / (one + exponential(zero - summed))
+                    store_some(outputs, (number * T + t) * D + channel, count, summed)
+
+
+@compiled
+def convolution_backward(
+    inputs: Array,
+    window: Array,
+    filters: Array,
+    biases: Array,
+    by_outputs: Array,
+    by_inputs: Array,
+    by_window: Array,
+    by_filters: Array,
+    by_biases: Array,
+    R: int,
+    W: int,
+    T: int,
+    D: int,
+    size: int,
+    activated: bool,
+    stride: int,
+) -> None:
+    """The gradients."""
+    zero, one = by_outputs.dtype.type(0), by_outputs.dtype.type(1)
+    seen = np.empty((T + size) * LANES, by_outputs.dtype)
+    weights = np.empty((size + 1) * LANES, by_outputs.dtype)
+    by_weights = np.empty((size + 1) * LANES, by_outputs.dtype)
+    wanted = np.zeros((T + 2 * size) * LANES, by_outputs.dtype)  # between zeros
+    for lane in range(R):
+        for channel in range(0, D, LANES):
+            count = min(LANES, D - channel)
+            _weights(filters, biases, lane, channel, count, D, size, weights)
+            for j in range(size + 1):
+                store(by_weights, j * LANES, splat(zero))
+            for number in range(lane * W, lane * W + W):
+                _gather(inputs, window, number, channel, count, T, D, size, stride, seen)
+                by_bias = load(by_weights, size * LANES)
+                for t in range(T):
+                    along = load_some(by_outputs, (number * T + t) * D + channel, count)
+                    if activated:
+                        summed = _convolved(seen, weights, t, size)
+                        gate = one / (one + exponential(zero - summed))
+                        along = along * gate * (one + summed * (one - gate))
+                    by_bias = by_bias + along
+                    store(wanted, (t + size) * LANES, along)
+                store(by_weights, size * LANES, by_bias)
+                for j in range(size):
+                    summed = load(by_weights, j * LANES)
+                    for t in range(T):
+                        along = load(wanted, (t + size) * LANES)
+                        summed = summed + along * load(seen, (t + j) * LANES)
+                    store(by_weights, j * LANES, summed)
+                for t in range(T + size - 1):
+                    summed = splat(zero)
+                    for j in range(size):
+                        along = load(wanted, (t - j + size) * LANES)
+                        summed = summed + load(weights, j * LANES) * along
+                    if t < size - 1:
+                        place = (number * (size - 1) + t) * D + channel
+                        store_some(by_window, place, count, summed)
+                    else:
+                        place = (number * T + t - size + 1) * D + channel
+                        store_some(by_inputs, place, count, summed)
+            for j in range(size):
+                place = (lane * size + j) * D + channel
+                store_some(by_filters, place, count, load(by_weights, j * LANES))
+            if biases.size > 0:
+                store_some(by_biases, lane * D + channel, count, load(by_weights, size * LANES))
+
+
+@compiled
+def _measured(
+    inputs: Array, place: int, D: int, share: float, epsilon: float, largest: float
+) -> Any:
+    """What to multiply a row by before it is squared, and 1 / sqrt(share |x|^2 + epsilon) then."""
+    squares = splat(inputs.dtype.type(0))
+    for first in range(0, D, LANES):
+        part = load_some(inputs, place + first, min(LANES, D - first))
+        squares = squares + part * part
+    factor = inputs.dtype.type(1)
+    summed = total(squares)
+    if not summed <= largest * largest:
+        most = inputs.dtype.type(0)
+        for i in range(D):
+            size = abs(at(inputs, place + i))
+            if not size <= most:
+                most = size
+        if not most <= largest:
+            factor = inputs.dtype.type(1 / (most / largest))
+            squares = splat(inputs.dtype.type(0))
+            for first in range(0, D, LANES):
+                part = load_some(inputs, place + first, min(LANES, D - first)) * factor
+                squares = squares + part * part
+            summed = total(squares)
+    return factor, inputs.dtype.type(1 / np.sqrt(share * summed + epsilon))
+
+
+@compiled
+def norm_forward(
+    inputs: Array,
+    gains: Array,
+    outputs: Array,
+    R: int,
+    M: int,
+    D: int,
+    rows: int,
+    share: float,
+    epsilon: float,
+    largest: float,
+    scale: float,
+    stride: int,
+) -> None:
+    """Rows [R, M, D] times scale / sqrt(share |x|^2 + epsilon), times gains [R, rows, D] in turn.
+
+    Rows with a number above `largest` are scaled down to it before. No gains are an empty array.
+    """
+    for lane in range(R):
+        for m in range(M):
+            place = (lane * M + m) * stride
+            factor, measure = _measured(inputs, place, D, share, epsilon, largest)
+            multiplier = factor * measure * outputs.dtype.type(scale)
+            for first in range(0, D, LANES):
+                count = min(LANES, D - first)
+                part = multiplier * load_some(inputs, place + first, count)
+                if gains.size > 0:
+                    row = (lane * rows + m % rows) * D + first
+                    part = part * load_some(gains, row, count)
+                store_some(outputs, (lane * M + m) * D + first, count, part)
+
+
+@compiled
+def norm_backward(
+    inputs: Array,
+    gains: Array,
+    by_outputs: Array,
+    by_inputs: Array,
+    by_gains: Array,
+    R: int,
+    M: int,
+    D: int,
+    rows: int,
+    share: float,
+    epsilon: float,
+    largest: float,
+    scale: float,
+    stride: int,
+) -> None:
+    """The gradients; those by gains are added to zeros. No gradient is by the scaling down."""
+    for lane in range(R):
+        for m in range(M):
+            place, own = (lane * M + m) * stride, (lane * M + m) * D
+            factor, measure = _measured(inputs, place, D, share, epsilon, largest)
+            multiplier = factor * measure
+            along = splat(by_outputs.dtype.type(0))
+            for first in range(0, D, LANES):
+                count = min(LANES, D - first)
+                normal = multiplier * load_some(inputs, place + first, count)
+                wanted = by_outputs.dtype.type(scale) * load_some(by_outputs, own + first, count)
+                if gains.size > 0:
+                    row = (lane * rows + m % rows) * D + first
+                    grown = load_some(by_gains, row, count) + wanted * normal
+                    store_some(by_gains, row, count, grown)
+                    wanted = wanted * load_some(gains, row, count)
+                along = along + wanted * normal
+            shared = by_outputs.dtype.type(share) * total(along)
+            for first in range(0, D, LANES):
+                count = min(LANES, D - first)
+                normal = multiplier * load_some(inputs, place + first, count)
+                wanted = by_outputs.dtype.type(scale) * load_some(by_outputs, own + first, count)
+                if gains.size > 0:
+                    row = (lane * rows + m % rows) * D + first
+                    wanted = wanted * load_some(gains, row, count)
+                found = multiplier * (wanted - shared * normal)
+                store_some(by_inputs, own + first, count, found)
