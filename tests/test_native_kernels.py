@@ -209,6 +209,54 @@ def test_attention_that_removes(shape, dtype, seed) -> None:
     assert_same(by_torch, native.replacing_attention, inputs)
 
 
+@few
+@given(
+    st.tuples(small, lengths, sizes, small),
+    st.booleans(),
+    dtypes,
+    st.lists(st.booleans(), min_size=6, max_size=6),
+)
+def test_selective_diagonal(shape, signed, dtype, mapped) -> None:
+    words, steps, channels, numbers = shape
+    inputs = [
+        torch.rand(words, steps, channels, dtype=dtype),
+        normal(words, steps, channels, dtype=dtype),
+        normal(words, steps, numbers, dtype=dtype),
+        normal(words, steps, numbers, dtype=dtype),
+        -torch.rand(channels, numbers, dtype=dtype),
+        normal(words, channels, numbers, dtype=dtype),
+    ]
+
+    def by_torch(steps, x, writings, readings, rates, state):
+        outputs = []
+        for t in range(steps.shape[1]):
+            gains = torch.exp(steps[:, t].unsqueeze(-1) * rates)
+            gains = 2 * gains - 1 if signed else gains
+            written = (steps[:, t] * x[:, t]).unsqueeze(-1) * writings[:, t].unsqueeze(-2)
+            state = gains * state + written
+            outputs.append(torch.einsum("ben,bn->be", state, readings[:, t]))
+        return torch.stack(outputs, 1), state
+
+    def by_loop(*inputs):
+        return native.selective_diagonal(*inputs, signed=signed)
+
+    mapped[4:] = [False, mapped[5]]  # positive rates would grow
+    assert_same(by_torch, by_loop, inputs)
+    assert_same_mapped(by_torch, by_loop, inputs, [False, *mapped[1:]])
+
+
+@few
+@given(st.tuples(small, small, sizes), dtypes, st.lists(st.booleans(), min_size=2, max_size=2))
+def test_gates(shape, dtype, mapped) -> None:
+    inputs = [normal(*shape, dtype=dtype), 3 * normal(*shape, dtype=dtype)]
+
+    def by_torch(inputs, gates):
+        return inputs * functional.silu(gates)
+
+    assert_same(by_torch, native.gated, inputs)
+    assert_same_mapped(by_torch, native.gated, inputs, mapped)
+
+
 # --- around recurrences ---
 
 

@@ -34,6 +34,7 @@ from statetrack.models._layers import (
     Window,
     draw_small,
     draw_time_steps,
+    gated,
     of_unit_length,
 )
 from statetrack.models._settings import BlockSettings, KernelSettings
@@ -195,7 +196,7 @@ class DeltaMixer(AffineMixer[tuple[Window, Tensor], DeltaFactors]):
         """Normalised by head, gated and mapped."""
         outputs = self.norm(read).flatten(-2)
         if self.gate is not None:
-            outputs = outputs * functional.silu(self.gate(inputs))
+            outputs = gated(outputs, self.gate(inputs), kernel=self.kernel)
         return through(self.output, outputs)
 
 

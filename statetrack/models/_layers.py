@@ -132,6 +132,13 @@ def of_unit_length(
     return vectors * torch.rsqrt(vectors.square().sum(-1, keepdim=True) + 1e-6)
 
 
+def gated(inputs: Tensor, gates: Tensor, *, kernel: KernelChoice = "torch") -> Tensor:
+    """Inputs [..., D] times silu of gates [..., D]."""
+    if inputs.dtype == gates.dtype and natively(kernel, inputs):
+        return native.gated(inputs, gates)
+    return inputs * functional.silu(gates)
+
+
 # --- normalisation ---
 
 LARGEST_SQUARED = 2.0**30

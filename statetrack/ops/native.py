@@ -250,10 +250,14 @@ def _delta_sizes(
     return words, steps, heads, num_keys, key_size, values.shape[-1], gates
 
 
-def _sequences(*parts: Tensor | None) -> tuple[list[np.ndarray[Any, Any]], tuple[int, ...]]:
+def _sequences(
+    *parts: Tensor | None, leading: int = 2
+) -> tuple[list[np.ndarray[Any, Any]], tuple[int, ...]]:
     """The numbers of sequences [W, T, ...], and from position to position how many; None is 0."""
     dtype = next(part.dtype for part in parts if part is not None)
-    rows = [(np.empty(0, _NUMPY[dtype]), 0) if part is None else _rows(part, 2) for part in parts]
+    rows = [
+        (np.empty(0, _NUMPY[dtype]), 0) if part is None else _rows(part, leading) for part in parts
+    ]
     return [numbers for numbers, _ in rows], tuple(step for _, step in rows)
 
 
@@ -349,6 +353,66 @@ def _attention_sizes(state: Tensor, sequences: Sequence[Tensor | None]) -> tuple
     words, steps, heads, value_size = values.shape
     num_gates = 0 if gates is None else gates.shape[-1]
     return words, steps, heads, *keys.shape[2:], value_size, num_gates
+
+
+def selective_diagonal(
+    steps: Tensor,
+    inputs: Tensor,
+    writings: Tensor,
+    readings: Tensor,
+    rates: Tensor,
+    state: Tensor,
+    *,
+    signed: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """States h_t = a_t * h_{t-1} + dt_t x_t B_t^T, read as h_t C_t, with a_t = exp(dt_t A).
+
+    Steps dt and inputs x are [B, T, E], writings B and readings C [B, T, N], rates A [E, N] and the
+    state [B, E, N]. With `signed`, gains are 2 exp(dt_t A) - 1.
+    """
+    loop = Loop(partial(_selective_forward, signed), partial(_selective_backward, signed))
+    others = (inputs, writings, readings, rates.mT, state.mT)
+    outputs, last = call(steps.unsqueeze(0), loop, *(part.unsqueeze(0) for part in others))
+    return outputs.squeeze(0), last.squeeze(0).mT
+
+
+def _selective_forward(signed: bool, keep: bool, *inputs: Tensor) -> tuple[Tensor, ...]:
+    *sequences, rates, state = inputs
+    sizes = _selective_sizes(sequences)
+    lanes, words, positions, channels, numbers = sizes
+    chunks = -(-positions // _loops().CHUNK) if keep else 0
+    width = _loops().LANES
+    kept = state.new_empty(lanes, words, chunks, -(-channels // width), numbers, width)
+    outputs = state.new_empty(lanes, words, positions, channels)
+    last = state.new_empty(state.shape)
+    given, strides = _sequences(*sequences, leading=3)
+    arrays = [_array(part, state) for part in (rates, state, outputs, last, kept)]
+    _loops().selective_forward(*given, *arrays, *sizes, signed, strides)
+    return outputs, last, kept
+
+
+def _selective_backward(
+    signed: bool,
+    inputs: list[Tensor],
+    kept: Tensor,
+    by_outputs: Tensor | None,
+    by_last: Tensor | None,
+) -> Tensors:
+    *sequences, rates, state = inputs
+    sizes = _selective_sizes(sequences)
+    given, strides = _sequences(*sequences, leading=3)
+    by_outputs = _or_zeros(by_outputs, sizes[:4], state)
+    by_last = _or_zeros(by_last, state.shape, state)
+    found = [part.new_empty(part.shape) for part in sequences]
+    by_rates, by_first = rates.new_zeros(rates.shape), state.new_empty(state.shape)
+    tensors = (rates, kept, by_outputs, by_last, *found, by_rates, by_first)
+    arrays = [_array(part, state) for part in tensors]
+    _loops().selective_backward(*given, *arrays, *sizes, signed, strides)
+    return *found, by_rates, by_first
+
+
+def _selective_sizes(sequences: Sequence[Tensor]) -> tuple[int, ...]:
+    return *sequences[0].shape, sequences[2].shape[-1]
 
 
 # --- around recurrences ---
@@ -464,3 +528,28 @@ def _norm_backward(
 def _norm_sizes(inputs: Tensor, gains: Tensor | None) -> tuple[int, ...]:
     lanes, size = len(inputs), inputs.shape[-1]
     return lanes, inputs.numel() // (lanes * size), size, 1 if gains is None else gains.shape[1]
+
+
+def gated(inputs: Tensor, gates: Tensor) -> Tensor:
+    """Products x z sigmoid(z) of inputs x and gates z, [..., D] both."""
+    return call(inputs.unsqueeze(0), _GATED, gates.unsqueeze(0))[0].squeeze(0)
+
+
+def _gated_forward(keep: bool, inputs: Tensor, gates: Tensor) -> tuple[Tensor, ...]:
+    outputs = inputs.new_empty(inputs.shape)
+    given, strides = _sequences(inputs, gates, leading=inputs.dim() - 1)
+    size = inputs.shape[-1]
+    _loops().gated_forward(*given, _flat(outputs), inputs.numel() // size, size, strides)
+    return outputs, outputs.new_empty(len(outputs), 0)
+
+
+def _gated_backward(inputs: list[Tensor], kept: Tensor, by_outputs: Tensor) -> Tensors:
+    given, strides = _sequences(*inputs, leading=inputs[0].dim() - 1)
+    found = [part.new_empty(part.shape) for part in inputs]
+    size = inputs[0].shape[-1]
+    arrays = [_array(part, by_outputs) for part in (by_outputs, *found)]
+    _loops().gated_backward(*given, *arrays, by_outputs.numel() // size, size, strides)
+    return tuple(found)
+
+
+_GATED = Loop(_gated_forward, _gated_backward)
