@@ -352,12 +352,14 @@ def delta_forward(
     K: int,
     V: int,
     G: int,
+    B: int,
     strides: Any,
 ) -> None:
-    """Outputs [W, T, N, V], the last state [W, N, K, V] and, unless empty, those before chunks.
+    """Outputs [W, T, N, V], the last state [W, N, K, V] and, unless empty, what is kept.
 
-    Of the sequences the row (w, t) starts at (w T + t) times its stride. `log_gates` have G = K
-    numbers a head, one or none.
+    First states are of B words, which repeat; kept are the states before chunks, but the first, and
+    the errors. Of the sequences the row (w, t) starts at (w T + t) times its stride. `log_gates`
+    have G = K numbers a head, one or none.
     """
     state = np.empty(K * LANES, first.dtype)
     gates = np.empty(K + LANES, first.dtype)
@@ -366,13 +368,14 @@ def delta_forward(
             for column in range(0, V, LANES):
                 count = min(LANES, V - column)
                 own = (word * N + head) * K * V + column
+                given = (word % B * N + head) * K * V + column
                 for i in range(K):
-                    store(state, i * LANES, load_some(first, own + i * V, count))
+                    store(state, i * LANES, load_some(first, given + i * V, count))
                 for t in range(T):
-                    if kept.size > 0 and t % CHUNK == 0:
-                        place = _kept_place(word, head, column, t, T, N, K, V)
-                        for i in range(K * LANES):
-                            put(kept, place + i, at(state, i))
+                    if kept.size > 0 and t > 0 and t % CHUNK == 0:
+                        place = _kept_place(word * N + head, t, T, K, V) + column
+                        for i in range(K):
+                            store(kept, place + i * _padded(V), load(state, i * LANES))
                     row = word * T + t
                     query = row * strides[0] + head * K
                     if G > 0:
@@ -386,6 +389,9 @@ def delta_forward(
                         error = load_some(values, value, count)
                         for i in range(K):
                             error = error - at(keys, key + i) * load(state, i * LANES)
+                        if kept.size > 0:
+                            place = _kept_row(word * N + head, W * N, t * n + p, T, n, K, V)
+                            store(kept, place + column, error)
                         error = at(betas, row * strides[3] + p * N + head) * error
                         if p < n - 1:
                             for i in range(K):
@@ -402,10 +408,51 @@ def delta_forward(
 
 
 @compiled
-def _kept_place(word: int, head: int, column: int, t: int, T: int, N: int, K: int, V: int) -> int:
-    """Where the columns of a state are kept, of [W, N, V / LANES, T / CHUNK, K, LANES]."""
-    columns, chunks = -(-V // LANES), -(-T // CHUNK)
-    return (((word * N + head) * columns + column // LANES) * chunks + t // CHUNK) * K * LANES
+def _padded(V: int) -> int:
+    """The numbers of a row of V numbers that is kept: whole vectors."""
+    return -(-V // LANES) * LANES
+
+
+@compiled
+def _kept_place(own: int, t: int, T: int, K: int, V: int) -> int:
+    """Where the state before a chunk, but the first, of head number `own` of W N is kept."""
+    return (own * ((T - 1) // CHUNK) + t // CHUNK - 1) * K * _padded(V)
+
+
+@compiled
+def _kept_row(own: int, heads: int, place: int, T: int, n: int, K: int, V: int) -> int:
+    """Where a row of a head's n T corrections is kept: after the states of all W N heads."""
+    return heads * ((T - 1) // CHUNK) * K * _padded(V) + (own * T * n + place) * _padded(V)
+
+
+@compiled
+def _transposed(states: Array, place: int, stride: int, count: int, V: int, columns: Array) -> None:
+    """Some rows of a state as lanes, zeros beside them and where there is none: [V, LANES]."""
+    for j in range(V):
+        store(columns, j * LANES, splat(states.dtype.type(0)))
+    if states.size > 0:
+        for j in range(V):
+            for i in range(count):
+                put(columns, j * LANES + i, at(states, place + i * stride + j))
+
+
+@compiled
+def _gain_lanes(log_gates: Array, place: int, G: int, first: int, count: int) -> Any:
+    """The gains of some rows of a head, as lanes: ones where there are none."""
+    if G == 0:
+        return splat(log_gates.dtype.type(1))
+    if G == 1:
+        return exponential(splat(at(log_gates, place)))
+    return exponential(load_some(log_gates, place + first, count))
+
+
+@compiled
+def _add_gates(by_gates: Array, place: int, G: int, first: int, count: int, found: Any) -> None:
+    """Write the gradients by log-gates of some rows, or add their sum to that of all."""
+    if G == 1:
+        add_at(by_gates, place, total(found))
+    elif G > 1:
+        store_some(by_gates, place + first, count, found)
 
 
 @compiled
@@ -415,6 +462,7 @@ def delta_backward(
     values: Array,
     betas: Array,
     log_gates: Array,
+    initial: Array,
     kept: Array,
     by_outputs: Array,
     by_last: Array,
@@ -431,101 +479,242 @@ def delta_backward(
     K: int,
     V: int,
     G: int,
+    B: int,
     strides: Any,
 ) -> None:
-    """The gradients, added to zeros, of those of outputs and last state.
+    """The gradients, those by gates added to zeros, of the gradients of outputs and last state.
 
-    The states of a chunk are computed anew from the one before it: after the gate, and after each
-    correction.
+    First those of values, with columns of the state's gradient as lanes, which need no state; then
+    those of queries and keys, with rows as lanes, of states that are computed anew in each chunk.
+    So no sum is over lanes.
     """
+    alongs = np.empty(T * n * _padded(V), kept.dtype)
+    states = np.empty((CHUNK * (n + 1) + 1) * V * LANES, kept.dtype)
+    adjoint = np.empty(max(K, V) * LANES, kept.dtype)
     gates = np.empty(K + LANES, kept.dtype)
-    size = K * LANES
-    states = np.empty((CHUNK * (n + 1) + 1) * size, kept.dtype)
-    errors = np.empty(CHUNK * n * LANES, kept.dtype)
-    adjoint = np.empty(size, kept.dtype)
-    for word in range(W):
-        for head in range(N):
+    for own in range(W * N):
+        word, head = own // N, own % N
+        for column in range(0, V, LANES):
+            _delta_by_values(
+                queries,
+                keys,
+                betas,
+                log_gates,
+                by_outputs,
+                by_last,
+                by_values,
+                by_first,
+                alongs,
+                adjoint,
+                gates,
+                word,
+                head,
+                column,
+                T,
+                N,
+                n,
+                K,
+                V,
+                G,
+                strides,
+            )
+        for t in range(T * n):
+            found = splat(kept.dtype.type(0))
+            place = _kept_row(own, W * N, t, T, n, K, V)
             for column in range(0, V, LANES):
-                count = min(LANES, V - column)
-                own = (word * N + head) * K * V + column
+                error = load(kept, place + column)
+                found = found + error * load(alongs, t * _padded(V) + column)
+            put(by_betas, (word * T * n + t) * N + head, total(found))
+        for first in range(0, K, LANES):
+            _delta_by_keys(
+                queries,
+                keys,
+                betas,
+                log_gates,
+                initial,
+                kept,
+                by_outputs,
+                by_last,
+                by_queries,
+                by_keys,
+                by_gates,
+                alongs,
+                adjoint,
+                states,
+                word,
+                head,
+                first,
+                W,
+                T,
+                N,
+                n,
+                K,
+                V,
+                G,
+                B,
+                strides,
+            )
+
+
+@compiled
+def _delta_by_values(
+    queries: Array,
+    keys: Array,
+    betas: Array,
+    log_gates: Array,
+    by_outputs: Array,
+    by_last: Array,
+    by_values: Array,
+    by_first: Array,
+    alongs: Array,
+    adjoint: Array,
+    gates: Array,
+    word: int,
+    head: int,
+    column: int,
+    T: int,
+    N: int,
+    n: int,
+    K: int,
+    V: int,
+    G: int,
+    strides: Any,
+) -> None:
+    zero = adjoint.dtype.type(0)
+    count = min(LANES, V - column)
+    own = (word * N + head) * K * V + column
+    for i in range(K):
+        store(adjoint, i * LANES, splat(zero))
+        if by_last.size > 0:
+            store(adjoint, i * LANES, load_some(by_last, own + i * V, count))
+    for t in range(T - 1, -1, -1):
+        row = word * T + t
+        query = row * strides[0] + head * K
+        key = row * strides[1] + ((n - 1) * N + head) * K
+        wanted = load_some(by_outputs, (row * N + head) * V + column, count)
+        if G > 0:
+            _gains(log_gates, row * strides[4] + head * G, G, K, gates)
+        along = splat(zero)
+        for i in range(K):
+            held = load(adjoint, i * LANES) + at(queries, query + i) * wanted
+            store(adjoint, i * LANES, held)
+            along = along + at(keys, key + i) * held
+        for p in range(n - 1, -1, -1):
+            store(alongs, (t * n + p) * _padded(V) + column, along)
+            along = at(betas, row * strides[3] + p * N + head) * along
+            place = ((row * n + p) * N + head) * V + column
+            store_some(by_values, place, count, along)
+            following = splat(zero)
+            before = key - N * K
+            if p > 0:
                 for i in range(K):
-                    store(adjoint, i * LANES, load_some(by_last, own + i * V, count))
-                for start in range((T - 1) // CHUNK * CHUNK, -1, -CHUNK):
-                    length = min(CHUNK, T - start)
-                    place = _kept_place(word, head, column, start, T, N, K, V)
-                    for i in range(size):
-                        put(states, i, at(kept, place + i))
-                    before = 0
-                    for t in range(length):
-                        row = word * T + start + t
-                        now = (t * (n + 1) + 1) * size
-                        if G > 0:
-                            _gains(log_gates, row * strides[4] + head * G, G, K, gates)
-                            for i in range(K):
-                                after = at(gates, i) * load(states, before + i * LANES)
-                                store(states, now + i * LANES, after)
-                        else:
-                            for i in range(0, size, LANES):
-                                store(states, now + i, load(states, before + i))
-                        for p in range(n):
-                            key = row * strides[1] + (p * N + head) * K
-                            value = row * strides[2] + (p * N + head) * V + column
-                            error = load_some(values, value, count)
-                            for i in range(K):
-                                error = error - at(keys, key + i) * load(states, now + i * LANES)
-                            store(errors, (t * n + p) * LANES, error)
-                            error = at(betas, row * strides[3] + p * N + head) * error
-                            for i in range(K):
-                                after = load(states, now + i * LANES) + at(keys, key + i) * error
-                                store(states, now + size + i * LANES, after)
-                            now += size
-                        before = now
-                    for t in range(length - 1, -1, -1):
-                        row = word * T + start + t
-                        now = (t * (n + 1) + 1 + n) * size
-                        query = row * strides[0] + head * K
-                        wanted = load_some(by_outputs, (row * N + head) * V + column, count)
-                        place = (row * N + head) * K
-                        for i in range(K):
-                            add_at(
-                                by_queries, place + i, total(load(states, now + i * LANES) * wanted)
-                            )
-                            grown = load(adjoint, i * LANES) + at(queries, query + i) * wanted
-                            store(adjoint, i * LANES, grown)
-                        for p in range(n - 1, -1, -1):
-                            now -= size
-                            key = row * strides[1] + (p * N + head) * K
-                            along = splat(kept.dtype.type(0))
-                            for i in range(K):
-                                along = along + at(keys, key + i) * load(adjoint, i * LANES)
-                            error = load(errors, (t * n + p) * LANES)
-                            beta = at(betas, row * strides[3] + p * N + head)
-                            place = (row * n + p) * N + head
-                            add_at(by_betas, place, total(along * error))
-                            along = beta * along
-                            error = beta * error
-                            store_some(by_values, place * V + column, count, along)
-                            place = place * K
-                            for i in range(K):
-                                held = load(adjoint, i * LANES)
-                                found = held * error - load(states, now + i * LANES) * along
-                                add_at(by_keys, place + i, total(found))
-                                store(adjoint, i * LANES, held - at(keys, key + i) * along)
-                        if G > 0:
-                            _gains(log_gates, row * strides[4] + head * G, G, K, gates)
-                            place = (row * N + head) * G
-                            found = splat(kept.dtype.type(0))
-                            for i in range(K):
-                                held = load(adjoint, i * LANES)
-                                found = found + held * load(states, now + i * LANES)
-                                if G > 1:
-                                    add_at(by_gates, place + i, total(found))
-                                    found = splat(kept.dtype.type(0))
-                                store(adjoint, i * LANES, at(gates, i) * held)
-                            if G == 1:
-                                add_at(by_gates, place, total(found))
+                    held = load(adjoint, i * LANES) - at(keys, key + i) * along
+                    store(adjoint, i * LANES, held)
+                    following = following + at(keys, before + i) * held
+            elif G > 0:
                 for i in range(K):
-                    store_some(by_first, own + i * V, count, load(adjoint, i * LANES))
+                    held = load(adjoint, i * LANES) - at(keys, key + i) * along
+                    store(adjoint, i * LANES, at(gates, i) * held)
+            else:
+                for i in range(K):
+                    held = load(adjoint, i * LANES) - at(keys, key + i) * along
+                    store(adjoint, i * LANES, held)
+            along, key = following, before
+    if by_first.size > 0:
+        for i in range(K):
+            store_some(by_first, own + i * V, count, load(adjoint, i * LANES))
+
+
+@compiled
+def _delta_by_keys(
+    queries: Array,
+    keys: Array,
+    betas: Array,
+    log_gates: Array,
+    initial: Array,
+    kept: Array,
+    by_outputs: Array,
+    by_last: Array,
+    by_queries: Array,
+    by_keys: Array,
+    by_gates: Array,
+    alongs: Array,
+    adjoint: Array,
+    states: Array,
+    word: int,
+    head: int,
+    first: int,
+    W: int,
+    T: int,
+    N: int,
+    n: int,
+    K: int,
+    V: int,
+    G: int,
+    B: int,
+    strides: Any,
+) -> None:
+    zero = kept.dtype.type(0)
+    count = min(LANES, K - first)
+    own, size = word * N + head, V * LANES
+    _transposed(by_last, (own * K + first) * V, V, count, V, adjoint)
+    for start in range((T - 1) // CHUNK * CHUNK, -1, -CHUNK):
+        length = min(CHUNK, T - start)
+        if start > 0:
+            place = _kept_place(own, start, T, K, V) + first * _padded(V)
+            _transposed(kept, place, _padded(V), count, V, states)
+        else:
+            place = (word % B * N + head) * K * V + first * V
+            _transposed(initial, place, V, count, V, states)
+        now = 0
+        for t in range(length):
+            row = word * T + start + t
+            gain = _gain_lanes(log_gates, row * strides[4] + head * G, G, first, count)
+            for j in range(0, size, LANES):
+                store(states, now + size + j, gain * load(states, now + j))
+            now += size
+            for p in range(n):
+                key = load_some(keys, row * strides[1] + (p * N + head) * K + first, count)
+                key = at(betas, row * strides[3] + p * N + head) * key
+                place = _kept_row(own, W * N, (start + t) * n + p, T, n, K, V)
+                for j in range(V):
+                    after = load(states, now + j * LANES) + at(kept, place + j) * key
+                    store(states, now + size + j * LANES, after)
+                now += size
+        for t in range(length - 1, -1, -1):
+            row = word * T + start + t
+            query = load_some(queries, row * strides[0] + head * K + first, count)
+            place = (row * N + head) * V
+            found = splat(zero)
+            for j in range(V):
+                wanted = at(by_outputs, place + j)
+                found = found + wanted * load(states, now + j * LANES)
+                store(adjoint, j * LANES, load(adjoint, j * LANES) + wanted * query)
+            store_some(by_queries, (row * N + head) * K + first, count, found)
+            for p in range(n - 1, -1, -1):
+                now -= size
+                key = load_some(keys, row * strides[1] + (p * N + head) * K + first, count)
+                beta = at(betas, row * strides[3] + p * N + head)
+                place = _kept_row(own, W * N, (start + t) * n + p, T, n, K, V)
+                other = ((start + t) * n + p) * _padded(V)
+                found = splat(zero)
+                for j in range(V):
+                    held = load(adjoint, j * LANES)
+                    along = at(alongs, other + j)
+                    found = found + at(kept, place + j) * held
+                    found = found - along * load(states, now + j * LANES)
+                    store(adjoint, j * LANES, held - beta * along * key)
+                place = ((row * n + p) * N + head) * K + first
+                store_some(by_keys, place, count, beta * found)
+            if G > 0:
+                gain = _gain_lanes(log_gates, row * strides[4] + head * G, G, first, count)
+                found = splat(zero)
+                for j in range(0, size, LANES):
+                    held = load(adjoint, j)
+                    found = found + held * load(states, now + j)
+                    store(adjoint, j, gain * held)
+                _add_gates(by_gates, (row * N + head) * G, G, first, count, found)
+            now -= size
 
 
 # --- attention without a softmax ---
@@ -550,6 +739,7 @@ def attention_forward(
     K: int,
     V: int,
     G: int,
+    B: int,
     strides: Any,
 ) -> None:
     """S <- diag(a) S - p (S^T r)^T + k v^T, read as S^T q: outputs [W, T, N, V], the last state.
@@ -566,13 +756,14 @@ def attention_forward(
             for column in range(0, V, LANES):
                 count = min(LANES, V - column)
                 own = (word * N + head) * K * V + column
+                given = (word % B * N + head) * K * V + column
                 for i in range(K):
-                    store(state, i * LANES, load_some(first, own + i * V, count))
+                    store(state, i * LANES, load_some(first, given + i * V, count))
                 for t in range(T):
-                    if kept.size > 0 and t % CHUNK == 0:
-                        place = _kept_place(word, head, column, t, T, N, K, V)
-                        for i in range(0, K * LANES, LANES):
-                            store(kept, place + i, load(state, i))
+                    if kept.size > 0 and t > 0 and t % CHUNK == 0:
+                        place = _kept_place(word * N + head, t, T, K, V) + column
+                        for i in range(K):
+                            store(kept, place + i * _padded(V), load(state, i * LANES))
                     row = word * T + t
                     _gains(log_gates, row * strides[3] + head * G, G, K, gates)
                     value = load_some(values, row * strides[2] + head * V + column, count)
@@ -584,6 +775,9 @@ def attention_forward(
                         gone = splat(zero)
                         for i in range(K):
                             gone = gone + at(removals, remove + i) * load(state, i * LANES)
+                        if kept.size > 0:
+                            place = _kept_row(word * N + head, W * N, t, T, 1, K, V)
+                            store(kept, place + column, gone)
                         for i in range(K):
                             after = at(gates, i) * load(state, i * LANES)
                             after = after - at(replacements, replace + i) * gone
@@ -609,6 +803,7 @@ def attention_backward(
     log_gates: Array,
     removals: Array,
     replacements: Array,
+    initial: Array,
     kept: Array,
     by_outputs: Array,
     by_last: Array,
@@ -626,102 +821,238 @@ def attention_backward(
     K: int,
     V: int,
     G: int,
+    B: int,
     strides: Any,
 ) -> None:
-    """The gradients, added to zeros; the states of a chunk are computed anew."""
+    """The gradients, added to zeros, in two passes as those of the delta rule."""
+    gones = np.empty(T * _padded(V), kept.dtype)
+    states = np.empty((CHUNK + 1) * V * LANES, kept.dtype)
+    adjoint = np.empty(max(K, V) * LANES, kept.dtype)
+    gates = np.empty(K + LANES, kept.dtype)
+    for own in range(W * N):
+        word, head = own // N, own % N
+        for column in range(0, V, LANES):
+            _attention_by_values(
+                queries,
+                keys,
+                log_gates,
+                removals,
+                replacements,
+                by_outputs,
+                by_last,
+                by_values,
+                by_first,
+                gones,
+                adjoint,
+                gates,
+                word,
+                head,
+                column,
+                T,
+                N,
+                M,
+                K,
+                V,
+                G,
+                strides,
+            )
+        for first in range(0, K, LANES):
+            _attention_by_keys(
+                queries,
+                keys,
+                values,
+                log_gates,
+                removals,
+                replacements,
+                initial,
+                kept,
+                by_outputs,
+                by_last,
+                by_queries,
+                by_keys,
+                by_gates,
+                by_removals,
+                by_replacements,
+                gones,
+                adjoint,
+                states,
+                word,
+                head,
+                first,
+                W,
+                T,
+                N,
+                M,
+                K,
+                V,
+                G,
+                B,
+                strides,
+            )
+
+
+@compiled
+def _attention_by_values(
+    queries: Array,
+    keys: Array,
+    log_gates: Array,
+    removals: Array,
+    replacements: Array,
+    by_outputs: Array,
+    by_last: Array,
+    by_values: Array,
+    by_first: Array,
+    gones: Array,
+    adjoint: Array,
+    gates: Array,
+    word: int,
+    head: int,
+    column: int,
+    T: int,
+    N: int,
+    M: int,
+    K: int,
+    V: int,
+    G: int,
+    strides: Any,
+) -> None:
+    zero = adjoint.dtype.type(0)
+    count = min(LANES, V - column)
+    own = (word * N + head) * K * V + column
+    shared = head * K if M > 1 else 0
+    for i in range(K):
+        store(adjoint, i * LANES, splat(zero))
+        if by_last.size > 0:
+            store(adjoint, i * LANES, load_some(by_last, own + i * V, count))
+    for t in range(T - 1, -1, -1):
+        row = word * T + t
+        query, key = row * strides[0] + shared, row * strides[1] + shared
+        wanted = load_some(by_outputs, (row * N + head) * V + column, count)
+        _gains(log_gates, row * strides[3] + head * G, G, K, gates)
+        by_value = splat(zero)
+        if removals.size > 0:
+            remove, replace = row * strides[4] + head * K, row * strides[5] + head * K
+            by_gone = splat(zero)
+            for i in range(K):
+                held = load(adjoint, i * LANES) + at(queries, query + i) * wanted
+                store(adjoint, i * LANES, held)
+                by_value = by_value + at(keys, key + i) * held
+                by_gone = by_gone - at(replacements, replace + i) * held
+            store(gones, t * _padded(V) + column, by_gone)
+            for i in range(K):
+                held = at(gates, i) * load(adjoint, i * LANES)
+                store(adjoint, i * LANES, held + at(removals, remove + i) * by_gone)
+        else:
+            for i in range(K):
+                held = load(adjoint, i * LANES) + at(queries, query + i) * wanted
+                by_value = by_value + at(keys, key + i) * held
+                store(adjoint, i * LANES, at(gates, i) * held)
+        store_some(by_values, (row * N + head) * V + column, count, by_value)
+    if by_first.size > 0:
+        for i in range(K):
+            store_some(by_first, own + i * V, count, load(adjoint, i * LANES))
+
+
+@compiled
+def _attention_by_keys(
+    queries: Array,
+    keys: Array,
+    values: Array,
+    log_gates: Array,
+    removals: Array,
+    replacements: Array,
+    initial: Array,
+    kept: Array,
+    by_outputs: Array,
+    by_last: Array,
+    by_queries: Array,
+    by_keys: Array,
+    by_gates: Array,
+    by_removals: Array,
+    by_replacements: Array,
+    gones: Array,
+    adjoint: Array,
+    states: Array,
+    word: int,
+    head: int,
+    first: int,
+    W: int,
+    T: int,
+    N: int,
+    M: int,
+    K: int,
+    V: int,
+    G: int,
+    B: int,
+    strides: Any,
+) -> None:
     zero = kept.dtype.type(0)
-    size = K * LANES
-    gates = np.empty(CHUNK * (K + LANES), kept.dtype)
-    factors = np.empty(K + LANES, kept.dtype)
-    states = np.empty((CHUNK + 1) * size, kept.dtype)
-    removed = np.empty(CHUNK * LANES, kept.dtype)
-    adjoint = np.empty(size, kept.dtype)
-    for word in range(W):
-        for head in range(N):
-            shared = head * K if M > 1 else 0
-            for column in range(0, V, LANES):
-                count = min(LANES, V - column)
-                own = (word * N + head) * K * V + column
-                for i in range(K):
-                    store(adjoint, i * LANES, load_some(by_last, own + i * V, count))
-                for start in range((T - 1) // CHUNK * CHUNK, -1, -CHUNK):
-                    length = min(CHUNK, T - start)
-                    place = _kept_place(word, head, column, start, T, N, K, V)
-                    for i in range(0, size, LANES):
-                        store(states, i, load(kept, place + i))
-                    for t in range(length):
-                        row = word * T + start + t
-                        before, now = t * size, (t + 1) * size
-                        _gains(log_gates, row * strides[3] + head * G, G, K, factors)
-                        for i in range(0, K, LANES):
-                            store(gates, t * (K + LANES) + i, load(factors, i))
-                        value = load_some(values, row * strides[2] + head * V + column, count)
-                        key = row * strides[1] + shared
-                        for i in range(K):
-                            after = at(factors, i) * load(states, before + i * LANES)
-                            after = after + at(keys, key + i) * value
-                            store(states, now + i * LANES, after)
-                        if removals.size > 0:
-                            remove = row * strides[4] + head * K
-                            replace = row * strides[5] + head * K
-                            gone = splat(zero)
-                            for i in range(K):
-                                held = load(states, before + i * LANES)
-                                gone = gone + at(removals, remove + i) * held
-                            store(removed, t * LANES, gone)
-                            for i in range(K):
-                                held = load(states, now + i * LANES)
-                                held = held - at(replacements, replace + i) * gone
-                                store(states, now + i * LANES, held)
-                    for t in range(length - 1, -1, -1):
-                        row = word * T + start + t
-                        before, now = t * size, (t + 1) * size
-                        value = load_some(values, row * strides[2] + head * V + column, count)
-                        wanted = load_some(by_outputs, (row * N + head) * V + column, count)
-                        query, key = row * strides[0] + shared, row * strides[1] + shared
-                        place = row * M * K + shared
-                        by_value = splat(zero)
-                        for i in range(K):
-                            held = load(adjoint, i * LANES) + at(queries, query + i) * wanted
-                            store(adjoint, i * LANES, held)
-                            by_value = by_value + at(keys, key + i) * held
-                            found = total(load(states, now + i * LANES) * wanted)
-                            add_at(by_queries, place + i, found)
-                            add_at(by_keys, place + i, total(held * value))
-                        store_some(by_values, (row * N + head) * V + column, count, by_value)
-                        by_gone = splat(zero)
-                        if removals.size > 0:
-                            replace = row * strides[5] + head * K
-                            place = (row * N + head) * K
-                            gone = load(removed, t * LANES)
-                            for i in range(K):
-                                held = load(adjoint, i * LANES)
-                                by_gone = by_gone - at(replacements, replace + i) * held
-                                add_at(by_replacements, place + i, -total(held * gone))
-                        if G > 0:
-                            place = (row * N + head) * G
-                            found = splat(zero)
-                            for i in range(K):
-                                factor = at(gates, t * (K + LANES) + i)
-                                held = factor * load(adjoint, i * LANES)
-                                store(adjoint, i * LANES, held)
-                                found = found + held * load(states, before + i * LANES)
-                                if G > 1:
-                                    add_at(by_gates, place + i, total(found))
-                                    found = splat(zero)
-                            if G == 1:
-                                add_at(by_gates, place, total(found))
-                        if removals.size > 0:
-                            remove = row * strides[4] + head * K
-                            place = (row * N + head) * K
-                            for i in range(K):
-                                found = total(load(states, before + i * LANES) * by_gone)
-                                add_at(by_removals, place + i, found)
-                                held = load(adjoint, i * LANES)
-                                held = held + at(removals, remove + i) * by_gone
-                                store(adjoint, i * LANES, held)
-                for i in range(K):
-                    store_some(by_first, own + i * V, count, load(adjoint, i * LANES))
+    count = min(LANES, K - first)
+    own, size = word * N + head, V * LANES
+    shared = (head * K if M > 1 else 0) + first
+    _transposed(by_last, (own * K + first) * V, V, count, V, adjoint)
+    for start in range((T - 1) // CHUNK * CHUNK, -1, -CHUNK):
+        length = min(CHUNK, T - start)
+        if start > 0:
+            place = _kept_place(own, start, T, K, V) + first * _padded(V)
+            _transposed(kept, place, _padded(V), count, V, states)
+        else:
+            place = (word % B * N + head) * K * V + first * V
+            _transposed(initial, place, V, count, V, states)
+        for t in range(length):
+            row = word * T + start + t
+            before, now = t * size, (t + 1) * size
+            gain = _gain_lanes(log_gates, row * strides[3] + head * G, G, first, count)
+            key = load_some(keys, row * strides[1] + shared, count)
+            value = row * strides[2] + head * V
+            for j in range(V):
+                after = gain * load(states, before + j * LANES) + at(values, value + j) * key
+                store(states, now + j * LANES, after)
+            if removals.size > 0:
+                replace = load_some(replacements, row * strides[5] + head * K + first, count)
+                place = _kept_row(own, W * N, start + t, T, 1, K, V)
+                for j in range(V):
+                    after = load(states, now + j * LANES) - at(kept, place + j) * replace
+                    store(states, now + j * LANES, after)
+        for t in range(length - 1, -1, -1):
+            row = word * T + start + t
+            before, now = t * size, (t + 1) * size
+            gain = _gain_lanes(log_gates, row * strides[3] + head * G, G, first, count)
+            query = load_some(queries, row * strides[0] + shared, count)
+            value, output = row * strides[2] + head * V, (row * N + head) * V
+            by_query, by_key, found = splat(zero), splat(zero), splat(zero)
+            if removals.size > 0:
+                remove = load_some(removals, row * strides[4] + head * K + first, count)
+                place = _kept_row(own, W * N, start + t, T, 1, K, V)
+                other = (start + t) * _padded(V)
+                by_removal, by_replacement = splat(zero), splat(zero)
+                for j in range(V):
+                    wanted, by_gone = at(by_outputs, output + j), at(gones, other + j)
+                    held = load(adjoint, j * LANES) + wanted * query
+                    earlier = load(states, before + j * LANES)
+                    by_query = by_query + wanted * load(states, now + j * LANES)
+                    by_key = by_key + at(values, value + j) * held
+                    by_removal = by_removal + by_gone * earlier
+                    by_replacement = by_replacement - at(kept, place + j) * held
+                    found = found + held * earlier
+                    store(adjoint, j * LANES, gain * held + by_gone * remove)
+                place = (row * N + head) * K + first
+                store_some(by_removals, place, count, by_removal)
+                store_some(by_replacements, place, count, by_replacement)
+            else:
+                for j in range(V):
+                    wanted = at(by_outputs, output + j)
+                    held = load(adjoint, j * LANES) + wanted * query
+                    by_query = by_query + wanted * load(states, now + j * LANES)
+                    by_key = by_key + at(values, value + j) * held
+                    found = found + held * load(states, before + j * LANES)
+                    store(adjoint, j * LANES, gain * held)
+            place = row * M * K + shared
+            by_query = by_query + load_some(by_queries, place, count)
+            store_some(by_queries, place, count, by_query)
+            by_key = by_key + load_some(by_keys, place, count)
+            store_some(by_keys, place, count, by_key)
+            _add_gates(by_gates, (row * N + head) * G, G, first, count, gain * found)
 
 
 # --- a selective diagonal ---

@@ -74,6 +74,8 @@ class Loop(NamedTuple):
 
     forward: Callable[..., tuple[Tensor, ...]]
     backward: Callable[..., Tensors]
+    repeats: bool = False
+    """Whether the first tensor may have fewer words, which repeat, if it has no gradient."""
 
 
 @in_full_precision
@@ -122,6 +124,9 @@ class _Loop(torch.autograd.Function):
             None if part is None else join_lanes(part, mapped, size, 0)
             for part, mapped in zip(inputs, in_dims[2:], strict=True)
         ]
+        first = inputs[0]
+        if loop.repeats and in_dims[2] is None and first is not None and not first.requires_grad:
+            together[0] = first
         results = apply(_Loop, loop, differentiable, *together)
         return tuple(part.unflatten(0, (size, -1)) for part in results), (0,) * len(results)
 
@@ -203,12 +208,11 @@ def _delta_forward(
     sizes = _delta_sizes(queries, keys, values, log_gates)
     words, steps, heads, _, _, value_size, _ = sizes
     outputs = state.new_empty(words, steps, heads, value_size)
-    last = state.new_empty(state.shape)
-    kept = _states_kept(state, steps, keep)
+    last = state.new_empty(words, *state.shape[1:])
+    kept = _states_kept(last, steps, steps * sizes[3], keep)
     given, strides = _sequences(queries, keys, values, betas, log_gates)
-    _loops().delta_forward(
-        *given, _flat(state.contiguous()), _flat(outputs), _flat(last), _flat(kept), *sizes, strides
-    )
+    arrays = [_array(part, state) for part in (state, outputs, last, kept)]
+    _loops().delta_forward(*given, *arrays, *sizes, len(state), strides)
     return outputs, last, kept
 
 
@@ -222,24 +226,15 @@ def _delta_backward(
     words, steps, heads, _, _, value_size, _ = sizes
     given, strides = _sequences(queries, keys, values, betas, log_gates)
     by_outputs = _or_zeros(by_outputs, (words, steps, heads, value_size), state)
-    by_last = _or_zeros(by_last, state.shape, state)
     found = [None if part is None else part.new_zeros(part.shape) for part in inputs[1:]]
-    by_first = state.new_empty(state.shape)
-    arrays = [_array(part, state) for part in found]
-    _loops().delta_backward(
-        *given,
-        _flat(kept),
-        _flat(by_outputs),
-        _flat(by_last),
-        *arrays,
-        _flat(by_first),
-        *sizes,
-        strides,
-    )
+    by_first = state.new_empty(state.shape) if state.requires_grad else None
+    tensors = (state, kept, by_outputs, by_last, *found, by_first)
+    arrays = [_array(part, state) for part in tensors]
+    _loops().delta_backward(*given, *arrays, *sizes, len(state), strides)
     return by_first, *found
 
 
-_DELTA = Loop(_delta_forward, _delta_backward)
+_DELTA = Loop(_delta_forward, _delta_backward, repeats=True)
 
 
 def _delta_sizes(
@@ -261,12 +256,13 @@ def _sequences(
     return [numbers for numbers, _ in rows], tuple(step for _, step in rows)
 
 
-def _states_kept(state: Tensor, steps: int, keep: bool) -> Tensor:
-    """Room for the states before chunks; without numbers unless they are to be kept."""
+def _states_kept(state: Tensor, steps: int, corrections: int, keep: bool) -> Tensor:
+    """Room for states before chunks, but the first, and corrections; none unless to be kept."""
     lanes, chunk = _loops().LANES, _loops().CHUNK
     words, heads, key_size, value_size = state.shape
-    chunks = -(-steps // chunk) if keep else 0
-    return state.new_empty(words, heads, -(-value_size // lanes), chunks, key_size, lanes)
+    rows = (steps - 1) // chunk * key_size + corrections
+    size = heads * rows * -(-value_size // lanes) * lanes
+    return state.new_empty(words, size if keep else 0)
 
 
 def additive_attention(
@@ -316,14 +312,15 @@ def _attention(state: Tensor, *sequences: Tensor | None) -> tuple[Tensor, Tensor
 
 
 def _attention_forward(keep: bool, state: Tensor, *sequences: Tensor | None) -> tuple[Tensor, ...]:
-    sizes = _attention_sizes(state, sequences)
+    sizes = _attention_sizes(sequences)
     words, steps, heads, _, _, value_size, _ = sizes
     outputs = state.new_empty(words, steps, heads, value_size)
-    last = state.new_empty(state.shape)
-    kept = _states_kept(state, steps, keep)
+    last = state.new_empty(words, *state.shape[1:])
+    corrections = 0 if sequences[-1] is None else steps
+    kept = _states_kept(last, steps, corrections, keep)
     given, strides = _sequences(*sequences)
     arrays = [_array(part, state) for part in (state, outputs, last, kept)]
-    _loops().attention_forward(*given, *arrays, *sizes, strides)
+    _loops().attention_forward(*given, *arrays, *sizes, len(state), strides)
     return outputs, last, kept
 
 
@@ -332,22 +329,22 @@ def _attention_backward(
 ) -> Tensors:
     state, *sequences = inputs
     assert state is not None
-    sizes = _attention_sizes(state, sequences)
+    sizes = _attention_sizes(sequences)
     words, steps, heads, _, _, value_size, _ = sizes
     given, strides = _sequences(*sequences)
     by_outputs = _or_zeros(by_outputs, (words, steps, heads, value_size), state)
-    by_last = _or_zeros(by_last, state.shape, state)
     found = [None if part is None else part.new_zeros(part.shape) for part in sequences]
-    by_first = state.new_empty(state.shape)
-    arrays = [_array(part, state) for part in (kept, by_outputs, by_last, *found, by_first)]
-    _loops().attention_backward(*given, *arrays, *sizes, strides)
+    by_first = state.new_empty(state.shape) if state.requires_grad else None
+    tensors = (state, kept, by_outputs, by_last, *found, by_first)
+    arrays = [_array(part, state) for part in tensors]
+    _loops().attention_backward(*given, *arrays, *sizes, len(state), strides)
     return by_first, *found
 
 
-_ATTENTION = Loop(_attention_forward, _attention_backward)
+_ATTENTION = Loop(_attention_forward, _attention_backward, repeats=True)
 
 
-def _attention_sizes(state: Tensor, sequences: Sequence[Tensor | None]) -> tuple[int, ...]:
+def _attention_sizes(sequences: Sequence[Tensor | None]) -> tuple[int, ...]:
     keys, values, gates = sequences[1:4]
     assert keys is not None and values is not None
     words, steps, heads, value_size = values.shape
