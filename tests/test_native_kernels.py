@@ -223,6 +223,23 @@ def test_attention_that_removes(shape, dtype, seed) -> None:
 
 @few
 @given(
+    st.tuples(small, lengths, sizes),
+    st.booleans(),
+    dtypes,
+    st.lists(st.booleans(), min_size=3, max_size=3),
+)
+def test_gated_diagonal(shape, is_complex, dtype, mapped) -> None:
+    words, _, width = shape
+    dtype = dtype.to_complex() if is_complex else dtype
+    inputs = [normal(*shape, dtype=dtype) for _ in range(2)]
+    inputs[0] = inputs[0] / (1 + inputs[0].abs())
+    inputs.append(normal(words, width, dtype=dtype))
+    assert_same(ops.gated_diagonal, native.gated_diagonal, inputs)
+    assert_same_mapped(ops.gated_diagonal, native.gated_diagonal, inputs, mapped)
+
+
+@few
+@given(
     st.tuples(small, lengths, sizes, small),
     st.booleans(),
     dtypes,

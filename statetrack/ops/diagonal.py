@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from statetrack.ops import fla
+from statetrack.ops import fla, native
 from statetrack.ops.devices import KernelChoice, by_choice
 from statetrack.ops.lanes import (
     LaneFunction,
@@ -54,7 +54,7 @@ def gated_diagonal(
     For gains in [0, 1] and inputs [B, T, D], state [B, D]. Raises `SettingsError`
     where `kernel` cannot run.
     """
-    compute = by_choice(kernel, state, _time_first, fla=fla.gated_diagonal)
+    compute = by_choice(kernel, state, _time_first, native.gated_diagonal, fla.gated_diagonal)
     return compute(gains, inputs, state)
 
 
@@ -70,7 +70,7 @@ def turning_diagonal(
 
     Raises `SettingsError` where `kernel` cannot run.
     """
-    compute = by_choice(kernel, state, _turned, fla=fla.turning_diagonal)
+    compute = by_choice(kernel, state, _turned, native.turning_diagonal, fla.turning_diagonal)
     return compute(moduli, phases, inputs, state)
 
 

@@ -74,6 +74,8 @@ class Loop(NamedTuple):
 
     forward: Callable[..., tuple[Tensor, ...]]
     backward: Callable[..., Tensors]
+    keeps_outputs: bool = False
+    """Whether the backward pass needs the first result instead of the last."""
     repeats: bool = False
     """Whether the first tensor may have fewer words, which repeat, if it has no gradient."""
 
@@ -100,7 +102,8 @@ class _Loop(torch.autograd.Function):
         ctx.loop = inputs[0]
         ctx.mark_non_differentiable(output[-1])
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*inputs[2:], output[-1])
+        kept = output[0 if inputs[0].keeps_outputs else -1]
+        ctx.save_for_backward(*inputs[2:], kept)
 
     @staticmethod
     @once_differentiable
@@ -350,6 +353,61 @@ def _attention_sizes(sequences: Sequence[Tensor | None]) -> tuple[int, ...]:
     words, steps, heads, value_size = values.shape
     num_gates = 0 if gates is None else gates.shape[-1]
     return words, steps, heads, *keys.shape[2:], value_size, num_gates
+
+
+def gated_diagonal(gains: Tensor, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    """States h_t = a_t * h_{t-1} + u_t by coordinate, real or complex: [B, T, D] and the last."""
+    if not state.is_complex():
+        states, last = call(state, _DIAGONAL, gains, inputs)
+        return states, last
+    parts = [torch.view_as_real(part.resolve_conj()).flatten(-2) for part in (gains, inputs)]
+    first = torch.view_as_real(state.resolve_conj()).flatten(-2)
+    states, last = call(first, _COMPLEX_DIAGONAL, *parts)
+    pairs = (part.unflatten(-1, (-1, 2)) for part in (states, last))
+    states, last = (torch.view_as_complex(part.contiguous()) for part in pairs)
+    return states, last
+
+
+def turning_diagonal(
+    moduli: Tensor, phases: Tensor, inputs: Tensor, state: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The same for complex gains of the given moduli [B, T, D] and phases [D]."""
+    return gated_diagonal(torch.polar(moduli, phases.expand_as(moduli)), inputs, state)
+
+
+def _diagonal_forward(
+    paired: bool, keep: bool, state: Tensor, gains: Tensor, inputs: Tensor
+) -> tuple[Tensor, ...]:
+    outputs, last = inputs.new_empty(inputs.shape), state.new_empty(state.shape)
+    given, strides = _sequences(gains, inputs)
+    arrays = [_array(part, state) for part in (state, outputs, last)]
+    _loops().diagonal_forward(*given, *arrays, *inputs.shape, paired, strides)
+    return outputs, last, state.new_empty(len(state), 0)
+
+
+def _diagonal_backward(
+    paired: bool,
+    given: list[Tensor],
+    states: Tensor,
+    by_outputs: Tensor | None,
+    by_last: Tensor | None,
+) -> Tensors:
+    state, gains, inputs = given
+    by_outputs = _or_zeros(by_outputs, inputs.shape, state)
+    by_last = _or_zeros(by_last, state.shape, state)
+    by_gains, by_inputs = (part.new_empty(part.shape) for part in (gains, inputs))
+    by_first = state.new_empty(state.shape)
+    numbers, strides = _sequences(gains)
+    tensors = (states, state, by_outputs, by_last, by_gains, by_inputs, by_first)
+    arrays = [_array(part, state) for part in tensors]
+    _loops().diagonal_backward(*numbers, *arrays, *inputs.shape, paired, strides)
+    return by_first, by_gains, by_inputs
+
+
+_DIAGONAL, _COMPLEX_DIAGONAL = (
+    Loop(partial(_diagonal_forward, paired), partial(_diagonal_backward, paired), True)
+    for paired in (False, True)
+)
 
 
 def selective_diagonal(
