@@ -24,7 +24,7 @@ from statetrack.sweep import available_cores
 
 NEEDED = (
     *("numpy", "scipy", "pydantic", "typer", "rich", "pyarrow", "safetensors"),
-    *("aalpy", "plotext", "tqdm"),
+    *("aalpy", "numba", "plotext", "tqdm"),
 )
 """Packages that statetrack needs, beside torch."""
 
@@ -128,7 +128,7 @@ def _torch() -> dict[str, Any]:
             "about": about,
             "cpu": {"threads": None, "capability": None, "mkldnn": None},
             "gpus": [],
-            "kernels": dict.fromkeys(("torch", "fla"), why),
+            "kernels": dict.fromkeys(("torch", "native", "fla"), why),
         }
     return {"about": about, "cpu": cpu, "gpus": gpus, "kernels": kernels}
 
@@ -148,10 +148,13 @@ def _kernels(num_gpus: int) -> dict[str, Any]:
     """Every value of `--kernel` that names an implementation, and why one cannot be used."""
     from statetrack.ops import choose_device, why_not
 
-    problem = why_not(choose_device("auto"))
+    problems = {
+        "torch": None,
+        "native": why_not("native", choose_device("cpu")),
+        "fla": why_not("fla", choose_device("auto")),
+    }
     return {
-        "torch": {"available": True, "why": None},
-        "fla": {"available": problem is None, "why": problem},
+        name: {"available": problem is None, "why": problem} for name, problem in problems.items()
     }
 
 

@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from statetrack.algebra import LinearRecurrence
 from statetrack.catalogue.options import describe, flag
 from statetrack.errors import StatetrackError
-from statetrack.models import MODEL_FACTS, MODELS, KernelSettings, recurrence_of, variants
+from statetrack.models import MODEL_FACTS, MODELS, recurrence_of, variants
 from statetrack.registry import missing_kernels
 from statetrack.settings import Settings
 
@@ -102,7 +102,7 @@ def about_kernels() -> str:
             why_not,
         )
 
-        problem = why_not(choose_device("auto"))
+        problem = why_not("fla", choose_device("auto"))
     return "fla can be used here." if problem is None else f"fla cannot be used here: {problem}."
 
 
@@ -148,7 +148,8 @@ def sizes_of(name: str) -> dict[str, int | None]:
 
 def _kernels_of(kind: type[Settings]) -> list[str]:
     """The kernels that can compute the recurrence of such settings, by their `--kernel` names."""
-    return ["torch", "fla"] if issubclass(kind, KernelSettings) else ["torch"]
+    field = kind.model_fields.get("kernel")
+    return ["torch"] if field is None else [*get_args(field.annotation)[1:]]
 
 
 _STATEMENT = re.compile(

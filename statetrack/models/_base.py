@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from statetrack import ops
 from statetrack.errors import SettingsError, setting
-from statetrack.models._settings import LinearSettings
-from statetrack.ops import Box, Operators, TanhStep
+from statetrack.models._settings import BlockSettings, KernelSettings, LinearSettings
+from statetrack.ops import Box, Kernel, Operators, TanhStep
 from statetrack.settings import Settings
 
 State: TypeAlias = "Tensor | tuple[State, ...]"
@@ -64,12 +64,16 @@ class SequenceModel(nn.Module, abc.ABC):
     def forward(self, symbols: Tensor) -> Tensor:
         """Logits [B, T, C] of int64 symbols [B, T]."""
 
-    def kernel_on(self, device: torch.device) -> Literal["torch", "fla"]:
-        """The kernel that computes the recurrence on a device.
+    def kernel_on(self, device: torch.device) -> Kernel:
+        """What computes recurrences, short convolutions and norms on a device.
 
-        Raises `SettingsError` where the settings name a kernel that cannot run there.
+        Raises `SettingsError` where the settings name what cannot run there.
         """
-        return "torch"
+        if not isinstance(self.settings, BlockSettings):
+            return "torch"
+        kernel = ops.kernel_for(self.settings.kernel, device)
+        exists = kernel != "fla" or isinstance(self.settings, KernelSettings)
+        return kernel if exists else "torch"
 
 
 class WithTransition(abc.ABC):

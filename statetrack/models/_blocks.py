@@ -12,22 +12,27 @@ B batch, T time, V symbols, C labels, D width of the residual stream, N heads, K
 from __future__ import annotations
 
 import abc
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from statetrack import ops
 from statetrack.models._base import RecurrentModel, State, WithTransition, through
-from statetrack.models._layers import WideLayerNorm, linear_maps, make_mlp, make_norm
+from statetrack.models._layers import (
+    WideLayerNorm,
+    WithKernel,
+    compute_by,
+    linear_maps,
+    make_mlp,
+    make_norm,
+)
 from statetrack.models._settings import BlockSettings
 from statetrack.ops import (
     ColumnwiseOperators,
     DiagonalOperators,
-    KernelChoice,
     Operators,
     diagonal_operators,
-    kernel_for,
 )
 
 StateT = TypeVar("StateT", bound=State)
@@ -35,13 +40,8 @@ TermsT = TypeVar("TermsT")
 SettingsT = TypeVar("SettingsT", bound=BlockSettings)
 
 
-class Mixer(nn.Module, abc.ABC, Generic[StateT]):
-    """One layer's recurrence over vectors: a causal map [B, T, D] -> [B, T, D] with a state.
-
-    `kernel` names the implementation of the scan; it is torch where no other library has one.
-    """
-
-    kernel: KernelChoice = "torch"
+class Mixer(WithKernel, abc.ABC, Generic[StateT]):
+    """One layer's recurrence over vectors: a causal map [B, T, D] -> [B, T, D] with a state."""
 
     @abc.abstractmethod
     def initial_state(self, num_words: int) -> StateT:
@@ -232,6 +232,7 @@ class BlockModel(RecurrentModel, Generic[SettingsT]):
         self.blocks = nn.ModuleList(self.make_block(layer) for layer in range(settings.layers))
         self.norm = make_norm(settings.norm, settings.width)
         self.readout = nn.Linear(settings.width, num_labels)
+        compute_by(settings.kernel, self)
         self.initialise_frame()
 
     def initialise_frame(self) -> None:
@@ -251,10 +252,6 @@ class BlockModel(RecurrentModel, Generic[SettingsT]):
     def make_block(self, layer: int) -> Block:
         """Block number `layer`: by default every block has the model's settings."""
         return Block(self.settings, self.make_mixer(layer))
-
-    def kernel_on(self, device: torch.device) -> Literal["torch", "fla"]:
-        """The implementation of the scan on a device: that of the first block's mixer."""
-        return kernel_for(self.mixers[0].kernel, device)
 
     @property
     def mixers(self) -> list[Mixer[Any]]:

@@ -34,6 +34,7 @@ from statetrack.models._layers import (
     Window,
     draw_small,
     draw_time_steps,
+    gated,
     of_unit_length,
 )
 from statetrack.models._settings import BlockSettings, KernelSettings
@@ -41,6 +42,7 @@ from statetrack.ops import (
     LARGEST_GATED_KEY,
     ColumnwiseOperators,
     HouseholderOperators,
+    Kernel,
     Operators,
     widened,
 )
@@ -76,7 +78,7 @@ class DeltaOptions(BlockSettings):
         )
 
 
-class DeltaSettings(DeltaOptions, KernelSettings):
+class DeltaSettings(KernelSettings, DeltaOptions):
     """Settings of a delta rule that another library has a kernel for."""
 
     output_gate: bool = option(False, "Whether outputs are multiplied by silu of a linear map.")
@@ -122,22 +124,22 @@ class DeltaMixer(AffineMixer[tuple[Window, Tensor], DeltaFactors]):
     ) -> None:
         super().__init__()
         heads, key_dim, value_dim = settings.heads, settings.key_dim, settings.value_dim
-        self.kernel = settings.kernel
-        if forget_gate is not None and key_dim > LARGEST_GATED_KEY:
-            if self.kernel == "fla":
-                raise SettingsError(
-                    f"{setting('kernel', 'fla')}: the gated delta rule's kernel takes "
-                    f"{setting('key_dim')} up to {LARGEST_GATED_KEY}, not {key_dim}: take less, or "
-                    f"{setting('kernel', 'torch')}"
-                )
-            self.kernel = "torch"
+        too_large = forget_gate is not None and key_dim > LARGEST_GATED_KEY
+        if too_large and settings.kernel == "fla":
+            raise SettingsError(
+                f"{setting('kernel', 'fla')}: the gated delta rule's kernel takes "
+                f"{setting('key_dim')} up to {LARGEST_GATED_KEY}, not {key_dim}: take less, or "
+                f"{setting('kernel', 'torch')}"
+            )
         self.query_shape = (heads, key_dim)
         self.key_shape = (num_keys, heads, key_dim)
         self.value_shape = (num_keys, heads, value_dim)
         self.sizes = [math.prod(s) for s in (self.query_shape, self.key_shape, self.value_shape)]
         self.beta_range = BETA_RANGE[settings.beta]
         self.project = nn.Linear(settings.width, sum(self.sizes), bias=False)
-        self.convolution = ShortConvolution(sum(self.sizes), settings.conv, bias=False)
+        silu = nn.SiLU()
+        self.convolution = ShortConvolution(sum(self.sizes), settings.conv, silu, bias=False)
+        self.activation = nn.Identity() if settings.conv else silu
         self.betas = nn.Linear(settings.width, num_keys * heads, bias=False)
         self.forget_gate = forget_gate
         self.norm = RMSNorm(value_dim)
@@ -161,11 +163,15 @@ class DeltaMixer(AffineMixer[tuple[Window, Tensor], DeltaFactors]):
     def terms(self, inputs: Tensor, window: Window) -> tuple[DeltaFactors, Window]:
         """Queries, keys, values, betas and gates."""
         projected, window = self.convolution.scan(self.project(inputs), window)
-        queries, keys, values = functional.silu(widened(projected)).split(self.sizes, -1)
+        queries, keys, values = self.activation(widened(projected)).split(self.sizes, -1)
         betas = self.beta_range * torch.sigmoid(widened(self.betas(inputs)))
         factors = DeltaFactors(
-            of_unit_length(queries.unflatten(-1, self.query_shape)) * self.query_shape[-1] ** -0.5,
-            of_unit_length(keys.unflatten(-1, self.key_shape)),
+            of_unit_length(
+                queries.unflatten(-1, self.query_shape),
+                self.query_shape[-1] ** -0.5,
+                kernel=self.kernel,
+            ),
+            of_unit_length(keys.unflatten(-1, self.key_shape), kernel=self.kernel),
             values.unflatten(-1, self.value_shape),
             betas.unflatten(-1, self.key_shape[:2]),
             None if self.forget_gate is None else self.forget_gate(inputs),
@@ -190,7 +196,7 @@ class DeltaMixer(AffineMixer[tuple[Window, Tensor], DeltaFactors]):
         """Normalised by head, gated and mapped."""
         outputs = self.norm(read).flatten(-2)
         if self.gate is not None:
-            outputs = outputs * functional.silu(self.gate(inputs))
+            outputs = gated(outputs, self.gate(inputs), kernel=self.kernel)
         return through(self.output, outputs)
 
 
@@ -198,6 +204,13 @@ class DeltaModel(BlockModel[DeltaSettingsT]):
     """A model whose mixers are delta rules, with a frame that starts as that of its sources."""
 
     family = "delta rule"
+
+    def kernel_on(self, device: torch.device) -> Kernel:
+        """What computes recurrences, short convolutions and norms on a device."""
+        kernel, mixer = super().kernel_on(device), self.mixers[0]
+        gated = isinstance(mixer, DeltaMixer) and mixer.forget_gate is not None
+        too_large = gated and self.settings.key_dim > LARGEST_GATED_KEY
+        return "torch" if kernel == "fla" and too_large else kernel
 
     def initialise_frame(self) -> None:
         """Draw embedding, MLPs and readout from N(0, 0.02^2)."""

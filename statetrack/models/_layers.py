@@ -18,12 +18,26 @@ from torch.nn import functional
 
 from statetrack.models._base import through
 from statetrack.models._settings import BlockSettings, NormKind
+from statetrack.ops import KernelChoice, native, natively, widened
 
 Window: TypeAlias = "Tensor | tuple[()]"
 """The state of a short convolution: its last inputs, or an empty tuple where it is left out."""
 
 
-class ShortConvolution(nn.Module):
+class WithKernel(nn.Module):
+    """A layer with several implementations; a model names the one that its layers have."""
+
+    kernel: KernelChoice = "torch"
+
+
+def compute_by(kernel: KernelChoice, model: nn.Module) -> None:
+    """Give all layers of a model, of those that have several, one choice of implementation."""
+    for part in model.modules():
+        if isinstance(part, WithKernel):
+            part.kernel = kernel
+
+
+class ShortConvolution(WithKernel):
     """A causal convolution over the last `kernel` positions, one filter per channel.
 
     An activation may follow. With a `kernel` of 0 both are left out. Its state is the last
@@ -51,13 +65,21 @@ class ShortConvolution(nn.Module):
         filters = self.filters
         if filters is None or isinstance(state, tuple):
             return inputs, state
+        weights, before = filters.weight.squeeze(1), filters.kernel_size[0] - 1
+        if inputs.dim() == 3 and natively(self.kernel, inputs):
+            activated = isinstance(self.activation, nn.SiLU)
+            outputs = native.convolution(inputs, state, weights, filters.bias, activated=activated)
+            late = inputs[:, max(0, inputs.shape[1] - before) :]
+            window = torch.cat([state, late], 1)[:, late.shape[1] :]
+            return outputs if activated else self.activation(outputs), window
         seen = torch.cat([state, inputs if inputs.dim() == 3 else inputs.unsqueeze(1)], 1)
-        if inputs.dim() == 3:
-            outputs = through(filters, seen.mT).mT
-        else:
-            outputs = torch.einsum("bkd,dk->bd", seen, filters.weight.squeeze(1))
+        if inputs.dim() == 2:
+            outputs = torch.einsum("bkd,dk->bd", seen, weights)
             outputs = outputs if filters.bias is None else outputs + filters.bias
-        return self.activation(outputs), seen[:, seen.shape[1] - filters.kernel_size[0] + 1 :]
+        else:
+            outputs = through(filters, seen.mT).mT
+        window = seen[:, seen.shape[1] - before :]
+        return self.activation(widened(outputs)), window
 
 
 class Projection(nn.Module):
@@ -99,9 +121,22 @@ class BlockDiagonal(nn.Module):
         return torch.einsum("...ni,nij->...nj", split_heads(inputs, len(self.weight)), self.weight)
 
 
-def of_unit_length(vectors: Tensor) -> Tensor:
-    """Vectors [..., K] divided by sqrt(|x|^2 + 10^-6): a short one stays shorter than 1."""
+def of_unit_length(
+    vectors: Tensor, scale: float = 1.0, *, kernel: KernelChoice = "torch"
+) -> Tensor:
+    """Vectors [..., K] times scale / sqrt(|x|^2 + 10^-6): a short one stays shorter than that."""
+    if natively(kernel, vectors):
+        return native.normalised(vectors, epsilon=1e-6, mean=False, scale=scale)
+    if scale != 1:
+        return of_unit_length(vectors) * scale
     return vectors * torch.rsqrt(vectors.square().sum(-1, keepdim=True) + 1e-6)
+
+
+def gated(inputs: Tensor, gates: Tensor, *, kernel: KernelChoice = "torch") -> Tensor:
+    """Inputs [..., D] times silu of gates [..., D]."""
+    if inputs.dtype == gates.dtype and natively(kernel, inputs):
+        return native.gated(inputs, gates)
+    return inputs * functional.silu(gates)
 
 
 # --- normalisation ---
@@ -126,7 +161,7 @@ def rms_norm(inputs: Tensor, gain: Tensor | None = None, epsilon: float = 1e-6) 
     return functional.rms_norm(scaled_down(inputs), inputs.shape[-1:], gain, epsilon)
 
 
-class RMSNorm(nn.Module):
+class RMSNorm(WithKernel):
     """x / sqrt(mean(x^2) + epsilon) * g (Zhang & Sennrich 2019, arXiv:1910.07467)."""
 
     def __init__(self, width: int, epsilon: float = 1e-6) -> None:
@@ -136,6 +171,10 @@ class RMSNorm(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Normalise over the last axis."""
+        if natively(self.kernel, inputs):
+            return native.normalised(
+                inputs, self.weight, epsilon=self.epsilon, largest=LARGEST_SQUARED
+            )
         return rms_norm(inputs, self.weight, self.epsilon)
 
 
@@ -147,7 +186,7 @@ class WideLayerNorm(nn.LayerNorm):
         return super().forward(scaled_down(inputs))
 
 
-class HeadNorm(nn.Module):
+class HeadNorm(WithKernel):
     """Each head normalised over its own coordinates, with a gain per coordinate."""
 
     def __init__(self, kind: Literal["rms", "layer"], heads: int, size: int) -> None:
@@ -157,6 +196,10 @@ class HeadNorm(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Heads [..., N, size], normalised and joined to [..., N size]."""
+        if self.kind == "rms" and natively(self.kernel, inputs):
+            return native.normalised(
+                inputs, self.weight, epsilon=1e-6, largest=LARGEST_SQUARED
+            ).flatten(-2)
         if self.kind == "rms":
             normal = rms_norm(inputs)
         else:

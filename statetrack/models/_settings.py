@@ -71,15 +71,21 @@ class BlockSettings(ModelSettings):
     mlp: float = option(0.0, ABOUT_MLP, min=0)
     mlp_kind: MLPKind = option("gelu", ABOUT_MLP_KIND)
     residual: bool = option(True, "Whether blocks are added to their input.")
+    kernel: Literal["auto", "torch", "native"] = option(
+        "auto",
+        "What computes recurrences, short convolutions and norms: torch; native, compiled loops "
+        "(CPU only); auto, which is native where that can run.",
+    )
 
 
 class KernelSettings(BlockSettings):
-    """Settings of the block models for whose recurrence another library has a kernel."""
+    """Settings of the block models for whose recurrence flash-linear-attention has a kernel."""
 
-    kernel: Literal["auto", "torch", "fla"] = option(
+    kernel: Literal["auto", "torch", "native", "fla"] = option(  # type: ignore[assignment]
         "auto",
-        "What scans words: torch; fla, the kernel of flash-linear-attention (CUDA only); "
-        "auto, which is fla where that can run.",
+        "What computes recurrences, short convolutions and norms: torch; native, compiled loops "
+        "(CPU only); fla, the kernel of flash-linear-attention for the recurrence (CUDA only); "
+        "auto, which is fla or native where one can run.",
     )
 
 

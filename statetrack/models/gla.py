@@ -35,7 +35,14 @@ from statetrack.algebra import PositiveLayers, Size
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel, MatrixMixer, MatrixTerms, draw_frame
-from statetrack.models._layers import HeadNorm, Projection, Window, draw_small, split_heads
+from statetrack.models._layers import (
+    HeadNorm,
+    Projection,
+    Window,
+    draw_small,
+    gated,
+    split_heads,
+)
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_CONV, ABOUT_HEADS, KernelSettings
 from statetrack.ops import widened
@@ -69,7 +76,6 @@ class GLAMixer(MatrixMixer[tuple[Window, Tensor]]):
         width, heads = settings.width, settings.heads
         require_divisor(width, "heads", heads)
         self.heads = heads
-        self.kernel = settings.kernel
         self.key_size = round(settings.expand_keys * width / heads)
         if self.key_size == 0:
             raise SettingsError(
@@ -109,7 +115,9 @@ class GLAMixer(MatrixMixer[tuple[Window, Tensor]]):
 
     def finish(self, read: Tensor, terms: MatrixTerms, inputs: Tensor) -> Tensor:
         """Normalised by head, gated and mapped."""
-        return through(self.output, self.norm(read) * functional.silu(self.output_gate(inputs)))
+        return through(
+            self.output, gated(self.norm(read), self.output_gate(inputs), kernel=self.kernel)
+        )
 
 
 @MODELS.register("gla")

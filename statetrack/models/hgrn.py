@@ -46,6 +46,7 @@ from statetrack import ops
 from statetrack.algebra import FixedPhaseLayers, LinearRecurrence, PositiveLayers, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, DiagonalMixer, DiagonalTerms, PlainMixer
+from statetrack.models._layers import gated
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import MOST_LAYERS, BlockSettings, KernelSettings
 from statetrack.ops import Operators, widened
@@ -81,7 +82,6 @@ class HGRNMixer(PlainMixer[Tensor, DiagonalTerms], DiagonalMixer[Tensor]):
     def __init__(self, settings: HGRNSettings, lower_bound: Callable[[], Tensor]) -> None:
         super().__init__()
         width = settings.width
-        self.kernel = settings.kernel
         self.lower_bound = lower_bound
         self.phases: nn.Parameter | None = None
         parts = 1
@@ -134,7 +134,9 @@ class HGRNMixer(PlainMixer[Tensor, DiagonalTerms], DiagonalMixer[Tensor]):
         """Real and imaginary parts, normalised, gated and mapped."""
         if self.phases is not None:
             read = torch.cat([read.real, read.imag], -1)
-        return through(self.output, self.norm(read) * functional.silu(self.output_gate(inputs)))
+        return through(
+            self.output, gated(self.norm(read), self.output_gate(inputs), kernel=self.kernel)
+        )
 
 
 class BoundedModel(BlockModel[SettingsT]):

@@ -75,7 +75,6 @@ class HGRN2Mixer(PlainMixer[Tensor, MatrixTerms], MatrixMixer[Tensor]):
         require_divisor(width, "heads", settings.heads)
         self.heads = settings.heads
         self.size = width // settings.heads
-        self.kernel = settings.kernel
         self.lower_bound = lower_bound
         self.query = nn.Linear(width, width, bias=False)
         self.forget = nn.Linear(width, width, bias=False)

@@ -60,6 +60,8 @@ from statetrack.ops import (
     DiagonalMinusRankOneOperators,
     Operators,
     in_full_precision,
+    kernel_for,
+    native,
     widened,
 )
 from statetrack.settings import option
@@ -104,7 +106,9 @@ class KDAMixer(AffineMixer[tuple[Window, Tensor], KDAFactors]):
         self.sizes = [keys, keys, values]
         self.beta_range = BETA_RANGE[settings.beta]
         self.project = nn.Linear(width, sum(self.sizes), bias=False)
-        self.convolution = ShortConvolution(sum(self.sizes), settings.conv, bias=False)
+        silu = nn.SiLU()
+        self.convolution = ShortConvolution(sum(self.sizes), settings.conv, silu, bias=False)
+        self.activation = nn.Identity() if settings.conv else silu
         self.betas = nn.Linear(width, heads, bias=False)
         self.steps = nn.Sequential(
             nn.Linear(width, value_dim, bias=False), nn.Linear(value_dim, keys, bias=False)
@@ -131,11 +135,15 @@ class KDAMixer(AffineMixer[tuple[Window, Tensor], KDAFactors]):
     def terms(self, inputs: Tensor, window: Window) -> tuple[KDAFactors, Window]:
         """Queries, keys, values, betas and gates, by head."""
         projected, window = self.convolution.scan(self.project(inputs), window)
-        queries, keys, values = functional.silu(widened(projected)).split(self.sizes, -1)
+        queries, keys, values = self.activation(widened(projected)).split(self.sizes, -1)
         steps = functional.softplus(widened(self.steps(inputs)) + self.bias)
         factors = KDAFactors(
-            of_unit_length(queries.unflatten(-1, self.key_shape)) * self.key_shape[-1] ** -0.5,
-            of_unit_length(keys.unflatten(-1, self.key_shape)),
+            of_unit_length(
+                queries.unflatten(-1, self.key_shape),
+                self.key_shape[-1] ** -0.5,
+                kernel=self.kernel,
+            ),
+            of_unit_length(keys.unflatten(-1, self.key_shape), kernel=self.kernel),
             values.unflatten(-1, self.value_shape),
             self.beta_range * torch.sigmoid(widened(self.betas(inputs))),
             -self.log_rates.exp().unsqueeze(-1) * split_heads(steps, self.heads),
@@ -148,7 +156,11 @@ class KDAMixer(AffineMixer[tuple[Window, Tensor], KDAFactors]):
 
     def recur(self, terms: KDAFactors, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs [B, T, N, V] and the last state."""
-        return kda_scan(terms, memory)
+        if kernel_for(self.kernel, memory.device, memory.dtype) != "native":
+            return kda_scan(terms, memory)
+        queries, keys, values, betas, log_gates = terms
+        keys, values, betas = (part.unsqueeze(2) for part in (keys, values, betas))
+        return native.delta_rule(queries, keys, values, betas, log_gates, memory)
 
     def operators(self, terms: KDAFactors) -> Operators:
         """Diag(alpha) - (beta k) (alpha k)^T by head, on each of the V columns."""

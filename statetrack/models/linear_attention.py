@@ -79,7 +79,6 @@ class LinearAttentionMixer(MatrixMixer[tuple[Window, Tensor]]):
         super().__init__()
         require_divisor(settings.width, "heads", settings.heads)
         self.heads = settings.heads
-        self.kernel = settings.kernel
         self.size = settings.width // settings.heads
         self.projection = Projection(settings.width, 3 * settings.width, settings.conv)
         self.output = nn.Linear(settings.width, settings.width, bias=False)

@@ -37,6 +37,7 @@ from torch import Tensor, nn
 
 from statetrack.algebra import Undecided
 from statetrack.models._base import through
+from statetrack.models._layers import compute_by
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import MOST_LAYERS
 from statetrack.models.transformer import Transformer, TransformerBlock, TransformerSettings
@@ -76,6 +77,7 @@ class LoopedTransformer(Transformer):
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
         self.loops = settings.loops
         self.before = nn.ModuleList(TransformerBlock(settings) for _ in range(settings.before))
+        compute_by(settings.kernel, self.before)
 
     def forward(self, symbols: Tensor) -> Tensor:
         """Logits [B, T, C] of int64 symbols [B, T], each after its position's repetitions.

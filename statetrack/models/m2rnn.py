@@ -54,6 +54,7 @@ from statetrack.models._layers import (
     RMSNorm,
     Window,
     draw_time_steps,
+    gated,
     inverse_softplus,
     split_heads,
 )
@@ -114,7 +115,8 @@ class M2RNNMixer(Mixer[State]):
         parts = widened(written).split(self.sizes, -1)
         queries, keys, values = (split_heads(part, self.heads) for part in parts)
         read, matrices = run(queries, keys, values, self._forget(inputs), self.weight, matrices)
-        read = (read + self.skip * values).flatten(-2) * functional.silu(self.gate(inputs))
+        read = (read + self.skip * values).flatten(-2)
+        read = gated(read, self.gate(inputs), kernel=self.kernel)
         return through(self.output, self.norm(read)), (window, matrices)
 
     def _forget(self, inputs: Tensor) -> Tensor:

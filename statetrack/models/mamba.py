@@ -46,10 +46,23 @@ from statetrack import ops
 from statetrack.algebra import LinearRecurrence, PositiveLayers, SignedLayers, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import AffineMixer, BlockModel
-from statetrack.models._layers import ShortConvolution, Window, draw_time_steps, inverse_softplus
+from statetrack.models._layers import (
+    ShortConvolution,
+    Window,
+    draw_time_steps,
+    gated,
+    inverse_softplus,
+)
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_OWN_CONV, BlockSettings
-from statetrack.ops import Operators, diagonal_operators, in_full_precision, widened
+from statetrack.ops import (
+    Operators,
+    diagonal_operators,
+    in_full_precision,
+    kernel_for,
+    native,
+    widened,
+)
 from statetrack.settings import option
 
 Eigenvalues = Literal["positive", "signed"]
@@ -150,7 +163,7 @@ class SelectiveMixer(AffineMixer[tuple[Window, Tensor], Terms]):
     def finish(self, read: Tensor, terms: Terms, inputs: Tensor) -> Tensor:
         """W_o ((read + D * u) * silu(z))."""
         _, x, gate = terms
-        return through(self.outward, (read + self.skip * x) * functional.silu(gate))
+        return through(self.outward, gated(read + self.skip * x, gate, kernel=self.kernel))
 
 
 class MambaMixer(SelectiveMixer):
@@ -178,15 +191,29 @@ class MambaMixer(SelectiveMixer):
         zeros = self.log_rates.new_zeros(num_words, *self.log_rates.shape)
         return self.convolution.initial_state(num_words), zeros
 
-    def select(self, convolved: Tensor, x: Tensor) -> Selected:
-        """Abar [.., E, N], (dt x) B [.., E, N] and C [.., N] of x [.., E]."""
+    def recur(self, terms: Terms, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """What is read [B, T, E], and the last states; by a loop where nothing else is to run."""
+        if kernel_for(self.kernel, memory.device, memory.dtype) != "native":
+            return super().recur(terms, memory)
+        x = terms[1]
+        return native.selective_diagonal(
+            *self.selected(x), -self.log_rates.exp(), memory, signed=self.eigenvalues == "signed"
+        )
+
+    def selected(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Dt and x [.., E], B and C [.., N], of x."""
         steps, writings, readings = self.selection(x).split(self.sizes, -1)
         steps = functional.softplus(widened(self.time_steps(steps)))
+        return steps, x, widened(writings), widened(readings)
+
+    def select(self, convolved: Tensor, x: Tensor) -> Selected:
+        """Abar [.., E, N], (dt x) B [.., E, N] and C [.., N] of x [.., E]."""
+        steps, x, writings, readings = self.selected(x)
         gains = torch.exp(steps.unsqueeze(-1) * -self.log_rates.exp())
         if self.eigenvalues == "signed":
             gains = 2 * gains - 1
-        terms = (steps * x).unsqueeze(-1) * widened(writings).unsqueeze(-2)
-        return Selected(gains, terms, widened(readings))
+        terms = (steps * x).unsqueeze(-1) * writings.unsqueeze(-2)
+        return Selected(gains, terms, readings)
 
     @in_full_precision
     def read(self, states: Tensor, readings: Tensor) -> Tensor:

@@ -44,6 +44,7 @@ from statetrack.models._layers import (
     ShortConvolution,
     Window,
     draw_time_steps,
+    gated,
     inverse_softplus,
 )
 from statetrack.models._registry import MODELS
@@ -96,12 +97,11 @@ class Mamba2Mixer(AffineMixer[tuple[Window, Tensor], Mamba2Terms]):
         require_divisor(
             inner, "heads", heads, f"the channels ({setting('expand')} x {setting('width')})"
         )
-        self.kernel = settings.kernel
         self.head_shape = (heads, inner // heads)
         self.state_shape = (heads, state, inner // heads)
         self.sizes = (inner, state, state)
         self.inward = nn.Linear(width, 2 * inner + 2 * state + heads, bias=False)
-        self.convolution = ShortConvolution(inner + 2 * state, settings.conv)
+        self.convolution = ShortConvolution(inner + 2 * state, settings.conv, nn.SiLU())
         self.log_rates = nn.Parameter(torch.empty(heads).uniform_(1, 16).log())  # log(-A)
         self.time_step_bias = nn.Parameter(inverse_softplus(draw_time_steps(heads)))
         self.skip = nn.Parameter(torch.ones(heads))
@@ -118,7 +118,7 @@ class Mamba2Mixer(AffineMixer[tuple[Window, Tensor], Mamba2Terms]):
         heads, inner = self.head_shape[0], self.sizes[0]
         gate, mixed, steps = self.inward(inputs).split((inner, sum(self.sizes), heads), -1)
         mixed, window = self.convolution.scan(mixed, window)
-        x, writings, readings = widened(functional.silu(mixed)).split(self.sizes, -1)
+        x, writings, readings = widened(mixed).split(self.sizes, -1)
         x = x.unflatten(-1, self.head_shape)
         steps = functional.softplus(widened(steps) + self.time_step_bias)
         log_decays = steps * -self.log_rates.exp()
@@ -147,7 +147,7 @@ class Mamba2Mixer(AffineMixer[tuple[Window, Tensor], Mamba2Terms]):
     def finish(self, read: Tensor, terms: Mamba2Terms, inputs: Tensor) -> Tensor:
         """With D x, gated, normalised and mapped."""
         outputs = (read + self.skip.unsqueeze(-1) * terms.x).flatten(-2)
-        return through(self.outward, self.norm(outputs * functional.silu(terms.gate)))
+        return through(self.outward, self.norm(gated(outputs, terms.gate, kernel=self.kernel)))
 
 
 @MODELS.register("mamba2")

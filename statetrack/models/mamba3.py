@@ -52,7 +52,12 @@ from statetrack.algebra import ComplexLayers, LinearRecurrence, PositiveLayers, 
 from statetrack.errors import setting
 from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel, PlainMixer
-from statetrack.models._layers import RMSNorm, draw_time_steps, inverse_softplus
+from statetrack.models._layers import (
+    RMSNorm,
+    draw_time_steps,
+    gated,
+    inverse_softplus,
+)
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
 from statetrack.ops import (
@@ -224,7 +229,7 @@ class Mamba3Mixer(PlainMixer[Memory, Terms]):
         """With D x, gated and mapped."""
         selected, gate = terms
         outputs = (read + self.skip.unsqueeze(-1) * selected.x).flatten(-2)
-        return through(self.outward, outputs * functional.silu(gate))
+        return through(self.outward, gated(outputs, gate, kernel=self.kernel))
 
 
 @MODELS.register("mamba3")

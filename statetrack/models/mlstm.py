@@ -50,6 +50,7 @@ from statetrack.models._layers import (
     HeadNorm,
     ShortConvolution,
     Window,
+    gated,
     initialise_mlp,
     residual_deviation,
     small_deviation,
@@ -62,6 +63,8 @@ from statetrack.ops import (
     DiagonalOperators,
     Operators,
     in_full_precision,
+    kernel_for,
+    native,
     sums_between,
     widened,
 )
@@ -242,7 +245,9 @@ class MLSTMMixer(AffineMixer[MLSTMState, Terms]):
         self, terms: Terms, memory: tuple[Tensor, Tensor]
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """H [B, T, N, K], and the last [C, n] and m."""
-        read, scaled, maxima = remember(*terms[0], *memory)
+        by_loop = kernel_for(self.kernel, memory[0].device, memory[0].dtype) == "native"
+        compute = remember_by_loop if by_loop else remember
+        read, scaled, maxima = compute(*terms[0], *memory)
         return read, (scaled, maxima)
 
     def operators(self, terms: Terms) -> Operators:
@@ -255,7 +260,7 @@ class MLSTMMixer(AffineMixer[MLSTMState, Terms]):
         """W_o ((norm(h) + s * conv(u)) * silu(z))."""
         _, mixed, gate = terms
         hidden = self.norm(read) + self.skip * mixed
-        return through(self.down, hidden * functional.silu(gate))
+        return through(self.down, gated(hidden, gate, kernel=self.kernel))
 
 
 @MODELS.register("mlstm")
@@ -298,6 +303,35 @@ def remember(
         matrices = carry[..., -1:, :] * matrices + (key * last).mT @ value
         maxima = running[..., -1]
     return torch.cat(read, 2).transpose(1, 2), matrices, maxima
+
+
+@in_full_precision
+def remember_by_loop(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    log_input: Tensor,
+    log_forget: Tensor,
+    matrices: Tensor,
+    maxima: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same as decayed attention.
+
+    With F_t the sum of log f up to t,
+
+        m_t = F_t + max(m_0, max_{s <= t} log i_s - F_s)
+
+    and C_t / e^m_t decays by f_t e^(m_{t-1} - m_t) and gets e^(i_t - m_t) k_t v_t^T.
+    """
+    with torch.no_grad():
+        sums = log_forget.cumsum(1)
+        highest = torch.maximum((log_input - sums).cummax(1).values, maxima.unsqueeze(1))
+        running = sums + highest
+        before = torch.cat([maxima.unsqueeze(1), running[:, :-1]], 1)
+    keys = keys * torch.exp(log_input - running).unsqueeze(-1)
+    log_decays = log_forget + (before - running)
+    read, matrices = native.decayed_attention(queries, keys, values, log_decays, matrices)
+    return normalised(read, running), matrices, running[:, -1]
 
 
 def normalised(read: Tensor, maxima: Tensor) -> Tensor:

@@ -41,6 +41,7 @@ from statetrack.algebra import Undecided
 from statetrack.models._base import SequenceModel, require_divisor, through
 from statetrack.models._layers import (
     ShortConvolution,
+    compute_by,
     make_mlp,
     make_norm,
     of_unit_length,
@@ -120,6 +121,7 @@ class PathAttention(SequenceModel):
         self.blocks = nn.ModuleList(PathAttentionBlock(settings) for _ in range(settings.layers))
         self.norm = make_norm(settings.norm, settings.width)
         self.readout = nn.Linear(settings.width, num_labels)
+        compute_by(settings.kernel, self)
         for part in self.modules():
             if isinstance(part, nn.Linear | nn.Conv1d | nn.Embedding):
                 nn.init.normal_(part.weight, std=0.02)

@@ -101,7 +101,6 @@ class RWKV6Mixer(RWKVMixer[RWKV6Factors]):
         width, heads = settings.width, settings.heads
         require_divisor(width, "heads", heads)
         self.heads = (heads, width // heads)
-        self.kernel = settings.kernel
         depth = layer / (settings.layers - 1) if settings.layers > 1 else 0.0
         shifts = first_shifts(width, layer / settings.layers, (1, 1, 1, 1, 0.5, 0.5))
         shifts[3] -= 0.3 * depth

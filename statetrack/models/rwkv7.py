@@ -52,6 +52,8 @@ from statetrack.ops import (
     DiagonalMinusRankOneOperators,
     Operators,
     in_full_precision,
+    kernel_for,
+    native,
     widened,
 )
 from statetrack.settings import option
@@ -136,7 +138,12 @@ class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
 
     def recur(self, terms: tuple[RWKV7Factors, Tensor], memory: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs [B, T, N, K] and the last memory."""
-        return rwkv7_scan(terms[0], memory)
+        if kernel_for(self.kernel, memory.device, memory.dtype) != "native":
+            return rwkv7_scan(terms[0], memory)
+        queries, log_decays, removals, rates, keys, values = terms[0]
+        return native.replacing_attention(
+            queries, keys, values, log_decays, removals, rates * removals, memory
+        )
 
     def advance(self, terms: tuple[RWKV7Factors, Tensor], memory: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs [B, N, K] and the next memory."""

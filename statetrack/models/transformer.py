@@ -43,7 +43,7 @@ from torch.nn import functional
 from statetrack.algebra import Attention, Size
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import SequenceModel, require_divisor, through
-from statetrack.models._layers import make_mlp, make_norm, split_heads
+from statetrack.models._layers import compute_by, make_mlp, make_norm, split_heads
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_HEADS, ABOUT_MLP, MOST_LAYERS, BlockSettings
 from statetrack.ops import apply, join_lanes
@@ -135,6 +135,7 @@ class Transformer(SequenceModel):
         self.blocks = nn.ModuleList(TransformerBlock(settings) for _ in range(settings.layers))
         self.norm = make_norm(settings.norm, width)
         self.readout = nn.Linear(width, num_labels)
+        compute_by(settings.kernel, self)
 
     def forward(self, symbols: Tensor) -> Tensor:
         """Logits [B, T, C] of int64 symbols [B, T].

@@ -20,10 +20,11 @@ this changes the scale of the state only; it cannot be combined with `inputs`.
 The layers' recurrences over activations have the layout [B, T, N, ...], with the heads after time,
 and return outputs and the last state: `delta_rule`, `decayed_attention`, `gated_attention`,
 `additive_attention`, `gated_diagonal` and `turning_diagonal`. Each takes `kernel`, and calls
-flash-linear-attention where that is chosen and can run.
+flash-linear-attention or compiled loops (`native`) where these are chosen and can run.
 """
 
 from statetrack.ops import boxes as boxes
+from statetrack.ops import native as native
 from statetrack.ops.attention import CHUNK as CHUNK
 from statetrack.ops.attention import additive_attention as additive_attention
 from statetrack.ops.attention import decayed_attention as decayed_attention
@@ -36,16 +37,18 @@ from statetrack.ops.boxes import Box as Box
 from statetrack.ops.boxes import TanhStep as TanhStep
 from statetrack.ops.delta_rule import delta_rule as delta_rule
 from statetrack.ops.delta_rule import delta_rule_step as delta_rule_step
+from statetrack.ops.devices import Kernel as Kernel
+from statetrack.ops.devices import KernelChoice as KernelChoice
 from statetrack.ops.devices import choose_device as choose_device
 from statetrack.ops.devices import keep_freed_memory as keep_freed_memory
+from statetrack.ops.devices import kernel_for as kernel_for
+from statetrack.ops.devices import natively as natively
+from statetrack.ops.devices import why_not as why_not
 from statetrack.ops.diagonal import diagonal_recurrence as diagonal_recurrence
 from statetrack.ops.diagonal import gated_diagonal as gated_diagonal
 from statetrack.ops.diagonal import rotation_recurrence as rotation_recurrence
 from statetrack.ops.diagonal import turning_diagonal as turning_diagonal
 from statetrack.ops.fla import LARGEST_GATED_KEY as LARGEST_GATED_KEY
-from statetrack.ops.fla import KernelChoice as KernelChoice
-from statetrack.ops.fla import kernel_for as kernel_for
-from statetrack.ops.fla import why_not as why_not
 from statetrack.ops.lanes import apply as apply
 from statetrack.ops.lanes import in_full_precision as in_full_precision
 from statetrack.ops.lanes import join_lanes as join_lanes
@@ -87,6 +90,7 @@ __all__ = [
     "DirectSumOperators",
     "FactoredOperators",
     "HouseholderOperators",
+    "Kernel",
     "KernelChoice",
     "OneHotColumnOperators",
     "OneHotRowOperators",
@@ -114,6 +118,8 @@ __all__ = [
     "keep_freed_memory",
     "kernel_for",
     "lookup",
+    "native",
+    "natively",
     "rotation_recurrence",
     "sums_between",
     "turning_diagonal",

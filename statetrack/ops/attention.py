@@ -14,9 +14,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from statetrack.ops import fla
+from statetrack.ops import fla, native
+from statetrack.ops.devices import KernelChoice, by_choice
 from statetrack.ops.diagonal import diagonal_recurrence
-from statetrack.ops.fla import KernelChoice, by_kernel
 from statetrack.ops.lanes import in_full_precision
 
 CHUNK = 32
@@ -38,7 +38,9 @@ def additive_attention(
     Queries and keys are [B, T, N, K], values [B, T, N, V]. Raises `SettingsError` where `kernel`
     cannot run.
     """
-    compute = fla.additive_attention if by_kernel(kernel, state) else _added_chunks
+    compute = by_choice(
+        kernel, state, _added_chunks, native.additive_attention, fla.additive_attention
+    )
     return compute(queries, keys, values, state)
 
 
@@ -69,7 +71,9 @@ def decayed_attention(
     Queries and keys are [B, T, N, K] (or [B, T, 1, K], the same for every head), values
     [B, T, N, V], log_decays [B, T, N] at most 0. Raises `SettingsError` where `kernel` cannot run.
     """
-    compute = fla.decayed_attention if by_kernel(kernel, state) else _decayed_chunks
+    compute = by_choice(
+        kernel, state, _decayed_chunks, native.decayed_attention, fla.decayed_attention
+    )
     return compute(queries, keys, values, log_decays, state)
 
 
@@ -139,7 +143,7 @@ def gated_attention(
     Queries, keys and log_gains (at most 0) are [B, T, N, K], values [B, T, N, V]. Raises
     `SettingsError` where `kernel` cannot run.
     """
-    compute = fla.gated_attention if by_kernel(kernel, state) else _gated_chunks
+    compute = by_choice(kernel, state, _gated_chunks, native.gated_attention, fla.gated_attention)
     return compute(queries, keys, values, log_gains, state)
 
 

@@ -24,8 +24,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from statetrack.ops import fla
-from statetrack.ops.fla import KernelChoice, by_kernel
+from statetrack.ops import fla, native
+from statetrack.ops.devices import KernelChoice, by_choice
 from statetrack.ops.lanes import in_full_precision
 
 CHUNK_POSITIONS, CHUNK_ROWS = 16, 32
@@ -48,7 +48,9 @@ def delta_rule(
     log_gates [B, T, N] at most 0, or None for gates of 1. Raises `SettingsError` where `kernel`
     cannot run.
     """
-    compute = fla.delta_rule if by_kernel(kernel, state) else _scan
+    gated_size = 0 if log_gates is None else keys.shape[-1]
+    by_fla = None if gated_size > fla.LARGEST_GATED_KEY else fla.delta_rule
+    compute = by_choice(kernel, state, _scan, native.delta_rule, by_fla)
     return compute(queries, keys, values, betas, log_gates, state)
 
 

@@ -1,13 +1,75 @@
-"""The device that a setting names, and the memory of a process."""
+"""The device and the implementation that settings name, and the memory of a process."""
 
 from __future__ import annotations
 
 import ctypes
 import platform
+from collections.abc import Callable
+from typing import Literal, TypeVar
 
 import torch
+from torch import Tensor
 
-from statetrack.errors import DeviceError, setting
+from statetrack.errors import DeviceError, SettingsError, setting
+from statetrack.ops import fla, native
+
+KernelChoice = Literal["auto", "torch", "native", "fla"]
+Kernel = Literal["torch", "native", "fla"]
+"""An implementation: torch's operations, compiled loops, or flash-linear-attention."""
+
+Result = TypeVar("Result")
+
+
+def kernel_for(
+    choice: KernelChoice, device: torch.device, dtype: torch.dtype = torch.float32
+) -> Kernel:
+    """The implementation that a choice means on tensors of a device and type.
+
+    Raises `SettingsError` where one is requested and cannot run.
+    """
+    if choice == "torch":
+        return "torch"
+    if choice == "auto":
+        names: tuple[Literal["native", "fla"], ...] = ("fla", "native")
+        return next((name for name in names if why_not(name, device, dtype) is None), "torch")
+    if (problem := why_not(choice, device, dtype)) is not None:
+        raise SettingsError(
+            f"{setting('kernel', choice)}: {problem}; take {setting('kernel', 'auto')} or torch"
+        )
+    return choice
+
+
+def why_not(
+    name: Literal["native", "fla"], device: torch.device, dtype: torch.dtype = torch.float32
+) -> str | None:
+    """Why an implementation cannot run on tensors of a device and type; None if it can."""
+    return fla.why_not(device, dtype) if name == "fla" else native.why_not(device, dtype)
+
+
+def by_choice(
+    choice: KernelChoice,
+    state: Tensor,
+    torch: Callable[..., Result],
+    native: Callable[..., Result] | None = None,
+    fla: Callable[..., Result] | None = None,
+) -> Callable[..., Result]:
+    """The function that computes a recurrence that starts in `state`, of those there are.
+
+    Raises `SettingsError` where `choice` names an implementation that cannot run.
+    """
+    kernel = kernel_for(choice, state.device, state.dtype.to_real())
+    return {"torch": torch, "native": native, "fla": fla}[kernel] or torch
+
+
+def natively(choice: KernelChoice, inputs: Tensor) -> bool:
+    """Whether compiled loops compute a layer that has no other kernel, of its inputs.
+
+    Not under autocast, in which layers have lower precision.
+    """
+    device = inputs.device
+    if choice == "torch" or (device.type == "cpu" and torch.is_autocast_enabled("cpu")):
+        return False
+    return kernel_for(choice, device, inputs.dtype) == "native"
 
 
 def choose_device(name: str) -> torch.device:

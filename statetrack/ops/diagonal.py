@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from statetrack.ops import fla
-from statetrack.ops.fla import KernelChoice, by_kernel
+from statetrack.ops import fla, native
+from statetrack.ops.devices import KernelChoice, by_choice
 from statetrack.ops.lanes import (
     LaneFunction,
     apply,
@@ -54,9 +54,8 @@ def gated_diagonal(
     For gains in [0, 1] and inputs [B, T, D], state [B, D]. Raises `SettingsError`
     where `kernel` cannot run.
     """
-    if by_kernel(kernel, state):
-        return fla.gated_diagonal(gains, inputs, state)
-    return _time_first(gains, inputs, state)
+    compute = by_choice(kernel, state, _time_first, native.gated_diagonal, fla.gated_diagonal)
+    return compute(gains, inputs, state)
 
 
 def turning_diagonal(
@@ -71,8 +70,11 @@ def turning_diagonal(
 
     Raises `SettingsError` where `kernel` cannot run.
     """
-    if by_kernel(kernel, state):
-        return fla.turning_diagonal(moduli, phases, inputs, state)
+    compute = by_choice(kernel, state, _turned, native.turning_diagonal, fla.turning_diagonal)
+    return compute(moduli, phases, inputs, state)
+
+
+def _turned(moduli: Tensor, phases: Tensor, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
     return _time_first(torch.polar(moduli, phases.expand_as(moduli)), inputs, state)
 
 

@@ -21,44 +21,18 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from statetrack.errors import SettingsError, setting
 from statetrack.ops.lanes import apply, in_full_precision, join_lanes
 from statetrack.registry import missing_kernels
 
-KernelChoice = Literal["auto", "torch", "fla"]
-
 OLDEST_GPU = (8, 0)
 """The least compute capability that Triton supports."""
-
-
-def by_kernel(choice: KernelChoice, state: Tensor) -> bool:
-    """Whether a kernel computes the recurrence that starts in `state`.
-
-    Raises `SettingsError` where `fla` is requested and cannot run.
-    """
-    return kernel_for(choice, state.device, state.dtype.to_real()) == "fla"
-
-
-def kernel_for(
-    choice: KernelChoice, device: torch.device, dtype: torch.dtype = torch.float32
-) -> Literal["torch", "fla"]:
-    """The implementation, `torch` or `fla`, that a choice means on tensors of a device and type.
-
-    Raises `SettingsError` where `fla` is requested and cannot run.
-    """
-    problem = None if choice == "torch" else why_not(device, dtype)
-    if choice == "fla" and problem is not None:
-        raise SettingsError(
-            f"{setting('kernel', 'fla')}: {problem}; take {setting('kernel', 'auto')} or torch"
-        )
-    return "torch" if choice == "torch" or problem is not None else "fla"
 
 
 def why_not(device: torch.device, dtype: torch.dtype = torch.float32) -> str | None:

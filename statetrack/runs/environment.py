@@ -33,6 +33,10 @@ def prepare_cpu(threads: int, num_weights: int) -> None:
         torch.set_num_threads(min(threads or 1, os.cpu_count() or 1))
 
 
+PACKAGES = {"fla": "fla-core", "native": "numba"}
+"""The package that an implementation of the recurrences comes with."""
+
+
 def environment(device: torch.device, model: SequenceModel, command: str | None) -> dict[str, Any]:
     """The versions and the machine of a run, and its model's size: what environment.json holds.
 
@@ -54,7 +58,7 @@ def environment(device: torch.device, model: SequenceModel, command: str | None)
         "platform": platform.platform(),
         "device": str(device),
         "device_name": name,
-        "kernel": f"fla {version('fla-core')}" if kernel == "fla" else kernel,
+        "kernel": f"{kernel} {version(PACKAGES[kernel])}" if kernel in PACKAGES else kernel,
         "threads": torch.get_num_threads(),
         "parameters": num_parameters(model),
         "dimensions": state_size(model),

@@ -25,6 +25,7 @@ from torch.func import vmap
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS, KernelSettings, RecurrentModel, SequenceModel
 from statetrack.ops import fla as kernels
+from statetrack.ops import kernel_for
 from statetrack.registry import missing_kernels
 from statetrack.runs import Run, files
 from statetrack.settings import build
@@ -274,14 +275,12 @@ def test_a_kernel_that_gets_a_gradient_for_one_input_gets_it_for_all() -> None:
 
 
 @pytest.mark.parametrize("kernel", ["auto", "torch"])
-def test_on_the_cpu_torch_scans_and_no_kernel_is_loaded(
-    kernel: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_the_cpu_no_kernel_is_loaded(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "missing_kernels", lambda: None)
     monkeypatch.setattr("statetrack.ops.fla.load", lambda *_: pytest.fail("a kernel was loaded"))
     for name, options in CASES:
         model = make(name, kernel, **options)
-        assert model.kernel_on(CPU) == "torch"
+        assert model.kernel_on(CPU) == {"auto": "native", "torch": "torch"}[kernel]
         model(torch.randint(SYMBOLS, (1, 3)))
 
 
@@ -292,7 +291,7 @@ def test_what_is_not_installed_is_named(package: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else name)
     try:
         with pytest.raises(SettingsError) as error:
-            kernels.kernel_for("fla", torch.device("cuda"))
+            kernel_for("fla", torch.device("cuda"))
     finally:
         missing_kernels.cache_clear()
     assert f"kernel='fla': {known[package]} is not installed" in str(error.value)
@@ -305,15 +304,15 @@ def test_on_a_gpu_auto_takes_the_kernel_where_it_can_run(monkeypatch: pytest.Mon
     cuda = torch.device("cuda")
     monkeypatch.setattr(kernels, "missing_kernels", lambda: None)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
-    assert kernels.kernel_for("auto", cuda) == kernels.kernel_for("fla", cuda) == "fla"
-    assert kernels.kernel_for("torch", cuda) == "torch"
-    assert kernels.kernel_for("auto", cuda, torch.float64) == "torch"
+    assert kernel_for("auto", cuda) == kernel_for("fla", cuda) == "fla"
+    assert kernel_for("torch", cuda) == "torch"
+    assert kernel_for("auto", cuda, torch.float64) == "torch"
     with pytest.raises(SettingsError, match=r"float32, not torch\.float64"):
-        kernels.kernel_for("fla", cuda, torch.float64)
+        kernel_for("fla", cuda, torch.float64)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 5))
-    assert kernels.kernel_for("auto", cuda) == "torch"
+    assert kernel_for("auto", cuda) == "torch"
     with pytest.raises(SettingsError, match=r"compute capability 8\.0"):
-        kernels.kernel_for("fla", cuda)
+        kernel_for("fla", cuda)
 
 
 def test_a_kernel_that_cannot_run_is_refused_before_a_folder_is_made(

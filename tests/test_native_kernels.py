@@ -1,0 +1,534 @@
+"""Compiled loops against torch: outputs, last states and gradients of every function.
+
+R replicas, B batch, T time, N heads, n keys per position, K key size, V value size, D width.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.func import functional_call, stack_module_state, vmap
+from torch.nn import functional
+
+from statetrack import ops
+from statetrack.errors import SettingsError
+from statetrack.models import MODELS, RecurrentModel, SequenceModel
+from statetrack.models._layers import LARGEST_SQUARED, ShortConvolution, of_unit_length, rms_norm
+from statetrack.ops import native
+
+pytest.importorskip("numba")
+
+CLOSE = {torch.float32: 3e-5, torch.float64: 1e-12}
+dtypes = st.sampled_from([torch.float32, torch.float64])
+few = settings(max_examples=30, deadline=None)
+lengths = st.sampled_from([1, 2, 3, 7, 16, 17, 33, 40])
+sizes = st.sampled_from([1, 2, 5, 16, 17, 33])
+small = st.integers(1, 3)
+
+Function = Callable[..., "Tensor | tuple[Tensor, ...]"]
+
+
+def normal(*shape: int, dtype: torch.dtype) -> Tensor:
+    """Numbers of a tensor whose memory has other numbers between them."""
+    return torch.randn(*shape[:-1], shape[-1] + 3, dtype=dtype)[..., 1:-2]
+
+
+def results(function: Function, inputs: Sequence[Tensor | None]) -> list[Tensor]:
+    """What a function gives, and the gradients of a weighted sum of that by all inputs."""
+    leaves = [None if part is None else part.detach().requires_grad_() for part in inputs]
+    outputs = function(*leaves)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    generator = torch.Generator().manual_seed(1)
+    loss = torch.zeros((), dtype=torch.float64)
+    for part in outputs:
+        weights = torch.randn(part.shape, generator=generator, dtype=torch.float64)
+        weights = torch.complex(weights, weights.flip(0)) if part.is_complex() else weights
+        loss = loss + (part.to(weights.dtype) * weights).real.sum()
+    needed = [part for part in leaves if part is not None]
+    return [*outputs, *torch.autograd.grad(loss, needed)]
+
+
+def assert_same(expected: Function, found: Function, inputs: Sequence[Tensor | None]) -> None:
+    dtype = next(part.dtype for part in inputs if part is not None).to_real()
+    pairs = zip(results(expected, inputs), results(found, inputs), strict=True)
+    for number, (theirs, mine) in enumerate(pairs):
+        assert mine.shape == theirs.shape
+        scale = 1 + (theirs.detach().abs().max().item() if theirs.numel() else 0)
+        torch.testing.assert_close(
+            mine, theirs, rtol=0, atol=CLOSE[dtype] * scale, msg=lambda m, n=number: f"{n}: {m}"
+        )
+
+
+def assert_same_mapped(
+    expected: Function, found: Function, inputs: Sequence[Tensor | None], mapped: Sequence[bool]
+) -> None:
+    """The same in `vmap` over three replicas of the inputs that are mapped."""
+    given, axes = [], []
+    for part, many in zip(inputs, mapped, strict=True):
+        if part is None or not many:
+            given.append(part)
+            axes.append(None)
+            continue
+        axis = len(given) % (part.dim() + 1)
+        given.append(torch.stack([part, 0.7 * part, 0.5 * part], axis))
+        axes.append(axis)
+    if any(axis is not None for axis in axes):
+        over = tuple(axes)
+        assert_same(vmap(expected, over), vmap(found, over), given)
+
+
+def seeded(seed: int) -> None:
+    torch.manual_seed(seed)
+
+
+# --- recurrences ---
+
+
+def delta_inputs(
+    shape: tuple[int, int, int, int, int, int], gates: str, dtype: torch.dtype
+) -> list[Tensor | None]:
+    words, steps, num_keys, heads, key_size, value_size = shape
+    log_gates = {
+        "none": None,
+        "head": -torch.rand(words, steps, heads, dtype=dtype),
+        "row": -torch.rand(words, steps, heads, key_size, dtype=dtype),
+    }[gates]
+    return [
+        normal(words, steps, heads, key_size, dtype=dtype),
+        functional.normalize(normal(words, steps, num_keys, heads, key_size, dtype=dtype), dim=-1),
+        normal(words, steps, num_keys, heads, value_size, dtype=dtype),
+        2 * torch.rand(words, steps, num_keys, heads, dtype=dtype),
+        log_gates,
+        normal(words, heads, key_size, value_size, dtype=dtype),
+    ]
+
+
+@few
+@given(
+    st.tuples(small, lengths, small, small, sizes, sizes),
+    st.sampled_from(["none", "head"]),
+    dtypes,
+    st.lists(st.booleans(), min_size=6, max_size=6),
+    st.integers(0, 9),
+)
+def test_delta_rule(shape, gates, dtype, mapped, seed) -> None:
+    seeded(seed)
+    inputs = delta_inputs(shape, gates, dtype)
+    by_torch = ops.delta_rule
+    assert_same(by_torch, native.delta_rule, inputs)
+    assert_same_mapped(by_torch, native.delta_rule, inputs, mapped)
+
+
+def test_first_states_that_are_not_mapped_and_have_no_gradient_are_not_copied() -> None:
+    seeded(0)
+    *sequences, state = delta_inputs((2, 20, 1, 2, 3, 4), "head", torch.float64)
+    many = [torch.stack([part, 0.7 * part]).requires_grad_() for part in sequences]
+    found = []
+    for function in (ops.delta_rule, native.delta_rule):
+        outputs, last = vmap(function, (0,) * 5 + (None,))(*many, state)
+        found.append([outputs, last, *torch.autograd.grad((outputs.sum(), last.sum()), many)])
+    for mine, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+def delta_by_steps(*inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """With a gate for every row: the equation."""
+    queries, keys, values, betas, log_gates, state = inputs
+    outputs = []
+    for t in range(queries.shape[1]):
+        state = log_gates[:, t].exp().unsqueeze(-1) * state
+        here = (part[:, t] for part in (queries, keys, values, betas))
+        read, state = ops.delta_rule_step(*here, None, state)
+        outputs.append(read)
+    return torch.stack(outputs, 1), state
+
+
+@few
+@given(st.tuples(small, lengths, small, small, sizes, sizes), dtypes, st.integers(0, 9))
+def test_delta_rule_with_gates_by_row(shape, dtype, seed) -> None:
+    seeded(seed)
+    inputs = delta_inputs(shape, "row", dtype)
+    assert_same(delta_by_steps, native.delta_rule, inputs)
+
+
+@few
+@given(
+    st.tuples(small, lengths, small, sizes, sizes),
+    st.sampled_from(["none", "head", "row"]),
+    st.booleans(),
+    dtypes,
+    st.lists(st.booleans(), min_size=5, max_size=5),
+    st.integers(0, 9),
+)
+def test_attention(shape, gates, shared, dtype, mapped, seed) -> None:
+    seeded(seed)
+    words, steps, heads, key_size, value_size = shape
+    key_heads = 1 if shared and gates == "head" else heads
+    inputs = [
+        normal(words, steps, key_heads, key_size, dtype=dtype),
+        normal(words, steps, key_heads, key_size, dtype=dtype),
+        normal(words, steps, heads, value_size, dtype=dtype),
+        normal(words, heads, key_size, value_size, dtype=dtype),
+    ]
+    name = {"none": "additive", "head": "decayed", "row": "gated"}[gates]
+    if gates != "none":
+        gate_shape = (words, steps, heads) + ((key_size,) if gates == "row" else ())
+        inputs.insert(3, -(torch.rand(gate_shape, dtype=dtype) ** 3))
+    by_torch = getattr(ops, f"{name}_attention")
+    by_loop = getattr(native, f"{name}_attention")
+    assert_same(by_torch, by_loop, inputs)
+    assert_same_mapped(by_torch, by_loop, inputs, mapped[: len(inputs)])
+
+
+@few
+@given(st.tuples(small, lengths, small, sizes, sizes), dtypes, st.integers(0, 9))
+def test_attention_that_removes(shape, dtype, seed) -> None:
+    seeded(seed)
+    words, steps, heads, key_size, value_size = shape
+    by_key = [normal(words, steps, heads, key_size, dtype=dtype) for _ in range(2)]
+    removals = functional.normalize(normal(words, steps, heads, key_size, dtype=dtype), dim=-1)
+    inputs = [
+        *by_key,
+        normal(words, steps, heads, value_size, dtype=dtype),
+        -torch.rand(words, steps, heads, key_size, dtype=dtype),
+        removals,
+        removals * torch.rand(words, steps, heads, key_size, dtype=dtype),
+        normal(words, heads, key_size, value_size, dtype=dtype),
+    ]
+
+    def by_torch(*inputs: Tensor) -> tuple[Tensor, Tensor]:
+        *sequences, state = inputs
+        outputs = []
+        for query, key, value, gain, removal, replacement in zip(
+            *(part.unbind(1) for part in sequences), strict=True
+        ):
+            gone = torch.einsum("bnkv,bnk->bnv", state, removal)
+            state = gain.exp().unsqueeze(-1) * state + key.unsqueeze(-1) * value.unsqueeze(-2)
+            state = state - replacement.unsqueeze(-1) * gone.unsqueeze(-2)
+            outputs.append(torch.einsum("bnkv,bnk->bnv", state, query))
+        return torch.stack(outputs, 1), state
+
+    assert_same(by_torch, native.replacing_attention, inputs)
+
+
+@few
+@given(
+    st.tuples(small, lengths, sizes),
+    st.booleans(),
+    dtypes,
+    st.lists(st.booleans(), min_size=3, max_size=3),
+)
+def test_gated_diagonal(shape, is_complex, dtype, mapped) -> None:
+    words, _, width = shape
+    dtype = dtype.to_complex() if is_complex else dtype
+    inputs = [normal(*shape, dtype=dtype) for _ in range(2)]
+    inputs[0] = inputs[0] / (1 + inputs[0].abs())
+    inputs.append(normal(words, width, dtype=dtype))
+    assert_same(ops.gated_diagonal, native.gated_diagonal, inputs)
+    assert_same_mapped(ops.gated_diagonal, native.gated_diagonal, inputs, mapped)
+
+
+@few
+@given(
+    st.tuples(small, lengths, sizes, small),
+    st.booleans(),
+    dtypes,
+    st.lists(st.booleans(), min_size=6, max_size=6),
+)
+def test_selective_diagonal(shape, signed, dtype, mapped) -> None:
+    words, steps, channels, numbers = shape
+    inputs = [
+        torch.rand(words, steps, channels, dtype=dtype),
+        normal(words, steps, channels, dtype=dtype),
+        normal(words, steps, numbers, dtype=dtype),
+        normal(words, steps, numbers, dtype=dtype),
+        -torch.rand(channels, numbers, dtype=dtype),
+        normal(words, channels, numbers, dtype=dtype),
+    ]
+
+    def by_torch(steps, x, writings, readings, rates, state):
+        outputs = []
+        for t in range(steps.shape[1]):
+            gains = torch.exp(steps[:, t].unsqueeze(-1) * rates)
+            gains = 2 * gains - 1 if signed else gains
+            written = (steps[:, t] * x[:, t]).unsqueeze(-1) * writings[:, t].unsqueeze(-2)
+            state = gains * state + written
+            outputs.append(torch.einsum("ben,bn->be", state, readings[:, t]))
+        return torch.stack(outputs, 1), state
+
+    def by_loop(*inputs):
+        return native.selective_diagonal(*inputs, signed=signed)
+
+    assert_same(by_torch, by_loop, inputs)
+    assert_same_mapped(by_torch, by_loop, inputs, mapped)
+
+
+@few
+@given(st.tuples(small, small, sizes), dtypes, st.lists(st.booleans(), min_size=2, max_size=2))
+def test_gates(shape, dtype, mapped) -> None:
+    inputs = [normal(*shape, dtype=dtype), 3 * normal(*shape, dtype=dtype)]
+
+    def by_torch(inputs, gates):
+        return inputs * functional.silu(gates)
+
+    assert_same(by_torch, native.gated, inputs)
+    assert_same_mapped(by_torch, native.gated, inputs, mapped)
+
+
+# --- around recurrences ---
+
+
+@few
+@given(
+    st.tuples(small, lengths, sizes),
+    st.integers(1, 5),
+    st.booleans(),
+    st.booleans(),
+    dtypes,
+    st.lists(st.booleans(), min_size=4, max_size=4),
+)
+def test_convolution(shape, size, biased, activated, dtype, mapped) -> None:
+    words, _, width = shape
+    inputs = [
+        normal(*shape, dtype=dtype),
+        normal(words, size - 1, width, dtype=dtype),
+        normal(width, size, dtype=dtype),
+        torch.randn(width, dtype=dtype) if biased else None,
+    ]
+
+    def by_torch(inputs: Tensor, window: Tensor, filters: Tensor, biases: Tensor | None) -> Tensor:
+        seen = torch.cat([window, inputs], 1).mT
+        summed = functional.conv1d(seen, filters.unsqueeze(1), biases, groups=width).mT
+        return functional.silu(summed) if activated else summed
+
+    def by_loop(*given: Tensor) -> Tensor:
+        return native.convolution(*given, activated=activated)
+
+    assert_same(by_torch, by_loop, inputs)
+    assert_same_mapped(by_torch, by_loop, inputs, mapped)
+
+
+@few
+@given(
+    st.lists(small, max_size=3),
+    sizes,
+    st.sampled_from(["none", "one", "heads"]),
+    st.sampled_from([1.0, 1e-12, 1e12]),
+    dtypes,
+    st.lists(st.booleans(), min_size=2, max_size=2),
+)
+def test_root_mean_square(leading, width, gains, magnitude, dtype, mapped) -> None:
+    inputs = magnitude * normal(*leading, 2, width, dtype=dtype)
+    shape = {"none": None, "one": (width,), "heads": (2, width)}[gains]
+    weights = None if shape is None else torch.randn(shape, dtype=dtype)
+
+    def by_torch(inputs: Tensor, weights: Tensor | None) -> Tensor:
+        normed = rms_norm(inputs)
+        return normed if weights is None else normed * weights
+
+    def by_loop(inputs: Tensor, weights: Tensor | None) -> Tensor:
+        return native.normalised(inputs, weights, epsilon=1e-6, largest=LARGEST_SQUARED)
+
+    assert_same(by_torch, by_loop, [inputs, weights])
+    assert_same_mapped(by_torch, by_loop, [inputs, weights], mapped)
+
+
+@few
+@given(st.tuples(small, small, sizes), dtypes, st.sampled_from([1.0, 0.25]))
+def test_unit_length(shape, dtype, scale) -> None:
+    vectors = normal(*shape, dtype=dtype)
+
+    def by_loop(vectors: Tensor) -> Tensor:
+        return of_unit_length(vectors, scale, kernel="native")
+
+    def by_torch(vectors: Tensor) -> Tensor:
+        return of_unit_length(vectors, scale)
+
+    assert_same(by_torch, by_loop, [vectors])
+    assert_same_mapped(by_torch, by_loop, [vectors], [True])
+
+
+@given(st.integers(0, 4), st.integers(1, 6), st.booleans())
+@settings(max_examples=20, deadline=None)
+def test_the_window_of_a_convolution(before, steps, activated) -> None:
+    layer = ShortConvolution(3, before + 1, torch.nn.SiLU() if activated else None)
+    inputs, window = torch.randn(2, steps, 3), torch.randn(2, before, 3)
+    expected = layer.scan(inputs, window)
+    layer.kernel = "native"
+    for mine, theirs in zip(layer.scan(inputs, window), expected, strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_numbers_that_are_not_finite_stay_so() -> None:
+    inputs = torch.tensor([[1.0, torch.nan], [1.0, torch.inf], [1.0, 2.0]])
+    normed = native.normalised(inputs, epsilon=1e-6, largest=LARGEST_SQUARED)
+    expected = rms_norm(inputs)
+    assert torch.equal(normed.isfinite().all(1), expected.isfinite().all(1))
+    filters, window = torch.ones(2, 1), torch.zeros(1, 0, 2)
+    activated = native.convolution(inputs[None], window, filters, None, activated=True)
+    torch.testing.assert_close(activated[0], functional.silu(inputs), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_exponential_at_every_magnitude(dtype) -> None:
+    """By the activation of a convolution with one weight of 1."""
+    numbers = torch.cat([torch.linspace(-100, 100, 2001), torch.logspace(-9, 2, 50)]).to(dtype)
+    inputs = numbers.view(1, -1, 1)
+    ones, window = torch.ones(1, 1, dtype=dtype), torch.zeros(1, 0, 1, dtype=dtype)
+    found = native.convolution(inputs, window, ones, None, activated=True).view(-1)
+    expected = functional.silu(numbers)
+    torch.testing.assert_close(found, expected, rtol=4 * torch.finfo(dtype).eps, atol=1e-36)
+
+
+# --- models ---
+
+SMALL: dict[str, object] = {"width": 12, "heads": 2, "key_dim": 4, "value_dim": 3, "state": 5}
+WITH_LOOPS = [
+    name for name in sorted(MODELS) if "kernel" in MODELS[name].settings_class.model_fields
+]
+
+
+def make(name: str, kernel: str, **options: object) -> SequenceModel:
+    kind = MODELS[name]
+    fields = kind.settings_class.model_fields
+    chosen = {key: value for key, value in SMALL.items() if key in fields}
+    model_settings = kind.settings_class(**{**chosen, **options, "kernel": kernel})
+    model = kind(model_settings, num_symbols=5, num_labels=4).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    return model
+
+
+@pytest.mark.parametrize("name", WITH_LOOPS)
+def test_a_population_by_loops_is_one_by_torch(name) -> None:
+    symbols = torch.randint(5, (2, 3, 19))
+    found = []
+    for kernel in ("torch", "native"):
+        torch.manual_seed(0)
+        models = [make(name, kernel) for _ in range(2)]
+        weights, buffers = stack_module_state(models)
+
+        def run(values, words, model=models[0]):
+            return functional_call(model, values, (words,))
+
+        if models[0].vectorises:
+            logits = vmap(run)({**weights, **buffers}, symbols)
+        else:
+            logits = torch.stack(
+                [model(words) for model, words in zip(models, symbols, strict=True)]
+            )
+        logits.square().sum().backward()
+        parameters = weights if models[0].vectorises else dict(models[0].named_parameters())
+        found.append((logits, parameters))
+    (expected, theirs), (logits, mine) = found
+    torch.testing.assert_close(logits, expected, rtol=1e-9, atol=1e-9)
+    for key, parameter in theirs.items():
+        if parameter.grad is None:
+            assert mine[key].grad is None, key
+            continue
+        scale = 1 + parameter.grad.abs().max()
+        torch.testing.assert_close(
+            mine[key].grad / scale, parameter.grad / scale, rtol=0, atol=1e-9, msg=key
+        )
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in WITH_LOOPS if issubclass(MODELS[name], RecurrentModel)]
+)
+def test_a_word_by_loops_can_be_cut_anywhere(name) -> None:
+    torch.manual_seed(0)
+    model, symbols = make(name, "native"), torch.randint(5, (3, 19))
+    with torch.no_grad():
+        whole, _ = model.scan(symbols, model.initial_state(3))
+        early, state = model.scan(symbols[:, :2], model.initial_state(3))
+        late, state = model.scan(symbols[:, 2:18], state)
+        step, _ = model.step(symbols[:, 18], state)
+    pieces = torch.cat([early, late, step.unsqueeze(1)], 1)
+    torch.testing.assert_close(pieces, whole, rtol=1e-9, atol=1e-9)
+
+
+# --- where loops run ---
+
+
+def test_a_choice_without_loops(monkeypatch) -> None:
+    monkeypatch.setattr(native, "_missing", lambda: "numba is not installed (pip install numba)")
+    cpu = torch.device("cpu")
+    assert ops.kernel_for("auto", cpu) == "torch"
+    with pytest.raises(SettingsError, match=r"numba is not installed.*take kernel=.auto."):
+        ops.kernel_for("native", cpu)
+    model = make("deltanet", "auto")
+    assert model.kernel_on(cpu) == "torch"
+    model(torch.randint(5, (2, 3)))
+
+
+def test_choices_on_devices_and_types() -> None:
+    cpu, meta = torch.device("cpu"), torch.device("meta")
+    assert ops.kernel_for("auto", cpu) == ops.kernel_for("native", cpu) == "native"
+    assert ops.kernel_for("auto", cpu, torch.bfloat16) == "torch"
+    assert ops.kernel_for("auto", meta) == ops.kernel_for("torch", cpu) == "torch"
+    with pytest.raises(SettingsError, match=r"the device is meta"):
+        ops.kernel_for("native", meta)
+    with pytest.raises(SettingsError, match=r"not torch\.bfloat16"):
+        ops.kernel_for("native", cpu, torch.bfloat16)
+
+
+@pytest.mark.parametrize("name", WITH_LOOPS)
+def test_shapes_without_values(name) -> None:
+    model = make(name, "auto").to("meta")
+    assert model(torch.zeros(2, 5, dtype=torch.long, device="meta")).shape == (2, 5, 4)
+
+
+@pytest.mark.parametrize("name", ["deltanet", "gated-deltanet"])
+def test_autocast_gives_what_it_gives_with_torch(name) -> None:
+    symbols, found = torch.randint(5, (2, 3)), []
+    for kernel in ("torch", "native"):
+        torch.manual_seed(0)
+        model = make(name, kernel).float()
+        with torch.autocast("cpu", torch.bfloat16):
+            found.append(model(symbols).float())
+    torch.testing.assert_close(*found, rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.parametrize("function", ["delta_rule"])
+def test_without_gradients_nothing_is_kept(function) -> None:
+    """The peak of what numpy and torch hold does not grow with the number of positions."""
+    words, heads, size = 2, 2, 16
+    state = torch.zeros(words, heads, size, size)
+    assert native._states_kept(state, 10_000, 0, False).numel() == 0
+    assert native._states_kept(state, 10_000, 0, True).numel() == state.numel() * 624
+
+
+CACHED = """
+import json, torch
+from statetrack.ops import _loops, native
+native.normalised(torch.ones(2, 3), epsilon=0.0)
+stats = _loops.norm_forward.stats
+print(json.dumps([sum(stats.cache_hits.values()), stats.cache_path]))
+"""
+
+
+def test_machine_code_is_kept_where_the_environment_says(tmp_path) -> None:
+    found = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", CACHED],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+            cwd=Path(__file__).parents[1],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found.append(json.loads(done.stdout))
+    (first, path), (second, _) = found
+    assert (first, second) == (0, 1) and str(tmp_path) in path
