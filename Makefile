@@ -3,8 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STATETRACK := $(CURDIR)/$(BIN)/statetrack
+QUICK := tests/test_architecture.py tests/test_every_model.py tests/test_cli_commands.py
 
-.PHONY: demo test lint docs generated benchmarks fuzz claims evidence reproductions cluster clean
+# New processes of tests find their modules compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo test quick lint docs generated benchmarks fuzz claims evidence reproductions cluster clean
 
 demo: $(VENV)/installed
 	rm -rf demo && mkdir demo
@@ -15,6 +19,11 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -n 2
+
+quick: $(VENV)/installed-dev
+	$(BIN)/ruff check -q .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -m quick $(QUICK)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

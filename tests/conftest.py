@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy; processes of tests inherit it
 os.environ.setdefault("COLUMNS", "160")  # tests read whole sentences; those of widths set their own
 
 import pytest
 import torch
+from filelock import FileLock
 
 from statetrack.models import MODELS
 from statetrack.sources import KINDS
@@ -23,6 +26,32 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+SharedFolder = Callable[[str, Callable[[Path], None]], Path]
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> SharedFolder:
+    """Gives a folder by its name, filled by the first process of a run of tests that asks for it.
+
+    Tests read it, and write nothing into it.
+    """
+    base = tmp_path_factory.getbasetemp()
+    common = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def filled(name: str, fill: Callable[[Path], None]) -> Path:
+        folder = common / name
+        with FileLock(common / f"{name}.lock"):
+            if not folder.exists():
+                unfinished = common / f"{name}.unfinished"
+                shutil.rmtree(unfinished, ignore_errors=True)
+                unfinished.mkdir()
+                fill(unfinished)
+                unfinished.rename(folder)
+        return folder
+
+    return filled
 
 
 @pytest.fixture(autouse=True)

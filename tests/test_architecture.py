@@ -1,6 +1,7 @@
 """The shape of the package: imports point one way, and heavy things stay where they belong."""
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -11,7 +12,10 @@ import pytest
 import statetrack
 from statetrack.runs.files import FILES as RUN_FILES
 
+pytestmark = pytest.mark.quick
+
 PACKAGE = Path(statetrack.__file__).parent
+ROOT = Path(__file__).parents[1]
 ORDER = (
     "text figures usual_names errors yaml_text registry plugins settings references "
     "scoring sources algebra spec data audit ops models predicting training evaluation "
@@ -214,3 +218,14 @@ def test_only_the_run_folder_names_the_files_of_a_run():
     for module, path in MODULES.items():
         if not module.startswith("statetrack.runs."):
             assert not FILES_OF_A_RUN & set(texts(parsed(path))), module
+
+
+def test_quick_tests_stand_in_the_files_that_make_quick_reads():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"^QUICK := (.*)$", makefile, re.MULTILINE)
+    marked = [
+        path.relative_to(ROOT).as_posix()
+        for path in sorted(ROOT.glob("tests/**/*.py"))
+        if "mark.quick" in path.read_text(encoding="utf-8")
+    ]
+    assert sorted(listed.split()) == marked

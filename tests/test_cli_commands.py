@@ -92,6 +92,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 1) -> 
     return printed.err
 
 
+@pytest.mark.quick
 def test_the_three_commands_work_as_typed(capsys: pytest.CaptureFixture[str]) -> None:
     succeed("gen")
     succeed("train", "--model", "bilinear-cp", "--rank", "64")

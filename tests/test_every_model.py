@@ -23,6 +23,7 @@ from statetrack.models import (
     SequenceModel,
     check_model,
     num_parameters,
+    recurrence_of,
     state_size,
 )
 from statetrack.models._checking import EVERY, FIRST, REGISTERED, SCANNING, STEPPING
@@ -38,7 +39,19 @@ RECURRENT = [name for name in NAMES if issubclass(MODELS[name], RecurrentModel)]
 LINEAR = [name for name in NAMES if issubclass(MODELS[name], LinearModel)]
 NAMES_OF_THE_COMMAND = {"model", "config", "protocol", "out", "resume", "plugin", "help"}
 
-every_model = pytest.mark.parametrize("name", NAMES)
+
+def _one_of_each_class(names: list[str]) -> set[str]:
+    """The first model of each class of recurrence."""
+    first: dict[type, str] = {}
+    for name in names:
+        first.setdefault(type(recurrence_of(MODELS[name].settings_class())), name)
+    return {*first.values()}
+
+
+QUICK = _one_of_each_class(NAMES)
+every_model = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.quick] * (name in QUICK)) for name in NAMES]
+)
 every_recurrent_model = pytest.mark.parametrize("name", RECURRENT)
 every_linear_model = pytest.mark.parametrize("name", LINEAR)
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -20,6 +21,7 @@ from statetrack.spec import TASKS
 from tests.test_docs import DOCS, blocks
 
 ROOT = Path(__file__).parent.parent
+SharedFolder = Callable[[str, Callable[[Path], None]], Path]
 
 USE_EVERYTHING = """
 import json
@@ -39,23 +41,28 @@ print(json.dumps({"models": list(MODELS), "tasks": list(TASKS)}))
 """
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the source distribution, and the wheel that was built from it."""
-    folder = tmp_path_factory.mktemp("built")
+def _build(folder: Path) -> None:
     build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder)]
     subprocess.run(build, check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
-    return folder
 
 
 @pytest.fixture(scope="module")
-def site(built: Path) -> Path:
+def built(shared_folder: SharedFolder) -> Path:
+    """A folder with the source distribution, and the wheel that was built from it."""
+    return shared_folder("built", _build)
+
+
+@pytest.fixture(scope="module")
+def site(built: Path, shared_folder: SharedFolder) -> Path:
     """A folder with nothing but the wheel's content in it."""
     (wheel,) = built.glob("*.whl")
-    target = built / "SITE"
     install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index"]
-    subprocess.run([*install, "--target", str(target), str(wheel)], check=True, cwd=ROOT)
-    return target
+
+    def unpack(folder: Path) -> None:
+        command = [*install, "--target", str(folder), str(wheel)]
+        subprocess.run(command, check=True, cwd=ROOT)
+
+    return shared_folder("SITE", unpack)
 
 
 def test_the_source_distribution_has_what_its_tests_and_pages_need(built: Path) -> None:
