@@ -12,6 +12,7 @@ import torch
 import statetrack as st
 from statetrack.evidence import Certificate, SearchBudget, Subject
 from statetrack.evidence.certificate.arithmetic import arithmetic_of
+from statetrack.evidence.certificate.centres import Edges, find_centres
 from statetrack.evidence.certificate.splitting import Subspace, gain_of_magnitudes
 from statetrack.sources import Automaton, Integers
 from tests.exact_models import factored, in_blocks, one_hot, put, rotating, rotating_in_factors
@@ -104,6 +105,21 @@ def test_what_is_rounded_is_within_the_gain_of_its_magnitudes_in_every_norm() ->
         images = target.size(np.moveaxis(matrices @ (abs(vectors) / source.size(vectors)), 0, 1))
         assert images.max() <= bound * (1 + 1e-12)
         assert bound <= 3 * images.max() + 1e-12
+
+
+def test_coordinates_that_stay_zero_cost_no_work() -> None:
+    """Of S4 with 64 coordinates, 23 in use, the search ended before its first bound."""
+    model, automaton = one_hot("random-fsm:states=25")
+    matrices = model.weight.detach().double().numpy()
+    first = model.first.detach().double().numpy()
+    transitions = Edges.of(automaton, minimal=True)
+    padded = np.zeros((len(matrices), 80, 80))
+    padded[:, :25, :25] = matrices
+    budgets = SearchBudget(BUDGET), SearchBudget(BUDGET)
+    alone = find_centres(matrices, first, transitions, budget=budgets[0])
+    beside = find_centres(padded, np.append(first, np.zeros(55)), transitions, budget=budgets[1])
+    assert np.array_equal(beside[:, :25], alone) and not beside[:, 25:].any()
+    assert budgets[1].work == budgets[0].work > 0
 
 
 def test_rounding_does_not_add_up_over_centres_that_no_state_is_all_of() -> None:

@@ -83,7 +83,16 @@ def find_centres(
     states of shortest words. Centres have the size of the first state. What all operators turn by
     a little adds up over the rounds, so that fewer leave centres nearer to the first state.
     A budget that ends leaves them where they are: what is proven of them is true of any centres.
+    Coordinates that no symbol and no first state ever make other than zero are left out meanwhile.
     """
+    used = matrices.any((0, 2)) | (first != 0)
+    if not used.all() and used.any():
+        found = np.zeros((transitions.num_states, len(first)))
+        inside = matrices[:, used][:, :, used]
+        found[:, used] = find_centres(
+            inside, first[used], transitions, rounds=rounds, budget=budget
+        )
+        return found
     points = _along_shortest_words(matrices, first, transitions)
     size = np.linalg.norm(points, axis=1).max()
     if size == 0 or not np.isfinite(size):
