@@ -639,7 +639,7 @@ def test_nothing_of_a_training_imports_the_compiler_of_torch(tmp_path):
         for name in OPTIMISERS:
             list(st.train(st.make_model("rnn", "parity"), "parity", optimizer=name, steps=2))
             check(name)
-        train = "train --model mamba --task parity --steps 4 --seeds 2 --robust none --quiet"
+        train = "train --model lstm --task parity --steps 4 --seeds 2 --quiet"
         assert run([*train.split(), "--out", sys.argv[1]]) == 0
         check("train")
         assert run(["eval", sys.argv[1], "--length", "20", "--samples", "20"]) == 0
