@@ -24,6 +24,7 @@ from statetrack import ops
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS, RecurrentModel, SequenceModel
 from statetrack.models._layers import LARGEST_SQUARED, ShortConvolution, of_unit_length, rms_norm
+from statetrack.models.slstm import Cell, advance
 from statetrack.ops import native
 
 pytest.importorskip("numba")
@@ -236,6 +237,43 @@ def test_gated_diagonal(shape, is_complex, dtype, mapped) -> None:
     inputs.append(normal(words, width, dtype=dtype))
     assert_same(ops.gated_diagonal, native.gated_diagonal, inputs)
     assert_same_mapped(ops.gated_diagonal, native.gated_diagonal, inputs, mapped)
+
+
+@few
+@given(
+    st.tuples(small, st.sampled_from([1, 2, 9]), small, sizes),
+    st.sampled_from(["sigmoid", "exponential"]),
+    st.booleans(),
+    dtypes,
+    st.lists(st.booleans(), min_size=6, max_size=6),
+)
+def test_scalar_lstm(shape, forget, begins, dtype, mapped) -> None:
+    words, steps, heads, size = shape
+    inputs = [
+        normal(words, steps, heads, 4 * size, dtype=dtype),
+        normal(heads, size, 4 * size, dtype=dtype),
+        normal(words, heads, size, dtype=dtype),
+        1 + torch.rand(words, heads, size, dtype=dtype),
+        normal(words, heads, size, dtype=dtype),
+    ]
+    least = torch.full((words, heads, size), -torch.inf, dtype=dtype)
+    greatest = least if begins else normal(words, heads, size, dtype=dtype)
+
+    def by_torch(inputs, recurrent, *cell):
+        state, hidden = Cell(*cell, greatest), []
+        for here in inputs.unbind(1):
+            state = advance(here, recurrent, state, forget)
+            hidden.append(state.hidden)
+        return torch.stack(hidden, 1), torch.stack(state[:3], -2)
+
+    def by_loop(inputs, recurrent, *cell):
+        state = torch.stack([*cell, greatest], -2)
+        sigmoidal = forget == "sigmoid"
+        hidden, last = native.scalar_lstm(inputs, recurrent, state, sigmoidal=sigmoidal)
+        return hidden, last[..., :3, :]
+
+    assert_same(by_torch, by_loop, inputs)
+    assert_same_mapped(by_torch, by_loop, inputs, [mapped[0], True, *[mapped[2]] * 3])
 
 
 @few
