@@ -382,6 +382,21 @@ def test_root_mean_square(leading, width, gains, magnitude, dtype, mapped) -> No
 
 
 @few
+@given(
+    st.tuples(small, small, sizes), small, dtypes, st.lists(st.booleans(), min_size=3, max_size=3)
+)
+def test_mixtures(shape, rows, dtype, mapped) -> None:
+    inputs = [normal(*shape, dtype=dtype) for _ in range(2)]
+    inputs.append(torch.rand(rows, shape[-1], dtype=dtype))
+
+    def by_torch(inputs, before, shares):
+        return torch.stack([inputs + share * (before - inputs) for share in shares.unbind(0)])
+
+    assert_same(by_torch, native.mixed, inputs)
+    assert_same_mapped(by_torch, native.mixed, inputs, mapped[:3])
+
+
+@few
 @given(st.tuples(small, small, sizes), dtypes, st.sampled_from([1.0, 0.25]))
 def test_unit_length(shape, dtype, scale) -> None:
     vectors = normal(*shape, dtype=dtype)

@@ -662,3 +662,38 @@ def _gated_backward(inputs: list[Tensor], kept: Tensor, by_outputs: Tensor) -> T
 
 
 _GATED = Loop(_gated_forward, _gated_backward)
+
+
+def mixed(inputs: Tensor, before: Tensor, shares: Tensor) -> Tensor:
+    """Mixtures x + s (y - x) of x and y [..., D] by every row s of shares [n, D]: [n, ..., D]."""
+    others = (before.unsqueeze(0), shares.unsqueeze(0))
+    return call(inputs.unsqueeze(0), _MIXED, *others)[0].squeeze(0)
+
+
+def _mixed_forward(
+    keep: bool, inputs: Tensor, before: Tensor, shares: Tensor
+) -> tuple[Tensor, ...]:
+    outputs = inputs.new_empty(len(inputs), shares.shape[1], *inputs.shape[1:])
+    given, strides = _sequences(inputs, before, leading=inputs.dim() - 1)
+    arrays = [_array(part, inputs) for part in (shares, outputs)]
+    _loops().mixed_forward(*given, *arrays, *_mixed_sizes(inputs, shares), strides)
+    return outputs, outputs.new_empty(len(outputs), 0)
+
+
+def _mixed_backward(given: list[Tensor], kept: Tensor, by_outputs: Tensor) -> Tensors:
+    inputs, before, shares = given
+    by_inputs, by_before = inputs.new_empty(inputs.shape), before.new_empty(before.shape)
+    by_shares = shares.new_zeros(shares.shape)
+    numbers, strides = _sequences(inputs, before, leading=inputs.dim() - 1)
+    tensors = (shares, by_outputs, by_inputs, by_before, by_shares)
+    arrays = [_array(part, inputs) for part in tensors]
+    _loops().mixed_backward(*numbers, *arrays, *_mixed_sizes(inputs, shares), strides)
+    return by_inputs, by_before, by_shares
+
+
+def _mixed_sizes(inputs: Tensor, shares: Tensor) -> tuple[int, ...]:
+    lanes, size = len(inputs), inputs.shape[-1]
+    return lanes, inputs.numel() // (lanes * size), size, shares.shape[1]
+
+
+_MIXED = Loop(_mixed_forward, _mixed_backward)
