@@ -525,6 +525,28 @@ def test_a_choice_without_loops(monkeypatch) -> None:
     model(torch.randint(5, (2, 3)))
 
 
+WITHOUT = """
+import sys
+sys.modules["numba"] = None
+import torch
+from statetrack import MODELS, ops
+model = MODELS["mamba"](MODELS["mamba"].settings_class(), num_symbols=2, num_labels=2)
+model(torch.zeros(2, 3, dtype=torch.long)).sum().backward()
+print(model.kernel_on(torch.device("cpu")), ops.why_not("native", torch.device("cpu")))
+"""
+
+
+def test_without_numba_torch_computes() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT],
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "torch numba is not installed (pip install numba)"
+
+
 def test_choices_on_devices_and_types() -> None:
     cpu, meta = torch.device("cpu"), torch.device("meta")
     assert ops.kernel_for("auto", cpu) == ops.kernel_for("native", cpu) == "native"

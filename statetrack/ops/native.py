@@ -13,7 +13,6 @@ W words, T time, N heads, n keys per position, K key size, V value size.
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Callable, Sequence
 from functools import cache, partial
@@ -42,10 +41,10 @@ _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 @cache
 def _missing() -> str | None:
     """What is in the way of the loops on this machine; None if nothing is."""
-    if importlib.util.find_spec("numba") is None:
-        return "numba is not installed (pip install numba)"
     try:
         _loops()
+    except ModuleNotFoundError as problem:
+        return f"{problem.name} is not installed (pip install numba)"
     except Exception as problem:
         reason = " ".join(f"{type(problem).__name__}: {problem}".split())
         return f"numba cannot be used ({reason})"
