@@ -24,6 +24,7 @@ from statetrack import ops
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS, RecurrentModel, SequenceModel
 from statetrack.models._layers import LARGEST_SQUARED, ShortConvolution, of_unit_length, rms_norm
+from statetrack.models.slstm import Cell, advance
 from statetrack.ops import native
 
 pytest.importorskip("numba")
@@ -240,6 +241,43 @@ def test_gated_diagonal(shape, is_complex, dtype, mapped) -> None:
 
 @few
 @given(
+    st.tuples(small, st.sampled_from([1, 2, 9]), small, sizes),
+    st.sampled_from(["sigmoid", "exponential"]),
+    st.booleans(),
+    dtypes,
+    st.lists(st.booleans(), min_size=6, max_size=6),
+)
+def test_scalar_lstm(shape, forget, begins, dtype, mapped) -> None:
+    words, steps, heads, size = shape
+    inputs = [
+        normal(words, steps, heads, 4 * size, dtype=dtype),
+        normal(heads, size, 4 * size, dtype=dtype),
+        normal(words, heads, size, dtype=dtype),
+        1 + torch.rand(words, heads, size, dtype=dtype),
+        normal(words, heads, size, dtype=dtype),
+    ]
+    least = torch.full((words, heads, size), -torch.inf, dtype=dtype)
+    greatest = least if begins else normal(words, heads, size, dtype=dtype)
+
+    def by_torch(inputs, recurrent, *cell):
+        state, hidden = Cell(*cell, greatest), []
+        for here in inputs.unbind(1):
+            state = advance(here, recurrent, state, forget)
+            hidden.append(state.hidden)
+        return torch.stack(hidden, 1), torch.stack(state[:3], -2)
+
+    def by_loop(inputs, recurrent, *cell):
+        state = torch.stack([*cell, greatest], -2)
+        sigmoidal = forget == "sigmoid"
+        hidden, last = native.scalar_lstm(inputs, recurrent, state, sigmoidal=sigmoidal)
+        return hidden, last[..., :3, :]
+
+    assert_same(by_torch, by_loop, inputs)
+    assert_same_mapped(by_torch, by_loop, inputs, [mapped[0], True, *[mapped[2]] * 3])
+
+
+@few
+@given(
     st.tuples(small, lengths, sizes, small),
     st.booleans(),
     dtypes,
@@ -341,6 +379,21 @@ def test_root_mean_square(leading, width, gains, magnitude, dtype, mapped) -> No
 
     assert_same(by_torch, by_loop, [inputs, weights])
     assert_same_mapped(by_torch, by_loop, [inputs, weights], mapped)
+
+
+@few
+@given(
+    st.tuples(small, small, sizes), small, dtypes, st.lists(st.booleans(), min_size=3, max_size=3)
+)
+def test_mixtures(shape, rows, dtype, mapped) -> None:
+    inputs = [normal(*shape, dtype=dtype) for _ in range(2)]
+    inputs.append(torch.rand(rows, shape[-1], dtype=dtype))
+
+    def by_torch(inputs, before, shares):
+        return torch.stack([inputs + share * (before - inputs) for share in shares.unbind(0)])
+
+    assert_same(by_torch, native.mixed, inputs)
+    assert_same_mapped(by_torch, native.mixed, inputs, mapped[:3])
 
 
 @few
@@ -470,6 +523,28 @@ def test_a_choice_without_loops(monkeypatch) -> None:
     model = make("deltanet", "auto")
     assert model.kernel_on(cpu) == "torch"
     model(torch.randint(5, (2, 3)))
+
+
+WITHOUT = """
+import sys
+sys.modules["numba"] = None
+import torch
+from statetrack import MODELS, ops
+model = MODELS["mamba"](MODELS["mamba"].settings_class(), num_symbols=2, num_labels=2)
+model(torch.zeros(2, 3, dtype=torch.long)).sum().backward()
+print(model.kernel_on(torch.device("cpu")), ops.why_not("native", torch.device("cpu")))
+"""
+
+
+def test_without_numba_torch_computes() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT],
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "torch numba is not installed (pip install numba)"
 
 
 def test_choices_on_devices_and_types() -> None:

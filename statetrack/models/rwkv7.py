@@ -54,6 +54,7 @@ from statetrack.ops import (
     in_full_precision,
     kernel_for,
     native,
+    natively,
     widened,
 )
 from statetrack.settings import option
@@ -161,9 +162,11 @@ class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
 
     def factors(self, inputs: Tensor, before: Tensor) -> tuple[RWKV7Factors, Tensor]:
         """The terms of the recurrence, and the output gate [..., D]."""
-        for_r, for_w, for_k, for_v, for_a, for_g = (
-            inputs + shift * (before - inputs) for shift in self.shifts.unbind(0)
-        )
+        if natively(self.kernel, inputs):
+            mixed = native.mixed(inputs, before, self.shifts).unbind(0)
+        else:
+            mixed = tuple(inputs + shift * (before - inputs) for shift in self.shifts.unbind(0))
+        for_r, for_w, for_k, for_v, for_a, for_g = mixed
         keys = widened(self.key(for_k))
         rates = torch.sigmoid(widened(self.rate(for_a)))
         factors = (

@@ -51,7 +51,7 @@ from statetrack.models.mlstm import (
     ForgetKind,
     log_forget,
 )
-from statetrack.ops import in_full_precision, widened
+from statetrack.ops import in_full_precision, kernel_for, native, widened
 from statetrack.settings import option
 
 
@@ -114,6 +114,11 @@ class SLSTMMixer(Mixer[SLSTMState]):
         """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
         window, cell = state
         mixed, window = self.convolution.scan(inputs, window)
+        if kernel_for(self.kernel, cell.hidden.device, cell.hidden.dtype) == "native":
+            sigmoidal, before = self.forget_kind == "sigmoid", torch.stack(cell, -2)
+            gates = self._gates(inputs, mixed)
+            read, last = native.scalar_lstm(gates, self.recurrent, before, sigmoidal=sigmoidal)
+            return self.norm(read), (window, Cell(*last.unbind(-2)))
         hidden = []
         for now in self._gates(inputs, mixed).unbind(1):
             cell = advance(now, self.recurrent, cell, self.forget_kind)

@@ -211,11 +211,11 @@ _TAYLOR = {types.float32: 7, types.float64: 13}
 """The terms of the exponential's series that count on an interval of log(2) / 2."""
 
 
-@intrinsic
-def exponential(typing: Any, vector: Any) -> Any:
-    """The exponentials of numbers, to rounding; 0 below the least exponent, and NaN of NaN.
+def _exponential(vector: Any, less: float) -> Any:
+    """The code of e^x - `less`, 1 or 0, to rounding.
 
     e^x = 2^n e^r, with n whole and |r| at most log(2) / 2, where the series of e^r converges fast.
+    It is 0 below the least exponent, and NaN of NaN.
     """
     single = vector.dtype == types.float32
     bits, mantissa = (32, 23) if single else (64, 52)
@@ -254,17 +254,90 @@ def exponential(typing: Any, vector: Any) -> Any:
         rest = fused(power, constant(-upper), bounded)
         rest = fused(power, constant(-lower), rest)
         series = constant(1 / math.factorial(_TAYLOR[vector.dtype]))
-        for term in reversed(range(_TAYLOR[vector.dtype])):
+        for term in reversed(range(int(less), _TAYLOR[vector.dtype])):
             series = fused(series, rest, constant(1 / math.factorial(term)))
+        if less:
+            series = builder.fmul(series, rest)
+            scale = constant(1.0)
         exponent = builder.fptosi(power, whole)
         half = builder.ashr(exponent, integer(1))  # 2^n can be twice the largest power
         for part in (half, builder.sub(exponent, half)):
             biased = builder.add(part, integer(2 ** (bits - mantissa - 2) - 1))
             factor = builder.bitcast(builder.shl(biased, integer(mantissa)), kind)
             series = builder.fmul(series, factor)
-        return builder.select(too_low, constant(0.0), series)
+            if less:
+                scale = builder.fmul(scale, factor)
+        if less:
+            series = builder.fadd(series, builder.fsub(scale, constant(1.0)))
+        return builder.select(too_low, constant(-less), series)
 
     return vector(vector), code
+
+
+@intrinsic
+def exponential(typing: Any, vector: Any) -> Any:
+    """The exponentials of numbers."""
+    return _exponential(vector, 0.0)
+
+
+@intrinsic
+def exponential_less_one(typing: Any, vector: Any) -> Any:
+    """The exponentials of numbers less 1, of which small ones have all their digits."""
+    return _exponential(vector, 1.0)
+
+
+def _of_llvm(name: str, arguments: int) -> Any:
+    """A function of LLVM that acts on each number of vectors."""
+
+    def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
+        kind = args[0].type
+        size = typed.return_type.dtype.bitwidth
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(kind, (kind,) * arguments),
+            f"llvm.{name}.v{LANES}f{size}",
+        )
+        return builder.call(function, args)
+
+    if arguments == 1:
+        return intrinsic(lambda typing, vector: (vector(vector), code))
+    return intrinsic(lambda typing, left, right: (left(left, right), code))
+
+
+absolute, with_sign_of, greater = (
+    _of_llvm(name, arguments) for name, arguments in (("fabs", 1), ("copysign", 2), ("maxnum", 2))
+)
+"""The magnitudes of numbers; these with the signs of others; the greater of two."""
+
+
+@compiled
+def sigmoid(vector: Any, array: Array) -> Any:
+    """1 / (1 + e^-x), in the type of an array."""
+    one = array.dtype.type(1)
+    return one / (one + exponential(array.dtype.type(0) - vector))
+
+
+@compiled
+def hyperbolic_tangent(vector: Any, array: Array) -> Any:
+    """Of small numbers too with all digits, in the type of an array."""
+    less = exponential_less_one(array.dtype.type(-2) * absolute(vector))
+    return with_sign_of(less / (array.dtype.type(2) + less), vector)
+
+
+@compiled
+def log_sigmoid(vector: Any, array: Array) -> Any:
+    """The logarithm of the sigmoid: min(x, 0) - log(1 + e^-|x|), in the type of an array.
+
+    log(1 + y) = 2 artanh(y / (2 + y)), of at most 1/3, where the series converges fast.
+    """
+    zero, one = array.dtype.type(0), array.dtype.type(1)
+    small = exponential(zero - absolute(vector))
+    small = small / (array.dtype.type(2) + small)
+    square = small * small
+    series = splat(array.dtype.type(1 / 37))
+    for term in range(35, 0, -2):
+        series = series * square + splat(array.dtype.type(1) / array.dtype.type(term))
+    return zero - greater(zero - vector, splat(zero)) - (one + one) * small * series
 
 
 def _masked(builder: Any, count: Any) -> Any:
@@ -1075,6 +1148,170 @@ def _attention_by_keys(
             _add_gates(by_gates, (row * N + head) * G, G, first, count, gain * found)
 
 
+# --- the scalar LSTM ---
+
+
+@compiled
+def slstm_forward(
+    inputs: Array,
+    recurrent: Array,
+    first: Array,
+    outputs: Array,
+    last: Array,
+    kept: Array,
+    R: int,
+    W: int,
+    T: int,
+    N: int,
+    S: int,
+    sigmoidal: bool,
+    stride: int,
+) -> None:
+    """Hidden states [R, W, T, N, S] of gates i, f, z, o that inputs [R, W, T, N, 4 S] add to.
+
+    First and last states c, n, h and m are [R, W, N, 4, S], weights [R, N, S, 4 S]. Unless empty,
+    kept are the gates' arguments, c, n, h and m at all positions, [R, W, T, N, 8, padded S].
+    """
+    P = _padded(S)
+    state = np.zeros(4 * P, first.dtype)
+    gates = np.zeros(4 * P, first.dtype)
+    for number in range(R * W):
+        for head in range(N):
+            place = (number * N + head) * 4 * S
+            for part in range(4):
+                for i in range(S):
+                    put(state, part * P + i, at(first, place + part * S + i))
+            weights = (number // W * N + head) * S * 4 * S
+            for t in range(T):
+                row = number * T + t
+                for gate in range(4):
+                    for i in range(0, S, LANES):
+                        count = min(LANES, S - i)
+                        own = gate * S + i
+                        summed = load_some(inputs, row * stride + head * 4 * S + own, count)
+                        for j in range(S):
+                            weight = load_some(recurrent, weights + j * 4 * S + own, count)
+                            summed = summed + at(state, 2 * P + j) * weight
+                        store(gates, gate * P + i, summed)
+                for i in range(0, S, LANES):
+                    count = min(LANES, S - i)
+                    write, before = load(gates, i), load(gates, P + i)
+                    if sigmoidal:
+                        before = log_sigmoid(before, first)
+                    before = before + load(state, 3 * P + i)
+                    most = greater(before, write)
+                    keep, write = exponential(before - most), exponential(write - most)
+                    new = hyperbolic_tangent(load(gates, 2 * P + i), first)
+                    update = keep * load(state, i) + write * new
+                    norm = keep * load(state, P + i) + write
+                    hidden = sigmoid(load(gates, 3 * P + i), first) * update / norm
+                    store(state, i, update)
+                    store(state, P + i, norm)
+                    store(state, 2 * P + i, hidden)
+                    store(state, 3 * P + i, most)
+                    store_some(outputs, (row * N + head) * S + i, count, hidden)
+                if kept.size > 0:
+                    own = (row * N + head) * 8 * P
+                    for i in range(0, 4 * P, LANES):
+                        store(kept, own + i, load(gates, i))
+                        store(kept, own + 4 * P + i, load(state, i))
+            for part in range(4):
+                for i in range(S):
+                    put(last, place + part * S + i, at(state, part * P + i))
+
+
+@compiled
+def slstm_backward(
+    transposed: Array,
+    first: Array,
+    kept: Array,
+    by_outputs: Array,
+    by_last: Array,
+    by_inputs: Array,
+    by_first: Array,
+    R: int,
+    W: int,
+    T: int,
+    N: int,
+    S: int,
+    sigmoidal: bool,
+) -> None:
+    """The gradients by inputs and first states, of weights transposed, [R, N, 4 S, S].
+
+    m has no gradient: h does not depend on it.
+    """
+    P = _padded(S)
+    zero, one = first.dtype.type(0), first.dtype.type(1)
+    start = np.zeros(4 * P, first.dtype)
+    adjoint = np.zeros(3 * P, first.dtype)
+    found = np.zeros(4 * P, first.dtype)
+    for number in range(R * W):
+        for head in range(N):
+            place = (number * N + head) * 4 * S
+            for part in range(4):
+                for i in range(S):
+                    put(start, part * P + i, at(first, place + part * S + i))
+                    if part < 3:
+                        given = at(by_last, place + part * S + i) if by_last.size > 0 else zero
+                        put(adjoint, part * P + i, given)
+            weights = (number // W * N + head) * S * 4 * S
+            for t in range(T - 1, -1, -1):
+                row = number * T + t
+                own = (row * N + head) * 8 * P
+                before = own - N * 8 * P + 4 * P
+                for i in range(0, S, LANES):
+                    count = min(LANES, S - i)
+                    if t > 0:
+                        update = load(kept, before + i)
+                        norm = load(kept, before + P + i)
+                        most = load(kept, before + 3 * P + i)
+                    else:
+                        update, norm = load(start, i), load(start, P + i)
+                        most = load(start, 3 * P + i)
+                    forget = load(kept, own + P + i)
+                    decayed, slope = forget, splat(one)
+                    if sigmoidal:
+                        decayed = log_sigmoid(forget, first)
+                        slope = sigmoid(zero - forget, first)
+                    after = load(kept, own + 7 * P + i)
+                    keep = exponential(decayed + most - after)
+                    write = exponential(load(kept, own + i) - after)
+                    new = hyperbolic_tangent(load(kept, own + 2 * P + i), first)
+                    opened = sigmoid(load(kept, own + 3 * P + i), first)
+                    norm_after = load(kept, own + 5 * P + i)
+                    ratio = load(kept, own + 4 * P + i) / norm_after
+                    wanted = load_some(by_outputs, (row * N + head) * S + i, count)
+                    wanted = wanted + load(adjoint, 2 * P + i)
+                    by_output = wanted * ratio * opened * (one - opened)
+                    wanted = wanted * opened / norm_after
+                    by_update = load(adjoint, i) + wanted
+                    by_norm = load(adjoint, P + i) - wanted * ratio
+                    store(found, i, (by_update * new + by_norm) * write)
+                    by_keep = by_update * update + by_norm * norm
+                    store(found, P + i, by_keep * keep * slope)
+                    store(found, 2 * P + i, by_update * write * (one - new * new))
+                    store(found, 3 * P + i, by_output)
+                    store(adjoint, i, by_update * keep)
+                    store(adjoint, P + i, by_norm * keep)
+                for gate in range(4):
+                    for i in range(0, S, LANES):
+                        count = min(LANES, S - i)
+                        put_at = (row * N + head) * 4 * S + gate * S + i
+                        store_some(by_inputs, put_at, count, load(found, gate * P + i))
+                for i in range(0, S, LANES):
+                    count = min(LANES, S - i)
+                    back = splat(zero)
+                    for gate in range(4):
+                        for j in range(S):
+                            weight = weights + (gate * S + j) * S + i
+                            weight_row = load_some(transposed, weight, count)
+                            back = back + at(found, gate * P + j) * weight_row
+                    store(adjoint, 2 * P + i, back)
+            for part in range(3):
+                for i in range(S):
+                    put(by_first, place + part * S + i, at(adjoint, part * P + i))
+
+
 # --- a diagonal ---
 
 
@@ -1636,3 +1873,64 @@ def gated_backward(
             store_some(by_inputs, m * D + first, count, wanted * gate * share)
             slope = share * (one + gate * (one - share))
             store_some(by_gates, m * D + first, count, wanted * given * slope)
+
+
+@compiled
+def mixed_forward(
+    inputs: Array,
+    before: Array,
+    shares: Array,
+    outputs: Array,
+    R: int,
+    M: int,
+    D: int,
+    n: int,
+    strides: Any,
+) -> None:
+    """Mixtures x + s (y - x) of rows x and y [R, M, D] for n rows of shares s: [R, n, M, D]."""
+    for lane in range(R):
+        for m in range(lane * M, lane * M + M):
+            for first in range(0, D, LANES):
+                count = min(LANES, D - first)
+                given = load_some(inputs, m * strides[0] + first, count)
+                change = load_some(before, m * strides[1] + first, count) - given
+                for j in range(n):
+                    share = load_some(shares, (lane * n + j) * D + first, count)
+                    place = ((lane * n + j) * M + m - lane * M) * D + first
+                    store_some(outputs, place, count, given + share * change)
+
+
+@compiled
+def mixed_backward(
+    inputs: Array,
+    before: Array,
+    shares: Array,
+    by_outputs: Array,
+    by_inputs: Array,
+    by_before: Array,
+    by_shares: Array,
+    R: int,
+    M: int,
+    D: int,
+    n: int,
+    strides: Any,
+) -> None:
+    """The gradients; those by shares are added to zeros."""
+    zero = by_outputs.dtype.type(0)
+    for lane in range(R):
+        for m in range(lane * M, lane * M + M):
+            for first in range(0, D, LANES):
+                count = min(LANES, D - first)
+                given = load_some(inputs, m * strides[0] + first, count)
+                change = load_some(before, m * strides[1] + first, count) - given
+                all_of_them, shared = splat(zero), splat(zero)
+                for j in range(n):
+                    own = (lane * n + j) * D + first
+                    place = ((lane * n + j) * M + m - lane * M) * D + first
+                    wanted = load_some(by_outputs, place, count)
+                    all_of_them = all_of_them + wanted
+                    shared = shared + wanted * load_some(shares, own, count)
+                    grown = load_some(by_shares, own, count) + wanted * change
+                    store_some(by_shares, own, count, grown)
+                store_some(by_inputs, m * D + first, count, all_of_them - shared)
+                store_some(by_before, m * D + first, count, shared)

@@ -13,7 +13,6 @@ W words, T time, N heads, n keys per position, K key size, V value size.
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Callable, Sequence
 from functools import cache, partial
@@ -42,10 +41,10 @@ _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 @cache
 def _missing() -> str | None:
     """What is in the way of the loops on this machine; None if nothing is."""
-    if importlib.util.find_spec("numba") is None:
-        return "numba is not installed (pip install numba)"
     try:
         _loops()
+    except ModuleNotFoundError as problem:
+        return f"{problem.name} is not installed (pip install numba)"
     except Exception as problem:
         reason = " ".join(f"{type(problem).__name__}: {problem}".split())
         return f"numba cannot be used ({reason})"
@@ -355,6 +354,60 @@ def _attention_sizes(sequences: Sequence[Tensor | None]) -> tuple[int, ...]:
     return words, steps, heads, *keys.shape[2:], value_size, num_gates
 
 
+def scalar_lstm(
+    inputs: Tensor, recurrent: Tensor, state: Tensor, *, sigmoidal: bool
+) -> tuple[Tensor, Tensor]:
+    """The hidden states of the scalar LSTM, [B, T, N, S], and its last state [B, N, 4, S].
+
+    Inputs [B, T, N, 4 S] are added to h R, R [N, S, 4 S], for the arguments i, f, z and o of gates:
+
+        log f' = log sigmoid(f), or f without `sigmoidal`,    m' = max(log f' + m, i)
+        c' = f' e^(m - m') c + e^(i - m') tanh(z),    n' = f' e^(m - m') n + e^(i - m')
+        h' = sigmoid(o) c' / n'
+
+    A state is c, n, h and m, of which m has no gradient.
+    """
+    loop = Loop(partial(_scalar_forward, sigmoidal), partial(_scalar_backward, sigmoidal))
+    others = (recurrent.unsqueeze(0), state.unsqueeze(0))
+    outputs, last = call(inputs.unsqueeze(0), loop, *others)
+    return outputs.squeeze(0), last.squeeze(0)
+
+
+def _scalar_forward(
+    sigmoidal: bool, keep: bool, inputs: Tensor, recurrent: Tensor, state: Tensor
+) -> tuple[Tensor, ...]:
+    sizes = (*inputs.shape[:4], state.shape[-1])
+    outputs, last = inputs.new_empty(sizes), state.new_empty(state.shape)
+    lanes = _loops().LANES
+    kept = inputs.new_empty(len(inputs), 0)
+    if keep:
+        kept = inputs.new_empty(*sizes[:4], 8 * -(-sizes[-1] // lanes) * lanes)
+    numbers, stride = _rows(inputs, 3)
+    arrays = [_array(part, state) for part in (recurrent, state, outputs, last, kept)]
+    _loops().slstm_forward(numbers, *arrays, *sizes, sigmoidal, stride)
+    return outputs, last, kept
+
+
+def _scalar_backward(
+    sigmoidal: bool,
+    given: list[Tensor],
+    kept: Tensor,
+    by_outputs: Tensor | None,
+    by_last: Tensor | None,
+) -> Tensors:
+    inputs, recurrent, state = given
+    sizes = (*inputs.shape[:4], state.shape[-1])
+    by_outputs = _or_zeros(by_outputs, sizes, state)
+    by_inputs, by_first = inputs.new_empty(inputs.shape), state.new_zeros(state.shape)
+    tensors = (recurrent.mT, state, kept, by_outputs, by_last, by_inputs, by_first)
+    arrays = [_array(part, state) for part in tensors]
+    _loops().slstm_backward(*arrays, *sizes, sigmoidal)
+    hidden = kept.unflatten(-1, (8, -1))[..., 6, : sizes[-1]]  # [R, W, T, N, S], of all positions
+    before = torch.cat([state[..., 2, :].unsqueeze(2), hidden[:, :, :-1]], 2)
+    by_recurrent = torch.einsum("rwtni,rwtnj->rnij", before, by_inputs)
+    return by_inputs, by_recurrent, by_first
+
+
 def gated_diagonal(gains: Tensor, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
     """States h_t = a_t * h_{t-1} + u_t by coordinate, real or complex: [B, T, D] and the last."""
     if not state.is_complex():
@@ -608,3 +661,38 @@ def _gated_backward(inputs: list[Tensor], kept: Tensor, by_outputs: Tensor) -> T
 
 
 _GATED = Loop(_gated_forward, _gated_backward)
+
+
+def mixed(inputs: Tensor, before: Tensor, shares: Tensor) -> Tensor:
+    """Mixtures x + s (y - x) of x and y [..., D] by every row s of shares [n, D]: [n, ..., D]."""
+    others = (before.unsqueeze(0), shares.unsqueeze(0))
+    return call(inputs.unsqueeze(0), _MIXED, *others)[0].squeeze(0)
+
+
+def _mixed_forward(
+    keep: bool, inputs: Tensor, before: Tensor, shares: Tensor
+) -> tuple[Tensor, ...]:
+    outputs = inputs.new_empty(len(inputs), shares.shape[1], *inputs.shape[1:])
+    given, strides = _sequences(inputs, before, leading=inputs.dim() - 1)
+    arrays = [_array(part, inputs) for part in (shares, outputs)]
+    _loops().mixed_forward(*given, *arrays, *_mixed_sizes(inputs, shares), strides)
+    return outputs, outputs.new_empty(len(outputs), 0)
+
+
+def _mixed_backward(given: list[Tensor], kept: Tensor, by_outputs: Tensor) -> Tensors:
+    inputs, before, shares = given
+    by_inputs, by_before = inputs.new_empty(inputs.shape), before.new_empty(before.shape)
+    by_shares = shares.new_zeros(shares.shape)
+    numbers, strides = _sequences(inputs, before, leading=inputs.dim() - 1)
+    tensors = (shares, by_outputs, by_inputs, by_before, by_shares)
+    arrays = [_array(part, inputs) for part in tensors]
+    _loops().mixed_backward(*numbers, *arrays, *_mixed_sizes(inputs, shares), strides)
+    return by_inputs, by_before, by_shares
+
+
+def _mixed_sizes(inputs: Tensor, shares: Tensor) -> tuple[int, ...]:
+    lanes, size = len(inputs), inputs.shape[-1]
+    return lanes, inputs.numel() // (lanes * size), size, shares.shape[1]
+
+
+_MIXED = Loop(_mixed_forward, _mixed_backward)
