@@ -85,12 +85,20 @@ def imported_by(node: ast.ImportFrom) -> Iterator[str]:
         yield face(package).get(alias.name) or (inside if inside in MODULES else node.module)
 
 
+def statements(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """All statements in a body, and in the bodies of these: where imports can stand."""
+    for node in body:
+        yield node
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            yield from statements(getattr(node, part, []))
+
+
 @cache
 def imports(path: Path, *, when_imported: bool = False) -> frozenset[str]:
     """The modules that a file imports; with `when_imported`, only those of its top level."""
     tree = parsed(path)
     found: set[str] = set()
-    for node in tree.body if when_imported else ast.walk(tree):
+    for node in tree.body if when_imported else statements(tree.body):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

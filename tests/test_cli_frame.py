@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 import types
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -239,25 +240,41 @@ def test_other_models_are_asked_for_only_when_there_is_something_to_refuse():
         _usage.refuse_unknown(["--x"], "lstm", [], dict)
 
 
-def imported_by(words):
-    """The slow packages that a command line imports in a process of its own, and what it prints."""
+HELP = ("--help", *(f"{name} --help" for name in app.find_commands()))
+SHORT_LISTS = ("list", "list suites", "list runs", "cite")
+KNOWN_WITHOUT_TRAINING = (
+    *("list models", "list tasks", "list kinds", "list protocols", "show deltanet", "show s3"),
+    *("show hierarchy", "predict s3", "cite s3"),
+)
+
+
+@cache
+def imported_by(*lines):
+    """By command line: the slow packages that it was the first to import, and what it prints.
+
+    The lines are run one after another, in one new process.
+    """
     code = (
-        "import sys; from statetrack.cli.app import run; assert run(sys.argv[1:]) == 0; "
-        "print('imported:', *(name for name in ('torch', 'numpy') if name in sys.modules))"
+        "import sys; from statetrack.cli.app import run; known = set()\n"
+        "for line in sys.argv[1:]:\n"
+        "    assert run(line.split()) == 0\n"
+        "    found = {name for name in ('torch', 'numpy') if name in sys.modules}\n"
+        "    print('imported:', *found - known, end='imported.')\n"
+        "    known |= found"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, *words.split()],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", code, *lines], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    shown, _, found = done.stdout.rpartition("imported:")
-    return set(found.split()), shown
+    parts = done.stdout.split("imported.")[: len(lines)]
+    found = {}
+    for line, part in zip(lines, parts, strict=True):
+        shown, _, names = part.rpartition("imported:")
+        found[line] = set(names.split()), shown
+    return found
 
 
 def test_help_is_quick_because_it_imports_no_slow_package():
-    found, shown = imported_by("--help")
+    found, shown = imported_by(*HELP)["--help"]
     assert found == set()
     for name in app.find_commands():
         assert f" {name} " in shown
@@ -265,24 +282,18 @@ def test_help_is_quick_because_it_imports_no_slow_package():
 
 @pytest.mark.parametrize("name", app.find_commands())
 def test_the_help_of_a_command_imports_neither_torch_nor_numpy(name):
-    found, shown = imported_by(f"{name} --help")
-    assert not found & {"torch", "numpy"} and f"statetrack {name}" in shown
+    found, shown = imported_by(*HELP)[f"{name} --help"]
+    assert not found and f"statetrack {name}" in shown
 
 
-@pytest.mark.parametrize("words", ["list", "list suites", "list runs", "cite"])
+@pytest.mark.parametrize("words", SHORT_LISTS)
 def test_short_lists_import_neither_torch_nor_numpy(words):
-    assert not imported_by(words)[0] & {"torch", "numpy"}
+    assert not imported_by(*SHORT_LISTS)[words][0]
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        *("list models", "list tasks", "list kinds", "list protocols", "show deltanet", "show s3"),
-        *("show hierarchy", "predict s3", "cite s3"),
-    ],
-)
+@pytest.mark.parametrize("words", KNOWN_WITHOUT_TRAINING)
 def test_what_is_known_without_training_imports_no_torch(words):
-    assert "torch" not in imported_by(words)[0]
+    assert "torch" not in imported_by(*KNOWN_WITHOUT_TRAINING)[words][0]
 
 
 def test_the_package_runs_as_a_module_with_the_exit_code_of_the_program():

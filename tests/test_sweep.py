@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -280,6 +280,27 @@ def run_once(suite: Suite, **overrides: Any) -> PointResult:
     (result,) = run_suite(suite, points_of(suite, Path("out"), overrides), LOCAL)
     assert isinstance(result, PointResult), result
     return result
+
+
+@pytest.mark.parametrize(
+    ("jobs", "order"), [(1, ["few", "many", "some"]), (2, ["many", "some", "few"])]
+)
+def test_of_points_that_are_run_at_once_those_of_most_steps_begin_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, order: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    begun: list[str] = []
+
+    def none(executor: Local, work: object, points: Sequence[Any], stop: object) -> Iterator[Any]:
+        begun.extend(point.row for point in points)
+        return iter(())
+
+    monkeypatch.setattr(Local, "map", none)
+    steps = {"few": 5, "many": 20, "some": 10}
+    models = {row: {"model": "diagonal-real", "steps": number} for row, number in steps.items()}
+    suite = suite_of(models=models, tasks={"parity": "parity"}, settings={})
+    assert list(run_suite(suite, points_of(suite, Path("out"), {}), Local(jobs=jobs))) == []
+    assert begun == order
 
 
 def lines_of(run: Path) -> list[str]:

@@ -110,6 +110,8 @@ def run_suite(
         write_file(folder / SWEEP_FILE, suite.document().encode())
         yield from finished
         work = Work(suite, searching, log=log)
+        if executor.num_at_once > 1:  # the longest first, so that no long one is left for the end
+            waiting.sort(key=lambda point: -point.experiment.training.steps)
         every: Iterator[Done] = executor.map(work, waiting, lambda: bool(full) or stop())
         for done in every:
             if isinstance(done, Failed) and done.full:
