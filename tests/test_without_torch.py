@@ -69,7 +69,8 @@ def test_an_experiment_to_be_read_refuses_what_one_to_be_built_refuses():
 
 
 def test_compare_reads_runs_without_torch(run):
-    found, shown = imported_by(f"compare {run.path}")
+    line = f"compare {run.path}"
+    found, shown = imported_by(line)[line]
     assert "torch" not in found and "1 run: 1 unfinished" in shown
     assert compare([run.path])[0].outcome == "unfinished"
     assert not brings_in_torch("statetrack.runs.comparison", set())
