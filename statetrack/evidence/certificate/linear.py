@@ -57,6 +57,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 import torch
@@ -279,26 +280,43 @@ def _automata(subject: Subject, minimal: Edges) -> Iterator[tuple[Edges, int]]:
 def _splittings(
     arithmetic: Arithmetic, centres: Floats, transitions: Edges
 ) -> Iterator[tuple[Splitting, Floats]]:
-    """Splittings to try, each with the centres that it is for."""
+    """Splittings to try, each with the centres that it is for.
+
+    Of centres to which the readout does not give their labels there is one: none proves anything.
+    """
     blocks = arithmetic.blocks
     observed = observed_later(arithmetic.matrices)
     missed = np.abs(residuals_of(arithmetic.matrices, centres, transitions))
-    tried = set()
+    tried: set[tuple[tuple[int, ...], bytes]] = set()
     for share in NOISY if len(blocks) > 1 else NOISY[:1]:
         kept = centres.copy()
         for block in blocks if share is not None else ():
             if missed[:, block].max() > (share or 0.0) * np.abs(centres[:, block]).max():
                 kept[:, block] = 0.0
-        values = [np.linalg.svd(kept[:, block], compute_uv=False) for block in blocks]
-        for tolerance in TOLERANCES:
-            least = tolerance * float(np.linalg.norm(centres, 2))
-            ranks = tuple(int((part > least).sum()) for part in values)
-            if not any(ranks) or (ranks, kept.any(0).tobytes()) in tried:
-                continue
-            tried.add((ranks, kept.any(0).tobytes()))
-            for metric in (None, observed):
-                for found in splittings(kept, blocks, arithmetic.matrices, metric, least):
-                    yield found, kept
+        found = _splittings_of(arithmetic, kept, centres, observed, tried)
+        right = (_readouts(arithmetic, kept, transitions, ())[0] > 0).all()
+        for splitting in found if right else islice(found, 1):
+            yield splitting, kept
+
+
+def _splittings_of(
+    arithmetic: Arithmetic,
+    kept: Floats,
+    centres: Floats,
+    observed: Floats | None,
+    tried: set[tuple[tuple[int, ...], bytes]],
+) -> Iterator[Splitting]:
+    """Splittings for the blocks of centres that are kept, but for ranks that were tried."""
+    blocks = arithmetic.blocks
+    values = [np.linalg.svd(kept[:, block], compute_uv=False) for block in blocks]
+    for tolerance in TOLERANCES:
+        least = tolerance * float(np.linalg.norm(centres, 2))
+        ranks = tuple(int((part > least).sum()) for part in values)
+        if not any(ranks) or (ranks, kept.any(0).tobytes()) in tried:
+            continue
+        tried.add((ranks, kept.any(0).tobytes()))
+        for metric in (None, observed):
+            yield from splittings(kept, blocks, arithmetic.matrices, metric, least)
 
 
 def observed_later(matrices: Floats) -> Floats | None:
