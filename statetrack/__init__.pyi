@@ -21,6 +21,8 @@ from .evidence.searches import probe as probe
 from .evidence.snapping import Snapped as Snapped
 from .evidence.snapping import snap as snap
 from .evidence.worst_words import stress as stress
+from .exporting import Exported as Exported
+from .exporting import export as export
 from .models import MODELS as MODELS
 from .models._base import LinearModel as LinearModel
 from .models._base import RecurrentModel as RecurrentModel

@@ -151,6 +151,7 @@ def _layers(chosen: Layout, model: SequenceModel, layout: str) -> list[_File]:
             "arguments": dict(layer.arguments(mixer, blocks.settings.width)),
             "configuration": layer.configuration,
             "more": dict(layer.more),
+            "attributes": dict(layer.attributes),
             "call": call,
             "file": f"layer-{number}.safetensors",
         }

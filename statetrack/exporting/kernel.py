@@ -11,9 +11,10 @@ with a norm over groups of channels, where it has one, and tables `plus`, `befor
 `scale` and `stream`. Whatever precision a kernel has, all of this is in float64.
 
 A delta rule has many arguments for one map: I - beta k k^T and the term beta k v^T stay what they
-are where beta is divided by c^2 and k and v are multiplied by c. *Other gauges* draws beta anew in
-this way, so that no argument has a value that every number format holds; where a head's keys are
-all parallel, gates too.
+are where beta is divided by c^2 and k and v are multiplied by c, and so do outputs where keys and
+queries are turned by one orthogonal matrix. *Another gauge* draws beta anew and turns keys, so that
+neither arguments nor states have values that every number format holds; where a head's keys are all
+parallel, gates are drawn too.
 
 X contexts, W words, T time, N heads, n keys a position, K key size, V value size, D width.
 """
@@ -255,7 +256,7 @@ def _rms(norm: Any, heads: int) -> dict[str, Any]:
 
 
 def other_gauge(arguments: Table, draw: np.random.Generator) -> dict[str, Tensor]:
-    """The same maps with other beta, k, v and, where all keys of a head are parallel, other g.
+    """The same maps with other beta, k, v, q and, where all keys of a head are parallel, other g.
 
     k [X, n, N, K], v [X, n, N, V], beta [X, n, N], and g [X, N] or [X, N, K]. With b = beta |k|^2,
     a head whose state is one row along k goes to exp(g) (1 - b) times itself plus beta k v^T: so
@@ -278,7 +279,20 @@ def other_gauge(arguments: Table, draw: np.random.Generator) -> dict[str, Tensor
     longer = torch.where(moved, (turns / (beta * squares)).sqrt(), 1.0)
     written = torch.where(moved, betas / (beta * longer), 1.0)
     gauged["k"], gauged["v"] = keys * longer.unsqueeze(-1), values * written.unsqueeze(-1)
+    uniform = "g" not in arguments or arguments["g"].dim() == 2 or _same_in_rows(gauged["g"])
+    if uniform:
+        turned = _orthogonal(keys.shape[-1], draw, like=keys)
+        gauged |= {"k": gauged["k"] @ turned, "q": arguments["q"] @ turned}
     return gauged | {"beta": beta}
+
+
+def _same_in_rows(gates: Tensor) -> bool:
+    return bool((gates == gates[..., :1]).all())
+
+
+def _orthogonal(size: int, draw: np.random.Generator, *, like: Tensor) -> Tensor:
+    """A random orthogonal matrix."""
+    return torch.linalg.qr(torch.from_numpy(draw.normal(size=(size, size))).to(like))[0]
 
 
 def _parallel(keys: Tensor) -> Tensor:

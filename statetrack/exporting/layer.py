@@ -52,6 +52,8 @@ class AuthorsLayer:
     """The class of the object that takes the arguments, where the layer is built from one."""
     more: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the layer beside its configuration."""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    """What is set in the layer once it is built: values that its arguments do not reach."""
     fits: Fits = fits
     call: Callable[[Any], Mapping[str, Tensor]] = lambda mixer: {}
     """Tensors that the layer is given with its inputs."""

@@ -94,6 +94,7 @@ LAYOUTS.register("transformers")(
                 parts={"project.weight": ("q_proj.weight", "k_proj.weight", "v_proj.weight")},
                 configuration="transformers.OlmoHybridConfig",
                 more={"layer_idx": 0},
+                attributes={"o_norm.variance_epsilon": 1e-6},
                 fits=one_gated_key,
             ),
             "RWKV4Mixer": AuthorsLayer(

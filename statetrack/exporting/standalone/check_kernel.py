@@ -71,24 +71,21 @@ if asked.packed:
     fixed["cu_seqlens"] = torch.from_numpy(ends).int().to(asked.device)
 for kind in sorted({n.partition(".")[0] for n in kernel if "." in n} - {"fixed"}) or ["model"]:
     tables = {n.partition(".")[2]: t for n, t in kernel.items() if n.startswith(f"{kind}.")}
-    wrong, count, least = [], 0, np.inf
+    wrong, count, least = list[Any](), 0, np.inf
     for word, time in batches:
         rows = torch.from_numpy(words["tokens" if asked.whole else "contexts"][word, time]).long()
         given = {n: t[rows].float().to(asked.device) for n, t in tables.items()}
         given = {"tokens": rows.to(asked.device)} if asked.whole else given
         with torch.no_grad():
             o = _call(forward, given, asked.pieces, **fixed)
-        logits, answers = (
-            o if asked.whole else _logits(o, rows, kernel),
-            words["answers"][word, time],
-        )
+        logits = o if asked.whole else _logits(o, rows, kernel)
+        answers = words["answers"][word, time]
         right = torch.from_numpy(np.maximum(answers, 0)).long().unsqueeze(-1)
         others = logits.scatter(-1, right, -torch.inf)
         margin = (logits.gather(-1, right).squeeze(-1) - others.amax(-1)).numpy()
         bad = (answers >= 0) & ~(margin > 0)  # what is not a number is wrong
-        wrong += [
-            *zip(time[bad], word[bad], others.argmax(-1).numpy()[bad], margin[bad], strict=True)
-        ]
+        labels = others.argmax(-1).numpy()[bad]
+        wrong += zip(time[bad], word[bad], labels, margin[bad], strict=True)
         count, least = count + (answers >= 0).sum(), np.minimum(least, margin[answers >= 0].min())
     says = f"all {count:,} answers are right; the least margin is {least:.3g}"
     if wrong:

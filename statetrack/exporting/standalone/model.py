@@ -37,6 +37,9 @@ def make(layer: dict[str, Any]) -> Any:
     if layer["configuration"]:
         made = {"config": named(layer["configuration"])(**made), **layer["more"]}
     module = named(layer["class"])(**made)
+    for place, value in layer["attributes"].items():
+        within, _, name = place.rpartition(".")
+        setattr(module.get_submodule(within), name, value)
     weights = load_file(FOLDER / layer["file"])
     module.load_state_dict(weights, strict=True)
     return module.to(next(iter(weights.values())).dtype).eval()
