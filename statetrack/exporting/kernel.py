@@ -292,7 +292,8 @@ def _same_in_rows(gates: Tensor) -> bool:
 
 def _orthogonal(size: int, draw: np.random.Generator, *, like: Tensor) -> Tensor:
     """A random orthogonal matrix."""
-    return torch.linalg.qr(torch.from_numpy(draw.normal(size=(size, size))).to(like))[0]
+    drawn: Tensor = torch.linalg.qr(torch.from_numpy(draw.normal(size=(size, size))))[0]
+    return drawn.to(like)
 
 
 def _parallel(keys: Tensor) -> Tensor:
@@ -401,7 +402,7 @@ def _mapped(function: Callable[..., Any], first: Any, *others: Any) -> Any:
 def _check(tables: Tables, model: BlockModel[Any], tokens: Integers) -> None:
     """That the tables give the model's own logits, of what its recurrence reads."""
     words, contexts = torch.from_numpy(tokens[:2, :CHECKED]), tables.contexts[:2, :CHECKED]
-    (mixer,) = model.mixers
+    mixer: Any = model.mixers[0]
     norm: Any = model.blocks[0].mixer_norm
     inputs = norm(model.embedding(words))
     window, memory = mixer.split(mixer.initial_state(len(words)))

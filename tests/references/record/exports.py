@@ -14,6 +14,7 @@ torch that it has beside its kernels. FILE keeps the cases that it has and that 
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import json
 import sys
@@ -121,6 +122,15 @@ def prepare(layout: str, checkout: Path) -> None:
         from tests.references.record._fla import layer_class
 
         layer_class(checkout, "fla.layers.delta_net", "DeltaNet")
+        rwkv7 = importlib.import_module("fla.layers.rwkv7")
+        recurrent = importlib.import_module("fla.ops.rwkv7").fused_recurrent_rwkv7
+
+        def step_by_step(
+            *, safe_gate: bool, lower_bound: float, chunk_size: int, **given: Any
+        ) -> Any:
+            return recurrent(**given)
+
+        rwkv7.chunk_rwkv7 = step_by_step  # the layer takes chunks from 64 positions on
         return
     sys.path.insert(0, str(checkout))
     if layout == "mamba":
