@@ -192,7 +192,7 @@ class Algebra:
         """Whether the monoid is aperiodic beside; None where that is not known."""
         if self.monoid is not None and not self.monoid.aperiodic:
             return False
-        return self.monoid and self.one_idempotent_each
+        return None if self.monoid is None else self.one_idempotent_each
 
     @cached_property
     def last_but_one_matters(self) -> bool | None:

@@ -9,18 +9,19 @@ component of the smallest automaton, *balanced* counters, whose sums vanish alon
 tell all states apart, where a counter may look at what such counters told of the position before.
 
 Here balanced counters are potentials. Let classes of states be given, one at first. A counter adds
-m(x, class of u) on reading x in the state u. Its sums vanish along all cycles of a component exactly
-where there are potentials p with
+m(x, class of u) on reading x in the state u. Its sums vanish along all cycles of a component
+exactly where there are potentials p with
 
     p(delta(u, x)) = p(u) + m(x, class of u)        for every edge inside the component.
 
-(If there are, they add up to nothing round a cycle. If sums vanish round every cycle, then they are
-equal along any two ways from u to v, since the way back closes both, and p(v) is the sum along a way
-from a root to v.) States with equal potentials for all m are one class of the next round, and rounds
-go on until no class is split. So no cycle is ever listed: let P(u) [K] count the letters, pairs of a
-symbol and a class, along the tree of a search from the root, and let D be the rational span of
-P(u) + letter - P(v) over all edges. The m with potentials are those orthogonal to D, p(u) is then
-m . P(u), and two states have equal potentials for all m exactly where P(u) - P(v) lies in D.
+(If there are, they add up to nothing round a cycle. If sums vanish round every cycle, then they
+are equal along any two ways from u to v, since the way back closes both, and p(v) is the sum along
+a way from a root to v.) States with equal potentials for all m are one class of the next round,
+and rounds go on until no class is split. So no cycle is ever listed: let P(u) [K] count the
+letters, pairs of a symbol and a class, along the tree of a search from the root, and let D be the
+rational span of P(u) + letter - P(v) over all edges. The m with potentials are those orthogonal to
+D, p(u) is then m . P(u), and two states have equal potentials for all m exactly where P(u) - P(v)
+lies in D.
 
 What does not: a word w from u to v with N P(w) = P(y) - P(z) for loops y and z of u. It is the
 witness of a *no*.
@@ -146,8 +147,9 @@ def counters_at_end(machine: Machine) -> Counters:
 
 
 def counters_in_place(machine: Machine) -> tuple[Integers, Counters]:
-    """The number of every state, `[S]`, where those that answer alike from the next symbol on are
-    one, and what counters tell of these numbers.
+    """The number of every state, `[S]`, and what counters tell of these numbers.
+
+    States have one number that answer alike from the next symbol on.
     """
     automaton = machine.automaton
     return counters_of_labels(machine.delta, np.where(automaton.scored, automaton.output, -1))
@@ -326,7 +328,7 @@ class _Component:
 
 
 class _Span:
-    """The rational span of rows of whole numbers, as rows in echelon form of which each has a pivot.
+    """The rational span of rows of whole numbers, as rows in echelon form.
 
     Every row keeps of which given rows, by their names, it is a multiple of the sum.
     """

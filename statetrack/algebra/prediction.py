@@ -35,8 +35,8 @@ Kind = Literal["powers", "group", "count", "order", "far order", "merge", "retur
   counter whose sums vanish along all cycles, and which may look at what such counters told before,
   adds as much along x as along `order` readings of w and one of y: so none tells the states apart.
 
-A suffix of `powers`, `group`, `count` and `balance` is not empty, and two states are one there where they
-behave alike from the next symbol on: as the states of a Mealy machine are.
+A suffix of `powers`, `group`, `count` and `balance` is not empty, and two states are one there
+where they behave alike from the next symbol on: as the states of a Mealy machine are.
 """
 
 SAYS: dict[Kind, str] = {

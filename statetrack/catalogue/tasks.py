@@ -140,7 +140,7 @@ def describe_algebra(
         dict.fromkeys(
             witness
             for each in found.values()
-            for witness in (each.witness, each.generalises and each.generalises.witness)
+            for witness in (each.witness, each.generalises.witness if each.generalises else None)
             if witness
         )
     )

@@ -88,7 +88,7 @@ def predictions(
         witnesses = dict.fromkeys(
             witness
             for each in row.values()
-            for witness in (each.witness, each.generalises and each.generalises.witness)
+            for witness in (each.witness, each.generalises.witness if each.generalises else None)
             if witness is not None
         )
         numbers = {witness: number for number, witness in enumerate(witnesses, start=1)}
