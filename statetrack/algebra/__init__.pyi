@@ -33,6 +33,7 @@ from .monoid_facts import ComplexityClass as ComplexityClass
 from .monoid_facts import MonoidFacts as MonoidFacts
 from .monoid_facts import Subgroup as Subgroup
 from .prediction import Answer as Answer
+from .prediction import Generalisation as Generalisation
 from .prediction import Need as Need
 from .prediction import Prediction as Prediction
 from .prediction import Size as Size
