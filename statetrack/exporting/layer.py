@@ -93,14 +93,14 @@ class Layout:
         if chosen is None:
             known = sorted({_plain(name) for name in self.layers})
             raise SettingsError(
-                f"{setting('export', layout)}: {self.title} has no layer for {model}: it has those "
-                f"of {', '.join(known)}; take {setting('export', 'safetensors')}, or another of "
+                f"{setting('layout', layout)}: {self.title} has no layer for {model}: it has those "
+                f"of {', '.join(known)}; take {setting('layout', 'safetensors')}, or another of "
                 f"{', '.join(LAYOUTS)}"
             )
         layer = chosen if isinstance(chosen, AuthorsLayer) else chosen(mixer)
         if (why := layer.fits(mixer)) is not None:
             raise SettingsError(
-                f"{setting('export', layout)}: {layer.home} cannot be {model}: {why}"
+                f"{setting('layout', layout)}: {layer.home} cannot be {model}: {why}"
             )
         return layer
 
@@ -124,7 +124,7 @@ def blocks_of(model: nn.Module, layout: str) -> BlockModel[Any]:
     """
     if not isinstance(model, BlockModel):
         raise SettingsError(
-            f"{setting('export', layout)}: the model is not made of blocks, each around a layer: "
-            f"take {setting('export', 'safetensors')}, which any model has"
+            f"{setting('layout', layout)}: the model is not made of blocks, each around a layer: "
+            f"take {setting('layout', 'safetensors')}, which any model has"
         )
     return model
