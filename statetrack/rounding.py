@@ -1,6 +1,6 @@
 """Rounding models: in which types a recurrence is kept and computed, and where casts happen.
 
-A rounding model is data. `Format` is a binary floating-point type by its exponent and mantissa
+A rounding model is data. `FloatFormat` is a binary floating-point type by its exponent and mantissa
 bits; `Rounding` says which type the state, the gates, the keys, the products, the sums and the
 logits have. `statetrack.ops` rounds numbers, and `statetrack.models` applies a rounding model to a
 model's layers.
@@ -27,7 +27,7 @@ SAME = "same"
 
 
 @dataclass(frozen=True)
-class Format:
+class FloatFormat:
     """A binary floating-point type: sign, exponent bits and mantissa bits (the leading 1 apart).
 
     As in IEEE 754, the greatest exponent is that of infinities and NaN. With `no_infinity` it is
@@ -63,20 +63,20 @@ class Format:
 
 
 FORMATS = {
-    "float64": Format(11, 52),
-    "float32": Format(8, 23),
-    "tf32": Format(8, 10),
-    "bfloat16": Format(8, 7),
-    "float16": Format(5, 10),
-    "float8-e4m3": Format(4, 3, no_infinity=True),
-    "float8-e5m2": Format(5, 2),
+    "float64": FloatFormat(11, 52),
+    "float32": FloatFormat(8, 23),
+    "tf32": FloatFormat(8, 10),
+    "bfloat16": FloatFormat(8, 7),
+    "float16": FloatFormat(5, 10),
+    "float8-e4m3": FloatFormat(4, 3, no_infinity=True),
+    "float8-e5m2": FloatFormat(5, 2),
 }
 """Types that have a name; any other is written e8m12: exponent bits and mantissa bits."""
 
 _WRITTEN = re.compile("e([2-8])m([1-9][0-9]?)")
 
 
-def format_of(name: str) -> Format:
+def format_of(name: str) -> FloatFormat:
     """The type of a name, or of the form e8m12. Raises `SettingsError` for any other text."""
     if name in FORMATS:
         return FORMATS[name]
@@ -86,7 +86,7 @@ def format_of(name: str) -> Format:
             f"there is no type '{name}': take one of {', '.join(FORMATS)}, or e8m12 for 8 exponent "
             "bits (2 to 8) and 12 mantissa bits (1 to 52)"
         )
-    return Format(int(written[1]), int(written[2]))
+    return FloatFormat(int(written[1]), int(written[2]))
 
 
 def _known(name: str) -> str:
@@ -161,7 +161,7 @@ class Rounding(Settings):
         """After how many symbols the state is cast to its type."""
         return {"step": 1, "chunk": self.chunk, "call": self.call}[self.kept]
 
-    def format(self, part: str) -> Format | None:
+    def format(self, part: str) -> FloatFormat | None:
         """The type of a part, such as `state`; None where it is not cast."""
         name = getattr(self, part)
         return None if name == SAME else format_of(name)

@@ -26,6 +26,8 @@ from statetrack.models import MODELS, RecurrentModel, SequenceModel
 from statetrack.models._layers import LARGEST_SQUARED, ShortConvolution, of_unit_length, rms_norm
 from statetrack.models.slstm import Cell, advance
 from statetrack.ops import native
+from statetrack.ops.native import calls
+from statetrack.ops.native.matrix_states import states_kept
 
 pytest.importorskip("numba")
 
@@ -515,7 +517,7 @@ def test_a_word_by_loops_can_be_cut_anywhere(name) -> None:
 
 
 def test_a_choice_without_loops(monkeypatch) -> None:
-    monkeypatch.setattr(native, "_missing", lambda: "numba is not installed (pip install numba)")
+    monkeypatch.setattr(calls, "_missing", lambda: "numba is not installed (pip install numba)")
     cpu = torch.device("cpu")
     assert ops.kernel_for("auto", cpu) == "torch"
     with pytest.raises(SettingsError, match=r"numba is not installed.*take kernel=.auto."):
@@ -580,15 +582,16 @@ def test_without_gradients_nothing_is_kept(function) -> None:
     """The peak of what numpy and torch hold does not grow with the number of positions."""
     words, heads, size = 2, 2, 16
     state = torch.zeros(words, heads, size, size)
-    assert native._states_kept(state, 10_000, 0, False).numel() == 0
-    assert native._states_kept(state, 10_000, 0, True).numel() == state.numel() * 624
+    assert states_kept(state, 10_000, 0, False).numel() == 0
+    assert states_kept(state, 10_000, 0, True).numel() == state.numel() * 624
 
 
 CACHED = """
 import json, torch
-from statetrack.ops import _loops, native
+from statetrack.ops import native
+from statetrack.ops.loops import norms
 native.normalised(torch.ones(2, 3), epsilon=0.0)
-stats = _loops.norm_forward.stats
+stats = norms.norm_forward.stats
 print(json.dumps([sum(stats.cache_hits.values()), stats.cache_path]))
 """
 

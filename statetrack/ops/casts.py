@@ -1,6 +1,6 @@
 """Numbers rounded to a type of any exponent and mantissa bits, and operations that round.
 
-`rounded` is a cast to a `Format` and back, exact to the bit: to nearest, ties to even, gradual
+`rounded` is a cast to a `FloatFormat` and back, exact to the bit: to nearest, ties to even, gradual
 underflow. The result is held in the tensor's own type, float64 or float32, which has to have it.
 
 Inside `RoundedArithmetic` every operation of torch rounds. The factors of matrix products are cast
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from statetrack.rounding import FORMATS, Format
+from statetrack.rounding import FORMATS, FloatFormat
 
 _HELD = {torch.float64: FORMATS["float64"], torch.float32: FORMATS["float32"]}
 """The types in which numbers can be held."""
@@ -29,7 +29,7 @@ LONGEST_ROUNDED_ONCE = 25
 """The most significant bits for which float64 and then a cast is one rounding."""
 
 
-def rounded(tensor: Tensor, to: Format | None, *, saturate: bool = False) -> Tensor:
+def rounded(tensor: Tensor, to: FloatFormat | None, *, saturate: bool = False) -> Tensor:
     """The numbers of a tensor, float64, float32 or complex of these, cast to a type and back.
 
     Without a type they stay as they are, and so do tensors that are not floating-point.
@@ -47,7 +47,7 @@ def rounded(tensor: Tensor, to: Format | None, *, saturate: bool = False) -> Ten
     return _rounded(tensor.double(), to, saturate).to(held)
 
 
-def _rounded(numbers: Tensor, to: Format, saturate: bool) -> Tensor:
+def _rounded(numbers: Tensor, to: FloatFormat, saturate: bool) -> Tensor:
     """The cast of float64 numbers."""
     normal = numbers
     if dropped := 52 - to.mantissa:
@@ -77,7 +77,9 @@ def _rounded(numbers: Tensor, to: Format, saturate: bool) -> Tensor:
     return torch.where(numbers.isnan(), numbers, found)
 
 
-def arithmetic(products: Format | None, results: Format | None) -> AbstractContextManager[Any]:
+def arithmetic(
+    products: FloatFormat | None, results: FloatFormat | None
+) -> AbstractContextManager[Any]:
     """The context in which operations round so; one that does nothing where none is to.
 
     Results are not rounded beyond the type in which tensors are held; `results` None leaves them.
@@ -105,7 +107,7 @@ class RoundedArithmetic(TorchDispatchMode):
     `results` has at most 25 significant bits; tensors are float64 then.
     """
 
-    def __init__(self, products: Format | None, results: Format | None) -> None:
+    def __init__(self, products: FloatFormat | None, results: FloatFormat | None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         assert results is None or results.mantissa < LONGEST_ROUNDED_ONCE
         self._products, self._results = products, results

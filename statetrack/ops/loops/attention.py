@@ -1,0 +1,367 @@
+"""Attention without a softmax, whose matrix memory decays and forgets, and its backward pass.
+
+W words, T time, N heads, M heads of keys, K key size, V value size, G gates of a head.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.matrix_states import (
+    CHUNK,
+    add_gates,
+    gain_lanes,
+    gains_of,
+    kept_place,
+    kept_row,
+    transposed,
+)
+from statetrack.ops.loops.vectors import (
+    LANES,
+    Array,
+    at,
+    load,
+    load_some,
+    padded,
+    splat,
+    store,
+    store_some,
+)
+
+
+@compiled
+def attention_forward(
+    queries: Array,
+    keys: Array,
+    values: Array,
+    log_gates: Array,
+    removals: Array,
+    replacements: Array,
+    first: Array,
+    outputs: Array,
+    last: Array,
+    kept: Array,
+    W: int,
+    T: int,
+    N: int,
+    M: int,
+    K: int,
+    V: int,
+    G: int,
+    B: int,
+    strides: Any,
+) -> None:
+    """S <- diag(a) S - p (S^T r)^T + k v^T, read as S^T q: outputs [W, T, N, V], the last state.
+
+    Queries and keys are of M heads, N or 1 for all. Log-gates have G = K numbers a head, one or
+    none. Removals r and replacements p [W, T, N, K] are empty where nothing is removed.
+    """
+    zero = first.dtype.type(0)
+    state = np.empty(K * LANES, first.dtype)
+    gates = np.empty(K + LANES, first.dtype)
+    for word in range(W):
+        for head in range(N):
+            shared = head * K if M > 1 else 0
+            for column in range(0, V, LANES):
+                count = min(LANES, V - column)
+                own = (word * N + head) * K * V + column
+                given = (word % B * N + head) * K * V + column
+                for i in range(K):
+                    store(state, i * LANES, load_some(first, given + i * V, count))
+                for t in range(T):
+                    if kept.size > 0 and t > 0 and t % CHUNK == 0:
+                        place = kept_place(word * N + head, t, T, K, V) + column
+                        for i in range(K):
+                            store(kept, place + i * padded(V), load(state, i * LANES))
+                    row = word * T + t
+                    gains_of(log_gates, row * strides[3] + head * G, G, K, gates)
+                    value = load_some(values, row * strides[2] + head * V + column, count)
+                    query, key = row * strides[0] + shared, row * strides[1] + shared
+                    read = splat(zero)
+                    if removals.size > 0:
+                        remove = row * strides[4] + head * K
+                        replace = row * strides[5] + head * K
+                        gone = splat(zero)
+                        for i in range(K):
+                            gone = gone + at(removals, remove + i) * load(state, i * LANES)
+                        if kept.size > 0:
+                            place = kept_row(word * N + head, W * N, t, T, 1, K, V)
+                            store(kept, place + column, gone)
+                        for i in range(K):
+                            after = at(gates, i) * load(state, i * LANES)
+                            after = after - at(replacements, replace + i) * gone
+                            after = after + at(keys, key + i) * value
+                            store(state, i * LANES, after)
+                            read = read + at(queries, query + i) * after
+                    else:
+                        for i in range(K):
+                            after = at(gates, i) * load(state, i * LANES)
+                            after = after + at(keys, key + i) * value
+                            store(state, i * LANES, after)
+                            read = read + at(queries, query + i) * after
+                    store_some(outputs, (row * N + head) * V + column, count, read)
+                for i in range(K):
+                    store_some(last, own + i * V, count, load(state, i * LANES))
+
+
+@compiled
+def attention_backward(
+    queries: Array,
+    keys: Array,
+    values: Array,
+    log_gates: Array,
+    removals: Array,
+    replacements: Array,
+    initial: Array,
+    kept: Array,
+    by_outputs: Array,
+    by_last: Array,
+    by_queries: Array,
+    by_keys: Array,
+    by_values: Array,
+    by_gates: Array,
+    by_removals: Array,
+    by_replacements: Array,
+    by_first: Array,
+    W: int,
+    T: int,
+    N: int,
+    M: int,
+    K: int,
+    V: int,
+    G: int,
+    B: int,
+    strides: Any,
+) -> None:
+    """The gradients, added to zeros, in two passes as those of the delta rule."""
+    gones = np.empty(T * padded(V), kept.dtype)
+    states = np.empty((CHUNK + 1) * V * LANES, kept.dtype)
+    adjoint = np.empty(max(K, V) * LANES, kept.dtype)
+    gates = np.empty(K + LANES, kept.dtype)
+    for own in range(W * N):
+        word, head = own // N, own % N
+        for column in range(0, V, LANES):
+            _attention_by_values(
+                queries,
+                keys,
+                log_gates,
+                removals,
+                replacements,
+                by_outputs,
+                by_last,
+                by_values,
+                by_first,
+                gones,
+                adjoint,
+                gates,
+                word,
+                head,
+                column,
+                T,
+                N,
+                M,
+                K,
+                V,
+                G,
+                strides,
+            )
+        for first in range(0, K, LANES):
+            _attention_by_keys(
+                queries,
+                keys,
+                values,
+                log_gates,
+                removals,
+                replacements,
+                initial,
+                kept,
+                by_outputs,
+                by_last,
+                by_queries,
+                by_keys,
+                by_gates,
+                by_removals,
+                by_replacements,
+                gones,
+                adjoint,
+                states,
+                word,
+                head,
+                first,
+                W,
+                T,
+                N,
+                M,
+                K,
+                V,
+                G,
+                B,
+                strides,
+            )
+
+
+@compiled
+def _attention_by_values(
+    queries: Array,
+    keys: Array,
+    log_gates: Array,
+    removals: Array,
+    replacements: Array,
+    by_outputs: Array,
+    by_last: Array,
+    by_values: Array,
+    by_first: Array,
+    gones: Array,
+    adjoint: Array,
+    gates: Array,
+    word: int,
+    head: int,
+    column: int,
+    T: int,
+    N: int,
+    M: int,
+    K: int,
+    V: int,
+    G: int,
+    strides: Any,
+) -> None:
+    zero = adjoint.dtype.type(0)
+    count = min(LANES, V - column)
+    own = (word * N + head) * K * V + column
+    shared = head * K if M > 1 else 0
+    for i in range(K):
+        store(adjoint, i * LANES, splat(zero))
+        if by_last.size > 0:
+            store(adjoint, i * LANES, load_some(by_last, own + i * V, count))
+    for t in range(T - 1, -1, -1):
+        row = word * T + t
+        query, key = row * strides[0] + shared, row * strides[1] + shared
+        wanted = load_some(by_outputs, (row * N + head) * V + column, count)
+        gains_of(log_gates, row * strides[3] + head * G, G, K, gates)
+        by_value = splat(zero)
+        if removals.size > 0:
+            remove, replace = row * strides[4] + head * K, row * strides[5] + head * K
+            by_gone = splat(zero)
+            for i in range(K):
+                held = load(adjoint, i * LANES) + at(queries, query + i) * wanted
+                store(adjoint, i * LANES, held)
+                by_value = by_value + at(keys, key + i) * held
+                by_gone = by_gone - at(replacements, replace + i) * held
+            store(gones, t * padded(V) + column, by_gone)
+            for i in range(K):
+                held = at(gates, i) * load(adjoint, i * LANES)
+                store(adjoint, i * LANES, held + at(removals, remove + i) * by_gone)
+        else:
+            for i in range(K):
+                held = load(adjoint, i * LANES) + at(queries, query + i) * wanted
+                by_value = by_value + at(keys, key + i) * held
+                store(adjoint, i * LANES, at(gates, i) * held)
+        store_some(by_values, (row * N + head) * V + column, count, by_value)
+    if by_first.size > 0:
+        for i in range(K):
+            store_some(by_first, own + i * V, count, load(adjoint, i * LANES))
+
+
+@compiled
+def _attention_by_keys(
+    queries: Array,
+    keys: Array,
+    values: Array,
+    log_gates: Array,
+    removals: Array,
+    replacements: Array,
+    initial: Array,
+    kept: Array,
+    by_outputs: Array,
+    by_last: Array,
+    by_queries: Array,
+    by_keys: Array,
+    by_gates: Array,
+    by_removals: Array,
+    by_replacements: Array,
+    gones: Array,
+    adjoint: Array,
+    states: Array,
+    word: int,
+    head: int,
+    first: int,
+    W: int,
+    T: int,
+    N: int,
+    M: int,
+    K: int,
+    V: int,
+    G: int,
+    B: int,
+    strides: Any,
+) -> None:
+    zero = kept.dtype.type(0)
+    count = min(LANES, K - first)
+    own, size = word * N + head, V * LANES
+    shared = (head * K if M > 1 else 0) + first
+    transposed(by_last, (own * K + first) * V, V, count, V, adjoint)
+    for start in range((T - 1) // CHUNK * CHUNK, -1, -CHUNK):
+        length = min(CHUNK, T - start)
+        if start > 0:
+            place = kept_place(own, start, T, K, V) + first * padded(V)
+            transposed(kept, place, padded(V), count, V, states)
+        else:
+            place = (word % B * N + head) * K * V + first * V
+            transposed(initial, place, V, count, V, states)
+        for t in range(length):
+            row = word * T + start + t
+            before, now = t * size, (t + 1) * size
+            gain = gain_lanes(log_gates, row * strides[3] + head * G, G, first, count)
+            key = load_some(keys, row * strides[1] + shared, count)
+            value = row * strides[2] + head * V
+            for j in range(V):
+                after = gain * load(states, before + j * LANES) + at(values, value + j) * key
+                store(states, now + j * LANES, after)
+            if removals.size > 0:
+                replace = load_some(replacements, row * strides[5] + head * K + first, count)
+                place = kept_row(own, W * N, start + t, T, 1, K, V)
+                for j in range(V):
+                    after = load(states, now + j * LANES) - at(kept, place + j) * replace
+                    store(states, now + j * LANES, after)
+        for t in range(length - 1, -1, -1):
+            row = word * T + start + t
+            before, now = t * size, (t + 1) * size
+            gain = gain_lanes(log_gates, row * strides[3] + head * G, G, first, count)
+            query = load_some(queries, row * strides[0] + shared, count)
+            value, output = row * strides[2] + head * V, (row * N + head) * V
+            by_query, by_key, found = splat(zero), splat(zero), splat(zero)
+            if removals.size > 0:
+                remove = load_some(removals, row * strides[4] + head * K + first, count)
+                place = kept_row(own, W * N, start + t, T, 1, K, V)
+                other = (start + t) * padded(V)
+                by_removal, by_replacement = splat(zero), splat(zero)
+                for j in range(V):
+                    wanted, by_gone = at(by_outputs, output + j), at(gones, other + j)
+                    held = load(adjoint, j * LANES) + wanted * query
+                    earlier = load(states, before + j * LANES)
+                    by_query = by_query + wanted * load(states, now + j * LANES)
+                    by_key = by_key + at(values, value + j) * held
+                    by_removal = by_removal + by_gone * earlier
+                    by_replacement = by_replacement - at(kept, place + j) * held
+                    found = found + held * earlier
+                    store(adjoint, j * LANES, gain * held + by_gone * remove)
+                place = (row * N + head) * K + first
+                store_some(by_removals, place, count, by_removal)
+                store_some(by_replacements, place, count, by_replacement)
+            else:
+                for j in range(V):
+                    wanted = at(by_outputs, output + j)
+                    held = load(adjoint, j * LANES) + wanted * query
+                    by_query = by_query + wanted * load(states, now + j * LANES)
+                    by_key = by_key + at(values, value + j) * held
+                    found = found + held * load(states, before + j * LANES)
+                    store(adjoint, j * LANES, gain * held)
+            place = row * M * K + shared
+            by_query = by_query + load_some(by_queries, place, count)
+            store_some(by_queries, place, count, by_query)
+            by_key = by_key + load_some(by_keys, place, count)
+            store_some(by_keys, place, count, by_key)
+            add_gates(by_gates, (row * N + head) * G, G, first, count, gain * found)

@@ -1,0 +1,369 @@
+"""The delta rule, with gates and several keys per position, and its backward pass.
+
+W words, T time, N heads, n keys per position, K key size, V value size, G gates of a head.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.matrix_states import (
+    CHUNK,
+    add_gates,
+    gain_lanes,
+    gains_of,
+    kept_place,
+    kept_row,
+    transposed,
+)
+from statetrack.ops.loops.vectors import (
+    LANES,
+    Array,
+    at,
+    load,
+    load_some,
+    padded,
+    put,
+    splat,
+    store,
+    store_some,
+    total,
+)
+
+
+@compiled
+def delta_forward(
+    queries: Array,
+    keys: Array,
+    values: Array,
+    betas: Array,
+    log_gates: Array,
+    first: Array,
+    outputs: Array,
+    last: Array,
+    kept: Array,
+    W: int,
+    T: int,
+    N: int,
+    n: int,
+    K: int,
+    V: int,
+    G: int,
+    B: int,
+    strides: Any,
+) -> None:
+    """Outputs [W, T, N, V], the last state [W, N, K, V] and, unless empty, what is kept.
+
+    First states are of B words, which repeat; kept are the states before chunks, but the first, and
+    the errors. Of the sequences the row (w, t) starts at (w T + t) times its stride. `log_gates`
+    have G = K numbers a head, one or none.
+    """
+    state = np.empty(K * LANES, first.dtype)
+    gates = np.empty(K + LANES, first.dtype)
+    for word in range(W):
+        for head in range(N):
+            for column in range(0, V, LANES):
+                count = min(LANES, V - column)
+                own = (word * N + head) * K * V + column
+                given = (word % B * N + head) * K * V + column
+                for i in range(K):
+                    store(state, i * LANES, load_some(first, given + i * V, count))
+                for t in range(T):
+                    if kept.size > 0 and t > 0 and t % CHUNK == 0:
+                        place = kept_place(word * N + head, t, T, K, V) + column
+                        for i in range(K):
+                            store(kept, place + i * padded(V), load(state, i * LANES))
+                    row = word * T + t
+                    query = row * strides[0] + head * K
+                    if G > 0:
+                        gains_of(log_gates, row * strides[4] + head * G, G, K, gates)
+                        for i in range(K):
+                            store(state, i * LANES, at(gates, i) * load(state, i * LANES))
+                    read = splat(first.dtype.type(0))
+                    for p in range(n):
+                        key = row * strides[1] + (p * N + head) * K
+                        value = row * strides[2] + (p * N + head) * V + column
+                        error = load_some(values, value, count)
+                        for i in range(K):
+                            error = error - at(keys, key + i) * load(state, i * LANES)
+                        if kept.size > 0:
+                            place = kept_row(word * N + head, W * N, t * n + p, T, n, K, V)
+                            store(kept, place + column, error)
+                        error = at(betas, row * strides[3] + p * N + head) * error
+                        if p < n - 1:
+                            for i in range(K):
+                                after = load(state, i * LANES) + at(keys, key + i) * error
+                                store(state, i * LANES, after)
+                        else:
+                            for i in range(K):
+                                after = load(state, i * LANES) + at(keys, key + i) * error
+                                store(state, i * LANES, after)
+                                read = read + at(queries, query + i) * after
+                    store_some(outputs, (row * N + head) * V + column, count, read)
+                for i in range(K):
+                    store_some(last, own + i * V, count, load(state, i * LANES))
+
+
+@compiled
+def delta_backward(
+    queries: Array,
+    keys: Array,
+    values: Array,
+    betas: Array,
+    log_gates: Array,
+    initial: Array,
+    kept: Array,
+    by_outputs: Array,
+    by_last: Array,
+    by_queries: Array,
+    by_keys: Array,
+    by_values: Array,
+    by_betas: Array,
+    by_gates: Array,
+    by_first: Array,
+    W: int,
+    T: int,
+    N: int,
+    n: int,
+    K: int,
+    V: int,
+    G: int,
+    B: int,
+    strides: Any,
+) -> None:
+    """The gradients, those by gates added to zeros, of the gradients of outputs and last state.
+
+    First those of values, with columns of the state's gradient as lanes, which need no state; then
+    those of queries and keys, with rows as lanes, of states that are computed anew in each chunk.
+    So no sum is over lanes.
+    """
+    alongs = np.empty(T * n * padded(V), kept.dtype)
+    states = np.empty((CHUNK * (n + 1) + 1) * V * LANES, kept.dtype)
+    adjoint = np.empty(max(K, V) * LANES, kept.dtype)
+    gates = np.empty(K + LANES, kept.dtype)
+    for own in range(W * N):
+        word, head = own // N, own % N
+        for column in range(0, V, LANES):
+            _delta_by_values(
+                queries,
+                keys,
+                betas,
+                log_gates,
+                by_outputs,
+                by_last,
+                by_values,
+                by_first,
+                alongs,
+                adjoint,
+                gates,
+                word,
+                head,
+                column,
+                T,
+                N,
+                n,
+                K,
+                V,
+                G,
+                strides,
+            )
+        for t in range(T * n):
+            found = splat(kept.dtype.type(0))
+            place = kept_row(own, W * N, t, T, n, K, V)
+            for column in range(0, V, LANES):
+                error = load(kept, place + column)
+                found = found + error * load(alongs, t * padded(V) + column)
+            put(by_betas, (word * T * n + t) * N + head, total(found))
+        for first in range(0, K, LANES):
+            _delta_by_keys(
+                queries,
+                keys,
+                betas,
+                log_gates,
+                initial,
+                kept,
+                by_outputs,
+                by_last,
+                by_queries,
+                by_keys,
+                by_gates,
+                alongs,
+                adjoint,
+                states,
+                word,
+                head,
+                first,
+                W,
+                T,
+                N,
+                n,
+                K,
+                V,
+                G,
+                B,
+                strides,
+            )
+
+
+@compiled
+def _delta_by_values(
+    queries: Array,
+    keys: Array,
+    betas: Array,
+    log_gates: Array,
+    by_outputs: Array,
+    by_last: Array,
+    by_values: Array,
+    by_first: Array,
+    alongs: Array,
+    adjoint: Array,
+    gates: Array,
+    word: int,
+    head: int,
+    column: int,
+    T: int,
+    N: int,
+    n: int,
+    K: int,
+    V: int,
+    G: int,
+    strides: Any,
+) -> None:
+    zero = adjoint.dtype.type(0)
+    count = min(LANES, V - column)
+    own = (word * N + head) * K * V + column
+    for i in range(K):
+        store(adjoint, i * LANES, splat(zero))
+        if by_last.size > 0:
+            store(adjoint, i * LANES, load_some(by_last, own + i * V, count))
+    for t in range(T - 1, -1, -1):
+        row = word * T + t
+        query = row * strides[0] + head * K
+        key = row * strides[1] + ((n - 1) * N + head) * K
+        wanted = load_some(by_outputs, (row * N + head) * V + column, count)
+        if G > 0:
+            gains_of(log_gates, row * strides[4] + head * G, G, K, gates)
+        along = splat(zero)
+        for i in range(K):
+            held = load(adjoint, i * LANES) + at(queries, query + i) * wanted
+            store(adjoint, i * LANES, held)
+            along = along + at(keys, key + i) * held
+        for p in range(n - 1, -1, -1):
+            store(alongs, (t * n + p) * padded(V) + column, along)
+            along = at(betas, row * strides[3] + p * N + head) * along
+            place = ((row * n + p) * N + head) * V + column
+            store_some(by_values, place, count, along)
+            following = splat(zero)
+            before = key - N * K
+            if p > 0:
+                for i in range(K):
+                    held = load(adjoint, i * LANES) - at(keys, key + i) * along
+                    store(adjoint, i * LANES, held)
+                    following = following + at(keys, before + i) * held
+            elif G > 0:
+                for i in range(K):
+                    held = load(adjoint, i * LANES) - at(keys, key + i) * along
+                    store(adjoint, i * LANES, at(gates, i) * held)
+            else:
+                for i in range(K):
+                    held = load(adjoint, i * LANES) - at(keys, key + i) * along
+                    store(adjoint, i * LANES, held)
+            along, key = following, before
+    if by_first.size > 0:
+        for i in range(K):
+            store_some(by_first, own + i * V, count, load(adjoint, i * LANES))
+
+
+@compiled
+def _delta_by_keys(
+    queries: Array,
+    keys: Array,
+    betas: Array,
+    log_gates: Array,
+    initial: Array,
+    kept: Array,
+    by_outputs: Array,
+    by_last: Array,
+    by_queries: Array,
+    by_keys: Array,
+    by_gates: Array,
+    alongs: Array,
+    adjoint: Array,
+    states: Array,
+    word: int,
+    head: int,
+    first: int,
+    W: int,
+    T: int,
+    N: int,
+    n: int,
+    K: int,
+    V: int,
+    G: int,
+    B: int,
+    strides: Any,
+) -> None:
+    zero = kept.dtype.type(0)
+    count = min(LANES, K - first)
+    own, size = word * N + head, V * LANES
+    transposed(by_last, (own * K + first) * V, V, count, V, adjoint)
+    for start in range((T - 1) // CHUNK * CHUNK, -1, -CHUNK):
+        length = min(CHUNK, T - start)
+        if start > 0:
+            place = kept_place(own, start, T, K, V) + first * padded(V)
+            transposed(kept, place, padded(V), count, V, states)
+        else:
+            place = (word % B * N + head) * K * V + first * V
+            transposed(initial, place, V, count, V, states)
+        now = 0
+        for t in range(length):
+            row = word * T + start + t
+            gain = gain_lanes(log_gates, row * strides[4] + head * G, G, first, count)
+            for j in range(0, size, LANES):
+                store(states, now + size + j, gain * load(states, now + j))
+            now += size
+            for p in range(n):
+                key = load_some(keys, row * strides[1] + (p * N + head) * K + first, count)
+                key = at(betas, row * strides[3] + p * N + head) * key
+                place = kept_row(own, W * N, (start + t) * n + p, T, n, K, V)
+                for j in range(V):
+                    after = load(states, now + j * LANES) + at(kept, place + j) * key
+                    store(states, now + size + j * LANES, after)
+                now += size
+        for t in range(length - 1, -1, -1):
+            row = word * T + start + t
+            query = load_some(queries, row * strides[0] + head * K + first, count)
+            place = (row * N + head) * V
+            found = splat(zero)
+            for j in range(V):
+                wanted = at(by_outputs, place + j)
+                found = found + wanted * load(states, now + j * LANES)
+                store(adjoint, j * LANES, load(adjoint, j * LANES) + wanted * query)
+            store_some(by_queries, (row * N + head) * K + first, count, found)
+            for p in range(n - 1, -1, -1):
+                now -= size
+                key = load_some(keys, row * strides[1] + (p * N + head) * K + first, count)
+                beta = at(betas, row * strides[3] + p * N + head)
+                place = kept_row(own, W * N, (start + t) * n + p, T, n, K, V)
+                other = ((start + t) * n + p) * padded(V)
+                found = splat(zero)
+                for j in range(V):
+                    held = load(adjoint, j * LANES)
+                    along = at(alongs, other + j)
+                    found = found + at(kept, place + j) * held
+                    found = found - along * load(states, now + j * LANES)
+                    store(adjoint, j * LANES, held - beta * along * key)
+                place = ((row * n + p) * N + head) * K + first
+                store_some(by_keys, place, count, beta * found)
+            if G > 0:
+                gain = gain_lanes(log_gates, row * strides[4] + head * G, G, first, count)
+                found = splat(zero)
+                for j in range(0, size, LANES):
+                    held = load(adjoint, j)
+                    found = found + held * load(states, now + j)
+                    store(adjoint, j, gain * held)
+                add_gates(by_gates, (row * N + head) * G, G, first, count, found)
+            now -= size

@@ -1,0 +1,106 @@
+"""The gated diagonal recurrence, real or complex, and its backward pass.
+
+W words, T time, D channels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.vectors import (
+    LANES,
+    Array,
+    evens,
+    load,
+    load_some,
+    odds,
+    put,
+    store_some,
+    swapped,
+)
+
+
+@compiled
+def _times(gain: Any, state: Any, signs: Any, paired: bool) -> Any:
+    """A product by number, or of complex numbers as pairs; signs of -1, 1 conjugate by 1, -1."""
+    if paired:
+        return evens(gain) * state + signs * (odds(gain) * swapped(state))
+    return gain * state
+
+
+@compiled
+def _signs(array: Array, first: float) -> Any:
+    """The number `first` and its negative, in turn."""
+    signs = np.empty(LANES, array.dtype)
+    for lane in range(0, LANES, 2):
+        put(signs, lane, array.dtype.type(first))
+        put(signs, lane + 1, array.dtype.type(-first))
+    return load(signs, 0)
+
+
+@compiled
+def diagonal_forward(
+    gains: Array,
+    inputs: Array,
+    first: Array,
+    outputs: Array,
+    last: Array,
+    W: int,
+    T: int,
+    D: int,
+    paired: bool,
+    strides: Any,
+) -> None:
+    """The states h <- a * h + u [W, T, D]; with `paired`, of complex numbers."""
+    signs = _signs(outputs, -1.0)
+    for word in range(W):
+        for channel in range(0, D, LANES):
+            count = min(LANES, D - channel)
+            state = load_some(first, word * D + channel, count)
+            for t in range(T):
+                row = word * T + t
+                gain = load_some(gains, row * strides[0] + channel, count)
+                added = load_some(inputs, row * strides[1] + channel, count)
+                state = _times(gain, state, signs, paired) + added
+                store_some(outputs, row * D + channel, count, state)
+            store_some(last, word * D + channel, count, state)
+
+
+@compiled
+def diagonal_backward(
+    gains: Array,
+    states: Array,
+    first: Array,
+    by_outputs: Array,
+    by_last: Array,
+    by_gains: Array,
+    by_inputs: Array,
+    by_first: Array,
+    W: int,
+    T: int,
+    D: int,
+    paired: bool,
+    strides: Any,
+) -> None:
+    """The gradients, of the states of all positions."""
+    signs = _signs(states, 1.0)
+    for word in range(W):
+        for channel in range(0, D, LANES):
+            count = min(LANES, D - channel)
+            adjoint = load_some(by_last, word * D + channel, count)
+            for t in range(T - 1, -1, -1):
+                row = word * T + t
+                adjoint = adjoint + load_some(by_outputs, row * D + channel, count)
+                store_some(by_inputs, row * D + channel, count, adjoint)
+                if t > 0:
+                    before = load_some(states, (row - 1) * D + channel, count)
+                else:
+                    before = load_some(first, word * D + channel, count)
+                found = _times(before, adjoint, signs, paired)
+                store_some(by_gains, row * D + channel, count, found)
+                gain = load_some(gains, row * strides[0] + channel, count)
+                adjoint = _times(gain, adjoint, signs, paired)
+            store_some(by_first, word * D + channel, count, adjoint)

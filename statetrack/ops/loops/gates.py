@@ -1,0 +1,119 @@
+"""Rows times gates, and rows mixed with those before, with their backward passes.
+
+R replicas, M rows, D width, n mixtures.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.vectors import (
+    LANES,
+    Array,
+    exponential,
+    load_some,
+    splat,
+    store_some,
+)
+
+
+@compiled
+def gated_forward(
+    inputs: Array, gates: Array, outputs: Array, M: int, D: int, strides: Any
+) -> None:
+    """The products x z sigmoid(z) of rows [M, D] of x and z."""
+    zero, one = outputs.dtype.type(0), outputs.dtype.type(1)
+    for m in range(M):
+        for first in range(0, D, LANES):
+            count = min(LANES, D - first)
+            gate = load_some(gates, m * strides[1] + first, count)
+            given = load_some(inputs, m * strides[0] + first, count)
+            found = given * gate / (one + exponential(zero - gate))
+            store_some(outputs, m * D + first, count, found)
+
+
+@compiled
+def gated_backward(
+    inputs: Array,
+    gates: Array,
+    by_outputs: Array,
+    by_inputs: Array,
+    by_gates: Array,
+    M: int,
+    D: int,
+    strides: Any,
+) -> None:
+    """The gradients."""
+    zero, one = by_outputs.dtype.type(0), by_outputs.dtype.type(1)
+    for m in range(M):
+        for first in range(0, D, LANES):
+            count = min(LANES, D - first)
+            gate = load_some(gates, m * strides[1] + first, count)
+            given = load_some(inputs, m * strides[0] + first, count)
+            wanted = load_some(by_outputs, m * D + first, count)
+            share = one / (one + exponential(zero - gate))
+            store_some(by_inputs, m * D + first, count, wanted * gate * share)
+            slope = share * (one + gate * (one - share))
+            store_some(by_gates, m * D + first, count, wanted * given * slope)
+
+
+@compiled
+def mixed_forward(
+    inputs: Array,
+    before: Array,
+    shares: Array,
+    outputs: Array,
+    R: int,
+    M: int,
+    D: int,
+    n: int,
+    strides: Any,
+) -> None:
+    """Mixtures x + s (y - x) of rows x and y [R, M, D] for n rows of shares s: [R, n, M, D]."""
+    for lane in range(R):
+        for m in range(lane * M, lane * M + M):
+            for first in range(0, D, LANES):
+                count = min(LANES, D - first)
+                given = load_some(inputs, m * strides[0] + first, count)
+                change = load_some(before, m * strides[1] + first, count) - given
+                for j in range(n):
+                    share = load_some(shares, (lane * n + j) * D + first, count)
+                    place = ((lane * n + j) * M + m - lane * M) * D + first
+                    store_some(outputs, place, count, given + share * change)
+
+
+@compiled
+def mixed_backward(
+    inputs: Array,
+    before: Array,
+    shares: Array,
+    by_outputs: Array,
+    by_inputs: Array,
+    by_before: Array,
+    by_shares: Array,
+    R: int,
+    M: int,
+    D: int,
+    n: int,
+    strides: Any,
+) -> None:
+    """The gradients; those by shares are added to zeros."""
+    zero = by_outputs.dtype.type(0)
+    for lane in range(R):
+        for m in range(lane * M, lane * M + M):
+            for first in range(0, D, LANES):
+                count = min(LANES, D - first)
+                given = load_some(inputs, m * strides[0] + first, count)
+                change = load_some(before, m * strides[1] + first, count) - given
+                all_of_them, shared = splat(zero), splat(zero)
+                for j in range(n):
+                    own = (lane * n + j) * D + first
+                    place = ((lane * n + j) * M + m - lane * M) * D + first
+                    wanted = load_some(by_outputs, place, count)
+                    all_of_them = all_of_them + wanted
+                    shared = shared + wanted * load_some(shares, own, count)
+                    grown = load_some(by_shares, own, count) + wanted * change
+                    store_some(by_shares, own, count, grown)
+                store_some(by_inputs, m * D + first, count, all_of_them - shared)
+                store_some(by_before, m * D + first, count, shared)

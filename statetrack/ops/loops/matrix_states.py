@@ -1,0 +1,84 @@
+"""What the delta rule and attention share: gates of a matrix state's rows, and what is kept of it.
+
+K key size, V value size, T time, n keys per position, G gates of a head.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.vectors import (
+    LANES,
+    Array,
+    add_at,
+    at,
+    exponential,
+    load_some,
+    padded,
+    put,
+    splat,
+    store,
+    store_some,
+    total,
+)
+
+CHUNK = 16
+"""Positions between two states that are kept for the backward pass."""
+
+
+@compiled
+def gains_of(log_gates: Array, place: int, G: int, K: int, gates: Array) -> None:
+    """The exponentials of a head's G log-gates, for each of K rows; ones where there are none."""
+    if G == 0:
+        for i in range(0, K, LANES):
+            store(gates, i, splat(gates.dtype.type(1)))
+    elif G == 1:
+        factor = exponential(splat(at(log_gates, place)))
+        for i in range(0, K, LANES):
+            store(gates, i, factor)
+    else:
+        for i in range(0, K, LANES):
+            store(gates, i, exponential(load_some(log_gates, place + i, min(LANES, K - i))))
+
+
+@compiled
+def kept_place(own: int, t: int, T: int, K: int, V: int) -> int:
+    """Where the state before a chunk, but the first, of head number `own` of W N is kept."""
+    return (own * ((T - 1) // CHUNK) + t // CHUNK - 1) * K * padded(V)
+
+
+@compiled
+def kept_row(own: int, heads: int, place: int, T: int, n: int, K: int, V: int) -> int:
+    """Where a row of a head's n T corrections is kept: after the states of all W N heads."""
+    return heads * ((T - 1) // CHUNK) * K * padded(V) + (own * T * n + place) * padded(V)
+
+
+@compiled
+def transposed(states: Array, place: int, stride: int, count: int, V: int, columns: Array) -> None:
+    """Some rows of a state as lanes, zeros beside them and where there is none: [V, LANES]."""
+    for j in range(V):
+        store(columns, j * LANES, splat(states.dtype.type(0)))
+    if states.size > 0:
+        for j in range(V):
+            for i in range(count):
+                put(columns, j * LANES + i, at(states, place + i * stride + j))
+
+
+@compiled
+def gain_lanes(log_gates: Array, place: int, G: int, first: int, count: int) -> Any:
+    """The gains of some rows of a head, as lanes: ones where there are none."""
+    if G == 0:
+        return splat(log_gates.dtype.type(1))
+    if G == 1:
+        return exponential(splat(at(log_gates, place)))
+    return exponential(load_some(log_gates, place + first, count))
+
+
+@compiled
+def add_gates(by_gates: Array, place: int, G: int, first: int, count: int, found: Any) -> None:
+    """Write the gradients by log-gates of some rows, or add their sum to that of all."""
+    if G == 1:
+        add_at(by_gates, place, total(found))
+    elif G > 1:
+        store_some(by_gates, place + first, count, found)

@@ -1,0 +1,389 @@
+"""Vectors of `LANES` numbers, on which loops work, by LLVM's instructions.
+
+They are columns of a state or neighbouring channels, and LLVM maps them to whatever registers the
+machine has. Arrays are flat and contiguous; an offset counts numbers. `count` is how many lanes of
+a vector are in the array: the others are zeros when read, and are not written. Exponentials are
+polynomials, since a call for each number is slow.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.typing.templates import AbstractTemplate, Signature, infer_global
+from numba.extending import lower_builtin, models, register_model
+from numpy.typing import NDArray
+
+from statetrack.ops.loops.compiling import compiled, intrinsic
+
+LANES = 16
+"""Numbers of a vector."""
+
+Array = NDArray[Any]
+
+
+class Vector(types.Type):
+    """The type of `LANES` numbers."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+        super().__init__(name=f"Vector({dtype})")
+
+
+def _llvm(dtype: Any) -> ir.VectorType:
+    return ir.VectorType(ir.FloatType() if dtype == types.float32 else ir.DoubleType(), LANES)
+
+
+@register_model(Vector)
+class _Model(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Vector) -> None:
+        models.PrimitiveModel.__init__(self, manager, kind, _llvm(kind.dtype))
+
+
+def _place(context: Any, builder: Any, kind: Any, array: Any, offset: Any) -> Any:
+    return builder.gep(context.make_array(kind)(context, builder, array).data, [offset])
+
+
+def _splat(builder: Any, number: Any) -> Any:
+    kind = ir.VectorType(number.type, LANES)
+    nothing = ir.Constant(kind, ir.Undefined)
+    first = builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
+    places = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    return builder.shuffle_vector(first, nothing, places)
+
+
+@intrinsic
+def at(typing: Any, array: Any, offset: Any) -> Any:
+    """The number at an offset."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(_place(context, builder, array, *args))
+
+    return array.dtype(array, types.int64), code
+
+
+@intrinsic
+def put(typing: Any, array: Any, offset: Any, number: Any) -> Any:
+    """Write a number at an offset."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store(args[2], _place(context, builder, array, *args[:2]))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, array.dtype), code
+
+
+@intrinsic
+def load(typing: Any, array: Any, offset: Any) -> Any:
+    """The `LANES` numbers from an offset on."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = _place(context, builder, array, *args)
+        loaded = builder.load(builder.bitcast(place, _llvm(array.dtype).as_pointer()))
+        loaded.align = array.dtype.bitwidth // 8
+        return loaded
+
+    return Vector(array.dtype)(array, types.int64), code
+
+
+@intrinsic
+def store(typing: Any, array: Any, offset: Any, vector: Any) -> Any:
+    """Write a vector from an offset on."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = _place(context, builder, array, *args[:2])
+        stored = builder.store(args[2], builder.bitcast(place, _llvm(array.dtype).as_pointer()))
+        stored.align = array.dtype.bitwidth // 8
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, vector), code
+
+
+@intrinsic
+def splat(typing: Any, number: Any) -> Any:
+    """A vector of one number."""
+    return Vector(number)(number), lambda context, builder, signature, args: _splat(
+        builder, args[0]
+    )
+
+
+def _rearranged(places: list[int]) -> Any:
+    """A vector with its numbers at other places."""
+
+    @intrinsic
+    def rearranged(typing: Any, vector: Any) -> Any:
+        def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
+            order = ir.Constant(ir.VectorType(ir.IntType(32), LANES), places)
+            return builder.shuffle_vector(args[0], ir.Constant(args[0].type, ir.Undefined), order)
+
+        return vector(vector), code
+
+    return rearranged
+
+
+swapped = _rearranged([lane ^ 1 for lane in range(LANES)])
+evens = _rearranged([lane & ~1 for lane in range(LANES)])
+odds = _rearranged([lane | 1 for lane in range(LANES)])
+"""Pairs of numbers with their parts exchanged, and with the first or the second part twice."""
+
+
+@intrinsic
+def total(typing: Any, vector: Any) -> Any:
+    """The sum of a vector's numbers."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number = _llvm(vector.dtype).element
+        name = "f32" if vector.dtype == types.float32 else "f64"
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(number, (number, args[0].type)),
+            f"llvm.vector.reduce.fadd.v{LANES}{name}",
+        )
+        zero = ir.Constant(number, 0.0)
+        return builder.call(function, (zero, args[0]), fastmath=("reassoc",))
+
+    return vector.dtype(vector), code
+
+
+def _operator(symbol: Any, instruction: str) -> None:
+    """Let an operator act on two vectors, or on a vector and a number, by one instruction."""
+
+    class Template(AbstractTemplate):
+        key = symbol
+
+        def generic(self, args: Any, kws: Any) -> Any:
+            kind = next((arg for arg in args if isinstance(arg, Vector)), None)
+            if kind is None:
+                return None
+            given = tuple(arg if arg == kind else kind.dtype for arg in args)
+            return Signature(kind, given, None)
+
+    def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
+        both = [
+            arg if isinstance(given, Vector) else _splat(builder, arg)
+            for arg, given in zip(args, typed.args, strict=True)
+        ]
+        return getattr(builder, instruction)(*both, flags=("contract",))
+
+    infer_global(symbol)(Template)
+    for given in ((Vector, Vector), (Vector, types.Float), (types.Float, Vector)):
+        lower_builtin(symbol, *given)(code)
+
+
+_operator(operator.add, "fadd")
+_operator(operator.sub, "fsub")
+_operator(operator.mul, "fmul")
+_operator(operator.truediv, "fdiv")
+
+
+_TAYLOR = {types.float32: 7, types.float64: 13}
+"""The terms of the exponential's series that count on an interval of log(2) / 2."""
+
+
+def _exponential(vector: Any, less: float) -> Any:
+    """The code of e^x - `less`, 1 or 0, to rounding.
+
+    e^x = 2^n e^r, with n whole and |r| at most log(2) / 2, where the series of e^r converges fast.
+    It is 0 below the least exponent, and NaN of NaN.
+    """
+    single = vector.dtype == types.float32
+    bits, mantissa = (32, 23) if single else (64, 52)
+    least, most = (-87.3, 88.7) if single else (-708.3, 709.7)
+    upper, lower = (
+        (0.693359375, -2.12194440e-4)
+        if single
+        else (6.93145751953125e-1, 1.42860682030941723212e-6)
+    )  # log(2), in a part with few digits and the rest
+
+    def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
+        kind = _llvm(vector.dtype)
+        whole = ir.VectorType(ir.IntType(bits), LANES)
+
+        def constant(number: float) -> Any:
+            return ir.Constant(kind, [ir.Constant(kind.element, number)] * LANES)
+
+        def integer(number: int) -> Any:
+            return ir.Constant(whole, [number] * LANES)
+
+        def fused(x: Any, y: Any, z: Any) -> Any:
+            return builder.fadd(builder.fmul(x, y, flags=contract), z, flags=contract)
+
+        contract = ("contract",)
+        given = args[0]
+        too_low = builder.fcmp_ordered("<", given, constant(least))
+        bounded = builder.select(too_low, constant(least), given)
+        too_high = builder.fcmp_ordered(">", bounded, constant(most))
+        bounded = builder.select(too_high, constant(most), bounded)
+        floor = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(kind, (kind,)),
+            f"llvm.floor.v{LANES}f{bits}",
+        )
+        power = builder.call(floor, (fused(bounded, constant(1 / math.log(2)), constant(0.5)),))
+        rest = fused(power, constant(-upper), bounded)
+        rest = fused(power, constant(-lower), rest)
+        series = constant(1 / math.factorial(_TAYLOR[vector.dtype]))
+        for term in reversed(range(int(less), _TAYLOR[vector.dtype])):
+            series = fused(series, rest, constant(1 / math.factorial(term)))
+        if less:
+            series = builder.fmul(series, rest)
+            scale = constant(1.0)
+        exponent = builder.fptosi(power, whole)
+        half = builder.ashr(exponent, integer(1))  # 2^n can be twice the largest power
+        for part in (half, builder.sub(exponent, half)):
+            biased = builder.add(part, integer(2 ** (bits - mantissa - 2) - 1))
+            factor = builder.bitcast(builder.shl(biased, integer(mantissa)), kind)
+            series = builder.fmul(series, factor)
+            if less:
+                scale = builder.fmul(scale, factor)
+        if less:
+            series = builder.fadd(series, builder.fsub(scale, constant(1.0)))
+        return builder.select(too_low, constant(-less), series)
+
+    return vector(vector), code
+
+
+@intrinsic
+def exponential(typing: Any, vector: Any) -> Any:
+    """The exponentials of numbers."""
+    return _exponential(vector, 0.0)
+
+
+@intrinsic
+def exponential_less_one(typing: Any, vector: Any) -> Any:
+    """The exponentials of numbers less 1, of which small ones have all their digits."""
+    return _exponential(vector, 1.0)
+
+
+def _of_llvm(name: str, arguments: int) -> Any:
+    """A function of LLVM that acts on each number of vectors."""
+
+    def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
+        kind = args[0].type
+        size = typed.return_type.dtype.bitwidth
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(kind, (kind,) * arguments),
+            f"llvm.{name}.v{LANES}f{size}",
+        )
+        return builder.call(function, args)
+
+    if arguments == 1:
+        return intrinsic(lambda typing, vector: (vector(vector), code))
+    return intrinsic(lambda typing, left, right: (left(left, right), code))
+
+
+absolute, with_sign_of, greater = (
+    _of_llvm(name, arguments) for name, arguments in (("fabs", 1), ("copysign", 2), ("maxnum", 2))
+)
+"""The magnitudes of numbers; these with the signs of others; the greater of two."""
+
+
+@compiled
+def sigmoid(vector: Any, array: Array) -> Any:
+    """1 / (1 + e^-x), in the type of an array."""
+    one = array.dtype.type(1)
+    return one / (one + exponential(array.dtype.type(0) - vector))
+
+
+@compiled
+def hyperbolic_tangent(vector: Any, array: Array) -> Any:
+    """Of small numbers too with all digits, in the type of an array."""
+    less = exponential_less_one(array.dtype.type(-2) * absolute(vector))
+    return with_sign_of(less / (array.dtype.type(2) + less), vector)
+
+
+@compiled
+def log_sigmoid(vector: Any, array: Array) -> Any:
+    """The logarithm of the sigmoid: min(x, 0) - log(1 + e^-|x|), in the type of an array.
+
+    log(1 + y) = 2 artanh(y / (2 + y)), of at most 1/3, where the series converges fast.
+    """
+    zero, one = array.dtype.type(0), array.dtype.type(1)
+    small = exponential(zero - absolute(vector))
+    small = small / (array.dtype.type(2) + small)
+    square = small * small
+    series = splat(array.dtype.type(1 / 37))
+    for term in range(35, 0, -2):
+        series = series * square + splat(array.dtype.type(1) / array.dtype.type(term))
+    return zero - greater(zero - vector, splat(zero)) - (one + one) * small * series
+
+
+def _masked(builder: Any, count: Any) -> Any:
+    """Whether a vector is whole, and which of its lanes are in the array."""
+    kind = ir.VectorType(ir.IntType(32), LANES)
+    counts = _splat(builder, builder.trunc(count, ir.IntType(32)))
+    lanes = builder.icmp_signed("<", ir.Constant(kind, list(range(LANES))), counts)
+    return builder.icmp_signed(">=", count, ir.Constant(count.type, LANES)), lanes
+
+
+@intrinsic
+def load_some(typing: Any, array: Any, offset: Any, count: Any) -> Any:
+    """`count` numbers from an offset on, and zeros."""
+
+    def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
+        kind, size = _llvm(array.dtype), array.dtype.bitwidth
+        place = builder.bitcast(_place(context, builder, array, *args[:2]), kind.as_pointer())
+        whole, lanes = _masked(builder, args[2])
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(kind, (place.type, ir.IntType(32), lanes.type, kind)),
+            f"llvm.masked.load.v{LANES}f{size}.p0",
+        )
+        zeros = ir.Constant(kind, [0.0] * LANES)
+        align = ir.Constant(ir.IntType(32), size // 8)
+        with builder.if_else(whole) as (then, otherwise):
+            with then:
+                all_of_them = builder.load(place)
+                all_of_them.align = size // 8
+                after_all = builder.block
+            with otherwise:
+                some = builder.call(function, (place, align, lanes, zeros))
+                after_some = builder.block
+        found = builder.phi(kind)
+        found.add_incoming(all_of_them, after_all)
+        found.add_incoming(some, after_some)
+        return found
+
+    return Vector(array.dtype)(array, types.int64, types.int64), code
+
+
+@intrinsic
+def store_some(typing: Any, array: Any, offset: Any, count: Any, vector: Any) -> Any:
+    """Write the first `count` numbers of a vector."""
+
+    def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
+        kind, size = _llvm(array.dtype), array.dtype.bitwidth
+        place = builder.bitcast(_place(context, builder, array, *args[:2]), kind.as_pointer())
+        whole, lanes = _masked(builder, args[2])
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), (kind, place.type, ir.IntType(32), lanes.type)),
+            f"llvm.masked.store.v{LANES}f{size}.p0",
+        )
+        align = ir.Constant(ir.IntType(32), size // 8)
+        with builder.if_else(whole) as (then, otherwise):
+            with then:
+                builder.store(args[3], place).align = size // 8
+            with otherwise:
+                builder.call(function, (args[3], place, align, lanes))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64, vector), code
+
+
+@compiled
+def add_at(array: Array, offset: int, number: Any) -> None:
+    """Add to the number at an offset."""
+    put(array, offset, at(array, offset) + number)
+
+
+@compiled
+def padded(V: int) -> int:
+    """The numbers of a row of V numbers that is kept: whole vectors."""
+    return -(-V // LANES) * LANES

@@ -1,0 +1,42 @@
+"""Compiled loops for the CPU in place of torch's operations, by numba, where they can run.
+
+A scan in torch launches hundreds of small operations per word, and each passes over memory. A loop
+is one call: it holds a state in the fastest memory, and its backward pass computes the states of a
+chunk anew from the one before the chunk. Without gradients nothing is kept, so memory does not
+grow with the number of positions. The loops have one thread.
+
+Each function here has the arguments of the function of the same name in `statetrack.ops`, and
+computes the same to rounding, in float32 or float64. Second derivatives are not supported.
+"""
+
+from statetrack.ops.native.attention import additive_attention as additive_attention
+from statetrack.ops.native.attention import decayed_attention as decayed_attention
+from statetrack.ops.native.attention import gated_attention as gated_attention
+from statetrack.ops.native.attention import replacing_attention as replacing_attention
+from statetrack.ops.native.calls import why_not as why_not
+from statetrack.ops.native.convolution import convolution as convolution
+from statetrack.ops.native.delta_rule import delta_rule as delta_rule
+from statetrack.ops.native.diagonal import gated_diagonal as gated_diagonal
+from statetrack.ops.native.diagonal import turning_diagonal as turning_diagonal
+from statetrack.ops.native.gates import gated as gated
+from statetrack.ops.native.gates import mixed as mixed
+from statetrack.ops.native.norms import normalised as normalised
+from statetrack.ops.native.scalar_lstm import scalar_lstm as scalar_lstm
+from statetrack.ops.native.selective_diagonal import selective_diagonal as selective_diagonal
+
+__all__ = [
+    "additive_attention",
+    "convolution",
+    "decayed_attention",
+    "delta_rule",
+    "gated",
+    "gated_attention",
+    "gated_diagonal",
+    "mixed",
+    "normalised",
+    "replacing_attention",
+    "scalar_lstm",
+    "selective_diagonal",
+    "turning_diagonal",
+    "why_not",
+]

@@ -1,0 +1,177 @@
+"""How a loop is called: tensors as arrays, `vmap`, and the backward pass of autograd."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from statetrack.ops.lanes import apply, in_full_precision, join_lanes
+
+
+def why_not(device: torch.device, dtype: torch.dtype = torch.float32) -> str | None:
+    """Why the loops cannot run on tensors of a device and type; None if they can."""
+    if device.type != "cpu":
+        return f"its loops run on the CPU, and the device is {device}"
+    if dtype not in _NUMPY:
+        return f"its loops get float32 or float64, not {dtype}"
+    return _missing()
+
+
+_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
+
+
+@cache
+def _missing() -> str | None:
+    """What is in the way of the loops on this machine; None if nothing is."""
+    try:
+        loops("vectors")
+    except ModuleNotFoundError as problem:
+        return f"{problem.name} is not installed (pip install numba)"
+    except Exception as problem:
+        reason = " ".join(f"{type(problem).__name__}: {problem}".split())
+        return f"numba cannot be used ({reason})"
+    return None
+
+
+@cache
+def loops(family: str) -> Any:
+    """The compiled loops of a family, imported when first needed: numba takes time to import."""
+    return import_module(f"statetrack.ops.loops.{family}")
+
+
+# --- calls ---
+
+Tensors = tuple[Tensor | None, ...]
+
+
+class Loop(NamedTuple):
+    """A loop and its backward pass; all tensors have an axis of words or lanes first.
+
+    `forward` gives the results of tensors and whether to keep what the backward pass needs, and
+    last that. `backward` gives the gradients of tensors, of what was kept and of the results'
+    gradients.
+    """
+
+    forward: Callable[..., tuple[Tensor, ...]]
+    backward: Callable[..., Tensors]
+    keeps_outputs: bool = False
+    """Whether the backward pass needs the first result instead of the last."""
+    repeats: bool = False
+    """Whether the first tensor may have fewer words, which repeat, if it has no gradient."""
+
+
+@in_full_precision
+def call(first: Tensor, loop: Loop, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+    """The results of a loop, also in `vmap`, in the type of the tensor `first`, an input too."""
+    given = [part if part is None else part.to(first.dtype) for part in (first, *inputs)]
+    results: tuple[Tensor, ...] = apply(_Loop, loop, torch.is_grad_enabled(), *given)
+    return results[:-1]
+
+
+class _Loop(torch.autograd.Function):
+    """A loop with its own backward pass, which `vmap` calls once for all replicas."""
+
+    @staticmethod
+    def forward(loop: Loop, differentiable: bool, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+        wanted = any(part is not None and part.requires_grad for part in inputs)
+        parts = [None if part is None else part.detach() for part in inputs]
+        return loop.forward(differentiable and wanted, *parts)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.loop = inputs[0]
+        ctx.mark_non_differentiable(output[-1])
+        ctx.set_materialize_grads(False)
+        kept = output[0 if inputs[0].keeps_outputs else -1]
+        ctx.save_for_backward(*inputs[2:], kept)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        if all(gradient is None for gradient in gradients):
+            return (None,) * len(ctx.needs_input_grad)
+        *inputs, kept = ctx.saved_tensors
+        found = ctx.loop.backward(inputs, kept, *gradients[:-1])
+        return None, None, *found
+
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        loop: Loop,
+        differentiable: bool,
+        *inputs: Tensor | None,
+    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        size = info.batch_size
+        together = [
+            None if part is None else join_lanes(part, mapped, size, 0)
+            for part, mapped in zip(inputs, in_dims[2:], strict=True)
+        ]
+        first = inputs[0]
+        if loop.repeats and in_dims[2] is None and first is not None and not first.requires_grad:
+            together[0] = first
+        results = apply(_Loop, loop, differentiable, *together)
+        return tuple(part.unflatten(0, (size, -1)) for part in results), (0,) * len(results)
+
+
+def flat(tensor: Tensor) -> np.ndarray[Any, Any]:
+    """The numbers of a contiguous tensor."""
+    return tensor.view(-1).numpy()
+
+
+def rows_of(tensor: Tensor, leading: int) -> tuple[np.ndarray[Any, Any], int]:
+    """The numbers of a tensor with `leading` axes before its rows, and from row to row how many.
+
+    Rows need not follow one another, as those of a part of a tensor: only others are copied.
+    """
+    shape, strides = tensor.shape, tensor.stride()
+    expected = 1
+    for axis in range(tensor.dim() - 1, leading - 1, -1):
+        if shape[axis] != 1 and strides[axis] != expected:
+            tensor = tensor.contiguous()
+            break
+        expected *= shape[axis]
+    rows = shape[:leading]
+    strides = tensor.stride()
+    axes = [axis for axis in range(leading) if rows[axis] != 1]
+    step = strides[axes[-1]] if axes else expected
+    wanted = step
+    for axis in reversed(axes):
+        if strides[axis] != wanted:
+            tensor, step = tensor.contiguous(), expected
+            break
+        wanted *= rows[axis]
+    if tensor.numel() == 0:
+        return np.empty(0, _NUMPY[tensor.dtype]), expected
+    extent = (math.prod(rows) - 1) * step + expected
+    return tensor.as_strided((extent,), (1,)).numpy(), step
+
+
+def array_of(tensor: Tensor | None, like: Tensor) -> np.ndarray[Any, Any]:
+    """The numbers of a tensor, contiguous; none where there is no tensor."""
+    return np.empty(0, _NUMPY[like.dtype]) if tensor is None else flat(tensor.contiguous())
+
+
+def or_zeros(gradient: Tensor | None, shape: tuple[int, ...], like: Tensor) -> Tensor:
+    """A gradient, contiguous; zeros of a shape where there is none."""
+    return like.new_zeros(shape) if gradient is None else gradient.contiguous()
+
+
+def rows_of_each(
+    *parts: Tensor | None, leading: int = 2
+) -> tuple[list[np.ndarray[Any, Any]], tuple[int, ...]]:
+    """The numbers of sequences [W, T, ...], and from position to position how many; None is 0."""
+    dtype = next(part.dtype for part in parts if part is not None)
+    rows = [
+        (np.empty(0, _NUMPY[dtype]), 0) if part is None else rows_of(part, leading)
+        for part in parts
+    ]
+    return [numbers for numbers, _ in rows], tuple(step for _, step in rows)
