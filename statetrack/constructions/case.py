@@ -36,6 +36,8 @@ class Case:
     automaton: Automaton
     algebra: Algebra
     prediction: Prediction
+    integers: bool = False
+    """Whether the weights are to be integers."""
 
     @property
     def kind(self) -> type[SequenceModel]:

@@ -50,6 +50,8 @@ class Construction:
     make: Make = field(repr=False)
     where: Callable[[Case], bool] = field(default=always, repr=False)
     """The cases that it is for, among those of its classes."""
+    integers: bool = False
+    """Whether it gives a linear model weights that are integers, where these are asked for."""
 
 
 _KNOWN: dict[type, list[Construction]] = {}
@@ -65,6 +67,7 @@ def construction(
     source: str,
     margin: str = EVERY_STATE,
     where: Callable[[Case], bool] = always,
+    integers: bool = False,
 ) -> Callable[[MakeT], MakeT]:
     """A decorator that registers a function as the construction of classes of recurrence.
 
@@ -75,7 +78,7 @@ def construction(
 
     def enter(make: MakeT) -> MakeT:
         for kind in kinds:
-            found = Construction(name, equation, source, margin, make, where)
+            found = Construction(name, equation, source, margin, make, where, integers)
             _KNOWN.setdefault(kind, []).append(found)
         return make
 
