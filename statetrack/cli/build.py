@@ -32,7 +32,18 @@ def build(argv: list[str]) -> Callable[..., None]:
     said = name if given_name else f"{name}, the model where none is given,"
     facts = MODEL_FACTS[name]
     fields = facts.settings_class.model_fields
-    own = {*fields, "model", "precision", "noise", "seed", "out", "force", "json", "plugin"}
+    own = {
+        *fields,
+        "model",
+        "precision",
+        "integers",
+        "noise",
+        "seed",
+        "out",
+        "force",
+        "json",
+        "plugin",
+    }
 
     def build_weights(
         context: typer.Context,
@@ -47,6 +58,13 @@ def build(argv: list[str]) -> Callable[..., None]:
         precision: Annotated[
             Literal["float32", "float64"], typer.Option(help="The type of the weights.")
         ] = "float32",
+        integers: Annotated[
+            bool,
+            typer.Option(
+                "--integers",
+                help="Whole numbers alone, of linear models: nothing is ever rounded.",
+            ),
+        ] = False,
         noise: Annotated[
             float,
             typer.Option(
@@ -72,6 +90,7 @@ def build(argv: list[str]) -> Callable[..., None]:
         Examples:
             statetrack build s3 --model bilinear-block --out runs/exact
             statetrack build s5 --model deltaproduct --beta double --precision float64
+            statetrack build s4 --model bilinear-block --integers
             statetrack build parity --model lstm --noise 0.1 --seed 3
 
         """
@@ -94,7 +113,9 @@ def build(argv: list[str]) -> Callable[..., None]:
             if (source := context.get_parameter_source(each)) and source.name == "COMMANDLINE"
         }
         loaded = load_task(task)
-        found = constructions.build(loaded, name, dtype=precision, noise=noise, seed=seed, **chosen)
+        found = constructions.build(
+            loaded, name, dtype=precision, noise=noise, seed=seed, integers=integers, **chosen
+        )
         command = shlex.join(["statetrack", "build", *argv])
         run = write_built(found, loaded, name, out, command=command, force=force)
         construction = found.construction

@@ -51,6 +51,8 @@ class Built:
     dtype: Precision
     noise: float
     seed: int
+    integers: bool = False
+    """Whether all weights are integers."""
 
 
 def build(
@@ -108,6 +110,7 @@ def build(
         dtype,
         noise,
         seed,
+        integers,
     )
 
 

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from statetrack.algebra import Recurrence
 from statetrack.constructions.case import Case, NotBuilt
 from statetrack.constructions.stacks import Layer
-from statetrack.models import LinearModel, SequenceModel
+from statetrack.models import SequenceModel
 from statetrack.registry import modules_in
 
 CLASSES = "statetrack.constructions.classes"
@@ -152,8 +152,6 @@ def taken_by(kind: type[SequenceModel], what: str) -> Any:
             name = module[2].strip("_").replace("_", "-")
             if name in _layer_files() and (found := getattr(_layer_file(name), what, None)):
                 return found
-    if issubclass(kind, LinearModel):
-        return getattr(importlib.import_module("statetrack.constructions.solving"), what, None)
     return None
 
 

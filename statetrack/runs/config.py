@@ -159,7 +159,7 @@ def train_command(config: Mapping[str, Any], plugins: Sequence[Path] = ()) -> st
     if built:
         own = MODEL_FACTS[str(config["model"])].settings_class.model_fields
         named = {name: value for name, value in named.items() if name in own}
-        asked = {"precision": "float32", "noise": 0.0, "seed": 0}
+        asked = {"precision": "float32", "integers": False, "noise": 0.0, "seed": 0}
         named |= {name: built[name] for name, usual in asked.items() if built[name] != usual}
     for name, value in named.items():
         words += _option(name, value)

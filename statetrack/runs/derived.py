@@ -97,6 +97,7 @@ def write_built(
         precision=built.dtype,
         noise=built.noise,
         seed=built.seed,
+        integers=built.integers,
     ).model_dump(mode="json")
     experiment = Experiment.from_values(values, "build")
     made = _Made(experiment, task, built.model, torch.device("cpu"))

@@ -31,6 +31,7 @@ class ByConstruction(Settings):
     precision: Literal["float32", "float64"] = option("float32", "The type of the weights.")
     noise: float = option(0.0, "The deviation of what was added to every weight.", min=0)
     seed: int = option(0, "The seed that it was drawn by.", min=0, max=GREATEST_SEED)
+    integers: bool = option(False, "Whether all weights are integers, but for noise.")
 
 
 class StartedFrom(Settings):
