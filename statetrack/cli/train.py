@@ -120,7 +120,6 @@ def build(argv: list[str]) -> Callable[..., None]:
             statetrack train --task s3
             statetrack train --model gru --task s3 --lrs 1e-3,3e-3 --seeds 3 --steps 3000
             statetrack train --protocol deltaproduct-paper --model deltaproduct --task s5
-            statetrack train --from runs/exact --steps 500
 
         """
         refuse_unknown(context.args, said, own, fields_of_models, command="train")

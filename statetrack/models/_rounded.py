@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from statetrack.errors import SettingsError, setting
+from statetrack.errors import SettingsError
 from statetrack.models._base import LinearModel, Scanning, Stepping
 from statetrack.models._blocks import Block, BlockModel, Mixer, StagedMixer
 from statetrack.models._layers import compute_by
@@ -79,8 +79,8 @@ class Casts:
         for name, known in (("gates", GATES), ("keys", KEYS)):
             if self.rounding.format(name) is not None and not named & known:
                 raise SettingsError(
-                    f"{setting(name, getattr(self.rounding, name))}: {where} has no {name} that "
-                    "can be cast apart: leave it out"
+                    f"rounding: {name}: {getattr(self.rounding, name)}: {where} has no {name} "
+                    "that can be cast apart: leave it out"
                 )
 
     def pieces(self, count: int, length: int) -> Iterator[tuple[slice, int]]:
@@ -287,7 +287,7 @@ def _of_first_norm(states: Tensor, first: Tensor, operators: Operators) -> Tenso
 def _require_norm(holds: bool, rounding: Rounding) -> None:
     if not holds:
         raise SettingsError(
-            f"{setting('renormalise', rounding.renormalise)}: only a linear model without additive "
+            f"rounding: renormalise: {rounding.renormalise}: only a linear model without additive "
             "terms and readout bias has a norm to be restored: leave it out"
         )
 
@@ -295,7 +295,7 @@ def _require_norm(holds: bool, rounding: Rounding) -> None:
 def _require_recurrent_form(rounding: Rounding, where: str) -> None:
     if rounding.chunk > 1:
         raise SettingsError(
-            f"{setting('chunk', rounding.chunk)}: {where} has no form in chunks: take chunk: 1"
+            f"rounding: chunk: {rounding.chunk}: {where} has no form in chunks: take chunk: 1"
         )
 
 
