@@ -5,6 +5,8 @@ from .algebra.analysis import analyse as analyse
 from .algebra.prediction import Prediction as Prediction
 from .audit.audits import SplitScore as SplitScore
 from .audit.audits import score as score
+from .constructions import Built as Built
+from .constructions import build as build
 from .data import Dataset as Dataset
 from .data import read_dataset as read_dataset
 from .data import stream as stream
@@ -19,6 +21,8 @@ from .evidence.searches import probe as probe
 from .evidence.snapping import Snapped as Snapped
 from .evidence.snapping import snap as snap
 from .evidence.worst_words import stress as stress
+from .exporting import Exported as Exported
+from .exporting import export as export
 from .models import MODELS as MODELS
 from .models._base import LinearModel as LinearModel
 from .models._base import RecurrentModel as RecurrentModel

@@ -1,7 +1,6 @@
-"""Products of the states of some words with weights, for loops over positions.
+"""Products of small matrices, whose rows are vectors: what loops over chunks are made of.
 
-A product takes four words at once, so that a vector of weights is read once for the four. Weights
-are packed in panels: those of `LANES` neighbouring outputs follow one another.
+A chunk has at most `LANES` positions, so a matrix of positions by positions has one vector a row.
 """
 
 from __future__ import annotations
@@ -9,119 +8,109 @@ from __future__ import annotations
 from typing import Any
 
 from statetrack.ops.loops.compiling import compiled
-from statetrack.ops.loops.vectors import LANES, Array, at, load, load_some, store, store_some
+from statetrack.ops.loops.vectors import (
+    LANES,
+    Array,
+    at,
+    load,
+    load_some,
+    put,
+    splat,
+    store,
+    store_some,
+)
 
-TILE = 4
-"""Words whose products are taken at once."""
-
-GROUP = 16
-"""Words that a loop reads at once: their states stay in the fastest memory."""
-
-PIECE = 8
-"""Positions whose gradients are kept before those of the weights are taken of them."""
-
-
-@compiled
-def _of_four(
-    states: Array, place: int, stride: int, panel: Array, own: int, K: int, sums: Any
-) -> Any:
-    """Four sums, plus the products of four states [K] with the weights [K, LANES] of a panel."""
-    first, second, third, fourth = sums
-    for j in range(K):
-        weight = load(panel, own + j * LANES)
-        first = first + at(states, place + j) * weight
-        second = second + at(states, place + stride + j) * weight
-        third = third + at(states, place + 2 * stride + j) * weight
-        fourth = fourth + at(states, place + 3 * stride + j) * weight
-    return first, second, third, fourth
+ALL, UP_TO, FROM = 0, 1, 2
+"""Which terms of a sum count: all, those up to the row's own, or those from the row's own on."""
 
 
 @compiled
-def multiply(
-    states: Array,
-    first: int,
-    stride: int,
-    panel: Array,
-    own: int,
-    K: int,
-    words: int,
-    sums: Array,
-    place: int,
-    step: int,
-) -> None:
-    """Add the products of states [words, K] with a panel [K, LANES] to vectors of sums.
+def multiply(left: Any, right: Any, results: Any, sizes: Any, which: int, added: bool) -> None:
+    """The products [rows, columns] of matrices [rows, terms] and [terms, columns], or added to.
 
-    States begin at `first`, `stride` apart, the panel at `own`, sums at `place`, `step` apart.
+    The left one is an array, a place in it, and how far it is from row to row and from term to
+    term; the right one an array, a place and how far from term to term; the results' likewise.
+    Sizes are rows, terms and columns. With `UP_TO` and `FROM` the left one has zeros where a term
+    does not count.
     """
-    whole = words // TILE * TILE
-    for word in range(0, whole, TILE):
-        row = place + word * step
-        before = (
-            load(sums, row),
-            load(sums, row + step),
-            load(sums, row + 2 * step),
-            load(sums, row + 3 * step),
-        )
-        one, two, three, four = _of_four(
-            states, first + word * stride, stride, panel, own, K, before
-        )
-        store(sums, row, one)
-        store(sums, row + step, two)
-        store(sums, row + 2 * step, three)
-        store(sums, row + 3 * step, four)
-    for word in range(whole, words):
-        row = place + word * step
-        summed = load(sums, row)
-        for j in range(K):
-            weight = load(panel, own + j * LANES)
-            summed = summed + at(states, first + word * stride + j) * weight
-        store(sums, row, summed)
+    left, place, row_stride, term_stride = left
+    right, other, right_stride = right
+    found, own, own_stride = results
+    rows, terms, columns = sizes
+    zero = splat(found.dtype.type(0))
+    for column in range(0, columns, LANES):
+        count = min(LANES, columns - column)
+        row = 0
+        while row + 4 <= rows:
+            start = row if which == FROM else 0
+            stop = min(terms, row + 4) if which == UP_TO else terms
+            here, to = place + row * row_stride, own + row * own_stride + column
+            first, second, third, fourth = zero, zero, zero, zero
+            if added:
+                first = load_some(found, to, count)
+                second = load_some(found, to + own_stride, count)
+                third = load_some(found, to + 2 * own_stride, count)
+                fourth = load_some(found, to + 3 * own_stride, count)
+            for term in range(start, stop):
+                part = load_some(right, other + term * right_stride + column, count)
+                now = here + term * term_stride
+                first = first + at(left, now) * part
+                second = second + at(left, now + row_stride) * part
+                third = third + at(left, now + 2 * row_stride) * part
+                fourth = fourth + at(left, now + 3 * row_stride) * part
+            store_some(found, to, count, first)
+            store_some(found, to + own_stride, count, second)
+            store_some(found, to + 2 * own_stride, count, third)
+            store_some(found, to + 3 * own_stride, count, fourth)
+            row += 4
+        while row < rows:
+            start = row if which == FROM else 0
+            stop = min(terms, row + 1) if which == UP_TO else terms
+            here, to = place + row * row_stride, own + row * own_stride + column
+            first, second = zero, zero
+            if added:
+                first = load_some(found, to, count)
+            term = start
+            while term + 2 <= stop:
+                now, then = here + term * term_stride, other + term * right_stride + column
+                first = first + at(left, now) * load_some(right, then, count)
+                part = load_some(right, then + right_stride, count)
+                second = second + at(left, now + term_stride) * part
+                term += 2
+            if term < stop:
+                part = load_some(right, other + term * right_stride + column, count)
+                first = first + at(left, here + term * term_stride) * part
+            store_some(found, to, count, first + second)
+            row += 1
 
 
 @compiled
-def add_outer(
-    left: Array,
-    first: int,
-    left_stride: int,
-    M: int,
-    right: Array,
-    begin: int,
-    right_stride: int,
-    N: int,
-    rows: int,
-    found: Array,
-    place: int,
-    width: int,
+def turned(
+    matrix: Array, place: int, stride: int, rows: int, columns: int, found: Array, width: int
 ) -> None:
-    """Add the products of rows of left [rows, M] and right [rows, N] to found [M, N].
+    """A matrix [rows, columns] transposed, from the start of `found`, whose rows have a width."""
+    for row in range(rows):
+        for column in range(columns):
+            put(found, column * width + row, at(matrix, place + row * stride + column))
 
-    Left begins at `first`, right at `begin`; found at `place`, with rows `width` apart. Right has
-    whole vectors.
+
+@compiled
+def keep_first(matrix: Array, place: int, size: int, row: Any) -> None:
+    """Write the first `size` numbers of a vector, and zeros behind them."""
+    store(matrix, place, row)
+    store(matrix, place, load_some(matrix, place, size))
+
+
+@compiled
+def sums_between(log_gates: Array, place: int, stride: int, length: int, sums: Array) -> None:
+    """Rows t of the sums of log-gates after position s and up to t, [length, LANES].
+
+    They are summed up for each pair: a difference of sums from the start would lose the digits
+    that a large one of them has not. Numbers for s > t have no meaning.
     """
-    whole = M // TILE * TILE
-    for i in range(0, N, LANES):
-        count = min(LANES, N - i)
-        for unit in range(0, whole, TILE):
-            own = place + unit * width + i
-            one = load_some(found, own, count)
-            two = load_some(found, own + width, count)
-            three = load_some(found, own + 2 * width, count)
-            four = load_some(found, own + 3 * width, count)
-            for row in range(rows):
-                vector = load(right, begin + row * right_stride + i)
-                number = first + row * left_stride + unit
-                one = one + at(left, number) * vector
-                two = two + at(left, number + 1) * vector
-                three = three + at(left, number + 2) * vector
-                four = four + at(left, number + 3) * vector
-            store_some(found, own, count, one)
-            store_some(found, own + width, count, two)
-            store_some(found, own + 2 * width, count, three)
-            store_some(found, own + 3 * width, count, four)
-        for unit in range(whole, M):
-            own = place + unit * width + i
-            summed = load_some(found, own, count)
-            for row in range(rows):
-                vector = load(right, begin + row * right_stride + i)
-                summed = summed + at(left, first + row * left_stride + unit) * vector
-            store_some(found, own, count, summed)
+    row = splat(sums.dtype.type(0))
+    for t in range(length):
+        row = row + splat(at(log_gates, place + t * stride))
+        store(sums, t * LANES, row)
+        put(sums, t * LANES + t, sums.dtype.type(0))
+        row = load(sums, t * LANES)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from statetrack.ops.loops.compiling import compiled
-from statetrack.ops.loops.products import GROUP, PIECE, TILE, add_outer, multiply
+from statetrack.ops.loops.state_products import GROUP, PIECE, TILE, add_outer, multiply
 from statetrack.ops.loops.vectors import (
     LANES,
     Array,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from statetrack.ops.loops.compiling import compiled
-from statetrack.ops.loops.products import GROUP, PIECE, add_outer, multiply
+from statetrack.ops.loops.state_products import GROUP, PIECE, add_outer, multiply
 from statetrack.ops.loops.vectors import (
     LANES,
     Array,
