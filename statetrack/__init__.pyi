@@ -37,6 +37,8 @@ from .predicting import predict as predict
 from .report.entries import Entry as Entry
 from .report.gathering import make_report as make_report
 from .report.wanted import Report as Report
+from .rounding import Rounding as Rounding
+from .rounding import load_rounding as load_rounding
 from .runs.config import Experiment as Experiment
 from .runs.rows import Evaluation as Evaluation
 from .runs.rows import EvaluationRow as EvaluationRow

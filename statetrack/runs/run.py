@@ -33,6 +33,7 @@ from statetrack.evaluation import evaluate
 from statetrack.evidence import Evidence, Exhaustive, Failure, Subject, WorstCase
 from statetrack.models import MODELS, WITH_KERNEL, SequenceModel
 from statetrack.ops import choose_device, keep_freed_memory
+from statetrack.rounding import Rounding
 from statetrack.runs import files, locking
 from statetrack.runs.config import Experiment
 from statetrack.runs.environment import environment, prepare_cpu, timestamp
@@ -448,13 +449,15 @@ class Run(RunFacts):
         task: Task | str | Path | None = None,
         words: str | None = None,
         keep: bool = True,
+        rounding: Rounding | str | Path | None = None,
     ) -> Iterator[EvaluationRow]:
         """Score the selected replica (or every one, or these) at each length, a row at a time.
 
         The `num_words` test words of a `seed` are those of the run's own task, drawn as in
         training, or of another `task` with the same symbols and labels; `words` says how else they
         are drawn (`Task.with_words`). Rows are kept in the folder once their replica
-        is done, unless `keep` is False or the run was opened unfinished; where the folder cannot
+        is done, unless `keep` is False, the run was opened unfinished, or the model is computed
+        under a `rounding` model (as `evaluate` takes it); where the folder cannot
         be written, a `StatetrackWarning` says so. Replicas that diverged have no rows.
 
         Raises `SettingsError` and `TaskError` as `tested` does, and `RunError` where training has
@@ -469,12 +472,18 @@ class Run(RunFacts):
             return
         shortcuts = strongest_by_length(self.words, tested, lengths, num_words, seed)
         merging = merging_in(tested.source, lengths[-1])
-        kept = keep
+        kept = keep and rounding is None
         hashed = None if self.unfinished is not None else files.WEIGHTS.hash_in(self.path)
         for outcome, model in self.models(chosen):
             scored = []
             for score in evaluate(
-                model, tested, lengths, num_words=num_words, seed=seed, device=self.device
+                model,
+                tested,
+                lengths,
+                num_words=num_words,
+                seed=seed,
+                device=self.device,
+                rounding=rounding,
             ):
                 name, accuracy = shortcuts.get(score.length, (None, None))
                 row = EvaluationRow(
@@ -505,12 +514,13 @@ class Run(RunFacts):
         replica: int | None = None,
         everyone: bool = False,
         task: Task | str | Path | None = None,
+        rounding: Rounding | str | Path | None = None,
     ) -> Iterator[tuple[Outcome, Subject]]:
         """The outcome of each replica that is asked for, and its model as evidence reads it.
 
         That is the selected one, or the given `replica`, or with `everyone` all that did not
-        diverge. `task` is that of `score`. Raises `RunError` and `SettingsError` as `models` and
-        `score` do, and `SettingsError` where the task has no automaton.
+        diverge. `task` and `rounding` are those of `score`. Raises `RunError` and `SettingsError`
+        as `models` and `score` do, and `SettingsError` where the task has no automaton.
         """
         if replica is not None and everyone:
             raise SettingsError("give a replica, or ask for every one, and not both")
@@ -523,7 +533,7 @@ class Run(RunFacts):
             chosen = self.summary.trained if everyone else ()
             chosen = chosen or (self.selected.replica,)
         for outcome, model in self.models(chosen):
-            yield outcome, Subject(model, tested)
+            yield outcome, Subject(model, tested, rounding=rounding)
 
     def failures(
         self, outcome: Outcome, task: Task | str | Path | None = None
@@ -548,10 +558,11 @@ class Run(RunFacts):
         task: Task | str | Path | None = None,
         *,
         conditions: Conditions | None = None,
+        keep: bool = True,
     ) -> EvidenceRow:
         """Append what was found about a replica to evidence.jsonl; where not possible, warn.
 
-        It is not kept where the run was opened unfinished.
+        It is not kept where the run was opened unfinished, or `keep` is False.
 
         `task` is the one whose words were read, by default the run's own.
         """
@@ -568,7 +579,8 @@ class Run(RunFacts):
             conditions=conditions,
             evidence=evidence,
         )
-        self._kept(lambda: self.folder.append(files.EVIDENCE, [row]))
+        if keep:
+            self._kept(lambda: self.folder.append(files.EVIDENCE, [row]))
         return row
 
     def known_with(self, row: EvidenceRow) -> EvidenceRow:
