@@ -253,7 +253,7 @@ def test_scalar_lstm(shape, forget, begins, dtype, mapped) -> None:
     words, steps, heads, size = shape
     inputs = [
         normal(words, steps, heads, 4 * size, dtype=dtype),
-        normal(heads, size, 4 * size, dtype=dtype),
+        normal(heads, size, 4 * size, dtype=dtype) / size**0.5,
         normal(words, heads, size, dtype=dtype),
         1 + torch.rand(words, heads, size, dtype=dtype),
         normal(words, heads, size, dtype=dtype),
