@@ -32,7 +32,7 @@ from statetrack.algebra import merging_in
 from statetrack.errors import RunError, SettingsError, StatetrackWarning, setting
 from statetrack.evaluation import evaluate
 from statetrack.evidence import Evidence, Exhaustive, Failure, Subject, WorstCase
-from statetrack.models import MODELS, BlockSettings, SequenceModel
+from statetrack.models import MODELS, WITH_KERNEL, SequenceModel
 from statetrack.ops import choose_device, keep_freed_memory
 from statetrack.rounding import Rounding
 from statetrack.runs import files, locking
@@ -704,7 +704,7 @@ def make_replica(experiment: Experiment, task: Task, *, to_read: bool = False) -
     With `to_read`, the model also runs where the kernel that the weights were trained with cannot.
     """
     settings = experiment.model_settings
-    if to_read and isinstance(settings, BlockSettings) and settings.kernel != "torch":
+    if to_read and isinstance(settings, WITH_KERNEL) and settings.kernel != "torch":
         settings = settings.model_copy(update={"kernel": "auto"})
     model = MODELS[experiment.model](
         settings, num_symbols=task.source.num_symbols, num_labels=task.source.num_labels
