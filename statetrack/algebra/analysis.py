@@ -19,7 +19,6 @@ import numpy as np
 from statetrack.algebra.closed_covers import FewestStates, fewest_states
 from statetrack.algebra.counters import (
     counters_at_end,
-    counters_in_place,
     one_idempotent_each,
 )
 from statetrack.algebra.function_spaces import (
@@ -173,7 +172,7 @@ class Algebra:
         None where that takes too much work, or where the states that counters do not tell apart
         need not be told apart for the words and labels that there are.
         """
-        _, counters = counters_in_place(self.machine)
+        _, counters = self.witnesses.counters
         if counters.tell_all is False and self.witnesses.uncounted is None:
             return None
         return counters.tell_all

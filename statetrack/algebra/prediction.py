@@ -235,6 +235,12 @@ class Prediction:
     """The second answer, for causal attention; None for other models."""
 
     @property
+    def witnesses(self) -> tuple[Witness, ...]:
+        """Those of both answers, the first answer's first."""
+        longer = None if self.generalises is None else self.generalises.witness
+        return tuple(each for each in (self.witness, longer) if each is not None)
+
+    @property
     def size(self) -> int | None:
         """The value of the first setting that is enough; None where it is not known."""
         return self.needs[0].value if self.needs else None

@@ -21,7 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
-from statetrack.algebra.counters import counters_in_place
+from statetrack.algebra.counters import Counters, counters_in_place
 from statetrack.algebra.groups import factorise
 from statetrack.algebra.images import HolonomyGroup, StateImages
 from statetrack.algebra.machine import Machine
@@ -555,12 +555,17 @@ class Witnesses:
     # --- states that no balanced counter tells apart ---
 
     @cached_property
+    def counters(self) -> tuple[Integers, Counters]:
+        """What balanced counters tell of the states, where labels are asked for in place."""
+        return counters_in_place(self._machine)
+
+    @cached_property
     def uncounted(self) -> Witness | None:
         """Two states that labels tell apart from the next symbol on, and no balanced counter does.
 
         None where there are none, or finding them takes too much work.
         """
-        numbers, counters = counters_in_place(self._machine)
+        numbers, counters = self.counters
         apart, nearest = self._tell.apart_later, self._nearest(numbers)
         if counters.classes is None or apart is None:
             return None

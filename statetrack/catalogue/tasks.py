@@ -136,14 +136,7 @@ def describe_algebra(
     if algebra is None:
         return {"algebra": None, "identification": None, "predictions": None, "witnesses": None}
     found = {name: predict(algebra, settings) for name, settings in models.items()}
-    witnesses = list(
-        dict.fromkeys(
-            witness
-            for each in found.values()
-            for witness in (each.witness, each.generalises.witness if each.generalises else None)
-            if witness
-        )
-    )
+    witnesses = list(dict.fromkeys(shown for each in found.values() for shown in each.witnesses))
     automaton = algebra.machine.whole
 
     def numbered(each: Prediction) -> dict[str, Any]:

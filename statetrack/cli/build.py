@@ -19,7 +19,7 @@ from statetrack.errors import SettingsError
 from statetrack.models import MODEL_FACTS
 from statetrack.text import visible
 
-PLACE = 2.5
+PLACE = 1.5
 """Its place among the commands that `statetrack --help` lists."""
 
 DEFAULT_MODEL = "bilinear-cp"

@@ -85,12 +85,7 @@ def predictions(
         console.print(Text(name, "bold"))
         console.print(report.facts(algebra_facts(algebras[name], spec.WordSpec.of(loaded[name]))))
         console.print()
-        witnesses = dict.fromkeys(
-            witness
-            for each in row.values()
-            for witness in (each.witness, each.generalises.witness if each.generalises else None)
-            if witness is not None
-        )
+        witnesses = dict.fromkeys(shown for each in row.values() for shown in each.witnesses)
         numbers = {witness: number for number, witness in enumerate(witnesses, start=1)}
         _draw_models(row, numbers, console)
         draw_witnesses(numbers, loaded[name].automaton, console)
