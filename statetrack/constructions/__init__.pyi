@@ -26,3 +26,4 @@ from .spanning_terms import gains_of as gains_of
 from .spanning_terms import spanning_terms as spanning_terms
 from .stacks import Layer as Layer
 from .stacks import WantedGates as WantedGates
+from .weights import put as put

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,8 @@ class WantedGates:
     inputs: Floats  # [N, D]
     gains: np.ndarray  # [N, J]
     terms: np.ndarray  # [N, J]
+    fresh: Callable[[int], Any]
+    """The layer's mixer with the first weights that a seed draws."""
 
 
 Setter = Callable[[Any, WantedGates, int], None]
@@ -86,7 +89,8 @@ def build_stack(case: Case, cascade: Cascade, how: Layer) -> Any:
     width = free.pop("width", width)
     if several:
         free |= {"mlp": (max(numbers[1:]) + 1) / width, "mlp_kind": "gelu"}
-    model = case.blank(width=width, **{"norm": "rms", "layers": num_layers} | free)
+    free = {"width": width, "norm": "rms", "layers": num_layers} | free
+    model = case.blank(**free)
     one_hot_embedding(model)
     symbols = torch.from_numpy(words)
     for layer, (component, span) in enumerate(zip(components, spans, strict=True)):
@@ -99,7 +103,12 @@ def build_stack(case: Case, cascade: Cascade, how: Layer) -> Any:
         _check_function(contexts[layer], got, gains, terms)
         how.set_gates(
             block.mixer,
-            WantedGates(got.reshape(-1, got.shape[-1])[first], gains[first], terms[first]),
+            WantedGates(
+                got.reshape(-1, got.shape[-1])[first],
+                gains[first],
+                terms[first],
+                partial(_fresh_mixer, case, free, layer),
+            ),
             begin,
         )
         begin += span
@@ -115,6 +124,10 @@ def build_stack(case: Case, cascade: Cascade, how: Layer) -> Any:
         model, case, slice(begin - case.automaton.num_labels, begin) if several else slice(begin)
     )
     return model
+
+
+def _fresh_mixer(case: Case, free: dict[str, Any], layer: int, seed: int) -> Any:
+    return case.fresh(seed, **free).blocks[layer].mixer
 
 
 def _contexts(
