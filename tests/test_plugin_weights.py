@@ -215,16 +215,16 @@ def test_a_plugin_registers_a_construction_of_its_own(
 
 
 def test_only_rows_of_symbols_that_are_missed_are_drawn_anew() -> None:
-    """x^2 = 1 has two solutions; x^3 - 3 x + 4 is least at 1, from where no step leads to its zero.
+    """x^2 = 1 has two solutions; x^3 - 3 x + 4 has no slope at 1, where its square is least around.
 
-    From 2 the first row comes to 1 and the second is held there; the second start is for it alone.
+    From 2 the first row comes to 1, and the second stays; the next start is for the second alone.
     """
 
     def residuals(numbers: dict[str, torch.Tensor]) -> torch.Tensor:
         first, second = numbers["x"]
         return torch.stack([first**2 - 1, second**3 - 3 * second + 4])
 
-    starts = [{"x": torch.full((2, 1), first)} for first in (2.0, -5.0)]
+    starts = [{"x": torch.tensor([[2.0], [1.0]])}, {"x": torch.tensor([[-5.0], [-5.0]])}]
     found = solved(residuals, iter(starts), "squares")
     assert found["x"].flatten().tolist() == pytest.approx([1, -2.1958233454])
     with pytest.raises(NotBuilt, match=r"from 1 starts, and squares are missed by 2\.0e\+00"):

@@ -13,6 +13,10 @@ from .covering import covering_words as covering_words
 from .following import Followed as Followed
 from .following import follow_words as follow_words
 from .following import leads_of as leads_of
+from .integers import integer_readout as integer_readout
+from .integers import integer_representations as integer_representations
+from .integers import integer_terms as integer_terms
+from .layers._linear import put_table as put_table
 from .readouts import read_labels as read_labels
 from .readouts import separate as separate
 from .registry import Construction as Construction
