@@ -90,7 +90,8 @@ WIDER: dict[str, tuple[str, dict[str, Any]]] = {
     "ids4": ("parity", {"state": 4, "width": 16}),
     "slice": ("s3", {"block_size": 3, "width": 24}),
     "lstm": ("parity", {"hidden": 12}),
-    "second-order-rnn": ("parity", {"hidden": 7}),
+    "second-order-rnn": ("dyck-1-depth-4", {"hidden": 7}),
+    "state-gated-rnn": ("dyck-1-depth-4", {"hidden": 9, "width": 20}),
     "m2rnn": ("parity", {"value_size": 9, "width": 20}),
     "mamba": ("register", {"width": 24, "layers": 2}),
     "gla": ("register", {"width": 24}),
@@ -116,6 +117,8 @@ def test_larger_settings_that_are_given_are_filled_with_what_does_nothing(model:
     [
         ("s3", "diagonal-positive", {}, "cannot: .*never settle.* w = "),
         ("s3", "bilinear", {"hidden": 1}, "hidden=1 is too small: 2 suffices, and no less"),
+        ("s3", "second-order-rnn", {"hidden": 5}, "hidden=5 is too small: 6 suffices"),
+        ("s3", "state-gated-rnn", {"hidden": 6}, "hidden=6 is too small: 7 suffices"),
         ("s3", "lstm", {"hidden": 9}, "hidden=9 is too small: 37 suffices, and no smaller"),
         ("flip-flop", "diagonal-real", {"additive": "input"}, "not known to be possible"),
         ("dyck-1-depth-4", "mamba", {}, "no exact weights are known: only registers are built"),

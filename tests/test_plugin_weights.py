@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,9 @@ from statetrack.constructions.solving import solved
 from statetrack.errors import BuildError
 from statetrack.models import LinearModel, RecurrentModel
 from tests.claims.running import follow
+from tests.pages import on_the_page
 
-PAGE = Path(__file__).parents[1] / "docs" / "exact-weights.md"
+PAGE = "exact-weights.md"
 
 TURN_AND_GAIN = '''
 import torch
@@ -116,20 +116,13 @@ class SignGates(BlockModel):
 '''
 
 
-def on_the_page(name: str) -> str:
-    """The text of a file that the page shows."""
-    found = re.search(rf"<!-- file: {name} -->\n```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert found is not None
-    return found[1]
-
-
 @pytest.fixture(scope="module")
 def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of plugins, all of them loaded."""
     folder = tmp_path_factory.mktemp("plugins")
     for name, text in (
-        ("two_reflections", on_the_page("two_reflections.py")),
-        ("clock", on_the_page("clock.py")),
+        ("two_reflections", on_the_page("two_reflections.py", PAGE)),
+        ("clock", on_the_page("clock.py", PAGE)),
         ("turn_and_gain", TURN_AND_GAIN),
         ("sign_gates", SIGN_GATES),
     ):

@@ -112,11 +112,6 @@ def all_constructions() -> Iterator[tuple[type, Construction]]:
             yield kind, each
 
 
-def takes(case: Case, what: str) -> bool:
-    """Whether the model's layer takes something, such as `matrices`."""
-    return taken_by(case.kind, f"take_{what}") is not None
-
-
 def take(case: Case, what: str, *found: Any) -> SequenceModel:
     """The model of a case whose layer takes what was found, such as `matrices`.
 
