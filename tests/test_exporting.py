@@ -439,6 +439,7 @@ def test_a_run_is_exported_by_a_command_and_what_is_built_beside_it(
 ) -> None:
     run = tmp_path / "exact"
     line = ["build", "parity", "--model", "deltanet", "--beta", "double", "--out", str(run)]
+    line += ["--kernel", "torch"]
     assert command([*line, "--export", "fla", "--json"]) == 0
     beside = Path(json.loads(capsys.readouterr().out)["exported"])
     assert beside == tmp_path / "exact-fla" and (beside / "layer-0.safetensors").is_file()

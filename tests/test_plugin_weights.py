@@ -176,7 +176,12 @@ def test_solved_operators_move_points_as_symbols_move_states(plugins: Path) -> N
 @pytest.mark.parametrize(
     ("task", "model", "options", "said"),
     [
-        ("register", "two-reflections", {}, r"from 12 starts, and the wanted operators are missed"),
+        (
+            "turnstile",
+            "two-reflections",
+            {},
+            r"from 12 starts, and the wanted operators are missed",
+        ),
         ("s3", "two-reflections", {"hidden": 2}, r"the wanted operators are missed by [1-9]"),
         ("s3", "two-reflections", {"integers": True}, "what is solved for are real numbers"),
         ("parity", "sign-gates", {"window": True}, "keep more than the recurrent state"),
