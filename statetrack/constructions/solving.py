@@ -29,7 +29,7 @@ MOST_STEPS = 100
 LARGEST = 6_000_000
 """The most entries N M of a matrix of derivatives."""
 
-FALLING = 0.9
+FALLING = 0.5
 """Ten steps have to make the sum of squares at least this much smaller."""
 
 
