@@ -88,8 +88,12 @@ class Population:
 
     def __call__(self, symbols: Tensor) -> Tensor:
         """Logits [R, B, T, C] of symbols [R, B, T]."""
-        vectorises = not isinstance(self.model, SequenceModel) or self.model.vectorises
-        return self.through(self.model, "", vectorises, symbols)
+        model = self.model
+        if len(self) > 1 and isinstance(model, SequenceModel) and model.reads_replicas:
+            logits: Tensor = functional_call(model, self.parameters | self.buffers, (symbols,))
+            return logits
+        vectorises = not isinstance(model, SequenceModel) or model.vectorises
+        return self.through(model, "", vectorises, symbols)
 
     def through(self, module: nn.Module, name: str, vectorises: bool, *inputs: Tensor) -> Tensor:
         """What a module that has the model as its submodule `name` gives for inputs [R, ...].
